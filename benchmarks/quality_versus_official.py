@@ -27,7 +27,7 @@ from rindices.core import devices
 from rindices.core.train import People, make_members, train
 from rindices.judging.agreement import compare, pattern_concordance
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.presets import Preset, blind, official
+from rindices.presets import Preset, Schedule, blind, official
 from rindices.simulate import simulate_cohort
 
 HERE = Path(__file__).parent
@@ -100,15 +100,14 @@ def theirs(python: Path, cohort: Cohort, seconds: float) -> Curve:
 
 def ours(preset: Preset, people: People, truth: np.ndarray, max_steps: int) -> Curve:
     """Train our models, a thread each."""
-    batch_size = preset.schedule.batch_size or len(people.patients) // 8
     start = time.perf_counter()
 
     def looks(number: int) -> Iterator[tuple[float, int, np.ndarray]]:
         members = make_members(
             0, [preset.weights], [preset.rates], len(people.controls), [number], preset.schedule.folds
         )
-        schedule = {"checkpoint_every": 1000, "min_steps": 0, "max_steps": max_steps, "batch_size": batch_size}
-        for look in train(people, members, preset.training, n_patterns=3, **schedule):
+        schedule = Schedule(preset.schedule.batch_size, 0, max_steps, 1000)
+        for look in train(people, members, preset.training, schedule, n_patterns=3):
             yield time.perf_counter() - start, look.step, look.r_indices[0].astype(float)
 
     with ThreadPoolExecutor(N_MODELS) as pool:

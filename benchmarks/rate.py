@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rindices.core import devices
 from rindices.core.train import Checkpoint, People, make_members, train
-from rindices.presets import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Schedule, Training
 
 
 def models_steps_per_second(
@@ -21,7 +21,7 @@ def models_steps_per_second(
 
     def looks() -> Iterator[Checkpoint]:
         members = make_members(0, [LossWeights()] * models_each, [LearningRates()] * models_each, len(people.controls))
-        return train(people, members, Training(), n_patterns=n_patterns, **schedule)
+        return train(people, members, Training(), Schedule(**schedule), n_patterns=n_patterns)
 
     def keep_on(checkpoints: Iterator[Checkpoint], until: float) -> int:
         steps = 0

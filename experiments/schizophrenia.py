@@ -23,8 +23,7 @@ from scipy import stats
 from scipy.optimize import linear_sum_assignment
 
 from rindices.analysis import group_effects
-from rindices.plots import figure_svg
-from rindices.plots.brain_drawing import draw_brain
+from rindices.plots.brain_drawing import Layout, draw_brain
 from rindices.run.fit_table import fit_table
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
 
@@ -120,8 +119,9 @@ def drawn(effects: pd.DataFrame) -> bytes:
     """Return the effects on a cortex, as a file of vectors; regions whose interval has 0 are grey."""
     table = effects.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     unsure = effects["region"][effects["low"] * effects["high"] < 0].tolist()
-    drawing = draw_brain(table, 1, (1.0,), unsure=unsure, unit="Cohen's d, patients less controls")
-    return figure_svg(drawing.figure()).encode()
+    unit = "Cohen's d, patients less controls"
+    drawing = draw_brain(table, 1, (1.0,), unsure=unsure, unit=unit, layout=Layout(width=680))
+    return drawing.svg("schizophrenia").encode()
 
 
 def adjusted_difference(values: pd.Series, table: pd.DataFrame) -> dict[str, float]:

@@ -21,7 +21,7 @@ from rindices import simulate_cohort
 from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.presets import LearningRates, LossWeights, Training, blind
+from rindices.presets import LearningRates, LossWeights, Schedule, Training, blind
 from rindices.scoring.consensus import aligned, find_consensus
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -87,7 +87,7 @@ def compare(rows: list[Setting], controls: np.ndarray, patients: np.ndarray, tru
     schedule = {"batch_size": 32, "checkpoint_every": every, "min_steps": 0, "max_steps": steps}
     best: dict[str, tuple[float, float, int]] = {}
     models = make_members(0, weights, rates, len(controls))
-    for look in train(people, models, Training(), n_patterns=truth.shape[1], **schedule):
+    for look in train(people, models, Training(), Schedule(**schedule), n_patterns=truth.shape[1]):
         for place, row in enumerate(rows):
             members = look.r_indices[place * N_REPETITIONS : (place + 1) * N_REPETITIONS]
             sound = members[[not fault for fault in agreement.faults(members)]]

@@ -62,7 +62,7 @@ def test_an_effect_is_found_where_it_is_and_shown(study):
     outside[BOX] = False
     assert (q[outside] < 0.05).mean() < 0.02
     page = (study / "run" / "report.html").read_text()
-    assert "Voxel by voxel" in page  # the heading of its section
+    assert "Voxel-wise maps" in page  # the heading of its section
     assert "sub-0001" not in page
 
 

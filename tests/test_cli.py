@@ -278,7 +278,7 @@ def test_demo_compares_with_the_truth(tmp_path):
         (["fit", "table.csv", "--out", "run", "--covariates", "agee"], "Did you mean 'age'"),
         (["fit", "table.csv", "--out", "run", "--preset", "quick"], "fast, linear, blind, paper, official"),
         (["fit", "table.csv", "--out", "table.csv"], "is a file"),
-        (["fit", "table.csv", "--out", "."], "already holds other files"),
+        (["fit", "table.csv", "--out", "."], "already contains other files"),
         (["fit", "table.csv", "--out", "run", "--patterns", "0"], "--patterns"),
         (["fit", "table.csv", "--out", "run", "--latent", "wrong"], "one of independent, correlated, found 'wrong'"),
         (["simulate", "easy", "--out", "c.csv"], "basic"),
@@ -294,8 +294,8 @@ def test_demo_compares_with_the_truth(tmp_path):
         (["simulate", "basic", "--out", "."], "is a folder"),
         (["simulate", "basic", "--out", "table.csv/c.csv"], "is a file"),
         (["simulate", "basic", "--out", "c.csv", "--truth", "c.csv"], "two different files"),
-        (["simulate", "null", "--out", "table.csv", "--own-controls", "table.csv"], "would replace"),
-        (["demo", "--out", "."], "holds other files"),
+        (["simulate", "null", "--out", "table.csv", "--own-controls", "table.csv"], "would overwrite"),
+        (["demo", "--out", "."], "contains other files"),
     ],
 )
 def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, monkeypatch, arguments, expected):
@@ -313,12 +313,12 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
     [
         ("reproducible", 0, "reproducible", "The patterns are reproducible: Why. Try --steps 19."),
         ("weak", 0, "weak", "The patterns are reproducible, but weak: Why. Try --steps 19. Use them to compare groups"),
-        ("weak", 20, "confounded", "but the groups also differ in something else. Why. Try --steps 19."),
+        ("weak", 20, "confounded", "but the groups also differ in another variable. Why. Try --steps 19."),
         (
             "reproducible",
             20,
             "confounded",
-            "The patterns are reproducible, but the groups also differ in something else.",
+            "The patterns are reproducible, but the groups also differ in another variable.",
         ),
         ("not found again", 20, "not found again", "not in patterns that are found again. Why. Try --steps 19."),
         ("no difference", 20, "no difference", "No difference between patients and controls was found. Why. Try"),
@@ -416,7 +416,7 @@ def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(fitted, tmp
     table.assign(**others).to_csv("wide.csv", index=False)
     refused = run("fit", "wide.csv", "--out", "run", "--patients", "PT", "--complete-only")
     assert refused.exit_code == 2
-    assert "leave the columns out with --exclude NAMES" in refused.stderr
+    assert "exclude the columns with --exclude NAMES" in refused.stderr
     option = shlex.split(refused.stderr.splitlines()[-1])
     assert option == ["--exclude", ",".join(others)]
     assert [path.name for path in tmp_path.iterdir()] == ["wide.csv"]

@@ -49,7 +49,7 @@ def test_an_imported_model_is_described(imported):
         "Unit: mm3",
         "72, with their range in training (unknown)",
         "MUSE_47+48 hippocampus",
-        "The training people are not in the file",
+        "The file does not contain the training data",
     ):
         assert expected in words
 
@@ -115,7 +115,7 @@ def test_muse_tables_that_do_not_fit_are_refused(imported, muse_table, tmp_path,
     [
         (["--features", "muse72", "--covariates", "sex,age"], "2 entries: 100, 200"),
         (["--features", "a,b", "--covariates", "sex,age", "--entry", "100"], "72 regions, but 2 different names"),
-        (["--features", "muse72", "--covariates", "age,sex", "--entry", "100"], "in another order"),
+        (["--features", "muse72", "--covariates", "age,sex", "--entry", "100"], "not in the order"),
     ],
 )
 def test_imports_that_do_not_fit_are_refused(imported, tmp_path, options, expected):

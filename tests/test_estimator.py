@@ -21,7 +21,7 @@ from rindices.scoring.reference import leave_one_out
 from rindices.scoring.severity import SHAPES
 
 # Trainings of forty steps seldom agree.
-pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")
 
 
 @pytest.fixture(scope="module")
@@ -311,7 +311,7 @@ def test_patterns_are_numbered_by_size_of_change(fitted, regions, covariates, by
 
 @pytest.mark.parametrize("z", [np.zeros(2), np.zeros((79, 3)), 0.5, [0.1, np.nan, 0.1]])
 def test_severities_of_another_shape_are_refused(fitted, regions, covariates, z):
-    with pytest.raises(ValueError, match="z should hold 3 finite severities"):
+    with pytest.raises(ValueError, match="z should contain 3 finite severities"):
         fitted.synthesize(regions, z, covariates)
 
 
@@ -542,5 +542,5 @@ def test_people_who_lack_too_many_regions_are_refused(fitted, regions, covariate
         fitted.transform(few, covariates)
     early = deepcopy(fitted)
     early.familiar_ = None
-    with pytest.raises(InputError, match="cannot fill in: it was imported, or has few controls"):
+    with pytest.raises(InputError, match="cannot impute: it was imported, or has few controls"):
         early.transform(regions.mask(regions == regions.iloc[3, 3]), covariates)

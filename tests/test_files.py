@@ -79,7 +79,7 @@ def test_a_link_is_followed_and_stays(tmp_path, there):
 def test_links_in_a_circle_are_the_users_mistake(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    with pytest.raises(InputError, match="leads to no file"):
+    with pytest.raises(InputError, match="does not point to a file"):
         write(tmp_path / "a")
 
 
@@ -91,5 +91,5 @@ def test_a_file_is_no_folder_for_figures(tmp_path):
 
 
 def test_what_is_read_is_not_written_over(tmp_path):
-    with pytest.raises(InputError, match=r"would replace.*\n.*`truth`"):
+    with pytest.raises(InputError, match=r"would overwrite.*\n.*`truth`"):
         refuse_same(tmp_path / "x" / ".." / "a.csv", tmp_path / "b.csv", tmp_path / "a.csv", name="truth")

@@ -14,13 +14,13 @@ import rindices
 SRC = Path(rindices.__file__).parent
 
 # What each room or file imports of ours besides itself and `EVERYBODY`: no more, and no less.
-EVERYBODY = ["problems", "files", "setting_fields", "settings", "presets"]
+EVERYBODY = ["problems", "files", "value_kinds", "settings", "presets"]
 MAY_IMPORT = {
     "rindices": [],  # loads everything else when it is first used
     "problems": [],
-    "setting_fields": ["problems"],
+    "value_kinds": ["problems"],
     "presets": ["problems"],
-    "settings": ["setting_fields", "presets"],
+    "settings": ["value_kinds", "presets"],
     "files": ["problems"],
     "regions": [],
     "schema": ["regions"],
@@ -31,9 +31,12 @@ MAY_IMPORT = {
     "judging": ["core", "linear", "preprocessing", "training"],
     "scoring": ["schema", "core", "preprocessing", "training", "judging"],
     "model": ["rindices", "schema", "core", "preprocessing", "scoring"],
-    "estimator": ["rindices", "schema", "core", "preprocessing", "training", "judging", "scoring", "model"],
-    "linear_estimator": ["linear", "preprocessing", "training", "judging", "model", "estimator"],
-    "search": ["training", "judging", "scoring", "estimator"],
+    "fitted_model": ["schema", "core", "preprocessing", "scoring", "model"],
+    "estimator": [
+        *("rindices", "schema", "core", "preprocessing", "training", "judging", "scoring", "model", "fitted_model"),
+    ],
+    "linear_estimator": ["linear", "preprocessing", "training", "judging", "model", "fitted_model", "estimator"],
+    "search": ["training", "judging", "scoring", "fitted_model", "estimator"],
     "tables": ["regions", "schema"],
     "cohort": ["regions", "schema", "tables"],
     "plots": ["regions"],
@@ -137,6 +140,13 @@ def test_contributors_are_shown_every_room():
     assert sorted(room.replace("/", ".") for room in rooms) == sorted(MAY_IMPORT)
 
 
+def test_every_question_about_the_tree_has_an_answer_that_is_there():
+    page = Path(__file__).with_name("questions.md").read_text(encoding="utf-8")
+    answers = dict(re.findall(r"^\| (\d+) \| `([^`]+)` \|$", page, re.MULTILINE))
+    assert [*answers] == re.findall(r"^(\d+)\. ", page, re.MULTILINE)
+    assert [path for path in answers.values() if not (SRC / path).is_file()] == []
+
+
 def test_no_two_modules_have_one_name():
     names = [path.name for path in MODULES if path.name != "__init__.py"]
     assert sorted(names) == sorted(set(names))
@@ -168,7 +178,10 @@ VERSION = "from rindices.cli import app; app(['--version'], standalone_mode=Fals
         ("import rindices.cohort", ["jax", "optax", "sklearn"]),
         ("import rindices.settings", ["jax", "optax", "sklearn"]),
         (VERSION, ["numpy", "pandas", "pydantic", "scipy"]),
-        ("import rindices.run.check_table", ["jax", "optax", "sklearn", "scipy.stats", "statsmodels", "matplotlib"]),
+        (
+            "import rindices.run.check_table",
+            ["jax", "optax", "sklearn", "scipy.stats", "scipy.linalg", "statsmodels", "matplotlib"],
+        ),
     ],
     ids=["package", "cohort", "settings", "version", "check"],
 )

@@ -58,5 +58,9 @@ def test_what_cannot_be_is_refused(cohort, options, message):
 def test_more_patterns_than_patients_are_refused():
     regions = np.random.default_rng(0).normal(5, 1, (43, 12))
     for model in (ContrastiveFactors(4), SurrealGAN(4, preset="linear"), SurrealGANSearch(4, preset="linear")):
-        with pytest.raises(InputError, match=r"4 patterns cannot be told apart among [23] patients[\s\S]*`n_patterns`"):
+        with pytest.raises(
+            InputError,
+            match=r"4 patterns cannot be distinguished among [23] "
+            r"patients[\s\S]*`n_patterns`",
+        ):
             model.fit(regions, np.arange(43) >= 40)

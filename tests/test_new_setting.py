@@ -14,14 +14,14 @@ from rindices.cli.options import Only, with_settings
 from rindices.pages.server.query import Desk, form_of, options_of, pairs_of, read_query
 from rindices.problems import InputError
 from rindices.record import RunSettings, RunTable
-from rindices.setting_fields import FLAG, NAMES, choice, counts, setting, settings_of
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
+from rindices.value_kinds import FLAG, NAMES, choice, counts, setting, settings_of
 
 
 @dataclass(frozen=True)
 class MoreSearch(SearchSettings):
     finder: str = setting(
-        "surreal-gan", choice("surreal-gan", "linear"), "How patterns are found.", label="Finder", also="way"
+        "surreal-gan", choice("surreal-gan", "linear"), "How patterns are found.", label="Finder", option="finder,way"
     )
     n_looks: tuple[int, ...] | str = setting("auto", counts("auto"), "Looks.", option="looks", label="Looks")
     gentle: bool = setting(False, FLAG, "Be gentle.", label="Gentle")

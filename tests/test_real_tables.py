@@ -154,7 +154,7 @@ def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(fitt
     assert pd.read_csv(copy / "variables.csv")["memory"].max() == 9
     assert pd.read_csv(copy / "variables.csv")["memory"].min() == 1
     said = told("report", copy, "--clinical", tmp_path / "later.csv", "--missing", "-9999")
-    assert "Left as they are, because the run has them already: age, diagnosis." in said
+    assert "Not changed, because the run already has them: age, diagnosis." in said
     assert "Replaced the column 'memory'" in said
     before, after = (pd.read_csv(folder / "variables.csv") for folder in (out, copy))
     pd.testing.assert_series_equal(before["age"], after["age"])

@@ -116,7 +116,7 @@ def test_losses_of_a_model_do_not_depend_on_its_company(basic):
     def losses(n_members):
         members = make_members(0, [LossWeights()] * n_members, [LearningRates()] * n_members, len(people.controls))
         schedule = {"batch_size": 32, "checkpoint_every": 1, "min_steps": 0, "max_steps": 20}
-        looks = train(people, members, Training(start="random"), n_patterns=3, **schedule)
+        looks = train(people, members, Training(start="random"), Schedule(**schedule), n_patterns=3)
         return np.array([[values[0] for values in look.losses.values()] for look in looks])
 
     np.testing.assert_allclose(losses(1), losses(4), rtol=0, atol=1e-4)

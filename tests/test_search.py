@@ -20,7 +20,7 @@ from rindices.training.execution import Memory
 from tests.made_up import judged
 
 # Trainings of forty steps seldom agree.
-pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +81,13 @@ def test_history_has_a_row_a_checkpoint(fitted):
 
 def test_progress_tells_of_all_stages(fitted, progress):
     stages = list(dict.fromkeys(one.stage for one in progress))
-    first = ["First look at all settings", "First look at other weights", "All repetitions of the best"]
+    first = [
+        "First stage, all settings",
+        "First stage, other weights",
+        "All repetitions of the best setting setting setting",
+    ]
     replaced = int(fitted.results_["n_repetitions"].max() > 4)
-    assert stages == first + ["In the place of failed repetitions"] * replaced
+    assert stages == first + ["Replacing failed repetitions"] * replaced
     ends = [[one for one in progress if one.stage == stage][-1] for stage in stages]
     assert [one.done for one in ends] == [one.total for one in ends]
     assert sum(one.total for one in ends) == 40 * fitted.models_trained_
@@ -188,7 +192,7 @@ def test_of_a_range_the_number_nearest_to_the_count_is_trained(two_patterns, ask
     search = SurrealGANSearch(asked, n_repetitions=2, preset="linear", random_state=0).fit(*two_patterns)
     assert search.results_["n_patterns"].tolist() == [nearest] == [search.best_params_["n_patterns"]]
     assert search.models_trained_ == 2
-    ending = "held-out people also differ in 2 directions, and this is the nearest of the numbers asked for"
+    ending = "held-out people also differ in 2 directions, and this is the nearest of the requested numbers"
     assert search.reason_ == f"{counted(nearest, 'pattern')}: {ending}."
 
 
@@ -266,13 +270,13 @@ def test_reason_names_both_figures_and_what_fewer_patterns_lack():
         "fewer fit the patients clearly worse and 1 setting with fewer do not agree."
     )
     climbed = told(swept_of(setting(0.9, 2, 3.0), BEST))
-    assert climbed.endswith("1 setting with fewer do, too, but repetitions agree about more as well.")
+    assert climbed.endswith("1 setting with fewer also do, but repetitions agree equally well about more patterns.")
     neither = told(swept_of(setting(0.9, 2, 9.0), setting(0.55, 3, 3.0)))
     weights = told(swept_of(judged(0.9, weight=0.4), judged(0.8)))
     assert weights.startswith(
-        "3 patterns with orthogonality 0.4: of 2 weights the one that agreed best after 3 repetitions; "
+        "3 patterns with orthogonality 0.4: the weight, out of 2, with the best agreement after 3 repetitions; "
     )
-    assert neither.startswith("2 patterns: no setting both fits the patients and has repetitions that agree at 0.6 or")
+    assert neither.startswith("2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or")
     assert "Of those trained in full, it agrees best: repetitions agree at 0.900" in neither
 
 

@@ -20,8 +20,9 @@ from rindices.pages.report import write_report
 from rindices.record import read_summary
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
-WIDTH, NARROWER, SHARP, COLOURS = 1100, 760, 1760, 128
-# The name of a figure in the report's folder, without its number, and that of the picture.
+WIDTH, SHARP, COLOURS = 1100, 1760, 128
+# The name of a figure in the report's folder, without its number, and that of the picture: a drawing that the site puts
+# into its page, so that its letters are sharp and its colours those of the page.
 FIGURES = {
     "demo": {"severities_1": "r-indices", "recovery": "recovery", "pattern_1": "pattern", "brain_pattern_1": "brain"},
     "study": {"spectrum": "directions", "associations_patients": "associations"},
@@ -33,7 +34,6 @@ SCREENS = {
     "demo": {
         "report-first-screen": ("light", FIRST),
         "report-first-screen-dark": ("dark", FIRST),
-        "report-people": ("light", ("#linked",)),
     },
     "study": {},
     "abide": {"abide-report": ("light", ("header", "#difference"))},
@@ -45,7 +45,7 @@ def save(image: Image.Image, path: Path, has_scale: bool, width: int = 0, verdic
 
     A picture of a report says in itself what the verdict was, so that a test can compare them.
     """
-    width, about = width or (NARROWER if has_scale else WIDTH), PngInfo()
+    width, about = width or WIDTH, PngInfo()
     about.add_text("Verdict", verdict)
     small = image.convert("RGB").resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS)
     kept = small.point(lambda value: value & 252 | value >> 6) if has_scale else small.quantize(COLOURS)
@@ -56,9 +56,9 @@ def pictures(run: Path, kind: str) -> None:
     """Take figures and screens of a run's report."""
     with tempfile.TemporaryDirectory() as name:
         report = write_report(run, Path(name, "report.html"), figures=Path(name, "figures"))
-        made = {path.stem.partition("_")[2]: path for path in Path(name, "figures").glob("*.png")}
+        made = {path.stem.partition("_")[2]: path for path in Path(name, "figures").glob("*.svg")}
         for figure, picture in FIGURES[kind].items():
-            save(Image.open(made[figure]), PICTURES / f"{picture}.png", "brain" in picture)
+            shutil.copy(made[figure], PICTURES / f"{picture}.svg")
         if SCREENS[kind]:
             summary = read_summary(run)
             screens(report, SCREENS[kind], f"{summary.verdict_words[0]} {summary.reliable_reason}")

@@ -19,10 +19,9 @@ from rindices.plots.style import PALETTE
 
 ROOT = Path(__file__).resolve().parents[1]
 _DRAWING = re.compile(r'<img alt="([^"]*)" class="drawing" src="[^"]*pictures/([\w-]+\.svg)" ?/?>')
-_FIGURE = re.compile(r'<img alt="([^"]*)" src="[^"]*(pictures/gallery|figures)/([\w-]+\.svg)" ?/?>')
-_FOLDERS = {"figures": ROOT / "results", "pictures/gallery": ROOT / "docs" / "pictures" / "gallery"}
+_FIGURE = re.compile(r'<img alt="([^"]*)" src="[^"]*(figures|pictures(?:/gallery)?)/([\w-]+\.svg)" ?/?>')
 _LETTERS = re.compile(r"font(?:-size)?: ([\d.]+)px")  # whose unit is a point
-_LEAST = 10.5  # pixels that the smallest letters of a figure have
+_LEAST = 10  # pixels that the smallest letters of a figure have
 _OPTION = re.compile(r"<code>[^<]*</code>")
 _SECTION = re.compile(r"^## (.*?)\n.*?!\[([^\]]*)\]\((pictures/gallery/[\w.]+)\)", re.MULTILINE | re.DOTALL)
 
@@ -60,7 +59,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Put drawings and figures into the page itself, so that their colours are those of its text, and keep options."""
     html = _DRAWING.sub(lambda found: _drawing(found[1], found[2]), html)
-    drawn = _FIGURE.sub(lambda found: _figure(found[1], _FOLDERS[found[2]] / found[3]), html)
+    drawn = _FIGURE.sub(lambda found: _figure(found[1], _folder(found[2]) / found[3]), html)
     kept = _OPTION.sub(lambda found: re.sub(r"--[a-z][a-z-]+", r'<span class="option">\g<0></span>', found[0]), drawn)
     return kept if drawn == html else _palette() + kept
 
@@ -78,6 +77,10 @@ def thumbnails(markdown: str) -> str:
 
 def _anchor(title: str) -> str:
     return slugify(title, "-")
+
+
+def _folder(name: str) -> Path:
+    return ROOT / ("results" if name == "figures" else f"docs/{name}")
 
 
 def _figure(words: str, path: Path) -> str:

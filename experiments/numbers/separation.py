@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from rindices.judging.separation import _fixed_rule, separated
 
 FIRST_SEED = 143_000
-COHORTS = 200
+COHORTS = 76
 SHIFTS = {0.5: 0.0, 0.6: 0.85, 0.75: 1.5, 0.9: 2.5}
 SIZES = {
     "60 + 60, 20 regions": (60, 60, 20),

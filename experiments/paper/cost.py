@@ -26,7 +26,7 @@ from tables import Results, Scope, parser, scope
 
 from rindices.core import devices
 from rindices.core.train import Checkpoint, People, make_members, train
-from rindices.presets import Preset, Training, paper
+from rindices.presets import Preset, Schedule, Training, paper
 
 PATTERNS = (2, 3, 4)
 N_MODELS = 10  # of each λ
@@ -52,7 +52,7 @@ def looks(
     members = make_members(0, weights, [preset.rates] * len(weights), len(people.controls))
     batch = max(1, len(people.patients) // 8)
     steps = {"checkpoint_every": min(EVERY, n_steps), "min_steps": N_STEPS, "max_steps": n_steps}
-    return train(people, members, formulas, n_patterns=[n for n, _ in values], batch_size=batch, **steps)
+    return train(people, members, formulas, Schedule(batch, **steps), n_patterns=[n for n, _ in values])
 
 
 def protocol(size: Scope, results: Results, chosen: Sequence[str]) -> None:

@@ -53,16 +53,12 @@ class Variant(NamedTuple):
     """One thing done otherwise than the preset says."""
 
     training: dict[str, Any] | None = None
-    batch_size: int | None = None
     precision: Any = None
 
 
 FORMULAS = {
     "float32": Variant(precision=jnp.float32),
     "separate": Variant({"updates": "separate"}),
-    "joint updates": Variant({"updates": "joint"}),
-    "decay": Variant({"weight_decay": Training.weight_decay, "gradient_clip": Training.gradient_clip}),
-    "batch 32": Variant(batch_size=32),
     "one_pass": Variant({"composition": "one_pass"}),
     "joint": Variant({"composition": "joint"}),
 }
@@ -72,7 +68,9 @@ HARDER_DEFAULT = "harder, default preset"
 MATCHED, MATCHED_MODELS = "matched", 5
 NO_RULE = "no rule"
 # The released package counts passes through the patients, not batches: 100,000 of them are 800,000 steps.
-LONG_LOOKS, LONG_MODELS, LONG = (100_000, 200_000, 400_000, 800_000), 3, {"matched": None, "matched, decay": "decay"}
+LONG_LOOKS, LONG_MODELS = (100_000, 200_000, 400_000, 800_000), 3
+RELEASED = {"weight_decay": Training.weight_decay, "gradient_clip": Training.gradient_clip}
+LONG: dict[str, dict[str, Any]] = {MATCHED: {}, f"{MATCHED}, decay": RELEASED}
 
 
 def brains_of(case: Case) -> Brains:
@@ -209,8 +207,7 @@ def run_part(part: int, out: Path, small: bool, only: Sequence[str] | None) -> N
     cases = [Case(*size, kind, SEEDS[0]) for kind in VARIED_KINDS]
     if part == 5:
         preset = replace(preset, training=replace(preset.training, freeze_below=None))
-        for name, formula in LONG.items():
-            changes = (FORMULAS[formula].training if formula else None) or {}
+        for name, changes in LONG.items():
             changed = replace(preset, training=replace(preset.training, **changes))
             own = [case._replace(part=name) for case in cases]
             at = looks if small else LONG_LOOKS
@@ -226,8 +223,6 @@ def run_part(part: int, out: Path, small: bool, only: Sequence[str] | None) -> N
     jobs["default"]["values"] = [ours.weights.orthogonality]
     for name, variant in FORMULAS.items():
         changed = replace(preset, training=replace(preset.training, **(variant.training or {})))
-        if variant.batch_size is not None:
-            changed = replace(changed, schedule=replace(changed.schedule, batch_size=variant.batch_size))
         own = [case._replace(part=name) for case in cases]
         jobs[name] = for_all | {"cases": own, "preset": changed, "precision": variant.precision}
     with ThreadPoolExecutor(3) as pool:  # one trains, the others compile

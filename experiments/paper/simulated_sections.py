@@ -28,15 +28,17 @@ def table_1(folder: Folder) -> list[str]:
     lines += warning(looks)
     lines += [
         *paragraph(
-            "Pattern-c-index, means over the cohorts of a kind. The paper's figure is for single models on its own",
-            "data, so differences mix data and method. `paper` is the preset with the paper's settings",
-            "([below](#table-1-and-fig-2-with-the-papers-own-settings)), ours the default; both choose λ by agreement",
-            "alone. The authors' package: three models, λ = 0.4, 25,000 steps, one cohort each, measured once with a",
-            "prototype of these cohorts.",
+            "The table shows the pattern-c-index, averaged over the cohorts of a kind. The paper's figures are for",
+            "single models on its own data, so differences reflect both data and method. `paper` is the preset "
+            "with the",
+            "paper's settings ([below](#table-1-and-fig-2-with-the-papers-own-settings)) and *ours* is the "
+            "default; both",
+            "choose λ by agreement alone. The authors' package was run once on a prototype of these cohorts (three",
+            "models, λ = 0.4, 25,000 steps, one cohort each).",
         ),
         *markdown(by_method(folder), "cohort"),
         *paragraph(
-            f"Our single models vary by at most {shown(float(found['single_sd'].max()))} (sd) within a cohort; the",
+            f"The sd of our single models within a cohort is at most {shown(float(found['single_sd'].max()))}; the",
             f"standard errors are at most {shown(float(found['single_se'].max()))}.",
         ),
     ]
@@ -45,26 +47,28 @@ def table_1(folder: Folder) -> list[str]:
     lines += [f"![Accuracy and agreement against λ](../results/{figure})", ""]
     wide = summaries.by_kind(each.pivot_table("consensus", "kind", "orthogonality"))
     spread = float((wide.max(axis=1) - wide.min(axis=1)).max())
-    lines += [f"The consensus differs between λ by at most {shown(spread)} on any kind.", ""]
+    lines += [f"The accuracy of the consensus varies with λ by at most {shown(spread)} in any kind of cohort.", ""]
     lines += _choice(looks, found)
     return lines + _against_baselines(folder, accuracies, "baselines", "Table 1")
 
 
 def _choice(looks: pd.DataFrame, found: pd.DataFrame) -> list[str]:
     ranks = summaries.rank_correlations(looks)
-    ranks["mean loss by the choice of λ"] = found["loss"]
+    ranks["mean loss from the choice of λ"] = found["loss"]
     ranks["largest"] = found["largest_loss"]
     mean_loss = float(found["loss"].max())
     return [
         *paragraph(
-            "Does agreement indicate accuracy? Rank correlation between the pattern-agr-index and the accuracy of",
-            "single models, and what the consensus loses because λ is chosen by agreement instead of by the truth:",
+            "Does agreement indicate accuracy? The next table shows the rank correlation between the pattern-agr-index",
+            "and the accuracy of single models, and the loss of accuracy of the consensus because λ is chosen by",
+            "agreement rather than by the truth:",
         ),
         *markdown(ranks, "cohort"),
         *paragraph(
-            "The first column is the easier test, because both rise during training; the second has five points per",
-            f"cohort. Aim: the chosen λ loses at most 0.01 against the best λ: {reached(mean_loss <= 0.01, looks)}",
-            f"(at most {shown(mean_loss)} as a mean over the cohorts of a kind;",
+            "The first column is the easier test, because both quantities rise during training; the second has five",
+            "points per cohort. The target was that the chosen λ loses at most 0.01 relative to the best λ;",
+            f"this was {reached(mean_loss <= 0.01, looks)} (at most {shown(mean_loss)} averaged over the cohorts "
+            "of a kind, and",
             f"{shown(float(found['largest_loss'].max()))} in a single cohort).",
         ),
     ]
@@ -93,29 +97,32 @@ def _against_baselines(folder: Folder, accuracies: summaries.Range, name: str, w
     figure = figures.dots(drawn, folder.path / f"{name}.svg", CONCORDANCE, paper=paper)
     gap = float((found["consensus"] - ours["ridge"]).min())
     lead = (found["single"] - ours[list(METHODS)].max(axis=1)).dropna()
-    brackets = "" if where is None else " (in brackets the paper's)"
+    brackets = "" if where is None else " (the paper's figures are in brackets)"
     return [
         *paragraph(
-            f"Beside the five decompositions, each with its best sign and order{brackets},",
-            "and ridge regression told the truth (five folds):",
+            "The next table compares the consensus with ridge regression trained on the truth (five-fold",
+            f"cross-validation) and with five decompositions, each with its best sign and order{brackets}:",
         ),
         *warning(fits),
         *markdown(table, "cohort"),
-        f"![Accuracy beside decompositions](../results/{figure})",
+        f"![Accuracy compared with decompositions](../results/{figure})",
         "",
         *paragraph(
-            "Single models lead the best decomposition by at least",
-            f"{shown(float(lead.min()))} (on {lead.idxmin()}).",
-            "" if where is None else f"Aim, 0.08 on every kind: {reached(bool((lead >= 0.08).all()), fits)}.",
-            f"Aims for the consensus: within 0.02 of ridge on every kind: {reached(gap >= -0.02, fits)};",
-            f"within 0.01: {reached(gap >= -0.01, fits)} (lowest difference {signed(gap)}).",
+            f"Single models are better than the best decomposition by at least {shown(float(lead.min()))}",
+            f"(smallest for {lead.idxmin()}).",
+            ""
+            if where is None
+            else f"The target of 0.08 for every kind was {reached(bool((lead >= 0.08).all()), fits)}.",
+            "For the consensus, the target of being within 0.02 of ridge for every kind was "
+            f"{reached(gap >= -0.02, fits)},",
+            f"and that of 0.01 was {reached(gap >= -0.01, fits)} (lowest difference {signed(gap)}).",
         ),
     ]
 
 
 def real_people(folder: Folder) -> list[str]:
     """Table 1 on real controls."""
-    lines = ["## The same on real people", ""]
+    lines = ["## The same experiment in real people", ""]
     looks = folder.table("real_controls")
     if looks is None:
         return lines + missing("real_controls")
@@ -125,18 +132,19 @@ def real_people(folder: Folder) -> list[str]:
     found = accuracies.mean
     floors = pd.Series({"basic": 0.89, "overlap": 0.895, "scarce": 0.83, "noise": 0.885, "mild": 0.80})
     table = found[["single", "single_sd", "consensus", "pattern_agreement", "loss", "orthogonality"]]
-    table = table.set_axis(["one model", "sd of models", "consensus", "agreement", "loss by λ", "λ chosen"], axis=1)
-    table.insert(3, "floor set before", floors)
+    table = table.set_axis(["one model", "sd of models", "consensus", "agreement", "loss from λ", "λ chosen"], axis=1)
+    table.insert(3, "prespecified minimum", floors)
     above = found["consensus"] >= floors.reindex(found.index)
     return [
         *lines,
         *warning(looks),
         *paragraph(
-            f"{about['n_controls']} real healthy people (IXI) as controls and {about['n_patients']} as patients with",
-            "simulated atrophy; all choices made without the truth.",
+            f"Here, {about['n_controls']} real healthy people (IXI) serve as controls and {about['n_patients']} "
+            "others,",
+            "with simulated atrophy, as patients. All choices were made without access to the truth.",
         ),
         *markdown(table, "cohort"),
-        f"Floors: {reached(bool(above.all()), looks)}.",
+        f"The prespecified minima were {reached(bool(above.all()), looks)}.",
         "",
         *_against_baselines(folder, accuracies, "real_baselines", None),
     ]
@@ -157,15 +165,20 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         n_models = int(table["n_models"].max())
         figure = figures.agreement_by_patterns(table, folder.path / f"{name}.svg")
         lines += [f"### {kind.capitalize()} cohorts", "", *warning(table)]
-        lines += [f"{n_models} models for each M; M chosen by agreement alone. Cohorts in which each M was chosen:", ""]
+        lines += [
+            f"With {n_models} models for each M, M was chosen by agreement alone. Number of cohorts for each choice:",
+            "",
+        ]
         lines += markdown(counts, "cohorts")
         lines += [f"![Agreement against the number of patterns](../results/{figure})", ""]
-        aim = f" Aim, 90 %: {reached(share >= 0.9, table)}." if kind == "basic" else ""
+        aim = f" The target of 90 % was {reached(share >= 0.9, table)}." if kind == "basic" else ""
         without = float(table.loc[table["true_patterns"] == 0, "pattern_agreement"].max())
         lines += paragraph(
-            f"The right number was chosen in {100 * share:.0f} % of the cohorts with a disease.{aim}",
-            f"Without disease, agreement is at most {shown(without)} in any cohort at any M, so the choice means",
-            "nothing there. M = 1 is never chosen: with nothing to confuse, agreement flatters it.",
+            f"The correct number was chosen in {100 * share:.0f} % of the cohorts with a disease.{aim}",
+            f"Without disease, agreement is at most {shown(without)} in any cohort at any M, so the choice is",
+            "meaningless there. M = 1 is excluded from the choice, because a single pattern cannot be confused "
+            "with another",
+            "and agreement is therefore too high.",
         )
     return lines
 
@@ -183,7 +196,8 @@ def table_7(folder: Folder) -> list[str]:
         table[label] = _with_paper(bounds[method], folder.of_paper("Table 7", method))
     lines += warning(fits)
     lines += paragraph(
-        "Three to ten components, the best three and the best number chosen with the truth; in brackets the paper's.",
+        "Decompositions have three to ten components; the number and the best three are chosen with knowledge of the",
+        "truth. The paper's figures are in brackets.",
         f"The sd over cohorts is at most {shown(float(varies))}.",
     )
     drawn = summaries.over_cohorts(lambda how: summaries.upper_bounds(fits, how)[list(METHODS)].rename(columns=METHODS))
@@ -193,7 +207,7 @@ def table_7(folder: Folder) -> list[str]:
 
 def table_6(folder: Folder) -> list[str]:
     """Five folds, train and test."""
-    lines = ["## Table 6: against supervised regressions, in five folds", ""]
+    lines = ["## Table 6: comparison with supervised regression, in five folds", ""]
     rows = folder.table("folds")
     if rows is None:
         return lines + missing("folds")
@@ -215,15 +229,17 @@ def table_6(folder: Folder) -> list[str]:
     return [
         *lines,
         *paragraph(
-            "Trained on all controls and the patients of four folds; the fifth is scored. In brackets the paper's. The",
-            f"sd over folds and cohorts is at most {shown(float(varies['test'].max(axis=None)))}.",
+            "Models are trained on all controls and on the patients of four folds, and the fifth fold is scored. The",
+            "paper's figures are in brackets. The sd over folds and cohorts is at most",
+            f"{shown(float(varies['test'].max(axis=None)))}.",
         ),
         *markdown(table, "cohort"),
         f"![Held-out patients](../results/{figure})",
         "",
         *paragraph(
-            f"The consensus loses at most {shown(float(drop))} in people it was not trained on. Ridge regression, told",
-            f"the truth, leads by at most {shown(float(gap))}; the paper saw gaps of 0.04 to 0.07.",
+            f"The consensus loses at most {shown(float(drop))} in held-out people. Ridge regression trained on "
+            "the truth",
+            f"is better by at most {shown(float(gap))}; the paper reports gaps of 0.04 to 0.07.",
         ),
     ]
 
@@ -253,11 +269,11 @@ def regularisers(folder: Folder) -> list[str]:
         ranges.columns = [f"{name.replace('single', 'one model')}, {part}" for name, part in ranges.columns]
         lines += [*warning(looks)]
         lines += paragraph(
-            "Each of γ, κ, ζ, μ and η at 50 to 150 % of its default, the others unchanged, λ the one that agreement",
-            "chose for the cohort:",
+            "Each of γ, κ, ζ, μ and η was varied from 50 to 150 % of its default, with the others unchanged and the λ",
+            "that agreement chose for the cohort:",
         )
         lines += [*markdown(ranges, "cohort"), f"![Accuracy and agreement against weights](../results/{figure})", ""]
-        lines += ["The paper gives these only as a figure; it finds accuracy “mostly robust”.", ""]
+        lines += ["The paper shows these results only in a figure and finds accuracy “mostly robust”.", ""]
     looks = folder.table("ablations")
     if looks is None:
         return lines + missing("ablations")
@@ -267,17 +283,21 @@ def regularisers(folder: Folder) -> list[str]:
     for value, title in (("single", "single models"), ("consensus", "the consensus")):
         drawn = compared.changed(partial(_left_out, value=value))
         wide = drawn.mean
-        lines += [f"Pattern-c-index of {title} with terms left out:", "", *warning(looks), *markdown(wide, "left out")]
+        lines += [f"Pattern-c-index of {title} with terms omitted:", "", *warning(looks), *markdown(wide, "omitted")]
         figure = figures.dots(drawn, folder.path / f"ablations_{value}.svg", f"{CONCORDANCE}, {title}")
-        lines += [f"![Terms left out, {title}](../results/{figure})", ""]
+        lines += [f"![Terms omitted, {title}](../results/{figure})", ""]
     collapsed = table.loc[table["n_sound"] < 2, "removed"].unique()
     if len(collapsed):
         lines += paragraph(
-            f"No consensus ({', '.join(collapsed)}): in every model some R-index hardly varied among patients; the",
-            "concordance shown is that of the last look.",
+            f"There is no consensus for {', '.join(collapsed)}, because in every model at least one R-index hardly",
+            "varied between patients; the concordance shown is that at the last checkpoint.",
         )
     wide = table.pivot_table("consensus", "removed", "kind", dropna=False).reindex(list(REMOVED))
     lost = (wide.loc["nothing"] - wide.drop(index="nothing")).max(axis=1)
     said = ", ".join(f"{name} {shown(float(value))}" for name, value in lost.items() if value == value)
-    lines += [f"What it costs the consensus at most, over the kinds: {said}.", ""]
-    return [*lines, "Section B.3 swaps two letters: its “ζ = 0 (no cn loss)” is η here, the near-control term.", ""]
+    lines += [f"The largest loss of the consensus over all kinds of cohort is: {said}.", ""]
+    return [
+        *lines,
+        "Section B.3 interchanges two symbols: its “ζ = 0 (no cn loss)” refers to η, the near-control term.",
+        "",
+    ]

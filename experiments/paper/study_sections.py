@@ -14,18 +14,19 @@ AUTHORS_RATES = {32: 98, 300: 53}
 
 def made_up_study(folder: Folder) -> list[str]:
     """Section 4.3 with covariates, sites, unequal and correlated severities, and noisy variables."""
-    lines = ["## Section 4.3 with what real studies have", ""]
+    lines = ["## Section 4.3 under realistic study conditions", ""]
     numbers, patterns = folder.table("study"), folder.table("study_patterns")
     if numbers is None or patterns is None:
         return lines + missing("study")
     about = folder.about("study")
     lines += paragraph(
-        "850 controls and 2204 patients, all simulated: nothing here is about Alzheimer's disease. Two patterns",
-        "(medial temporal, frontal) of 0 to 20 % atrophy, mostly mild for the first and absent in a third of the",
-        "patients for the second, correlated 0.4 and rising with age; patients older than controls; four sites that",
-        "shift and scale every region and differ in their share of patients; ten noisy clinical variables that depend",
-        "on severities and age. Default preset and search, corrected for age, sex and head size, with and without",
-        f"harmonisation of the sites; {about.get('n_models', '–')} repetitions.",
+        "This study has 850 controls and 2204 patients, all simulated, so it does not concern Alzheimer's disease. Two",
+        "patterns (medial temporal and frontal) cause 0 to 20 % atrophy. The first is mostly mild, and the second is",
+        "absent in a third of the patients; their severities are correlated at 0.4 and increase with age. Patients are",
+        "older than controls. Four sites shift and scale every region and differ in their proportion of patients. Ten",
+        "noisy clinical variables depend on severities and age. The default preset and search were used with",
+        "adjustment for age, sex and head size, with and without harmonisation of the sites, and",
+        f"{about.get('n_models', '–')} repetitions.",
     )
     wide = numbers.pivot_table("pattern_agreement", "correction", "n_patterns", sort=False)
     wide.columns = [f"agreement, M = {number}" for number in wide.columns]
@@ -34,7 +35,7 @@ def made_up_study(folder: Folder) -> list[str]:
     wide["verdict"] = chosen["verdict"]
     lines += [*warning(numbers), *markdown(wide, "sites")]
     names = {"concordance": "concordance", "bias": "bias of severity", "rmse": "RMSE of severity"}
-    names |= {"regions": "its regions among the largest changes", "site_share": "share of the error that sites explain"}
+    names |= {"regions": "its regions among the largest changes", "site_share": "share of the error explained by site"}
     own = patterns.set_index(patterns["correction"] + ", " + patterns["pattern"])
     own = own[[name for name in names if name in own]].rename(columns=names)
     lines += markdown(own, "sites, pattern")
@@ -55,13 +56,16 @@ def _study_variables(folder: Folder) -> list[str]:
     n_true, n_false = (found["true_q"] < 0.05).sum(), ((found["q"] < 0.05) & (found["true_q"] >= 0.05)).sum()
     return [
         *paragraph(
-            "Partial correlations with the clinical variables given age, sex and site, by the R-indices and by the",
-            "true severities of the same patients (*: false discovery rate below 5 %):",
+            "Partial correlations of the R-indices and of the true severities of the same patients with the clinical",
+            "variables, adjusted for age, sex and site (*: false discovery rate below 5 %):",
         ),
         *markdown(table, "variable"),
         *paragraph(
-            f"Mean error {shown(float(error.mean()))}, largest {shown(float(error.max()))}. Of {n_true} correlations",
-            f"that the true severities show at 5 %, the R-indices show {both}, and {n_false} others.",
+            f"The mean error is {shown(float(error.mean()))} and the largest {shown(float(error.max()))}. Of the "
+            f"{n_true}",
+            f"correlations that are significant at 5 % for the true severities, {both} are significant for the "
+            "R-indices,",
+            f"as are {n_false} others.",
         ),
     ]
 
@@ -73,33 +77,37 @@ def _voxelwise(folder: Folder) -> list[str]:
         "![Less grey matter than in controls, by pattern and subgroup](../results/study_voxelwise.png)",
         "",
         *paragraph(
-            "The layout of Fig. 3, from simulated grey-matter maps: each grey-matter voxel of a standard brain takes",
-            "the volume of the nearest region, with smooth noise (`experiments/paper/study.py --draw`). Rows: patients",
-            "in whom one pattern prevails, by its R-index.",
+            "This figure has the layout of Fig. 3 and shows simulated grey-matter maps, in which each grey-matter "
+            "voxel",
+            "of a standard brain takes the volume of the nearest region, with smooth noise",
+            "(`experiments/paper/study.py --draw`). Rows show patients in whom one pattern prevails, by its R-index.",
         ),
     ]
 
 
 def halves(folder: Folder) -> list[str]:
     """Sections B.7 and B.8."""
-    lines = ["## Sections B.7 and B.8: the other half of the people", ""]
+    lines = ["## Sections B.7 and B.8: split-half validation", ""]
     table = folder.table("split_half")
     if table is None:
         return lines + missing("split_half")
     table["cohorts"] = table["kind"] + ", " + table["n_patients"].astype(str) + " patients"
     names = ["train", "held_out", "agreement", "map_correlation", "lowest_map_correlation"]
     labels = [
-        "concordance, trained on",
+        "concordance, training half",
         "concordance, other half",
         "agreement of the two models",
         "correlation of maps",
-        "of the least alike pattern",
+        "lowest over patterns",
     ]
     groups = table.groupby("cohorts", sort=False)[names]
     drawn = summaries.over_cohorts(lambda how: groups.agg(how).set_axis(labels, axis=1))
     means = drawn.mean
     lines += warning(table)
-    lines += ["A model of each half, applied to the other (the paper shows maps of one split, no figures):", ""]
+    lines += [
+        "A model of each half was applied to the other (the paper shows maps of one split but gives no figures):",
+        "",
+    ]
     lines += markdown(means, "cohorts")
     figure = figures.dots(drawn, folder.path / "split_half.svg", "concordance, agreement or correlation")
     lines += [f"![Two halves](../results/{figure})", ""]
@@ -116,16 +124,19 @@ def halves(folder: Folder) -> list[str]:
     ]
     lines += [
         *paragraph(
-            "Controls or patients? Support vector machines in the second half, on R-indices of the first half's model",
-            f"and on all regions: area under the curve ({int(found['n_splits'].iloc[0])} splits, 20 % held out; ± is",
-            "the spread over splits; mean of three cohorts). The level is not the paper's; the difference is",
-            "comparable:",
+            "How well can controls and patients be distinguished? Support vector machines were trained in the second",
+            "half, either on the R-indices from the first half's model or on all regions. The table shows the "
+            "area under",
+            f"the curve ({int(found['n_splits'].iloc[0])} splits, 20 % held out; ± is the sd over splits; mean of "
+            "three",
+            "cohorts). The level cannot be compared with the paper's, but the difference can:",
         ),
         *warning(found),
         *markdown(rows, "cohorts"),
         *paragraph(
-            "In a simulation nothing but the patterns distinguishes patients from controls, so R-indices can keep all",
-            "of it; in the paper's real disease they lost 0.034.",
+            "In a simulation, only the patterns distinguish patients from controls, so R-indices can retain all "
+            "of this",
+            "information. In the paper's real disease, they lost 0.034.",
         ),
     ]
     return lines
@@ -151,10 +162,13 @@ def _protocol(table: pd.DataFrame) -> list[str]:
     return [
         *warning(table),
         *paragraph(
-            "The paper's protocol (three M, five λ, ten models, 100,000 steps, batches of 112), all 150 models in one",
-            f"program: {best['seconds']:.0f} s on one {best['device']} after {best['compilation']:.0f} s of",
-            f"compilation, {table['seconds'].max():.0f} s with the order of updates of the paper's Algorithm 1.",
-            f"Aim, 95 s: {reached(best['seconds'] <= 95, table)}; 60 s: {reached(best['seconds'] <= 60, table)}.",
+            "The paper's protocol (three M, five λ, ten models, 100,000 steps, batches of 112), with all 150 "
+            "models in one",
+            f"program, takes {best['seconds']:.0f} s on one {best['device']} after {best['compilation']:.0f} s of",
+            f"compilation, or {table['seconds'].max():.0f} s with the update order of the paper's Algorithm 1. "
+            "The target",
+            f"of 95 s was {reached(best['seconds'] <= 95, table)}; that of 60 s was "
+            f"{reached(best['seconds'] <= 60, table)}.",
         ),
     ]
 
@@ -169,16 +183,22 @@ def _device(folder: Folder) -> list[str]:
     gain = float((tried / usual["rate"]).max()) - 1
     most = 100 * usual["share of memory"].max()
     return paragraph(
-        f"One {found['device'].iloc[0]} makes up to {usual['rate'].max():,.0f} model steps per second, at {most:.0f} %",
-        "of its memory bandwidth (bytes that XLA counts, of 4.8 TB/s). Steps one by one, float32, bfloat16 data or",
-        f"moments, flat updates and CUDA graphs gain at most {100 * gain:.1f} % (`results/device_speed.csv`).",
+        f"One {found['device'].iloc[0]} performs up to {usual['rate'].max():,.0f} model steps per second, using "
+        f"{most:.0f} %",
+        "of its memory bandwidth (bytes counted by XLA, relative to 4.8 TB/s). Single-step execution, float32, "
+        "bfloat16",
+        f"data or moments, flat updates and CUDA graphs gain at most {100 * gain:.1f} % (`results/device_speed.csv`).",
     )
 
 
 def _growth(table: pd.DataFrame, folder: Folder) -> list[str]:
-    lines = [*warning(table), "How the rate changes with each size (`results/growth.csv`, `growth_cores.csv`):", ""]
+    lines = [
+        *warning(table),
+        "The figure shows how the rate depends on each size (`results/growth.csv`, `growth_cores.csv`):",
+        "",
+    ]
     figure = figures.growth(table, folder.path / "growth.svg")
-    lines += [f"![Rates against sizes](../results/{figure})", ""]
+    lines += [f"![Training rate against each size](../results/{figure})", ""]
     at_112 = table[table["batch"] == 112]
     hours = [
         f"{duration(PROTOCOL_STEPS / rate)} at {rate:,.0f} model steps per second ({device})"
@@ -187,9 +207,9 @@ def _growth(table: pd.DataFrame, folder: Folder) -> list[str]:
     theirs = " to ".join(f"{PROTOCOL_STEPS / rate / 3600:.0f}" for rate in sorted(AUTHORS_RATES.values(), reverse=True))
     if hours:
         lines += paragraph(
-            f"The whole protocol, {PROTOCOL_STEPS:,} model steps, extrapolated from these short runs:",
-            f"{'; '.join(hours)}. The authors' package on two cores would take {theirs} h: it makes",
-            f"{AUTHORS_RATES[32]} steps a second with batches of 32 and {AUTHORS_RATES[300]} with 300",
+            f"Extrapolated from these short runs, the whole protocol of {PROTOCOL_STEPS:,} model steps would take",
+            f"{'; '.join(hours)}. The authors' package would take {theirs} h on two cores: it performs",
+            f"{AUTHORS_RATES[32]} steps per second with batches of 32 and {AUTHORS_RATES[300]} with 300",
             "(`make bench-official bench`).",
         )
     return lines
@@ -210,8 +230,8 @@ def _guidance(folder: Folder) -> list[str]:
         "",
         *warning(table),
         *paragraph(
-            "Consensus of models drawn from 30 (20 draws, five kinds of cohorts); agreement of two consensuses without",
-            "a common model:",
+            "The consensus was computed from models drawn from 30 (20 draws, five kinds of cohort). The last column is",
+            "the agreement of two consensuses that have no model in common:",
         ),
         *markdown(models, "models"),
         f"![Concordance against the number of models](../results/{enough})",
@@ -219,8 +239,9 @@ def _guidance(folder: Folder) -> list[str]:
         "### How many people?",
         "",
         *paragraph(
-            "Concordance of the consensus of ten models with the truth (dashed in the figure: ridge regression told",
-            "the truth):",
+            "The table shows the concordance of the consensus of ten models with the truth (dashed in the figure: "
+            "ridge",
+            "regression trained on the truth):",
         ),
         *markdown(people, "patients"),
         f"![Accuracy against the number of patients](../results/{figure})",

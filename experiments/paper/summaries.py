@@ -54,15 +54,15 @@ def accuracy(looks: pd.DataFrame, from_step: int, how: str = "mean") -> pd.DataF
 
 
 def rank_correlations(looks: pd.DataFrame) -> pd.DataFrame:
-    """Correlate ranks of agreement and of accuracy over λ and looks; means over the cohorts of a kind."""
+    """Correlate ranks of agreement and of accuracy over λ and checkpoints; means over the cohorts of a kind."""
     rows = []
     for (kind, seed), of in looks.dropna(subset=["pattern_agreement", "single"]).groupby(COHORT, sort=False):
         last = of[of["step"] == of["step"].max()]
         rows.append(
             {"kind": kind, "seed": seed}
-            | {"over λ and looks": _ranks(of), "over λ, last look": _ranks(last), "n": len(of)}
+            | {"over λ and checkpoints": _ranks(of), "over λ, last checkpoint": _ranks(last), "n": len(of)}
         )
-    return by_kind(pd.DataFrame(rows).groupby("kind")[["over λ and looks", "over λ, last look"]].mean())
+    return by_kind(pd.DataFrame(rows).groupby("kind")[["over λ and checkpoints", "over λ, last checkpoint"]].mean())
 
 
 def _ranks(table: pd.DataFrame) -> float:

@@ -1,27 +1,21 @@
-"""`SurrealGAN`: the scikit-learn shell around the engine. It validates, delegates and stores."""
-
-from __future__ import annotations
+"""`SurrealGAN`: the scikit-learn shell around the engine. It validates, delegates, keeps, and stores in a file."""
 
 import warnings
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rindices
 from rindices.core import devices, inference
-from rindices.core.networks import n_patterns
 from rindices.core.train import held_out
+from rindices.fitted_model import Controls, FittedEstimator
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, sweep
 from rindices.judging.study import Study
@@ -36,21 +30,17 @@ from rindices.model.estimator_inputs import (
 )
 from rindices.model.file import complete, read_model, write_model
 from rindices.model.header import Header, Parameters, StoredAgreement
-from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.preprocessing import Preprocessing
 from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.missing import fill_training
 from rindices.preprocessing.pipeline import describe
-from rindices.presets import Correction, Preset, adjusted, get_preset
-from rindices.problems import InputError, OutsideTraining, joined
-from rindices.schema import Contract, RegionField, Roster
+from rindices.presets import Preset, adjusted, get_preset
+from rindices.schema import Contract
 from rindices.scoring.consensus import Selected, consensus
-from rindices.scoring.intervals import Healthy, fit_scale, severity_intervals
-from rindices.scoring.person import DRAWS, Scaled, Scores, score_people, spread_over_repetitions
-from rindices.scoring.reference import HeldOut, leave_one_out
-from rindices.scoring.severity import SeverityScale
-from rindices.scoring.strangers import fit_familiar
-from rindices.setting_fields import check_level
-from rindices.settings import SearchSettings, State
+from rindices.scoring.intervals import Healthy, fit_scale
+from rindices.scoring.person import Scaled, fit_familiar, score_people
+from rindices.scoring.reference import leave_one_out
+from rindices.settings import State
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
 
@@ -63,49 +53,8 @@ class TrainingSet(NamedTuple):
     preprocessing: Preprocessing
 
 
-class _Controls(NamedTuple):
-    """The controls of a fit: how unseen ones are scored, what it adds to leave each out, and their rows."""
-
-    held_out: HeldOut
-    left_out: np.ndarray
-    rows: np.ndarray
-
-
-class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A transformer that learns from controls and patients, and may have covariates of people."""
-
-    def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
-        """Fit, then return what `transform` does of the same people."""
-        return self.fit(X, y, covariates).transform(X, covariates)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = (
-            True  # a few gaps are filled in, but the tag that allows NaN means any number of them
-        )
-        # Not a classifier; this only says that y has two values.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
-        return tags
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class RIndexEstimator(OfTwoGroups):
-    """What `SurrealGAN` and `rindices.SurrealGANSearch` have in common: these parameters, and covariates."""
-
-    n_repetitions: int = SearchSettings.n_repetitions
-    preset: str | Preset = SearchSettings.preset
-    inference: Literal["consensus", "medoid"] = "consensus"
-    max_steps: int | None = SearchSettings.max_steps
-    latent: Literal["independent", "correlated"] | None = SearchSettings.latent
-    correction: Correction | None = None
-    output: Literal["r_indices", "severities"] = "r_indices"
-    random_state: Any = None
-    n_jobs: int | None = None
-    models_per_chunk: int | None = None
-
-
 @dataclass(eq=False, repr=False)
-class SurrealGAN(RIndexEstimator):
+class SurrealGAN(FittedEstimator):
     """R-indices and severities of each disease pattern in each person, learned from controls and patients.
 
     Repeated trainings of small networks learn how the disease transforms a healthy brain; those that agree are
@@ -241,13 +190,12 @@ class SurrealGAN(RIndexEstimator):
         regions = [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
         check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
         contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
-        batch_size = preset.schedule.batch_size or max(1, int(patient.sum()) // 8)
         X = fill_training(X, table, self.correction, seed)
         check_groups(X[~patient], int(patient.sum()), regions)
         preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], self.correction)
         check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
         devices.prepare()
-        settings = Settings(preset, batch_size, seed)
+        settings = Settings(preset, preset.schedule.people_per_step(int(patient.sum())), seed)
         design = None if table is None else design_of(table, patient, self.correction)
         site = None if self.correction is None or self.correction.site is None else self.correction.site
         sites = None if site is None or table is None else pd.factorize(table[site])[0]
@@ -262,7 +210,7 @@ class SurrealGAN(RIndexEstimator):
         preset, look = study.settings.preset, chosen.look
         weights = preset.weights._replace(orthogonality=chosen.point.orthogonality)
         self.preset_ = replace(preset, weights=weights)
-        self.seed_: int | None = study.settings.seed  # an imported model has none
+        self.seed_ = study.settings.seed
         self.contract_, self.preprocessing_ = training.contract, training.preprocessing
         self.step_, self.agreement_ = look.step, look.agreement
         self.verdict_: tuple[State | None, str] = (None, "")  # a search judges it
@@ -283,214 +231,16 @@ class SurrealGAN(RIndexEstimator):
             scored, healthy = jax.tree.map(lambda leaf: leaf[:1], self.models_), healthy.of(1)
         else:
             scored = self.models_
-        self.scale_: SeverityScale
         self.scale_, honest, unseen = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
-        self._controls = _Controls(unseen, healthy.brains - controls, np.flatnonzero(~study.patient))
+        self._controls = Controls(unseen, healthy.brains - controls, np.flatnonzero(~study.patient))
         self.familiar_ = fit_familiar(self.models_, full, composition, self.correlation_, study.settings.seed)
         self.maps_: dict[str, np.ndarray] = {}
         self.held_out_r_indices_ = np.full(self.r_indices_.shape, np.nan)
         self.held_out_r_indices_[~study.patient] = honest
         if self.left_out_:
             reasons = ", ".join(f"no. {member} {why}" for member, why in self.left_out_.items())
-            warnings.warn(f"Repetitions left out: {reasons}.", UserWarning, stacklevel=3)
+            warnings.warn(f"Excluded repetitions: {reasons}.", UserWarning, stacklevel=3)
         return self
-
-    def held_out_again(self, X: Any, first: np.ndarray, covariates: Any = None) -> np.ndarray:
-        """Return R-indices of further scans of controls of `fit`, by the repetitions that did not learn from them.
-
-        Only where this estimator was fitted and not read from a file.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The further scans.
-        first : ndarray of shape (n_samples,)
-            The row of the same person in `fit`.
-        covariates : array-like, optional
-            As in `fit`.
-        """
-        place = np.searchsorted(self._controls.rows, first)
-        # Beyond the first scan, which is as if it had been left out of means and sds, there is what has changed.
-        brains = self.prepare(X, covariates).values + self._controls.left_out[place]
-        scores = inference.r_indices(self.models_, brains)
-        return self._controls.held_out.scores(scores[: len(self._controls.held_out.held_out)], place)
-
-    def transform(self, X: Any, covariates: Any = None) -> Any:
-        """Return the R-indices of people, or their severities where `output` says so.
-
-        They need not have been in `fit`; columns are matched by name.
-        """
-        r_indices = self.transform_with_spread(X, covariates)[0]
-        return self._scale().severities(r_indices) if self.output == "severities" else r_indices
-
-    def severities(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Return the severity of each pattern in people: the share of the largest change that was learned.
-
-        Some patients exceed 1; healthy people average slightly above 0.
-        """
-        return self._scale().severities(self.transform_with_spread(X, covariates)[0])
-
-    def intervals(
-        self, X: Any, covariates: Any = None, level: float = SearchSettings.level
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lower and the upper limits of each person's severities, which hold the truth in `level` of people.
-
-        NaN with fewer than three repetitions, and for imported models.
-        """
-        scores = self.scores(X, covariates)
-        return severity_intervals(self._scale(), scores.r_indices, check_level(level), scores.more_sd)
-
-    def _scale(self) -> SeverityScale:
-        check_is_fitted(self, "models_")
-        return self.scale_
-
-    def strangeness(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Return how far each person lies from all that the model can produce; above 1 they are strangers.
-
-        Of healthy people, one or two in a hundred are; NaN where the model does not know, see `familiar_`.
-        """
-        people, _, gaps = self.prepare(X, covariates)
-        return np.full(len(people), np.nan) if self.familiar_ is None else self.familiar_.strangeness(people, gaps)
-
-    def adapt(self, X: Any, covariates: Any, *, few_controls: bool = False) -> SurrealGAN:
-        """Return this model with further sites, learned from controls who were measured there.
-
-        Nobody's scores at the sites of the training change.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Regional measures of controls of new sites, complete.
-        covariates : DataFrame
-            As in `fit`; the site names the new ones.
-        few_controls : bool
-            Whether sites with five to nine controls are learned, too; they are refused otherwise.
-        """
-        check_is_fitted(self, "models_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        table = covariate_table(covariates, len(X))
-        model, site = copy(self), None if self.correction is None else self.correction.site
-        covariates_there = pd.DataFrame() if table is None else table
-        model.preprocessing_ = self.preprocessing_.with_new_sites(X, covariates_there, few_controls=few_controls)
-        sites = () if model.preprocessing_.harmonizer is None else model.preprocessing_.harmonizer.sites
-        model.contract_ = replace(
-            self.contract_,
-            covariates=tuple(
-                # Sites that were given as numbers may be any others from now on.
-                replace(spec, categories=None if spec.categories is None else sites, codes=None)
-                if spec.name == site
-                else spec
-                for spec in self.contract_.covariates
-            ),
-        )
-        return model
-
-    def spread(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Return the standard deviation over repetitions of each R-index (NaN with a single one)."""
-        return self.transform_with_spread(X, covariates)[1]
-
-    def transform_with_spread(self, X: Any, covariates: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return what `transform` and `spread` return, in the time of one of them."""
-        return self.scores(X, covariates)[:2]
-
-    def scores(self, X: Any, covariates: Any = None) -> Scores:
-        """Return R-indices, their spread over repetitions, and how uncertain missing regions make them."""
-        return score_people(self, self.prepare(X, covariates))
-
-    def network_r_indices(self, X: Any, covariates: Any = None) -> np.ndarray | None:
-        """Return the paper's R = g₂(g₁(y)), the mean of repetitions; None where R-indices are just that, or linear."""
-        if self.models_.linear is None or not self.models_.decomposer:
-            return None
-        return inference.r_indices(inference.without_linear(self.models_), self.prepare(X, covariates).values).mean(0)
-
-    def z_scores(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Return the corrected regions in sd of controls, as the networks see them (W-scores)."""
-        return (self.prepare(X, covariates).values - 1) / SCALED_SD
-
-    def decompose(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Return the change that each pattern made to each person's regions, as g₁ sees it, in the units of `X`.
-
-        Where the correction has head size or sites, it is the change in a head of average size, without a site.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_patterns, n_features)
-            Negative where the pattern made a region smaller.
-        """
-        scaled = self.prepare(X, covariates).values
-        return inference.decompose(self.models_, scaled) * self.preprocessing_.scaler.sd / SCALED_SD
-
-    def synthesize(self, X: Any, z: ArrayLike, covariates: Any = None) -> np.ndarray:
-        """Return controls as f transforms them by severities `z`, in the units of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Regional measures of controls.
-        z : array-like of shape (n_patterns,) or (n_samples, n_patterns)
-            Severities from 0 to 1, the same for everybody or one row per person.
-        covariates : array-like, optional
-            As in `fit`.
-        """
-        scaled, table, _ = self.prepare(X, covariates)
-        shape = (len(scaled), self._n_features_out)
-        z = np.asarray(z, float)
-        if z.shape not in {shape, shape[1:]} or not np.isfinite(z).all():
-            raise ValueError(
-                f"z should hold {shape[1]} finite severities, for all or for each of {shape[0]} people; "
-                f"found shape {z.shape}."
-            )
-        made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self.preset_.training.composition)
-        return self.preprocessing_.inverse_transform(made.mean(axis=0), table)
-
-    def pattern_maps(self, X: Any, covariates: Any = None, severity: float = 1.0) -> pd.DataFrame:
-        """Return how each pattern at a `severity` changes each region of controls `X`, relative to severity 0.
-
-        Returns
-        -------
-        DataFrame
-            Columns region, pattern, change_sd (in sd of controls), change_percent (of the controls' mean) and
-            spread_sd (sd of change_sd over repetitions).
-        """
-        scaled = self.prepare(X, covariates).values
-        changes = inference.pattern_changes(self.models_, scaled, self.preset_.training.composition, severity)
-        return self._maps(changes, ("change_sd", "change_percent", "spread_sd"))
-
-    def decomposed_maps(self, X: Any, covariates: Any = None) -> pd.DataFrame:
-        """Return how each pattern at severity 1 changed each region of patients `X`, as g₁ sees it.
-
-        In each repetition a line through the origin of the decomposed changes over the repetition's own R-indices.
-
-        Returns
-        -------
-        DataFrame
-            Columns region, pattern, decomposed_sd (in sd of controls), decomposed_percent (of the controls' mean) and
-            decomposed_spread_sd (sd of decomposed_sd over repetitions).
-        """
-        changes = inference.decomposed_changes(self.models_, self.prepare(X, covariates).values)
-        return self._maps(changes, ("decomposed_sd", "decomposed_percent", "decomposed_spread_sd"))
-
-    def _maps(self, changes: np.ndarray, names: tuple[str, str, str]) -> pd.DataFrame:
-        """Return changes of scaled regions, (repetitions, patterns, regions), with a row for each pattern and region.
-
-        `names` are those of the mean change in sd of controls, in % of the controls' mean, and of the sd of the first.
-        """
-        scaler, regions, n_patterns = self.preprocessing_.scaler, list(self.contract_.features), changes.shape[1]
-        in_sd = changes / SCALED_SD
-        # What may be negative, such as a z-score, has no zero to take percent of.
-        sizes = np.where(self.contract_.ranges[0] < 0, np.nan, np.abs(scaler.mean))
-        percent = 100 * in_sd.mean(axis=0) * scaler.sd / sizes
-        values = zip(names, (in_sd.mean(axis=0), percent, spread_over_repetitions(in_sd)), strict=True)
-        return pd.DataFrame(
-            {"region": regions * n_patterns, "pattern": np.repeat(np.arange(n_patterns) + 1, len(regions))}
-            | {name: numbers.ravel() for name, numbers in values}
-        )
-
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Return the names r1, r2, ... of the R-indices, or severity1, severity2, ..."""
-        super().get_feature_names_out(input_features)  # refuses names that are not the regions'
-        name = "severity" if self.output == "severities" else "r"
-        return np.array([f"{name}{i + 1}" for i in range(self._n_features_out)], dtype=object)
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one safetensors file, which holds numbers and text but no code."""
@@ -517,10 +267,6 @@ class SurrealGAN(RIndexEstimator):
         )
         return write_model(path, header, self.models_, self.preprocessing_, self.scale_, self.familiar_, self.maps_)
 
-    @property
-    def _n_features_out(self) -> int:
-        return n_patterns(self.models_)
-
     def _preset(self) -> Preset:
         """Return the preset with what was overridden; settings are checked here."""
         for name, value in (("n_patterns", self.n_patterns), ("n_repetitions", self.n_repetitions)):
@@ -531,44 +277,6 @@ class SurrealGAN(RIndexEstimator):
         if self.output not in ("r_indices", "severities"):
             raise ValueError(f"output should be 'r_indices' or 'severities', found {self.output!r}.")
         return adjusted(get_preset(self.preset), self.orthogonality, self.max_steps, self.latent)
-
-    def prepare(self, X: Any, covariates: Any = None) -> Scaled:
-        """Check people, correct and scale them: once, for all that is then asked about them.
-
-        With ``people = model.prepare(X, covariates)``, ask ``model.transform(people)`` and ``model.z_scores(people)``.
-        """
-        check_is_fitted(self, "models_")
-        if isinstance(X, Scaled):
-            return X
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
-            X = X[list(names)]
-        index = X.index if isinstance(X, pd.DataFrame) else None
-        X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
-        table, gaps = covariate_table(covariates, len(X), index), np.isnan(X)
-        check_gaps(X, can_fill=self.familiar_ is not None)
-        self._check_regions(X)
-        scaled = self.preprocessing_.transform(X, table)
-        if self.familiar_ is None or not gaps.any():
-            return Scaled(scaled, table)
-        return Scaled(self.familiar_.population.fill(scaled, DRAWS).mean(axis=0), table, gaps)
-
-    def _check_regions(self, X: np.ndarray) -> None:
-        """Refuse regions in another unit or with impossible values, and warn of people outside the training range."""
-        contract = self.contract_
-        field = RegionField(contract.features, contract.ranges, unit=contract.unit, fills=True)
-        field.observe(
-            pd.DataFrame(X, columns=list(contract.features)), Roster(pd.RangeIndex(len(X)), np.arange(len(X)))
-        )
-        if problems := field.check():
-            raise InputError(joined([problem.what for problem in problems], "\n"), problems=problems)
-        n_outside = int(contract.outside(X).any(axis=1).sum())
-        if n_outside:
-            warnings.warn(
-                f"{n_outside} of {len(X)} people have regions outside the range of the training people.",
-                OutsideTraining,
-                stacklevel=4,
-            )
 
 
 def load_model(path: str | Path) -> SurrealGAN:

@@ -77,6 +77,12 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         _half_written.discard(beside)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text beside, then rename."""
+    with atomic_file(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def private_folder() -> Iterator[Path]:
     """Give an empty folder that only this user may enter; it is removed at the end, after a kill by the next run.
@@ -227,7 +233,7 @@ def check_writable(path: Path, name: str = "out") -> None:
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         what = f"The folder {parent} cannot be written to" if parent.is_dir() else f"{parent} is a file, not a folder"
-        raise InputError(f"{what}: {path} cannot be made there.\nChoose another place with ", Remedy(name), ".")
+        raise InputError(f"{what}: {path} cannot be created there.\nChoose another location with ", Remedy(name), ".")
 
 
 def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
@@ -236,11 +242,13 @@ def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
         return path
     if os.name != "nt" and path.lstat().st_uid != os.getuid():
         raise InputError(
-            f"{path} is a link that another user made.\nGive the file that it leads to with ", Remedy(name), "."
+            f"{path} is a link created by another user.\nGive the file that it points to with ", Remedy(name), "."
         )
     if not most_links:
         raise InputError(
-            f"The link {path} leads to no file, only to links.\nChoose another file with ", Remedy(name), "."
+            f"The link {path} does not point to a file, only to other links.\nChoose another file with ",
+            Remedy(name),
+            ".",
         )
     return _led_to(path.parent / path.readlink(), name, most_links - 1)
 
@@ -256,7 +264,7 @@ def check_folder(path: Path | None, name: str) -> None:
 def refuse_same(out: Path, *inputs: Path, name: str = "out") -> None:
     """Refuse to write over what is read; `name` is the setting that named `out`."""
     if out.resolve() in [path.resolve() for path in inputs]:
-        raise InputError(f"{out} would replace the file that is read.\nChoose another file with ", Remedy(name), ".")
+        raise InputError(f"{out} would overwrite the input file.\nChoose another file with ", Remedy(name), ".")
 
 
 _BORDERS = "\t\r\n"

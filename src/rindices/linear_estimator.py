@@ -1,7 +1,5 @@
 """`ContrastiveFactors`: the linear model alone, as a scikit-learn estimator; seconds, and no networks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -9,7 +7,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rindices.estimator import OfTwoGroups, SurrealGAN
+from rindices.estimator import SurrealGAN
+from rindices.fitted_model import OfTwoGroups
 from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.linear.halves import METHODS, Method, fitted
 from rindices.model.estimator_inputs import covariate_table
@@ -88,7 +87,7 @@ class ContrastiveFactors(OfTwoGroups):
         self.n_patterns_: int = max(n_directions, 1) if self.n_patterns == AUTO else int(given)
         if self.n_patterns_ > (n_regions := study.residuals.shape[1]):
             raise ValueError(
-                f"{self.n_patterns_} patterns cannot be told apart in few regions: n_features={n_regions}."
+                f"{self.n_patterns_} patterns cannot be distinguished in few regions: n_features={n_regions}."
             )
         self.method_: Method = study.method(self.n_patterns_) if self.method == AUTO else self.method
         self.model_ = fitted(self.method_, *study.standardised(), self.n_patterns_, study.settings.seed)

@@ -4,8 +4,6 @@ Two kinds of numbers: `LossWeights` and `LearningRates` are arguments of one com
 them trains at once; `Training` holds the formulas that are compiled in. `Schedule` steers from outside.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from numbers import Integral
@@ -115,6 +113,10 @@ class Schedule:
     whitening: float = 1.0  # learns sooner, and fewer repetitions fail; the consensus alone gains little
     folds: int = 5  # costs no accuracy
     longest: int = 0
+
+    def people_per_step(self, n_patients: int) -> int:
+        """Return how many people of each group a step takes."""
+        return self.batch_size or max(1, n_patients // 8)
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,7 @@ def adjusted(
         preset = replace(preset, weights=preset.weights._replace(orthogonality=float(orthogonality)))
     if max_steps is not None:
         if not preset.schedule.max_steps:
-            raise InputError(Remedy("max_steps"), f" has no meaning with {preset.name} models: leave it out.")
+            raise InputError(Remedy("max_steps"), f" does not apply to {preset.name} models; omit it.")
         if not isinstance(max_steps, Integral) or max_steps < 1:
             raise InputError(f"max_steps should be a whole number of 1 or more, found {max_steps!r}.")
         shortest = min(preset.schedule.min_steps, int(max_steps))

@@ -1,7 +1,5 @@
 """`SurrealGANSearch`: how many patterns, and is there anything to find? In the manner of scikit-learn's searches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -10,7 +8,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rindices.estimator import RIndexEstimator, SurrealGAN
+from rindices.estimator import SurrealGAN
+from rindices.fitted_model import RIndexEstimator
 from rindices.judging.selection import UNLIKELY, Swept, best_of_each_number, sweep
 from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.judging.study import Study
@@ -24,7 +23,7 @@ from rindices.training.execution import Execution, Memory, Progress, Store
 
 _COLLAPSED = (
     "Training failed: in every repetition an R-index is nearly the same for all patients (it collapsed). Do not use "
-    "these R-indices. Look for fewer patterns, or give more regions: with few, training rarely learns."
+    "these R-indices. Request fewer patterns, or provide more regions; with few regions, training rarely succeeds."
 )
 
 
@@ -209,7 +208,7 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
     chosen, name = swept.chosen, _name(swept.chosen.point, swept)
     if basis == "counted" and look is not None:
         again = counted(look.found_again, "direction")
-        nearest = "" if isinstance(asked, str) else ", and this is the nearest of the numbers asked for"
+        nearest = "" if isinstance(asked, str) else ", and this is the nearest of the requested numbers"
         return f"{name}: held-out people also differ in {again}{nearest}."
     if len(swept.judged) == 1:
         nothing = "no direction in which patients vary more was found again in held-out people, so the fewest"
@@ -219,14 +218,14 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
     others = [one for one in swept.judged if one is not chosen]
     agreement = f"repetitions agree at {chosen.value:.3f}"
     if len({one.point.n_patterns for one in swept.judged}) == 1:
-        best = f"of {len(swept.judged)} weights the one that agreed best after {swept.first_look} repetitions"
+        best = f"the weight, out of {len(swept.judged)}, with the best agreement after {swept.first_look} repetitions"
         words = [f"{name}: {best}; {agreement}."]
     elif basis == "fit":
         words = [f"{name}: no other number fits the patients clearly better, and {agreement}."]
     else:
-        lack = f"no setting both fits the patients and has repetitions that agree at {UNLIKELY:g} or more"
+        lack = f"no setting both fits the patients and reaches an agreement of {UNLIKELY:g} or more"
         if look is not None and not look.differs:
-            lack = "patients and controls differ no more than by chance, so the data support no number"
+            lack = "patients and controls differ no more than expected by chance, so the data support no number"
         words = [f"{name}: {lack}. Of those trained in full, it agrees best: {agreement}."]
     fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
     if basis == "fit" and fewer:
@@ -235,7 +234,9 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
         reasons = {
             "fit the patients clearly worse": worse,
             "do not agree": unlike,
-            "do, too, but repetitions agree about more as well": [one for one in fewer if one not in worse + unlike],
+            "also do, but repetitions agree equally well about more patterns": [
+                one for one in fewer if one not in worse + unlike
+            ],
         }
         said = [f"{counted(len(of), 'setting')} with fewer {why}" for why, of in reasons.items() if of]
         words.append(f"{' and '.join(said)}.")

@@ -4,15 +4,13 @@
 What can be chosen about training itself is in `rindices.presets`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from rindices.presets import PRESETS
-from rindices.setting_fields import (
+from rindices.value_kinds import (
     FILE,
     FILES,
     FLAG,
@@ -41,9 +39,9 @@ Names = str | Path | Sequence[str] | None
 # What commands on training tables and on new people say alike.
 _JOIN = "More tables of the same people, joined by id."
 _MISSING = "Codes for missing values, separated by commas: -9999, or icv=0 for one column only."
-_DROP_MISSING = "Leave out people with missing or impossible values; they are listed."
+_DROP_MISSING = "Exclude people with missing or impossible values; they are listed."
 _COMPLETE_ONLY = "Exclude anyone with a missing region. By default, up to 20 % of a person's regions are imputed."
-_SHOW_IDS = "Put participants' ids into the report, with a card for each person."
+_SHOW_IDS = "Include participants' ids and individual cards in the report."
 _FIGURES = "Folder for every figure of the report as SVG and PNG."
 _SCAN_NOISE = "For change between visits: sd of a severity over scans of an unchanged person, or one per pattern."
 _NOISE = numbers("0.04 or 0.03,0.05,0.04")
@@ -61,14 +59,14 @@ FOLLOW_UP = {
 # What they should hold, what happens where they are not given, and what the page calls them.
 _FOLLOWED = {
     "time": ("the time from the scan to the event, or to the last contact", "", "time"),
-    "event": ("1 where the event happened at that time, 0 where it did not", "", "event"),
+    "event": ("1 if the event occurred at that time, 0 if it did not", "", "event"),
     "entry": ("the time at which observation began", "0", "entry"),
     "last_without": (
-        "the last time known to be free of the event, which happened after it",
+        "the last time at which the person was known to be free of the event",
         "times are exact",
         "last time without",
     ),
-    "competing": ("1 where another event, such as death, came first", "", "competing event"),
+    "competing": ("1 if another event, such as death, came first", "", "competing event"),
 }
 
 
@@ -100,24 +98,29 @@ class TableSettings:
     id: str = setting("participant_id", TEXT, "Column with the participants' ids.", label="id")
     diagnosis: str = setting("diagnosis", TEXT, "Column with the diagnosis labels.", label="diagnosis")
     control: Labels = setting(None, NAMES, "Label(s) of controls; CN, HC, control, 0 ... are recognised.")
-    patients: Labels = setting(None, NAMES, "Label(s) of patients, e.g. MCI,AD; anyone else is only scored.")
+    patients: Labels = setting(None, NAMES, "Label(s) of patients, e.g. MCI,AD; anyone else is scored only.")
     covariates: Names = setting((), NAMES, "Columns whose effects are removed, e.g. age,sex.", label="covariate")
     smooth: Names = setting(
         (), NAMES, "Covariates whose effect is a curve rather than a line, e.g. age.", label="curve"
     )
     interactions: Names = setting((), NAMES, "Interactions of covariates, e.g. age:sex.")
-    proportion: str | None = setting(None, TEXT, "Head size by which regions are divided, e.g. icv.", label="head size")
+    proportion: str | None = setting(
+        None, TEXT, "Column with the head size by which regions are divided, e.g. icv.", label="head size"
+    )
     site: str | None = setting(
         None, TEXT, "Column with the site, whose shift and scale are removed (ComBat).", label="site"
     )
     small_sites: Literal["refuse", "drop"] = setting(
-        "refuse", choice("refuse", "drop"), "Sites with fewer than 5 controls: refuse, or drop their people."
+        "refuse",
+        choice("refuse", "drop"),
+        "What to do with sites that have fewer than 5 controls: refuse, or drop their people.",
     )
     visit: str | None = setting(None, TEXT, "Column that distinguishes a person's visits.", label="visit")
     clinical: Names = setting(
         (),
         NAMES,
-        "Clinical scores to compare with the severities: columns, e.g. mmse,apoe4, or a table joined by id.",
+        "Clinical scores to test for association with the severities: columns, e.g. mmse,apoe4, or a table joined "
+        "by id.",
         label="clinical score",
     )
     time: str | None = _follow_up("time")
@@ -129,10 +132,10 @@ class TableSettings:
     dictionary: str | None = setting(None, FILE, "Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")
     missing: Names = setting((), NAMES, _MISSING)
     drop_missing: bool = setting(False, FLAG, _DROP_MISSING)
-    drop_outliers: bool = setting(False, FLAG, "Leave out outliers; they are listed.")
+    drop_outliers: bool = setting(False, FLAG, "Exclude outliers; they are listed.")
     features: Names = setting(None, NAMES, "Regions: names, prefix*, or a file of names.", unset="all numbers")
     exclude: Names = setting((), NAMES, _EXCLUDE, label="no role")
-    unit: str | None = setting(None, TEXT, "Unit of the regions, e.g. mL; kept with the model.")
+    unit: str | None = setting(None, TEXT, "Unit of the regions, e.g. mL; stored with the model.")
     complete_only: bool = setting(False, FLAG, _COMPLETE_ONLY)
 
 
@@ -143,7 +146,7 @@ class SearchSettings(TakesPlainValues):
     n_patterns: tuple[int, ...] | Literal["auto"] = setting(
         AUTO,
         counts(AUTO),
-        "Disease patterns to look for: auto (counted before training), 3, or several to choose from: 2-5.",
+        "Number of disease patterns: auto (estimated before training), 3, or several to choose from: 2-5.",
         option="patterns",
         label="Patterns",
         resumes="more",
@@ -172,7 +175,7 @@ class SearchSettings(TakesPlainValues):
         choice(*PRESETS),
         "How patterns are learned: fast (networks from a linear start), linear (seconds, no networks), blind (from "
         "random weights), paper or official.",
-        also="method",
+        option="preset,method",
     )
     max_steps: int | None = setting(
         None, whole(1), "Maximum number of training steps.", option="steps", unset="by preset", label="Steps"
@@ -204,9 +207,11 @@ class OutputSettings(TakesPlainValues):
     figures: Path | None = setting(None, PATH, _FIGURES)
     bids: bool = setting(False, FLAG, "Also write the scores as a BIDS derivative (r_indices.tsv and .json).")
     level: float = setting(
-        SearchSettings.level, NUMBER, "Level of the intervals: the share of true severities that they should contain."
+        SearchSettings.level,
+        NUMBER,
+        "Level of the intervals: the proportion of true severities that they should contain.",
     )
-    scan_noise: tuple[float, ...] = setting((), _NOISE, _SCAN_NOISE, unset="from controls who came again")
+    scan_noise: tuple[float, ...] = setting((), _NOISE, _SCAN_NOISE, unset="from controls with repeated visits")
 
 
 @dataclass(frozen=True)
@@ -241,7 +246,7 @@ class ReportSettings(TakesPlainValues):
         None, PATH, "Table of clinical scores or follow-up, joined by id; they become part of the run."
     )
     id: str = setting(TableSettings.id, TEXT, "Column with the ids in that table.")
-    visit: str = setting("visit", TEXT, "Column with the visits in that table, where the run has visits.")
+    visit: str = setting("visit", TEXT, "Column with the visits in that table, if the run has visits.")
     missing: Names = setting((), NAMES, _MISSING)
     remove_scores: Names = setting((), NAMES, "Clinical scores to remove from the run, separated by commas.")
     time: str | None = _follow_up("time")
@@ -257,8 +262,8 @@ class ReportSettings(TakesPlainValues):
         unset="as before",
     )
     scan_noise: tuple[float, ...] = setting((), _NOISE, _SCAN_NOISE, unset="as before")
-    atlas: Path | None = setting(None, PATH, "Label image (NIfTI) to paint the patterns on.")
-    atlas_table: Path | None = setting(None, PATH, "Which label is which region: columns label and region.")
+    atlas: Path | None = setting(None, PATH, "Label image (NIfTI) on which to show the patterns.")
+    atlas_table: Path | None = setting(None, PATH, "Table that assigns labels to regions: columns label and region.")
     show_ids: bool = setting(False, FLAG, _SHOW_IDS)
     figures: Path | None = setting(None, PATH, _FIGURES)
 
@@ -269,7 +274,7 @@ class ImageSettings(TakesPlainValues):
 
     mask: Path | None = setting(None, PATH, "Mask of the voxels to test.", unset="the standard brain")
     regressions: bool = setting(False, FLAG, "Also regress the images of all patients on each severity.")
-    resample: bool = setting(False, FLAG, "Resample images on another grid; otherwise they are refused.")
+    resample: bool = setting(False, FLAG, "Resample images that are on another grid; otherwise they are refused.")
     limits: tuple[float, float] | None = setting(
         None,
         LIMITS,
@@ -286,7 +291,7 @@ class ShareSettings:
 
     disease: str = setting("", TEXT, "For the card: the patients' disease.")
     atlas: str = setting("", TEXT, "For the card: the atlas of the regions.")
-    segmentation: str = setting("", TEXT, "For the card: the software that measured them, with its version.")
+    segmentation: str = setting("", TEXT, "For the card: the segmentation software and its version.")
     licence: str = setting("other", TEXT, "For the card: licence, e.g. cc-by-4.0, mit or other.")
 
 
@@ -304,13 +309,13 @@ class GatherSettings(TakesPlainValues):
         None,
         choice("dk", "dkt", "destrieux"),
         "FreeSurfer: cortical parcellation (dk, dkt or destrieux).",
-        unset="dk, or whichever there is",
+        unset="dk, or whichever is available",
         label="Atlas",
     )
     longitudinal: bool = setting(
-        False, FLAG, "Take the visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).", label="Longitudinal"
+        False, FLAG, "Use the visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).", label="Longitudinal"
     )
-    leave_out: bool = setting(False, FLAG, "Leave out duplicates and incomplete scans.", label="Leave people out")
+    leave_out: bool = setting(False, FLAG, "Exclude duplicate and incomplete scans.", label="Leave people out")
     jobs: int = setting(4, whole(1, 64), "Number of files read in parallel.")
 
 
@@ -368,7 +373,7 @@ class PowerSettings(TakesPlainValues):
     like: Path | None = setting(
         None, PATH, "Simulate studies from your own table of healthy people and its regions (takes minutes)."
     )
-    figure: Path | None = setting(None, PATH, "Also draw the chance by size of study (.png or .svg).")
+    figure: Path | None = setting(None, PATH, "Also plot the probability of success by study size (.png or .svg).")
 
 
 def option_name(name: str) -> str:

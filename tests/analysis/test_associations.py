@@ -145,8 +145,8 @@ def test_false_discovery_rate_counts_all_rows_with_p():
 @pytest.mark.parametrize(
     ("values", "kind", "note"),
     [
-        ([1.0] * 20, "continuous", "everybody has the same value"),
-        (["a"] * 20, "categorical", "everybody has the same value"),
+        ([1.0] * 20, "continuous", "everyone has the same value"),
+        (["a"] * 20, "categorical", "everyone has the same value"),
         ([1.0, 2, 3] * 3 + [np.nan] * 11, "continuous", "fewer than 10 people have a value"),
         ([np.nan] * 20, "continuous", "fewer than 10 people have a value"),
         ([None] * 20, "categorical", "fewer than 10 people have a value"),

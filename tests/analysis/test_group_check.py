@@ -98,8 +98,8 @@ def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients(
     assert first.coefficient_patients > 0.3
     assert first.remark == (
         f"In patients, pattern 1 rises with age (r = {first.coefficient_patients:.2f}, q < 0.001), and the groups "
-        "differ in age. What age does in controls was removed: either the disease is related to age, or part of the "
-        "pattern is what the removal missed."
+        "differ in age. The effect of age in controls was removed. Either the disease is associated with age, or part "
+        "of the pattern reflects effects that the correction missed."
     )
     assert found.loc[found["pattern"] == 2, "remark"].tolist() == ["", "", ""]
 

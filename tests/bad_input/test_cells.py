@@ -40,10 +40,10 @@ def thousands(people):
     text("percent", "12%", PLAIN),
     text("date", "2021-03-31", LEAVE_OUT),
     text("date of a spreadsheet", "03-Jan", LEAVE_OUT),
-    text("error of a spreadsheet", "#DIV/0!", "Where a value is missing, leave the cell empty"),
+    text("error of a spreadsheet", "#DIV/0!", "If a value is missing, leave the cell empty"),
     text("below a limit", "<0.5", LEAVE_OUT),
     text("two points", "4..5", LEAVE_OUT),
-    text("question mark", "?", "Where a value is missing, leave the cell empty"),
+    text("question mark", "?", "If a value is missing, leave the cell empty"),
     text("truth value", "TRUE", LEAVE_OUT),
     text("typographic minus", "\u2212999", LEAVE_OUT),
     fit(
@@ -56,13 +56,13 @@ def thousands(people):
         "points of thousands beside whole numbers",
         lambda people: as_text(thousands(people), sep=";", decimal=","),
         ("'region3'", "'4.999' in row 6", "decimal commas"),
-        "without separators of thousands, here 4999",
+        "without thousands separators, here 4999",
     ),
     fit(
         "points of thousands beside decimal commas",
         lambda people: as_text(cell("region3", 4, "4.999")(region(european("", ","))(people)), sep=";", decimal=","),
         ("'region3'", "'4.999' in row 6", "decimal commas"),
-        "without separators of thousands, here 4999",
+        "without thousands separators, here 4999",
     ),
     fit(
         "separators of thousands everywhere",
@@ -100,13 +100,13 @@ def test_text_among_numbers(stage, case):
         "half of the regions with units",
         lambda people: people.assign(**{f"region{n}": people[f"region{n}"].map("{} mm3".format) for n in range(6)}),
         ("'region0'", "4 more columns have text", "row 2"),
-        "leave the columns out with --exclude region0",
+        "exclude the columns with --exclude region0",
     ),
     fit(
         "people whom the joined table does not know",
         lambda people: people.drop(columns="icv"),
         ("icv (3 people)", "row 2 (participant p00)", "3 rows of the main table not found in more.csv"),
-        "leave these people out with --drop-missing",
+        "exclude these people with --drop-missing",
         "--join more.csv --covariates icv",
         files={"more.csv": lambda people: people.loc[3:, ["participant_id", "icv"]]},
     ),
@@ -145,7 +145,7 @@ def test_regions_of_text_are_not_lost_without_a_word(stage, case):
 def number(name, value, shown=None):
     """Return a case of a region with one impossible number."""
     found = (f"region3 = {shown or value}", "row 6 (participant p04)")
-    return fit(name, cell("region3", 4, value), found, "leave these people out with --drop-missing")
+    return fit(name, cell("region3", 4, value), found, "exclude these people with --drop-missing")
 
 
 @cases(
@@ -178,7 +178,7 @@ def number(name, value, shown=None):
     fit(
         "one value in all cells",
         lambda people: people.assign(region3=4.0),
-        ("'region3'", "everybody has the value 4"),
+        ("'region3'", "everyone has the value 4"),
         "--exclude region3",
         "--features 'region*'",
     ),
@@ -192,7 +192,7 @@ def number(name, value, shown=None):
     fit(
         "a column of zeros and a number of the site",
         lambda people: people.assign(region3=0, place=7),
-        ("same value are left out: region3 (always 0); place (always 7)",),
+        ("Constant columns are excluded: region3 (always 0); place (always 7)",),
         code=0,
         remedy="11 regions",
     ),
@@ -202,7 +202,7 @@ def number(name, value, shown=None):
         ("'region3'", "every control has the value 4"),
         "--exclude region3",
     ),
-    fit("empty column", lambda people: people.assign(region3=""), ("left out: region3",), code=0, remedy="11 regions"),
+    fit("empty column", lambda people: people.assign(region3=""), ("excluded: region3",), code=0, remedy="11 regions"),
 )
 def test_numbers_that_cannot_be(stage, case):
     stage(case)
@@ -211,4 +211,4 @@ def test_numbers_that_cannot_be(stage, case):
 @pytest.mark.parametrize("value", ["", "1e300"])
 def test_people_with_gaps_and_impossible_values_are_left_out_when_asked(stage, value):
     change = both(cell("region3", 4, value), cell("region5", 8, -3))
-    stage(fit("asked", change, "2 of 80 rows are left out", "38 controls", f"--drop-missing {COMPLETE}", code=0))
+    stage(fit("asked", change, "2 of 80 rows are excluded", "38 controls", f"--drop-missing {COMPLETE}", code=0))

@@ -39,7 +39,7 @@ def without_header(people):
         "--id COLUMN",
         "--id participantid",
     ),
-    fit("no header", without_header, ("'participant_id'", "names of the columns"), "first line"),
+    fit("no header", without_header, ("'participant_id'", "column names"), "first line"),
     fit("repeated column", repeated, ("'region3' more than once", "column 10 and 11"), "Rename or remove"),
     fit("repeated ids", shared_ids, ("'p03' occurs in rows 5 and 9 and 11", "1 other"), "--visit COLUMN"),
     fit(
@@ -76,14 +76,14 @@ def without_header(people):
         "region and covariate",
         None,
         ("'region0' is a covariate", "--features"),
-        "Take it out of one of the two",
+        "Remove it from one of the two",
         "--features region0,region1,region2,region3,region4 --covariates region0",
     ),
     fit(
         "covariate excluded",
         None,
         ("'age' is a covariate", "--exclude"),
-        "Take it out of one of the two",
+        "Remove it from one of the two",
         "--covariates age --exclude age",
     ),
     fit(
@@ -116,8 +116,16 @@ def test_columns_that_do_not_do(stage, case):
 
 
 @cases(
-    fit("ids elsewhere", renamed(participant_id="subject"), "ids are in the column 'subject'", "--id COLUMN", code=0),
-    fit("ids in a first column", renamed(participant_id="code"), "ids are in the column 'code'", "--id COLUMN", code=0),
+    fit(
+        "ids elsewhere", renamed(participant_id="subject"), "ids are taken from column 'subject'", "--id COLUMN", code=0
+    ),
+    fit(
+        "ids in a first column",
+        renamed(participant_id="code"),
+        "ids are taken from column 'code'",
+        "--id COLUMN",
+        code=0,
+    ),
     fit("a region named twice", None, "12 regions", "40 controls", "--features 'region0,region*,region0'", code=0),
     fit(
         "ids as floats",
@@ -136,8 +144,8 @@ def test_columns_that_do_not_do(stage, case):
     fit(
         "scores among the regions",
         lambda people: people.assign(mmse=people["age"] % 30, panss_total=people["age"] % 41),
-        ("Not taken for regions, by name: mmse, panss_total (score)", "12 regions"),
-        "Use them with --clinical mmse,panss_total. To train on them, name all regions with --features",
+        ("Not treated as regions because of their names: mmse, panss_total (score)", "12 regions"),
+        "Use them with --clinical mmse,panss_total. To include them, name all regions with --features",
         code=0,
     ),
     fit(

@@ -119,7 +119,7 @@ def test_text_that_is_no_table(stage, case):
     ),
     given("no gz", "people.csv.gz", lambda p: as_text(p), "cannot be opened", "complete"),
     given("damaged Parquet", "people.parquet", b"PAR1 and nothing else", "Parquet", "save the table as .csv"),
-    Case("other extension", "fit people.tsv --out run", ("people.tsv", "there is people.csv"), "Check the name"),
+    Case("other extension", "fit people.tsv --out run", ("people.tsv", "contains people.csv"), "Check the name"),
     fit(
         "not allowed to read",
         None,
@@ -144,8 +144,8 @@ def test_files_of_other_kinds(stage, case):
     Case(
         "scores of strangers",
         "fit study --out run",
-        ("Nobody in phenotype/mmse.tsv", "'x1'", "'p00'"),
-        "Write the ids alike",
+        ("No one in phenotype/mmse.tsv", "'x1'", "'p00'"),
+        "Write the ids in the same way",
         {"study/participants.tsv": lambda p: p, "study/phenotype/mmse.tsv": "participant_id\tmmse\nx1\t28\n"},
     ),
     Case(

@@ -27,16 +27,16 @@ def three(people):
     fit("19 controls", lambda p: p.iloc[21:], "only 19 people have the label CN", "--control"),
     fit("19 patients", lambda p: p.iloc[:59], "only 19 people have the label AD", "--patients"),
     fit("all controls", lambda p: p.assign(diagnosis="CN"), "no patients", "Add patients"),
-    fit("all patients", lambda p: p.assign(diagnosis="AD"), ("Everybody", "'AD'"), "CN=controls.csv"),
+    fit("all patients", lambda p: p.assign(diagnosis="AD"), ("Everyone", "'AD'"), "CN=controls.csv"),
     fit(
         "no labels",
         lambda p: p.assign(diagnosis=""),
-        "Nobody has a label in column 'diagnosis'",
+        "No one has a label in column 'diagnosis'",
         "for example CN and AD",
     ),
     fit("label misspelt", None, ("'CNN' (from --control)", "Did you mean 'CN'?"), "CN (40)", "--control CNN"),
     fit("unknown patients", None, "'FTD' (from --patients)", "Labels found: CN (40), AD (40)", "--patients AD,FTD"),
-    fit("a label twice", None, "'CN' is in both", "one of the two", "--control CN --patients CN,AD"),
+    fit("a label twice", None, "'CN' is in both", "only one of them", "--control CN --patients CN,AD"),
     fit("no label asked for", None, "--control names no label", "CN (40)", "--control ,"),
     fit("controls unclear", labels(CN="A", AD="B"), ("A (40), B (40)",), "--control LABEL"),
     fit("two names of controls", half, ("'HC', 'CN'", "HC (20)"), "--control HC,CN"),
@@ -74,42 +74,44 @@ APART = "cannot be separated from"
     fit("gap", cell("age", 4, ""), ("Missing", "age (1 person)", "row 6"), "--drop-missing", "--covariates age"),
     fit("gap in a category", cell("sex", 4, ""), ("sex (1 person)", "row 6"), "--drop-missing", "--covariates sex"),
     fit("age in words", cell("age", 4, "61y"), ("'age' (covariate)", "row 6", "'61y'"), "61", "--covariates age"),
-    fit("constant", covariate(sex="F"), ("'sex'", "the same value (F)"), "Leave out sex", "--covariates sex"),
+    fit("constant", covariate(sex="F"), ("'sex'", "the same value (F)"), "Omit sex", "--covariates sex"),
     fit(
         "category without controls",
         cell("sex", 44, "X"),
-        ("'sex' has 1 category without a single control", "X (1 person)", "participant p44"),
-        "leave out sex",
+        ("'sex' has 1 category without any controls", "X (1 person)", "participant p44"),
+        "omit sex",
         "--covariates sex",
     ),
     fit(
         "the diagnosis itself",
         covariate(dx=lambda p: (p["diagnosis"] == "AD") * 1),
         ("'dx'", APART),
-        "leave out dx",
+        "omit dx",
         "--covariates dx",
     ),
     fit(
         "the diagnosis in words",
         covariate(dx=lambda p: p["diagnosis"].str.lower()),
         ("'dx'", APART),
-        "leave out dx",
+        "omit dx",
         "--covariates age,dx",
     ),
-    fit("duration of illness", covariate(years=duration), ("'years'", APART), "leave out years", "--covariates years"),
+    fit("duration of illness", covariate(years=duration), ("'years'", APART), "omit years", "--covariates years"),
     fit(
         "other categories",
         covariate(country=country),
         ("'country'", APART),
-        "leave out country",
+        "omit country",
         "--covariates country",
     ),
-    fit("site of the patients", covariate(site=country), ("'site'", APART), "until the groups overlap", "--site site"),
+    fit(
+        "site of the patients", covariate(site=country), ("'site'", APART), "so that the groups overlap", "--site site"
+    ),
     fit(
         "sites of the patients dropped",
         covariate(site=country),
         ("'site'", APART),
-        "until the groups overlap",
+        "so that the groups overlap",
         "--site site --small-sites drop",
     ),
     fit(
@@ -120,13 +122,13 @@ APART = "cannot be separated from"
         "--site site",
     ),
     fit("unknown site", None, ("'scanner'", "the site"), "--site", "--site scanner"),
-    fit("one site", covariate(site="Ulm"), ("'site'", "Ulm"), "Leave out --site", "--site site"),
+    fit("one site", covariate(site="Ulm"), ("'site'", "Ulm"), "Omit --site", "--site site"),
     fit("small sites", None, ("--small-sites", "'merge'"), "refuse or drop", "--site site --small-sites merge"),
     fit(
         "a category each",
         covariate(code=lambda p: "c" + (p.index % 40).astype(str)),
         ("39 columns", "controls"),
-        "Leave out",
+        "Use fewer covariates",
         "--covariates code",
     ),
     fit(
@@ -146,14 +148,14 @@ APART = "cannot be separated from"
     fit(
         "sex unknown",
         covariate(Sex=lambda p: np.where(p.index == 3, 9, p.index % 2)),
-        ("Sex = 9 in row 5 (participant p03)", "the sex has two codes"),
+        ("Sex = 9 in row 5 (participant p03)", "sex must have two codes"),
         "--drop-missing",
         "--covariates Sex",
     ),
     fit(
         "age as site",
         None,
-        ("'age' cannot be the site", "different values for 80 people", "a site of their own"),
+        ("'age' cannot be the site", "different values for 80 people", "alone at their site"),
         "--site",
         "--site age",
     ),
@@ -161,14 +163,14 @@ APART = "cannot be separated from"
     fit(
         "proportion of codes",
         covariate(sex=lambda p: p.index % 2),
-        ("Impossible values", "(40 cells)", "sex = 0 in row 2", "sizes are above 0"),
+        ("Impossible values", "(40 cells)", "sex = 0 in row 2", "sizes must be positive"),
         "--drop-missing",
         "--proportion sex",
     ),
     fit(
         "proportion of a patient",
         cell("icv", 44, -3),
-        ("icv = -3 in row 46 (participant p44)", "sizes are above 0"),
+        ("icv = -3 in row 46 (participant p44)", "sizes must be positive"),
         "--drop-missing",
         "--proportion icv",
     ),
@@ -205,7 +207,7 @@ def test_covariates_and_sites(stage, case):
     fit(
         "age in words",
         both(covariate(age=lambda p: p.index % 40 + 0.5), cell("age", 4, "55 years")),
-        "age has text among its numbers (1 cell, row 6)",
+        "age contains text among its numbers (1 cell, row 6)",
         "Warning",
         code=0,
     ),
@@ -227,7 +229,7 @@ def test_more_regions_than_the_method_is_meant_for_are_told_before_training(stag
         values = np.random.default_rng(0).normal(5, 1, (80, 1001)).round(3)
         return people.join(pd.DataFrame(values, columns=[f"w{number}" for number in range(1001)]))
 
-    said = stage(fit("wide", wide, "1013 regions", "Warning: 1,013 regions are a lot", code=0)).message
+    said = stage(fit("wide", wide, "1013 regions", "Warning: 1,013 regions is a large number", code=0)).message
     assert "--features" in said
 
 
@@ -244,7 +246,7 @@ def below(*lines):
 
 
 def test_note_below_the_table_is_told_as_one(stage):
-    remedy = "leave these people out with --drop-missing"
+    remedy = "exclude these people with --drop-missing"
     said = stage(fit("note", below("checked by AB"), ("12 region columns", "row 82"), remedy)).message
     assert "--exclude" not in said  # nothing would remain
 

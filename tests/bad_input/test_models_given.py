@@ -37,8 +37,8 @@ def locked_model(monkeypatch):
     Case(
         "not allowed to read",
         SCORE.format("model.safetensors"),
-        ("you are not allowed to",),
-        "Ask whoever owns the file",
+        ("permission denied",),
+        "Ask the owner of the file",
         spoil=locked_model,
     ),
     model("table described", "people.csv", None, ("cannot be read",), "finished run", "describe {}"),
@@ -100,7 +100,7 @@ def test_damaged_models(stage, finished, change, found, remedy):
         "scores of strangers",
         "report done --clinical scores.csv",
         ("scores.csv", "'x1'"),
-        "Write the ids alike",
+        "Write the ids in the same way",
         {"scores.csv": "participant_id,mmse\nx1,29\n"},
     ),
     Case(
@@ -129,7 +129,7 @@ def test_reports(stage, case):
         "table without paths",
         "voxelwise done --maps maps.csv",
         ("maps.csv", "'path'"),
-        "which image belongs to a person",
+        "assigns an image to a person",
         {"maps.csv": "participant_id,age\np01,61\n"},
     ),
     Case(
@@ -164,7 +164,7 @@ def test_voxelwise(stage, case):
         "no checkpoint",
         "import-official m.pt --out o.safetensors --features muse72",
         ("There is no checkpoint m.pt",),
-        "Give a file that torch.save wrote",
+        "Give a file written by torch.save",
     ),
     Case(
         "table",
@@ -200,16 +200,16 @@ def test_checkpoints_of_the_authors(stage, case):
         "visits of one's own people",
         "simulate basic --out c.csv --own-controls people.csv --visits 2",
         ("--own-controls", "found 2"),
-        "Leave out either",
+        "Omit one of the two",
     ),
     Case("no people", "simulate basic --out c.csv --controls 0", ("--controls", "found 0"), "positive number"),
     Case(
         "impossible correlation",
         "simulate basic --out c.csv --correlation 1.5",
         ("--correlation", "1.5"),
-        "leave it out",
+        "omit it",
     ),
-    Case("correlation of nothing", "simulate basic --out c.csv --correlation nan", ("--correlation",), "leave it out"),
+    Case("correlation of nothing", "simulate basic --out c.csv --correlation nan", ("--correlation",), "omit it"),
     Case("correlation in words", "simulate basic --out c.csv --correlation high", ("'high'",), "--correlation"),
     Case(
         "correlation of two",
@@ -226,7 +226,10 @@ def test_checkpoints_of_the_authors(stage, case):
         {"r.csv": "1,0.5,0\n0.5,1\n0,0,1\n"},
     ),
     Case(
-        "own table over itself", "simulate null --out people.csv --own-controls people.csv", ("would replace",), "--out"
+        "own table over itself",
+        "simulate null --out people.csv --own-controls people.csv",
+        ("would overwrite",),
+        "--out",
     ),
     Case("truth over the table", "simulate basic --out c.csv --truth c.csv", ("c.csv twice",), "--truth"),
     Case(
@@ -262,14 +265,14 @@ def severities(name, content, found, remedy, options="--severities s.csv --patte
     severities("column missing", "s1,s3\n0.1,0.2\n", ("s1, s2", "s1, s3"), "Rename"),
     severities("patterns more", "s1,s2,s3\n0,0,0\n", ("1 row with s1, s2, s3",), "--patterns"),
     severities("above 1", "id,s1,s2\na,0.1,0.2\n\nb,0.3,1.5\n", ("1.5 in column 's2', row 4",), "Correct"),
-    severities("empty cell", "s1,s2\n0.1,0.2\n0.1,\n", ("an empty cell in column 's2', row 3",), "leave out"),
+    severities("empty cell", "s1,s2\n0.1,0.2\n0.1,\n", ("an empty cell in column 's2', row 3",), "remove these rows"),
     severities("text", "s1,s2\n0.1,high\n", ("high in column 's2', row 2",), "Correct"),
     severities("no rows", "s1,s2\n", ("s.csv", "no people"), "one row"),
     severities(
         "table and correlation",
         "s1,s2\n0.1,0.2\n",
-        ("--correlation", "correlations of its own"),
-        "Leave out",
+        ("--correlation", "already has correlations"),
+        "Omit",
         "--severities s.csv --patterns 2 --correlation 0.5",
     ),
     severities("full correlation with age", "", ("--severity-age", "found 1"), "0.3", "--severity-age 1"),
@@ -290,7 +293,7 @@ def severities(name, content, found, remedy, options="--severities s.csv --patte
     Case(
         "over themselves",
         "simulate basic --out s.csv --severities s.csv",
-        ("would replace",),
+        ("would overwrite",),
         "--out",
         {"s.csv": "s1\n0\n"},
     ),

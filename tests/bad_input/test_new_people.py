@@ -101,11 +101,16 @@ def millilitres(people):
     ),
     new("gap in a covariate", cell("age", 4, ""), ("Missing", "age", "row 6", "Fill in"), "--drop-missing"),
     new("gap in a category", cell("sex", 4, ""), ("Missing", "sex", "row 6", "Fill in"), "--drop-missing"),
-    new("impossible age", cell("age", 4, 250), ("age = 250 in row 6", "Ages lie between 0 and 120"), "--drop-missing"),
+    new(
+        "impossible age",
+        cell("age", 4, 250),
+        ("age = 250 in row 6", "Ages must lie between 0 and 120"),
+        "--drop-missing",
+    ),
     new(
         "gaps everywhere",
         assigned(region3=""),
-        "Nobody is left",
+        "No one is left",
         "Fill in the cells",
         "--drop-missing --complete-only",
     ),
@@ -119,7 +124,7 @@ def millilitres(people):
         "nobody in the joined table",
         None,
         ("Nobody in more.csv",),
-        "Write the ids alike",
+        "Write the ids in the same way",
         "--join more.csv",
         more=STRANGERS,
     ),
@@ -127,7 +132,7 @@ def millilitres(people):
         "somebody not in the joined table",
         lambda p: p.drop(columns="age"),
         ("age (2 people)", "row 2 (participant p00)", "2 rows of the main table not found in more.csv"),
-        "leave these people out with --drop-missing",
+        "exclude these people with --drop-missing",
         "--join more.csv",
         more=lambda p: p.loc[2:, ["participant_id", "age"]],
     ),
@@ -183,7 +188,7 @@ def test_people_outside_the_range_are_flagged(stage, case):
     new(
         "region too many",
         assigned(extra=1.5),
-        ("Scored 80 people", "model does not know are not used: extra"),
+        ("Scored 80 people", "unknown to the model are ignored: extra"),
         "",
         code=0,
         writes=("s.csv",),
@@ -191,7 +196,7 @@ def test_people_outside_the_range_are_flagged(stage, case):
     new(
         "ids under a usual name",
         lambda p: p.rename(columns={"participant_id": "subject"}),
-        ("Scored 80 people", "The ids are in the column 'subject'"),
+        ("Scored 80 people", "The ids are taken from column 'subject'"),
         "--id COLUMN",
         code=0,
         writes=("s.csv",),
@@ -212,7 +217,7 @@ def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
     case = new(
         "two tables",
         in_two_tables,
-        ("Scored 79 people", "1 of 80 rows is left out: missing region (1).", "1 row of more.csv left out"),
+        ("Scored 79 people", "1 of 80 rows is excluded: missing region (1).", "1 row of more.csv excluded"),
         "",
         "--join more.csv --drop-missing --complete-only --report r.html",
         more=lambda p: as_text(p[["participant_id", "age", "sex"]]) + "p99,61,F\n",
@@ -235,7 +240,7 @@ def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
 
 @cases(
     accepted("a region missing", lambda p: p.drop(columns="region3"), "lacks 1 of the model's 12 regions: region3", ""),
-    accepted("some regions missing", cell("region3", 4, ""), "Some people lack regions", ""),
+    accepted("some regions missing", cell("region3", 4, ""), "Some people have missing regions", ""),
 )
 def test_missing_regions_are_drawn_and_flagged(stage, case):
     scores = pd.read_csv(stage(case).folder / "s.csv")
@@ -254,7 +259,7 @@ def test_mixed_up_regions_are_strangers(stage):
     case = accepted("mixed up", mixed, "unlike anybody that the model can produce", "")
     scores = pd.read_csv(stage(case).folder / "s.csv")
     assert scores.loc[4, "strangeness"] > 1
-    assert "unlike anybody that the model can produce (strangeness" in scores.loc[4, "flags"]
+    assert "unlike anyone the model can produce (strangeness" in scores.loc[4, "flags"]
 
 
 def local(name, change, found, remedy, options="", **rest):
@@ -265,8 +270,8 @@ def local(name, change, found, remedy, options="", **rest):
 
 
 @cases(
-    local("known site", None, "knows Bern, Ulm already", "Give controls of new sites only"),
-    local("nobody healthy", lambda p: p[40:].assign(site="Graz"), "people.csv has no controls", "give some"),
+    local("known site", None, "knows Bern, Ulm already", "Provide controls from new sites only"),
+    local("nobody healthy", lambda p: p[40:].assign(site="Graz"), "people.csv has no controls", "add some"),
     local("few controls", lambda p: p[:4].assign(site="Graz"), ("at least 10 controls", "Graz (4)"), "Add controls"),
     local("a small site", lambda p: p[:8].assign(site="Graz"), ("at least 10 controls", "(8)"), "--few-controls"),
     local("site missing", lambda p: p.drop(columns="site"), "no column 'site'", "Add the column"),
@@ -301,7 +306,7 @@ def again(label):
     new(
         "visits without a time",
         again("second"),
-        ("neither dates nor times such as m06", "no column 'age' grows"),
+        ("neither dates nor times such as m06", "no column 'age' increases"),
         "Change per year cannot be computed",
         "--visit wave",
         code=0,

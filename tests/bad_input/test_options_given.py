@@ -17,7 +17,7 @@ def option(options, found, remedy, name="", **rest):
     option("--patterns 2-99", "found 21, 22", "from 1 to 20"),
     option("--patterns many", "'many'", "auto, 3, 2,3 or 2-5"),
     option("--patterns 2.5", "'2.5'", "2-5"),
-    option("--patterns 13", "13 patterns cannot be told apart in 12 regions", "--patterns"),
+    option("--patterns 13", "13 patterns cannot be distinguished in 12 regions", "--patterns"),
     option("--orthogonality -1", "-1", "0 or more"),
     option("--orthogonality high", "'high'", "0.8"),
     option("--repetitions 0", "Invalid value for", "--repetitions"),
@@ -27,26 +27,26 @@ def option(options, found, remedy, name="", **rest):
     option("--latent some", "'some'", "independent, correlated"),
     option("--method quick", "'quick'", "fast, linear, blind, paper, official"),
     option("--null 19", "--null", "-h"),
-    option("--method linear --steps 10", ("--steps", "no meaning with linear models"), "leave it out"),
+    option("--method linear --steps 10", ("--steps", "does not apply to linear models"), "omit it"),
     option("--steps 0", "Invalid value for", "--steps"),
     option("--workers 0", "Invalid value for", "--workers"),
     option("--models-per-chunk 0", "Invalid value for", "--models-per-chunk"),
     option("--subgroup-limits 0.9,0.1", "'0.9,0.1'", "such as 0.4,0.7"),
-    option("--level 95", "found 95", "The usual is 0.95"),
+    option("--level 95", "got 95", "The default is 0.95"),
     option("--level much", "Invalid value", "--level"),
     option("--subgroup-limits 0.4", "'0.4'", "such as 0.4,0.7"),
     option("--scan-noise 0.04", ("--scan-noise", "there are none"), "--visit"),
     option("--visit site --scan-noise -0.1", "found -0.1", "a number above 0, such as 0.04"),
     option("--visit site --scan-noise little", "'little'", "like 0.04"),
     option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, found 2", "one number"),
-    option("--visit site --scan-noise 0.1,0.2", "are counted before training, found 2", "one number"),
+    option("--visit site --scan-noise 0.1,0.2", "is estimated before training, found 2", "one number"),
     option("--covariate age", "--covariate", "--covariates"),
     option("--drop-gaps", "--drop-gaps", "-h"),
-    option("more.csv", ("Several tables need a label each", "CN=people.csv"), "--join FILE"),
-    option("--features ''", "empty value after --features", "leave it out"),
-    option("--features=", "empty value after --features", "leave it out"),
-    option("--features ,", "names no regions, found ','", "leave out --features"),
-    option("--covariates ' '", "empty value after --covariates", "leave it out"),
+    option("more.csv", ("each needs a label", "CN=people.csv"), "--join FILE"),
+    option("--features ''", "empty value after --features", "omit the option"),
+    option("--features=", "empty value after --features", "omit the option"),
+    option("--features ,", "names no regions, but got ','", "omit --features"),
+    option("--covariates ' '", "empty value after --covariates", "omit the option"),
     Case("empty table", "fit '' --out run", ("empty value after fit",), "shell variable"),
     Case("empty place", "demo --out ''", ("empty value after --out",), "shell variable"),
     Case("no folder for results", "fit people.csv", ("folder",), "--out"),
@@ -57,7 +57,7 @@ def test_options(stage, case):
     stage(case)
 
 
-GIVE = "Give the run.toml that a run left"
+GIVE = "Give the run.toml from the folder of a run"
 RUN_TOML = (
     '[table]\npath = "{table}"\nid = "participant_id"\ndiagnosis = "diagnosis"\nfeatures = []\n\n[training]\n{more}'
 )
@@ -70,7 +70,7 @@ def config(name, text, found, remedy, options="--config run.toml", **rest):
 
 
 @cases(
-    config("no such file", None, ("There is no file run.toml",), GIVE),
+    config("no such file", None, ("The file run.toml cannot be read",), GIVE),
     config("not TOML", "table: people.csv", ("run.toml", "line 1"), GIVE),
     config("a table", lambda people: people, ("run.toml", "line 1"), GIVE),
     config("another TOML", '[tool]\nname = "x"\n', ("run.toml", "'table'"), GIVE),
@@ -91,7 +91,7 @@ def config(name, text, found, remedy, options="--config run.toml", **rest):
         "wrong kind of value",
         RUN_TOML.format(table="people.csv", more=TRAINING.replace("[3]", '"three"')),
         ("run.toml", "n_patterns", "'three'"),
-        "Correct it",
+        "correct it",
     ),
     config(
         "table moved",
@@ -105,7 +105,7 @@ def config(name, text, found, remedy, options="--config run.toml", **rest):
         ("people.csv is not the table", "contents differ"),
         "rindices fit TABLE --config",
     ),
-    config("and other options", None, ("--config", "--patterns"), "Leave out", "--config run.toml --patterns 4"),
+    config("and other options", None, ("--config", "--patterns"), "Omit", "--config run.toml --patterns 4"),
     config(
         "of the demonstration",
         '[table]\npath = "people.csv"\n[training]\nn_patterns = [3]\nn_repetitions = 4\nrandom_state = 0\n',
@@ -137,7 +137,7 @@ def unwritable(monkeypatch):
     Case(
         "is a run around the table",
         "fit done/people.csv --out done --overwrite",
-        ("done/people.csv lies in done",),
+        ("done/people.csv is inside done",),
         "--out",
     ),
     Case(
@@ -149,7 +149,7 @@ def unwritable(monkeypatch):
     ),
     Case("cannot be written", "fit people.csv --out run", ("cannot be written",), "--out", spoil=unwritable),
     Case(
-        "holds another run",
+        "contains another run",
         "fit people.csv --out done --patterns 3",
         (
             "another run",
@@ -169,17 +169,17 @@ def unwritable(monkeypatch):
         "--out",
         {"run": FOLDER},
     ),
-    Case("scores over the table", "apply model.safetensors people.csv --out people.csv", ("would replace",), "--out"),
+    Case("scores over the table", "apply model.safetensors people.csv --out people.csv", ("would overwrite",), "--out"),
     Case(
         "scores over the model",
         "apply model.safetensors people.csv --out model.safetensors",
-        ("would replace",),
+        ("would overwrite",),
         "--out",
     ),
     Case(
         "report over the table",
         "apply model.safetensors people.csv --out s.csv --report people.csv",
-        ("would replace",),
+        ("would overwrite",),
         "--report",
     ),
     Case(

@@ -52,7 +52,7 @@ def changed(finished: Path, folder: Path, change) -> dict:
         (last_line_lost, ("r_indices.csv", "39 people of the group patient", "summary.json has 40")),
         (people_lost, ("people.csv", "participant p00 has 0 rows")),
         (other_model, ("model.safetensors", "not the model of this run")),
-        (sorted_anew, ("z_scores.csv", "another order")),
+        (sorted_anew, ("z_scores.csv", "a different order")),
     ],
 )
 def test_report_of_a_changed_run_is_refused(stage, finished, tmp_path, change, found, options):

@@ -33,7 +33,7 @@ def test_a_dictionary_explains_labels_codes_and_units():
     assert cohort.unit == "mm3"
     named = make_cohort(table(), dictionary=SAYS, control="control", patients="patient")
     assert named.group.tolist() == cohort.group.tolist()
-    with pytest.raises(InputError, match="'scanner_type' is a category by the data dictionary"):
+    with pytest.raises(InputError, match="'scanner_type' is a category according to the data dictionary"):
         make_cohort(table(), dictionary=SAYS, features=[*people.REGIONS, "scanner_type"])
 
 

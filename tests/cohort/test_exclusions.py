@@ -31,7 +31,7 @@ def test_people_with_gaps_are_left_out_and_recorded():
     np.testing.assert_array_equal(cohort.features, kept[REGIONS])
     np.testing.assert_array_equal(cohort.covariates, kept[["age", "icv"]])
     assert cohort.diagnosis.tolist() == kept["diagnosis"].tolist()
-    assert cohort.warnings[0].startswith("4 of 120 rows are left out: impossible value (2), missing ")
+    assert cohort.warnings[0].startswith("4 of 120 rows are excluded: impossible value (2), missing ")
 
 
 RNG = np.random.default_rng(0)
@@ -63,7 +63,7 @@ def test_outliers_are_named_and_left_out_only_if_asked():
     assert cohort.people["used"].all()
     assert cohort.people["flags"].str.contains("lHip = 50").tolist() == [row == 70 for row in range(120)]
     (warning,) = cohort.warnings
-    assert "errors: row 72. What" in warning
+    assert "errors: row 72. The" in warning
     assert "drop_outliers=True" in warning
     assert not any(word in warning for word in ("50", "participant", "070"))  # in reports: rows only
     dropped = make_cohort(frame, drop_outliers=True)
@@ -92,7 +92,7 @@ NICE = [(slice(0, 3), "place", "Nice"), (60, "place", "Nice")]
         (
             table((slice(0, 44), "lHip", np.nan)),
             {"drop_missing": True, "complete_only": True},
-            r"only 15 people have the label CN\. 45 of 120 rows are left out: missing region",
+            r"only 15 people have the label CN\. 45 of 120 rows are excluded: missing region",
         ),
     ],
 )
@@ -122,7 +122,7 @@ def test_doubtful_clinical_columns_are_warned_of():
     frame = table(mmse=np.r_[np.full(3, -9999.0), np.resize([25.0, 28.0], 117)], empty=np.nan)
     warnings = "\n".join(make_cohort(frame, clinical="mmse,empty").warnings)
     assert "3 people have mmse = -9999" in warnings
-    assert "without a single value: empty" in warnings
+    assert "without any values: empty" in warnings
     assert make_cohort(table(score=np.resize([90.0, 99.0, 105.0], 120)), clinical="score").warnings == ()
 
 

@@ -59,7 +59,7 @@ def test_what_a_model_cannot_score_is_left_out_when_asked(contract, tables):
     assert complete.left_out.empty
     (people,) = read_people(tables[0], contract, replace(DROP, join=tables[1]))
     assert len(people.features) == 117
-    assert people.notes[-1] == "3 of 120 rows are left out: missing covariate (3)."
+    assert people.notes[-1] == "3 of 120 rows are excluded: missing covariate (3)."
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_second_row_of_headings_is_said_also_where_people_come_some_at_a_time(
     described = pd.concat([pd.DataFrame([{name: f"what {name} is" for name in frame}]), frame])
     described.to_csv(tmp_path / "people.csv", index=False)
     (people,) = read_people(tmp_path / "people.csv", contract, DROP)
-    assert "The row below the names in people.csv describes the columns: it is left out." in people.notes
+    assert "The row below the column names in people.csv describes the columns and is skipped." in people.notes
     assert "what" not in "".join(people.features.index)
 
 

@@ -41,7 +41,7 @@ def test_labels_can_be_merged_and_others_are_counted():
     assert cohort.diagnosis.iloc[5] == "n/a"
     assert (cohort.n_controls, cohort.n_patients, cohort.n_other, cohort.training.sum()) == (40, 40, 40, 80)
     assert cohort.warnings == (
-        "40 people are neither control nor patient and are scored but not learned from: FTD (20), no label (20).",
+        "40 people are neither control nor patient and are scored but not used for training: FTD (20), no label (20).",
     )
 
 
@@ -91,7 +91,7 @@ def test_usual_names_of_other_things_and_columns_of_text_are_no_regions():
     cohort = make_cohort(table(**others, remark=None, code="07"))
     assert list(cohort.features) == REGIONS
     assert cohort.ignored_columns[5:] == (*others, "remark", "code")
-    assert cohort.warnings == ("Columns without a single value are left out: remark.",)
+    assert cohort.warnings == ("Columns without any values are excluded: remark.",)
 
 
 def test_ids_in_the_index_and_whole_numbers_as_ids():
@@ -112,9 +112,9 @@ def test_site_is_kept_as_text(covariates, names):
 
 
 ERRORS = [
-    (table(), {"covariates": "diagnosis"}, r"'diagnosis' is the diagnosis, so it cannot be a covariate"),
-    (table(), {"clinical": "lHip", "features": REGIONS}, r"'lHip' is a clinical score.*`features` too"),
-    (table(), {"visit": "place", "site": "place"}, r"'place' is the visit, so it cannot be the site"),
+    (table(), {"covariates": "diagnosis"}, r"'diagnosis' is the diagnosis, so it cannot also be a covariate"),
+    (table(), {"clinical": "lHip", "features": REGIONS}, r"'lHip' is a clinical score.*`features` as well"),
+    (table(), {"visit": "place", "site": "place"}, r"'place' is the visit, so it cannot also be the site"),
     (
         table((4, "note", None)),
         {"visit": "note"},
@@ -146,8 +146,8 @@ def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
     assert str(caught.value) == (
         "Missing values in 2 region columns: iq (2 people), score (115 people). "
         "The first is in column 'iq', row 5 (participant 002).\n"
-        "Fill in the cells, leave these people out with drop_missing=True, name them with clinical=['iq', 'score'] "
-        "if they are scores, not regions, or leave the columns out with exclude=['iq', 'score']."
+        "Fill in the cells, exclude these people with drop_missing=True, name them with clinical=['iq', 'score'] "
+        "if they are scores, not regions, or exclude the columns with exclude=['iq', 'score']."
     )
 
 
@@ -159,8 +159,8 @@ RNG = np.random.default_rng(3)
     [
         ({"zHip": RNG.normal(0, 1, 120)}, "", []),  # scores may be negative
         *(({name: RNG.normal(25, 1, 120)}, "", [name, "clinical"]) for name in ("MMSE_bl", "fiq", "CDR-sb")),
-        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, "", ["thing", "nearly separates"]),
-        ({"place": ["a"] * 58 + ["b"] * 62}, "place,sex", ["place tells controls and patients apart"]),
+        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, "", ["thing", "almost separates"]),
+        ({"place": ["a"] * 58 + ["b"] * 62}, "place,sex", ["place distinguishes controls from patients"]),
         (
             {"age": [*np.linspace(50, 70, 60), *np.linspace(60, 89, 60)]},
             "age",

@@ -126,7 +126,7 @@ def test_controls_and_patients_in_files_of_their_own(tmp_path):
     assert code == 0, said
     assert "controls.csv + patients.csv: 120 rows" in said
     assert "60 controls, 60 patients" in said
-    assert "not all tables have are left out: panss (patients.csv)" in said
+    assert "are not in all tables are excluded: panss (patients.csv)" in said
     line = ("--covariates", "age,sex", "--preset", "linear", "--patterns", "2", "--no-report")
     code, said = run("fit", *tables, "--out", tmp_path / "run", *line)
     assert code == 0, said
@@ -139,12 +139,12 @@ def test_controls_and_patients_in_files_of_their_own(tmp_path):
 
 def test_several_tables_that_do_not_go_together(tmp_path):
     one, other = apart(tmp_path)
-    assert "need a label each" in run("check", one.partition("=")[2], other)[1]
-    assert "nobody to compare" in run("check", one)[1]
+    assert "each needs a label" in run("check", one.partition("=")[2], other)[1]
+    assert "no one to compare" in run("check", one)[1]
     assert "already has a column 'diagnosis'" in run("check", one, apart(tmp_path, diagnosis="SCZ")[1])[1]
     apart(tmp_path)
     pd.read_csv(tmp_path / "patients.csv").rename(columns=str.upper).to_csv(tmp_path / "patients.csv", index=False)
-    assert "hardly have columns in common" in run("check", one, other)[1]
+    assert "have hardly any columns in common" in run("check", one, other)[1]
 
 
 def test_patients_in_another_unit_than_controls_are_refused(tmp_path):
@@ -174,7 +174,10 @@ def test_tracts_measured_by_what_is_elsewhere_a_quality_pass(check):
     code, said = check(people().drop(columns=REGIONS).join(tracts))
     assert (code, "they look like quality measures" in said) == (0, True)
     code, said = check(people(motion=np.linspace(0, 1, 120)))
-    assert (code, "Not taken for regions, by name: motion (quality measure). To train on it" in said) == (0, True)
+    assert (
+        code,
+        "Not treated as regions because of their names: motion (quality measure). To include it" in said,
+    ) == (0, True)
 
 
 def test_what_is_no_problem_is_no_problem_where_a_table_is_refused(check, tmp_path):
@@ -187,4 +190,4 @@ def test_what_is_no_problem_is_no_problem_where_a_table_is_refused(check, tmp_pa
     assert code == 2
     assert "Problem: Volumes" in said or "Problem: Impossible" in said or "lHip = -9" in said
     assert "Problem: labels.csv" not in said
-    assert "Warning: Not taken for regions, by name: mmse (score). Use it with --clinical mmse" in said
+    assert "Warning: Not treated as regions because of their names: mmse (score). Use it with --clinical mmse" in said

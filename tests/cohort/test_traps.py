@@ -78,7 +78,7 @@ def test_real_tables_pass_as_they_are(real):
 def test_strangers_are_named_with_both_ways_out(real):
     table = real.assign(alter=real["age"].fillna(real["age"].median()), **planted(len(real)))
     said = refused(table, drop_missing=True)
-    assert "alter, UID, bart, NEO_N, crp, iq2: neither name nor values say that they are regions" in said
+    assert "alter, UID, bart, NEO_N, crp, iq2: neither their names nor their values show" in said
     strangers = ["alter", "UID", "bart", "NEO_N", "crp", "iq2"]
     assert f"exclude={strangers}" in said
     assert f"features={[*regions_of(real), *strangers]}" in said
@@ -125,7 +125,7 @@ def test_totals_and_copies_are_left_out_with_a_sentence_unless_named(real):
     cohort = make_cohort(table, drop_missing=True)
     assert list(cohort.features.columns) == names
     said = "".join(cohort.warnings)
-    assert "TotalGrayVol, lh_MeanThickness_thickness (a total, by its name); V3 (a copy of" in said
+    assert "TotalGrayVol, lh_MeanThickness_thickness (a total, judging by its name); V3 (a copy of" in said
     assert "name all regions with `features`" in said
     chosen = make_cohort(table, drop_missing=True, features=[*names, "TotalGrayVol"])
     assert any("look like totals: TotalGrayVol" in warning for warning in chosen.warnings)
@@ -181,13 +181,13 @@ def test_thickness_beside_volume_is_allowed_and_said():
     volumes = ixi().iloc[: len(table)][["lHip", "rHip", "lAmy", "rAmy"]] * 1000
     mixed = table.assign(**{f"{name}_volume": volumes[name] for name in volumes})
     warnings = make_cohort(mixed).warnings
-    assert any("several kinds are mixed: 68 thicknesses, 4 volumes" in warning for warning in warnings)
+    assert any("mix several kinds of measure: 68 thicknesses, 4 volumes" in warning for warning in warnings)
 
 
 def test_measures_that_only_a_dictionary_knows_are_told_apart():
     mixed = pd.read_csv(DATA.parent / "formats/made_up_values/adni_UCSFFSX51.csv").copy()
     warnings = make_cohort(mixed.assign(diagnosis=["CN", "PT"] * 25).copy(), id="RID").warnings
-    assert any("several kinds are mixed: 52 volumes, 47 thicknesses" in warning for warning in warnings)
+    assert any("mix several kinds of measure: 52 volumes, 47 thicknesses" in warning for warning in warnings)
     one_kind = pd.read_csv(DATA.parent / "formats/abide_asegstats2table_first120.tsv", sep="\t").copy()
     warnings = make_cohort(one_kind.assign(diagnosis=["CN", "PT"] * 60).copy(), id="Measure:volume").warnings
     assert not any("several kinds" in warning for warning in warnings)
@@ -206,7 +206,7 @@ def test_a_second_row_of_headings_is_no_person(tmp_path, real):
         rows.to_csv(tmp_path / "people.csv", index=False)
         cohort = read_cohort(tmp_path / "people.csv", drop_missing=True)
         assert len(cohort.people) == len(real)
-        assert any("The row below the names in people.csv" in warning for warning in cohort.warnings)
+        assert any("The row below the column names in people.csv" in warning for warning in cohort.warnings)
 
 
 def test_somebody_whose_scan_failed_is_no_heading(tmp_path):
@@ -239,7 +239,7 @@ def test_commas_for_thousands_are_refused(tmp_path):
     names = regions_of(table)
     text = table.assign(**{name: table[name].map(lambda value: f"{value:,.0f}") for name in names})
     text.to_csv(tmp_path / "people.tsv", sep="\t", index=False)
-    with pytest.raises(InputError, match="comma seems to stand for thousands"):
+    with pytest.raises(InputError, match="comma seems to separate thousands"):
         read_cohort(tmp_path / "people.tsv", drop_missing=True)
 
 
@@ -253,10 +253,10 @@ def test_z_scores_are_recognised_and_not_corrected_twice(real):
     assert any("look like z-scores" in warning for warning in cohort.warnings)
     said = refused(table, drop_missing=True, covariates="age")
     assert "look like z-scores" in said
-    assert "not to be corrected for age twice.\nLeave out `covariates`; if that was not allowed for" in said
+    assert "must not be corrected for age twice.\nOmit `covariates`; if they have not been adjusted for it" in said
     unit = "uncorrected z-scores"
     assert f"unit={unit!r}" in said
     assert make_cohort(table, drop_missing=True, covariates="age", unit=unit).unit == unit
-    assert "not to be corrected for age again" in refused(table, drop_missing=True, covariates="age", unit="z")
+    assert "must not be corrected for age again" in refused(table, drop_missing=True, covariates="age", unit="z")
     assert make_cohort(table, drop_missing=True, unit="z").unit == "z"
     assert make_cohort(real, drop_missing=True).unit is None

@@ -14,7 +14,7 @@ from rindices.core import networks, train
 from rindices.core.networks import Parameters
 from rindices.core.step import seen_by_discriminator
 from rindices.core.train import Members, People, held_out, make_members
-from rindices.presets import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Schedule, Training
 from tests.core import plain
 
 N_PATTERNS, BATCH_SIZE, N_MEMBERS = 3, 6, 4
@@ -26,10 +26,10 @@ RATES = [LearningRates()] * N_MEMBERS
 TRAINING = Training(freeze_below=(1.0, 1.0), latent="independent")
 
 
-def run(people, members, training=TRAINING, **schedule):
+def run(people, members, training=TRAINING, after=None, **schedule):
     """Train `members`, 20 steps with a look every 10 unless told otherwise, all with the same shapes."""
-    schedule = {"checkpoint_every": 10, "min_steps": 10**6, "max_steps": 20} | schedule
-    return list(train.train(people, members, training, n_patterns=N_PATTERNS, batch_size=BATCH_SIZE, **schedule))
+    schedule = Schedule(BATCH_SIZE, **{"checkpoint_every": 10, "min_steps": 10**6, "max_steps": 20} | schedule)
+    return list(train.train(people, members, training, schedule, n_patterns=N_PATTERNS, after=after))
 
 
 def members_of(seed, weights, rates=RATES, n_controls=40, **options):
@@ -176,11 +176,11 @@ def test_company_does_not_matter(small_people, members, together, part):
     ids=["correlated", "weighted", "joint"],
 )
 def test_company_with_more_patterns_does_not_matter(small_people, members, training):
-    schedule = {"batch_size": BATCH_SIZE, "checkpoint_every": 10, "min_steps": 10**6, "max_steps": 10}
+    schedule = Schedule(BATCH_SIZE, 10**6, 10, 10)
     numbers = [2, 4, 1, 2]
-    [found] = train.train(small_people, members, training, n_patterns=numbers, **schedule)
+    [found] = train.train(small_people, members, training, schedule, n_patterns=numbers)
     for number, which in ((1, [2]), (2, [0, 3])):
-        [alone] = train.train(small_people, take(members, np.array(which)), training, n_patterns=number, **schedule)
+        [alone] = train.train(small_people, take(members, np.array(which)), training, schedule, n_patterns=number)
         close(take(found.losses, np.array(which)), alone.losses)
         close(found.r_indices[which, :, :number], alone.r_indices)
         close(found.correlations()[which][:, :number, :number], alone.correlations())
@@ -323,16 +323,17 @@ def test_saved_states_hold_the_correlation(small_people, correlated):
 FOUR_DEVICES = """
 import sys
 import jax, numpy as np
-from rindices.presets import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Schedule, Training
 from rindices.core import devices, train
 devices.prepare()
 assert jax.device_count() == 4
 controls, patients = np.load(sys.argv[1])
 weights = [LossWeights(change=change, orthogonality=value) for change in (6.0, 2.0) for value in (0.8, 0.2)]
 members = train.make_members(5, weights, [LearningRates()] * 4, len(controls))
-schedule = dict(n_patterns=3, batch_size=6, checkpoint_every=20, min_steps=10**6, max_steps=20)
+schedule = Schedule(6, 10**6, 20, 20)
 training = Training(freeze_below=(1.0, 1.0), latent="independent")
-np.save(sys.argv[2], next(train.train(train.People(controls, patients), members, training, **schedule)).r_indices)
+[found] = train.train(train.People(controls, patients), members, training, schedule, n_patterns=3)
+np.save(sys.argv[2], found.r_indices)
 """
 
 

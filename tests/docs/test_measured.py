@@ -48,12 +48,12 @@ def test_what_is_said_of_verdicts_and_counts():
     assert f"Of {found.sum()} cohorts whose consensus" in PAGE
     assert not table["state"].eq("not testable").any()
     sites = pd.read_csv(RESULTS / "balance.csv").query("sites == 4").groupby("older_sd")["confounded"].mean()
-    assert f"randomised {percent(sites)[0]}; age different by 0.5 sd {percent(sites)[1]}." in PAGE
+    assert f"randomised {percent(sites)[0]}; age difference of 0.5 sd {percent(sites)[1]}." in PAGE
     shown = pd.read_csv(RESULTS / "demonstration.csv")
     assert f"a concordance of {shown['concordance'].min():.3f} to {shown['concordance'].max():.3f}" in PAGE
     assert (shown["used"] == shown["trained"]).all()
     trained = pd.read_csv(RESULTS / "linear_start.csv")
-    assert f"{trained['left_out'].sum()} of {10 * len(trained):,} repetitions were left out" in PAGE
+    assert f"{trained['left_out'].sum()} of {10 * len(trained):,} repetitions were excluded" in PAGE
 
 
 def test_intervals_of_change_and_elsewhere():
@@ -88,7 +88,7 @@ def test_resemblance():
 def test_prognosis():
     table = pd.read_csv(RESULTS / "prognosis.csv")
     held, wrong = table["held"].mean(), (table["p_without_effect"] < 0.05).mean()
-    assert f"Of {len(table)} intervals {100 * held:.1f} % hold" in PAGE
+    assert f"Of {len(table)} intervals, {100 * held:.1f} % contain" in PAGE
     assert f"{100 * wrong:.1f} % of {len(table)} tests have p below 0.05" in PAGE
     assert f"about {table['n_events'].mean():.0f} events" in PAGE
 

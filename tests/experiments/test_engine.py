@@ -1,5 +1,7 @@
 """Many cohorts in one program give what one cohort alone gives through the product's own training."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -63,11 +65,8 @@ def test_cohorts_together_train_as_each_alone(brains):
                 People(one.controls, one.patients, one.whitening),
                 members,
                 PRESET.training,
+                replace(steps, batch_size=32),
                 n_patterns=3,
-                batch_size=32,
-                checkpoint_every=steps.checkpoint_every,
-                min_steps=steps.min_steps,
-                max_steps=steps.max_steps,
             )
         )
         together = trained.of_cohort(place, case.n_patients)[0, 1]

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from rindices import InputError, SurrealGAN, load_model
-from rindices.interop.official import import_official
+from rindices.interop.checkpoint_to_model import import_official
 from tests.fuzz.engine import Case, Failure
 from tests.fuzz.hostile import CANARY, SHORT, hostile_snippets, other_entry
 from tests.fuzz.mutations import damaged, pick

@@ -94,7 +94,7 @@ def broken(made, tmp_path, kind):
         ("four dimensions", r"Row 6 of maps: .* has 4 dimensions \(9 × 11 × 7 × 2\)"),
         ("text", "Row 6 of maps: .* cannot be read as an image"),
         ("cut", "Row 6 of maps: .*(incomplete|cannot be read)"),
-        ("nan", "Row 6 of maps: .* has no number .NaN. at 43 % of the voxels"),
+        ("nan", "Row 6 of maps: .* has no value .NaN. in 43 % of the voxels"),
         ("constant", "Row 6 of maps: .* is 0 at every voxel"),
         ("complex", "Row 6 of maps: .* holds complex64"),
         ("shape", r"1 map of 65 differs(.|\n)*Row 6 of maps \(sub-004.nii\): shape 9 × 11 × 5 instead of 9 × 11 × 7"),
@@ -135,8 +135,8 @@ def test_flipped_maps_are_refused_or_resampled(made, tmp_path):
 
 def test_masks_are_checked(made, tmp_path):
     for name, values, message in [
-        ("soft", np.linspace(0, 1, np.prod(SHAPE)).reshape(SHAPE), "should hold two values"),
-        ("empty", np.zeros(SHAPE), "it holds 1"),
+        ("soft", np.linspace(0, 1, np.prod(SHAPE)).reshape(SHAPE), "should contain two values"),
+        ("empty", np.zeros(SHAPE), "it contains 1"),
         ("small", np.pad(np.ones((3, 3, 3)), 1), "shape 5 × 5 × 5 instead of 9 × 11 × 7"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -133,7 +133,7 @@ def test_later_visits_are_left_out(made):
 def test_covariates_that_say_all_leave_no_result(made):
     site = pd.DataFrame({"site": np.where(made.group == "patient", "A", "B")})
     found = compare_maps(made.maps, made.r_indices, made.group, site, settings=ImageSettings(mask=made.mask))
-    assert {x.note for x in found if x.n_patients >= 10} == {"the covariates alone tell these people apart"}
+    assert {x.note for x in found if x.n_patients >= 10} == {"the covariates alone distinguish these people"}
     many = pd.DataFrame({"code": [str(k) for k in range(len(made.group) - 1)] + ["0"]})
     found = compare_maps(made.maps, made.r_indices, made.group, many, settings=ImageSettings(mask=made.mask))[0]
     assert found.result is None

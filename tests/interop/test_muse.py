@@ -138,7 +138,7 @@ def test_gaps_stay_gaps_and_text_is_refused(volumes):
     assert found.isna().sum().sum() == 1
     assert np.isnan(found.loc[1, "MUSE_47+48 hippocampus"])
     table.loc[1, 47] = "about 3000"
-    with pytest.raises(InputError, match="47 should hold volumes, but row 3 has the text 'about 3000'"):
+    with pytest.raises(InputError, match="47 should contain volumes, but row 3 has the text 'about 3000'"):
         muse72(table)
 
 
@@ -160,5 +160,5 @@ def test_another_segmentation_may_lack_a_fifth_of_the_inputs(volumes):
     with pytest.raises(InputError, match="lacks 14 of 139 MUSE regions"):  # in training
         with_muse72(some, complete=True)
     too_few = named.drop(columns=[f"MUSE_Volume_{number}" for number in lacking])
-    with pytest.raises(InputError, match=r"lacks 15 of 139 .* More than a fifth of the 72 inputs is missing \(15\)"):
+    with pytest.raises(InputError, match=r"lacks 15 of 139 .* More than a fifth of the 72 inputs are missing \(15\)"):
         with_muse72(too_few)

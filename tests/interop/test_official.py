@@ -6,9 +6,9 @@ from scipy.stats import spearmanr
 
 from rindices import InputError, load_model
 from rindices.core import networks
-from rindices.interop.checkpoint import read_checkpoint
+from rindices.interop.checkpoint_contents import read_checkpoint
+from rindices.interop.checkpoint_to_model import import_official
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
-from rindices.interop.official import import_official
 from rindices.interop.pickle_machine import ArchiveError
 from rindices.run.apply_table import people_for
 from rindices.settings import ApplySettings
@@ -223,7 +223,7 @@ def test_another_unit_and_coding_are_noticed(source, people):
             {"covariates": "sex,icv"},
             "'icv' cannot have the range 60 to 90: that is no head size but years(?s:.*)'sex,age'",
         ),
-        ({"covariates": "age,sex"}, "'age' cannot have the range 0 to 1: the names are in another order"),
+        ({"covariates": "age,sex"}, "'age' cannot have the range 0 to 1: the names are not in the order"),
         ({"covariates": "site,sex"}, "'sex' cannot have the range 60 to 90"),
         ({"entry": None}, "2 entries: 100, 200"),
     ],

@@ -128,7 +128,7 @@ def test_other_archives_are_refused(tmp_path):
     path = tmp_path / "other.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("folder/file.txt", "text")
-    refused(path, "one folder with a data.pkl, found 0")
+    refused(path, "one folder with a data.pkl, but has 0")
 
 
 def test_zip_bomb_is_refused_unopened(tmp_path):

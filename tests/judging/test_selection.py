@@ -267,15 +267,15 @@ def test_only_the_best_gets_all_repetitions():
 
 
 class OneFails(Trained):
-    """The second repetition collapses; whether it learns if it is trained on is given."""
+    """The second repetition (or all from there on) collapses; whether it learns if it is trained on is given."""
 
-    def __init__(self, learns_later):
+    def __init__(self, learns_later, failing=(1,)):
         super().__init__(lambda _: (0.3, 0.05))
-        self.learns_later = learns_later
+        self.learns_later, self.failing = learns_later, failing
 
     def _member(self, member):
         made = super()._member(member)
-        fails = member.repetition == 1 and not (member.prolonged and self.learns_later)
+        fails = member.repetition in self.failing and not (member.prolonged and self.learns_later)
         return np.full_like(made, 0.5) if fails else made
 
 
@@ -292,6 +292,13 @@ def test_failed_repetitions_are_trained_on_before_they_are_replaced(longest, lea
     selected = consensus(found.chosen, found.chunks, execution)
     assert list(selected.left_out) == left_out
     assert len(selected.members) == n_trained - len(left_out)
+
+
+def test_no_more_time_is_spent_where_most_repetitions_fail():
+    store = OneFails(learns_later=True, failing=(1, 2, 3))
+    found = sweep(make_study(longest=500), [POINT], 4, Execution(store, models_per_chunk=1))
+    assert not any(member.prolonged for chunk in store.asked for member in chunk.members)
+    assert (found.chosen.n_repetitions, found.chosen.failed) == (4, (1, 2, 3))
 
 
 def test_other_weights_are_tried_where_a_number_of_patterns_may_be_chosen():

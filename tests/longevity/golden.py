@@ -43,11 +43,8 @@ def weights(loss_weights=WEIGHTS, prior=None):
         People(scaled[control][:120], scaled[~control][:120]),
         make_members(0, [loss_weights], [fast().rates], 120, n_folds=fast().schedule.folds, priors=prior),
         Training(),
+        Schedule(BATCH_SIZE, 0, N_STEPS, N_STEPS),
         n_patterns=N_PATTERNS,
-        batch_size=BATCH_SIZE,
-        checkpoint_every=N_STEPS,
-        min_steps=0,
-        max_steps=N_STEPS,
     )
     return {jax.tree_util.keystr(place): leaf for place, leaf in jax.tree.leaves_with_path(last.parameters())}
 

@@ -43,7 +43,7 @@ def test_documents_are_written_as_they_were(name):
 
 
 def test_finished_run_is_reported(place, monkeypatch):
-    monkeypatch.setattr("rindices.pages.sections.brain_section.find_spec", lambda _: None)
+    monkeypatch.setattr("rindices.pages.sections.patterns_section.find_spec", lambda _: None)
     assert rindices("report", "finished", "--subgroup-limits", "0.3,0.6")[0] == 0
     run = read_run(place / "finished")
     assert run.summary.versions["rindices"] == __version__
@@ -85,5 +85,5 @@ def test_run_of_an_earlier_version_is_refused_with_its_version_and_the_remedy(pl
         text = path.read_text(encoding="utf-8")
         path.write_text(re.sub(r'("?rindices"? ?[=:] )"[\d.]+"', r'\1"0.1.0"', text), encoding="utf-8")
     code, told = rindices(*line)
-    assert (code, "is of a run of rindices 0.1.0" in told) == (2, True), told
-    assert "repeat the command that run.toml has under [command] with --overwrite" in told
+    assert (code, "belongs to a run of rindices 0.1.0" in told) == (2, True), told
+    assert "use the command under [command] in run.toml with --overwrite" in told

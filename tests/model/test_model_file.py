@@ -19,7 +19,7 @@ from rindices.presets import PRESETS, Correction, LearningRates, LossWeights, Pr
 from rindices.scoring.severity import SHAPES
 
 # Trainings of forty steps seldom agree.
-pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")
 
 ODD_NAMES = [
     "Größe",
@@ -280,7 +280,7 @@ def test_a_forgery_without_changes_is_accepted(forge, fitted, table, covariates)
 def test_values_that_are_not_finite_are_refused(saved, forge, name, value):
     array = contents(saved)[1][name].copy()
     array.flat[-1] = value
-    refused(forge({name: array}), f"array {name} should hold finite")
+    refused(forge({name: array}), f"array {name} should contain finite")
 
 
 def test_any_array_that_is_missing_or_of_another_shape_is_refused(saved, forge):
@@ -362,7 +362,7 @@ FORGED = [
     (("contract", "covariates", 1, "categories"), [], "categories of 'site' should be different, at least one"),
     (("contract", "covariates", 1, "categories"), ["A", "A"], "categories of 'site' should be different"),
     (("contract", "covariates", 0, "codes"), [1, 2, 3], "codes"),
-    (("contract", "covariates", 0, "name"), "years", "correction needs 'âge', which is none of the covariates"),
+    (("contract", "covariates", 0, "name"), "years", "correction needs 'âge', which is not one of the covariates"),
     (("preprocessing", "covariates", 0), ["site", None, None], "a covariate is named twice"),
     (("preprocessing", "covariates", 1, 1), [], "'site' should have at least one category"),
     (("preprocessing", "covariates", 1, 1), "AB", "covariates.1.1: "),
@@ -392,7 +392,9 @@ def test_messages_about_forged_files_stay_short(saved, forge):
 @pytest.mark.parametrize("kind", ["i8", "bool"])
 def test_arrays_of_other_kinds_of_numbers_are_refused(saved, forge, kind):
     array = contents(saved)[1]["decomposer.patterns.bias"]
-    refused(forge({"decomposer.patterns.bias": array.real.astype(kind)}), "should hold finite floating-point numbers")
+    refused(
+        forge({"decomposer.patterns.bias": array.real.astype(kind)}), "should contain finite floating-point numbers"
+    )
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0])

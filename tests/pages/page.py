@@ -11,12 +11,12 @@ LAYERS = ["Patterns", "Checks", "Details"]
 SECTIONS = [
     "People",
     "What the patterns resemble",
-    "Who took part",
+    "Participants",
     "How to read a severity",
     "Agreement over training",
-    "Methods, for a paper",
+    "Methods paragraph",
     "Limits",
-    "Repetitions used and left out",
+    "Repetitions used and excluded",
     "Glossary",
     "Settings and versions",
 ]

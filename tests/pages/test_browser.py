@@ -204,14 +204,14 @@ def test_figures_are_saved_as_svg_and_png(folder, visit, tmp_path):
 def test_hostile_names_are_text_and_strangers_are_told(folder, visit):
     page = visit(folder / "ids.html")
     page.fill("#who", "nobody")
-    assert page.locator("#found").inner_text() == "Nobody is found by “nobody”."
+    assert page.locator("#found").inner_text() == "No one matches “nobody”."
     page.fill("#who", PERSON)
     page.keyboard.press("Enter")
     assert page.locator("#card h4").inner_text() == PERSON
     assert HOSTILE[0] in page.locator("#card").inner_text()
     assert page.locator("main b, img[src=x]").count() == 0
     stranger = visit(folder / "ids.html", "#person=nobody")
-    assert stranger.locator("#found").inner_text() == "There is no card of “nobody”."
+    assert stranger.locator("#found").inner_text() == "There is no card for “nobody”."
 
 
 def test_methods_can_be_copied(folder, visit):

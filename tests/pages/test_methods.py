@@ -43,19 +43,19 @@ CHANGES = [
             "step 12,345",
             "“paper”",
             "change γ = 8.25, orthogonality λ = 0.33",
-            "pattern agreement 0.777, dimension correlation 0.600 and difference correlation –",
-            "by the largest eigenvalue of the patients' covariance relative to the controls'",
+            "pattern agreement of 0.777, a dimension correlation of 0.600 and a difference correlation of –",
+            "the largest eigenvalue of the patients' covariance relative to the controls'",
             "orthogonal to the covariates (Huh & Jhun, 2001) (joint p = 0.015)",
-            "disjoint halves of the people agreed at 0.812 (with permuted groups at most 0.567)",
+            "disjoint halves of the sample agreed at 0.812 (at most 0.567 with permuted groups)",
             "Random permutation testing in multiple linear regression",
             "5 were excluded (outlier: 5)",
             "between 17 sites (scanner)",
             "divided by tiv",
             "Effects of years and the interaction sex × icv",
             "with a spline for years",
-            "related to updrs by",
+            "association with updrs by",
             "below 0.35, between 0.35 and 0.75, and above 0.75",
-            "chosen among 2 and 6 by how far the covariance of synthesised patients is from that of the real ones",
+            "chosen among 2 and 6 by the distance between the covariances of synthesised and real patients",
             "Of the orthogonality weights 0.1 and 0.3, the one",
             "rindices 9.9.9 (jax 8.8.8)",
             "controls (HC)",
@@ -66,7 +66,7 @@ CHANGES = [
         {"evidence": NOTHING, "correction": {"smooth": []}, "search": {"basis": "given"}, "visits": False},
         [
             "(joint p = 0.410)",
-            "2 patterns were asked for.",
+            "2 patterns were specified in advance.",
             "The table had 229 people",
         ],
     ),
@@ -103,14 +103,15 @@ def test_each_fact_changes_the_paragraph(folder):
     [
         (
             {"preset": "fast", "weights": {"change": 9.0, "prior": 300.0}},
-            "change γ = 9, prior = 300. Training was repeated 10 times from different random numbers (seed 0). Each "
-            "repetition started from a linear model of four fifths of the controls and nine tenths of the patients; f "
-            "was kept near it by a prior, and the R-index is the mean of what the networks and this model read.",
+            "change γ = 9, prior = 300. Training was repeated 10 times with different random numbers (seed 0). Each "
+            "repetition started from a linear model of four fifths of the controls and nine tenths of the patients; a "
+            "prior kept f close to it, and the R-index is the mean of the readings of the networks and of this model.",
             "linear models alone",
         ),
         (
             {"preset": "linear", "weights": {"change": 9.0, "prior": 300.0}},
-            "were learned by linear models alone (rindices' preset “linear”), 10 of them, each of four fifths of the "
+            "were learned by linear models alone (preset “linear” of rindices), 10 of them, each fitted to four "
+            "fifths of the "
             "controls and nine tenths of the patients (seed 0).",
             "Surreal-GAN",
         ),
@@ -121,20 +122,21 @@ def test_each_fact_changes_the_paragraph(folder):
         ),
         (
             {"patterns_chosen_from_data": True, "search": {"n_patterns": [2], "basis": "counted"}},
-            "The number of patterns was counted before training: in held-out people, patients vary more than "
+            "The number of patterns was estimated before training: in held-out people, patients vary more than "
             "controls in ",
             "was chosen among",
         ),
         (
             {"search": {"n_patterns": [1, 2], "basis": "unsupported"}, "verdict": "no difference", "reliable": False},
             "The data supported no number of patterns; models with 1 and 2 patterns were trained, and those with 2 are "
-            "reported for completeness. The patterns were not found to be reproducible (verdict: no difference), and "
+            "reported for completeness. The patterns were not found to be reproducible (verdict: no difference) and "
             "are not interpreted.",
-            "covariance of synthesised patients",
+            "covariances of synthesised and real patients",
         ),
         (
             {"search": {"n_patterns": [2, 3], "basis": "fit"}},
-            "The number of patterns, 2, was chosen among 2 and 3 by how far the covariance of synthesised patients",
+            "The number of patterns, 2, was chosen among 2 and 3 by the distance between the covariances of "
+            "synthesised",
             "not interpreted",
         ),
     ],
@@ -148,7 +150,7 @@ def test_the_paragraph_says_where_training_started_and_how_patterns_were_counted
 
 def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(folder):
     sentences = {
-        "subgroup_sizes": "the comparison is circular: it describes the patterns and does not test them",
+        "subgroup_sizes": "the comparison is circular: it describes the patterns but does not test them",
         "change_summary": "Welch's t test. 90 % intervals of a person's change contain the true changes",
     }
     whole = quoted(folder)

@@ -12,6 +12,7 @@ import pytest
 
 from rindices import plots
 from rindices.cli.console import _VERDICT_STYLES
+from rindices.pages.elements import for_page
 from rindices.pages.layout import page_style
 from rindices.pages.report import make_report, write_report
 from rindices.pages.run_view import VERDICT_LOOKS
@@ -35,10 +36,10 @@ def test_sections_and_headline(run, undrawn):
     assert [text for level, text in page.headings if level == 2] == LAYERS
     assert [text for level, text in page.headings if level == 3] == sections_of(3)
     expected = [
-        "Compares 60 patients (AD, MCI) with 40 controls (CN) in 20 regions, learns 3 disease patterns (a number given",
+        "compares 60 patients (AD, MCI) with 40 controls (CN) in 20 regions, learns 3 disease patterns (a number",
         "12 other people",
-        "Severity is the share of the largest change that the model learned",
-        "holds the true severity, in the model's unit, in about 90 % of people",
+        "Severity is a fraction of the largest change that the model learned",
+        "contains the true severity, in the model's unit, in about 90 % of people",
         "not a confidence interval",
         "9 of 10 repetitions",
         "disagrees with the others (0.61)",
@@ -51,7 +52,7 @@ def test_sections_and_headline(run, undrawn):
     search = {"basis": "counted"}
     change_summary(run, patterns_chosen_from_data=True, search=search, warnings=["Sites differ between the groups."])
     page = report_of(run)
-    assert "at least 3 disease patterns (a number counted before training)" in page.words
+    assert "at least 3 disease patterns (a number estimated before training)" in page.words
     assert (3, "Warnings") in page.headings
     assert "Sites differ between the groups." in page.words
 
@@ -144,7 +145,7 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
     selection.to_csv(tmp_path / "selection.csv", index=False)
     pd.read_csv(tmp_path / "r_indices.csv").assign(r1_sd=np.nan).to_csv(tmp_path / "r_indices.csv", index=False)
     words = report_of(tmp_path).words
-    assert "Agreement needs at least two trainings" in words
+    assert "Agreement requires at least two comparable repetitions" in words
     assert "half of all people have less than" not in words
 
 
@@ -158,7 +159,11 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
             "At least 3 patterns are reproducible:",
             "verdict good",
         ),
-        ({"verdict": "confounded"}, "reproducible, but the groups also differ in something else.", "verdict warnings"),
+        (
+            {"verdict": "confounded"},
+            "reproducible, but the groups also differ in another variable.",
+            "verdict warnings",
+        ),
         ({"verdict": "weak"}, "The patterns are reproducible, but weak:", "verdict weak"),
         ({"verdict": "not testable"}, "Whether there is anything to find could not be tested.", "verdict untested"),
         (
@@ -186,7 +191,7 @@ def test_verdict(run, undrawn, changes, expected, classes):
         assert all(name in behind for name in ('data-name="severities_1"', 'id="cards"', 'id="explorer"', "Pattern 1"))
         assert 'data-name="severities_1"' not in text[: text.index('<details class="gate">')]
     assert "an AUC of 0.87 (95 % interval 0.82 to 0.91" in page.words
-    told = "no reproducible pattern does not mean no difference" in page.words
+    told = "the absence of reproducible patterns does not mean that there is no difference" in page.words
     assert told is (changes.get("verdict") == "not found again")
 
 
@@ -227,7 +232,7 @@ def test_sentences_on_groups_follow_the_data(run, undrawn):
     words = report_of(run).words
     median = people.loc[controls, "severity1"].median()
     assert f"in patients and {median:.2f} in controls; a patient lies above a control in" in words.replace("−", "-")
-    assert words.count("so the groups hardly differ in it") == 1
+    assert words.count("so the groups hardly differ") == 1
     assert words.count("in 0 % of all pairs: controls lie higher") == 1
 
 
@@ -270,7 +275,7 @@ def test_stopped_run_shows_no_results(run, status, headline):
 
 def test_stopped_run_with_hostile_text_and_almost_nothing_known(tmp_path):
     save_summary(tmp_path, {"status": "failed"})
-    assert "Reason: it is not known." in report_of(tmp_path).words
+    assert "Reason: unknown." in report_of(tmp_path).words
     save_summary(tmp_path, {"status": "failed", "failure": SCRIPT, "warnings": [SCRIPT]})
     (tmp_path / "run.toml").write_bytes(f"{SCRIPT}</code>".encode() + b"\xff")
     page = report_of(tmp_path)
@@ -291,3 +296,12 @@ def test_no_two_verdicts_share_words_or_colour():
             for state in states
         ]
         assert len({*colours}) == len(states), colours
+
+
+def test_what_is_black_in_a_file_has_the_colour_of_the_pages_text():
+    """A key without a colour of its own stayed black on dark paper, while its picture did not."""
+    drawn = for_page(
+        '<svg width="72pt" viewBox="0 0 72 72"><path d="M0 0h9v9z" style="stroke: #000000"/></svg>', "a key"
+    )
+    assert "fill: var(--ink, #000000)" in drawn.partition(">")[0]
+    assert "stroke: var(--ink, #000000)" in drawn

@@ -29,7 +29,7 @@ def test_report_has_hazard_ratios_and_curves(tmp_path):
     ratio = f"{table['hazard_ratio'][0]:.2f}"
     assert re.search(rf"Pattern 1: hazard ratio {ratio} \(95 % interval", report.html)
     assert "time: <code>years</code>" in report.html
-    assert "cumulative incidences" not in report.html
+    assert "cumulative incidence" not in report.html
     assert "follow_up" in [name for name, *_ in report.gallery.figures]
 
 
@@ -42,4 +42,4 @@ def test_competing_events_and_entry_are_said(tmp_path):
 
 def test_runs_without_follow_up_have_no_such_section(tmp_path):
     make_run(tmp_path / "run")
-    assert "What became of people" not in make_report(tmp_path / "run").html
+    assert "Follow-up and prognosis" not in make_report(tmp_path / "run").html

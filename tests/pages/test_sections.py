@@ -79,7 +79,7 @@ def test_flow_and_associations_are_the_tables(analysed, undrawn):
     flow = table_of(analysed, "flow")
     shown = ["read", "missing region", "outlier", "used"]
     expected = flow.loc[flow["site"] == "all", shown].astype(str).to_numpy().tolist()
-    assert [row[1:] for row in rows_of(text, "People read, left out and used")] == expected
+    assert [row[1:] for row in rows_of(text, "People read, excluded and used")] == expected
     assert [row[0] for row in rows_of(text, "The same by site")] == ["Ann Arbor"] * 4 + ["Basel"] * 4
     assert "117 people were read and 112 used." in Page(text).words
     table = table_of(analysed, "associations")
@@ -176,9 +176,9 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
     assert len(before) == 2
     rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
     assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600", "0.003"] in rows
-    assert "is answered by “Patients less controls” alone" in words
-    assert "The change of a group is the mean of the slopes of its people" in words
-    assert "learned from 40 controls who came again within 1.0 years" in words
+    assert "Only “Patients less controls” tests whether" in words
+    assert "Group change is the mean of the individual slopes" in words
+    assert "estimated from 40 controls with repeated visits within 1.0 years" in words
     people = rows_of(text, "Reliable change of individuals")
     assert [sum(int(row[place]) for row in people if row[0] == "1") for place in (2, 3, 4)] == [112, 23, 0]
 
@@ -186,8 +186,8 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
 @pytest.mark.parametrize(
     ("source", "said", "has_table"),
     [
-        ("given", "The noise of a scan was given", True),
-        ("unknown", "40 controls came again, too few to estimate scan noise", False),
+        ("given", "You specified the scan noise", True),
+        ("unknown", "40 controls had repeated visits, too few to estimate scan noise", False),
     ],
 )
 def test_change_says_what_the_scan_noise_is(analysed, undrawn, source, said, has_table):
@@ -213,7 +213,7 @@ def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
     text = page_text(tmp_path)
     assert page_text(tmp_path) == text
     effects = table_of(tmp_path, "subgroups")["effect"].abs()
-    rows = rows_of(text, "Regions of the subgroups against controls, strongest first")
+    rows = rows_of(text, "Regions of the subgroups compared with controls, strongest first")
     assert len(rows) == 600
     assert rows[0][3].lstrip("+−") == f"{effects.max():.2f}"
     assert f"{len(effects) - 600} more rows are in <code>analysis/subgroups.csv</code>" in text
@@ -253,7 +253,7 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
     assert [words for words in expected if words not in page.words] == []
     for word in ("Agreement over training", "The patterns are", "not judged", "Repetitions used", "How many patterns"):
         assert word not in page.words, word
-    assert titles(page)[:3] == ["People", "These people among those of the training", "Pattern 1"]
+    assert titles(page)[:3] == ["People", "These people among the training sample", "Pattern 1"]
     assert [text for level, text in page.headings if level == 2] == ["Result", "Checks", "Details"]
 
 
@@ -309,17 +309,21 @@ def test_search_lists_settings_best_first(searched):
     [
         (
             FOUND,
-            "p = 0.005 for both together, p = 0.005 for what varies more among patients (spread) and p = 0.035 for",
+            "joint p = 0.005, with p = 0.005 for greater variation among patients (spread) and p = 0.035 for",
         ),
         (FOUND, "2 directions are beyond chance, and held-out people differ in 3 directions."),
         (
             FOUND | {"directions": 1, "found_again": 1},
             "1 direction is beyond chance, and held-out people differ in 1",
         ),
-        (FOUND, "agree at 0.934 (0.5 is chance; at most 0.551 with permuted groups). Repetitions agree at 0.951"),
-        (FOUND, "Their consensus agrees with a linear model of everybody at 0.883."),
+        (
+            FOUND,
+            "agree at 0.934 (0.5 is chance; at most 0.551 with permuted groups). Repetitions agree with each "
+            "other at 0.951",
+        ),
+        (FOUND, "Their consensus agrees with a linear model of the whole sample at 0.883."),
         (FOUND | {"repetitions": None}, "at most 0.551 with permuted groups). Their consensus agrees"),
-        (NOTHING, "p = 0.410 for both together"),
+        (NOTHING, "joint p = 0.410"),
         (NOTHING, "0 directions are beyond chance, and held-out people differ in 0 directions."),
         ({}, "Whether patients and controls differ was not tested."),
     ],
@@ -360,7 +364,7 @@ def test_balance_of_groups_and_learned_correlation(run, undrawn):
     assert "what age explains in the controls was removed" in words
     assert "give site as covariates" in words
     values = ["61.2 ± 8.1", "70.3 ± 7.9"]
-    assert rows_of(text, "Controls and patients compared") == [
+    assert rows_of(text, "Comparison of controls and patients") == [
         ["age", *values, "+1.13 sd", "&lt; 0.001", "imbalanced"],
         ["sex", *values, "V = 0.03", "0.500", "no clear difference"],
         ["site", *values, "V = 0.31", "0.042", "imbalanced"],
@@ -380,4 +384,4 @@ def test_severities_are_doubted_where_controls_read_high(run, undrawn, mean, dou
     people.to_csv(run / "r_indices.csv", index=False)
     words = report_of(run).words
     assert f"Controls average {mean}" in words
-    assert ("Do not trust severities of pattern 1" in words) is doubted
+    assert ("Do not trust the severities of pattern 1" in words) is doubted

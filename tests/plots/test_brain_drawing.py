@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from rindices.interop.muse import MUSE72_NAMES, muse_regions
-from rindices.plots.brain_drawing import draw_brain, measures_of, outlined_regions
+from rindices.plots.brain_drawing import Layout, draw_brain
+from rindices.plots.region_outlines import measures_of, outlined_regions
 from rindices.regions import known_regions
 from rindices.regions.meanings import source_meanings
 
@@ -283,7 +284,7 @@ def test_only_views_that_show_something_and_lines_as_asked():
     assert [[panel.view for panel in line] for line in cortex.lines] == [["lateral", "medial", "medial", "lateral"]]
     deep = draw_brain(patterns(["Left-Hippocampus"]), 1)
     assert [[panel.view for panel in line] for line in deep.lines] == [["coronal -22"]]
-    both = draw_brain(patterns([*names, *ASEG]), 1, per_line=4, bare=True, width=400)
+    both = draw_brain(patterns([*names, *ASEG]), 1, layout=Layout(4, 400, bare=True))
     assert [len(line) for line in both.lines] == [4, 4, 1]
     assert "sd of controls" not in both.svg()
     assert "severity" not in {one.text for one in ET.fromstring(both.svg()).iter(f"{SVG}text")}
@@ -302,11 +303,11 @@ def test_slices_are_those_of_the_strongest_regions_and_the_uncertain_are_grey():
     table = patterns(embedded(), 1).assign(change_sd=0.05)
     table.loc[table["region"].isin(["lHip", "rHip"]), "change_sd"] = -1.8
     table.loc[table["region"] == "lAmy", "change_sd"] = 0.3
-    drawing = draw_brain(table, 1, (1.0,), per_line=2, most_slices=2, unsure=["lAmy"])
+    drawing = draw_brain(table, 1, (1.0,), layout=Layout(2, most_slices=2), unsure=["lAmy"])
     assert [panel.view for line in drawing.lines[2:] for panel in line] == ["coronal -22"]  # it shows all that counts
     assert drawing.limit == 1  # two regions of 128 are beyond, and have the full colour
     assert {look for look, *_ in pieces(drawing)["left hippocampus (lHip): −1.8 sd"]} == {"lower"}
-    several = draw_brain(table.assign(change_sd=-1.0), 1, (1.0,), per_line=2, most_slices=2)
+    several = draw_brain(table.assign(change_sd=-1.0), 1, (1.0,), layout=Layout(2, most_slices=2))
     assert len([panel for line in several.lines for panel in line if not panel.side]) == 2
     every = draw_brain(table, 1, (1.0,), unsure=["lAmy"])
     assert {look for look, *_ in pieces(every)["left amygdala (lAmy): +0.3 sd"]} == {"unsure"}

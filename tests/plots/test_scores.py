@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rindices import plots
-from tests.plots.tables import people
+from tests.plots.tables import distances, doses, labels_of, marks, people, rates, row_names, subgroups
 
 
 def test_distributions_count_people_with_a_value():
@@ -62,3 +62,80 @@ def test_recovery_titles_and_shapes():
     assert figure.axes[0].get_xlabel() == "Known severity s2"
     with pytest.raises(ValueError, match="argument"):
         plots.recovery(scores[["r1"]], scores, [0.9, 0.8])
+
+
+def test_means_of_groups_with_their_intervals():
+    change, summary = rates(3)
+    figure = plots.change_lines(change, summary)
+    [axes] = figure.axes
+    drawn = {(round(x), y, marker) for x, y, marker, _ in marks(axes)}
+    markers = {"control": "o", "patient": "^", "other": "s"}
+    assert drawn == {(row["pattern"] - 1, row["mean"], markers[row["group"]]) for row in summary.to_dict("records")}
+    bars = [
+        tuple(path[:, 1]) for bar in axes.collections if hasattr(bar, "get_segments") for path in bar.get_segments()
+    ]
+    assert sorted(bars) == sorted(zip(summary["low"], summary["high"], strict=True))
+    clouds = [bar.get_offsets() for bar in axes.collections if not hasattr(bar, "get_segments")]
+    assert sorted(len(cloud) for cloud in clouds) == [40] * 9
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["Pattern 1", "Pattern 2", "Pattern 3"]
+    assert labels_of(figure) == ["Controls (n = 40)", "Patients (n = 40)", "Others (n = 40)"]
+
+
+def test_flagged_people_are_crosses():
+    table = distances(factor=2.0)
+    figure = plots.outlier_distances(table)
+    [axes] = figure.axes
+    flagged = table["flags"] != ""
+    crosses = [cloud for cloud in axes.collections if tuple(cloud.get_facecolor().ravel()) in ((), (0, 0, 0, 1))]
+    found = sorted(float(x) for cloud in crosses for x in cloud.get_offsets()[:, 0])
+    assert found == pytest.approx(sorted(table.loc[flagged, "distance"]))
+    everybody = sorted(float(x) for cloud in axes.collections for x in cloud.get_offsets()[:, 0])
+    assert everybody == pytest.approx(sorted(table["distance"]))
+    assert row_names(axes) == ["Controls", "Patients", "Others"]
+    assert f"{flagged.sum()} of {len(table)} are outliers" in axes.get_xlabel()
+    assert axes.get_xscale() == "linear"
+    assert plots.outlier_distances(distances(factor=100)).axes[0].get_xscale() == "log"
+
+
+def test_outliers_are_marked_where_they_are_ones():
+    table = distances(factor=2.0).assign(size=0.0, farthest=2.0, flags="", far_in="")
+    table.loc[[3, 7], "far_in"] = ["size", "distance farthest"]
+    figure = plots.outlier_distances(table)
+    marked = [int(axes.get_xlabel().split("\n")[1].split(" ")[0]) for axes in figure.axes]
+    assert marked == [1, 1, 1]
+    assert [axes.get_xlabel().split(" ")[0] for axes in figure.axes] == ["Distance", "Size", "Farthest"]
+
+
+def test_each_region_is_a_line_with_its_name():
+    table = doses(2, 3, names=["a", "b", "c"])
+    figure = plots.dose_response(table)
+    for pattern, axes in enumerate(figure.axes, start=1):
+        lines = [list(line.get_ydata()) for line in axes.lines if len(line.get_xdata()) == 5]
+        rows = table[table["pattern"] == pattern]
+        # The farthest from zero comes first.
+        assert lines == [rows.loc[rows["region"] == name, "mean"].tolist() for name in "cba"]
+        assert [text.get_text() for text in axes.texts] == ["c", "b", "a"]
+        bars = sorted(tuple(path[:, 1]) for bar in axes.collections for path in bar.get_segments())
+        assert bars == sorted(zip(rows["mean_low"], rows["mean_high"], strict=True))
+        assert axes.get_title(loc="left") == f"Pattern {pattern} (20 to 100 people per point)"
+    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+
+
+def test_subgroups_of_the_strongest_regions():
+    effects, sizes = subgroups(2, 20, names=[])
+    figure = plots.subgroup_dots(effects, sizes, top=4)
+    for pattern, axes in enumerate(figure.axes, start=1):
+        rows = effects[effects["pattern"] == pattern]
+        reach = {name: max(abs(rows.loc[rows["region"] == name, "effect"])) for name in set(rows["region"])}
+        names = sorted(reach, key=reach.get)[:-5:-1]
+        assert row_names(axes) == names
+        markers = {"low": "o", "middle": "s", "high": "^"}
+        kept = rows[rows["region"].isin(names)]
+        expected = {
+            (row.effect, names.index(row.region), markers[row.level], row.q >= 0.05) for row in kept.itertuples()
+        }
+        assert {(x, round(y), marker, hollow) for x, y, marker, hollow in marks(axes)} == expected
+    assert figure.axes[0].get_title(loc="right") == "1,234 low, 1,234 middle, 1,234 high"
+    assert figure.axes[1].get_title(loc="right") == "1,234 low, 1,234 middle, 3 high (not tested)"
+    assert labels_of(figure) == [f"patients, {level} severity" for level in ("low", "middle", "high")]
+    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()

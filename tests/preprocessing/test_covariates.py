@@ -79,7 +79,7 @@ def test_the_way_back_is_exact(volumes, covariates):
     [
         (lambda table: table.assign(site="D"), "Covariate 'site' has the unknown category 'D'; known: A, B, C"),
         (lambda table: table.drop(columns="head"), "Covariate 'head' is missing"),
-        (lambda table: table.assign(age="old"), "Covariate 'age' was a number in training, now it holds text"),
+        (lambda table: table.assign(age="old"), "Covariate 'age' was a number in training but now contains text"),
         (lambda table: table.assign(age=[*[60.0] * 59, np.inf]), "Covariate 'age' is missing or infinite in row 59"),
         (lambda table: None, "trained with the covariates age, site, head, but got none"),
     ],
@@ -212,5 +212,7 @@ def test_ages_that_are_nearly_all_the_same_still_get_a_curve():
 def test_too_few_controls_for_the_columns_are_refused(people):
     table, curves = people[["age", "sex"]], {"smooth": ["age"], "interactions": [("age", "sex")]}
     CovariateResidualizer.fit(np.ones((18, 1)), table[:18], **curves)
-    with pytest.raises(ValueError, match="9 columns: their effects need 18 controls or more, found 17"):
+    with pytest.raises(
+        ValueError, match="9 columns: estimating their effects requires 18 controls or more, but there are 17"
+    ):
         CovariateResidualizer.fit(np.ones((17, 1)), table[:17], **curves)

@@ -117,8 +117,8 @@ def test_an_uncorrected_site_keeps_its_shift(regions, table):
             Correction(interactions=[("age", "site")], site="site"),
             r"'site' cannot .* both \W*interactions\b.* and \W*site\b",
         ),
-        (Correction(smooth=["sex"]), r"smooth\b.*'sex', which holds text"),
-        (Correction(proportion="sex"), r"proportion\b.*'sex', which holds text"),
+        (Correction(smooth=["sex"]), r"smooth\b.*'sex', which contains text"),
+        (Correction(proportion="sex"), r"proportion\b.*'sex', which contains text"),
     ],
 )
 def test_corrections_that_do_not_fit_the_table_are_refused(regions, table, correction, message):

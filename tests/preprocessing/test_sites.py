@@ -246,7 +246,10 @@ def test_sites_that_cannot_be_learned_are_named(sites, message):
 
 def test_sites_count_as_columns(table, volumes):
     few = table.groupby("site").head(5)
-    with pytest.raises(ValueError, match="9 columns and 4 sites: their effects need 26 controls or more, found 20"):
+    with pytest.raises(
+        ValueError,
+        match="9 columns and 4 sites: estimating their effects requires 26 controls or more, but there are 20",
+    ):
         SiteHarmonizer.fit(volumes[few.index], few, "site", **CURVES)
 
 

@@ -74,7 +74,7 @@ def test_files_of_others_are_named_and_kept(out):
     begin(out)
     for name in ("thesis.docx", ".hidden", "data.partial"):
         (out / name).write_text("mine")
-    with pytest.raises(InputError, match=r"already holds other files: \.hidden, data\.partial, thesis\.docx\."):
+    with pytest.raises(InputError, match=r"already contains other files: \.hidden, data\.partial, thesis\.docx\."):
         check_free(out)
     assert (out / "thesis.docx").read_text() == "mine"
 
@@ -133,11 +133,11 @@ def test_other_runs_are_refused_with_their_differences(out, difference, change):
     with pytest.raises(InputError) as error:
         begin(out, altered(**change))
     lines = str(error.value).splitlines()
-    assert lines[0] == f"The folder {out} holds another run:"
+    assert lines[0] == f"The folder {out} contains another run:"
     assert lines[1:-1] == [f"  {difference}"]
     assert "overwrite=True" in lines[-1]
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
-    with pytest.raises(InputError, match="holds another run"):
+    with pytest.raises(InputError, match="contains another run"):
         is_complete(out, altered(**change))
 
 
@@ -167,7 +167,7 @@ def test_more_is_added_to_a_finished_run_whose_models_are_there(out, killed):
 def test_nothing_is_added_to_a_run_whose_models_are_gone(out):
     begin(out)
     finish(out)
-    with pytest.raises(InputError, match="Its models are not there, so nothing can be added"):
+    with pytest.raises(InputError, match="Its models are missing, so nothing can be added"):
         is_complete(out, MORE)
 
 
@@ -227,7 +227,7 @@ def test_finished_run_stays_complete_on_another_machine(out):
     """Only a run that goes on there could mix bits of two machines."""
     begin(out)
     elsewhere = altered(versions={"jax": "0.9.0"}, device={"platform": "gpu"})
-    with pytest.raises(InputError, match="holds another run"):
+    with pytest.raises(InputError, match="contains another run"):
         is_complete(out, elsewhere)
     finish(out)
     assert is_complete(out, elsewhere)

@@ -134,7 +134,7 @@ def test_another_order_another_model_and_other_words_are_refused(run):
     read_run(run)
     for name in ("z_scores.csv", "variables.csv", "people.csv"):
         lines(run / name, lambda rows: rows[::-1])
-        with pytest.raises(InputError, match=f"{name} .*another order"):
+        with pytest.raises(InputError, match=f"{name} .*a different order"):
             read_run(run)
         lines(run / name, lambda rows: rows[::-1])
     for name, old, new in (("patterns.csv", ",1,", ",one,"), ("r_indices.csv", ",control,", ",healthy,")):

@@ -56,7 +56,7 @@ def test_every_column_has_a_part_and_a_reason(people, tmp_path):
     assert (by_name["note"].why, by_name["empty"].why) == ("text, not numbers", "no values")
     assert not any(column.suspicion for column in found.columns)
     assert [by_name[name].why for name in ("TotalGrayVol", "qc_rating", "mmse")] == [
-        "a total, by its name",
+        "a total, judging by its name",
         "quality measure",
         "score",
     ]
@@ -87,7 +87,7 @@ def test_people_groups_and_outliers_are_told(people, tmp_path):
     assert (outlier.row, "smaller than usual throughout" in outlier.text) == (9, True)
     region, value = next(iter(outlier.cells.items()))
     assert people.loc[7, region] == pytest.approx(value)
-    assert any("other columns make them up: TotalGrayVol" in warning for warning in found.warnings)
+    assert any("computed from other columns: TotalGrayVol" in warning for warning in found.warnings)
 
 
 def test_a_table_that_fit_refuses_is_told_with_what_helps_and_who_would_remain(people, tmp_path):
@@ -122,7 +122,7 @@ def test_the_page_has_the_same_and_neither_ids_nor_scripts(people, tmp_path):
     assert "<script" not in text
     words = Page(text).words
     assert "<script>alert(1)</script>" in words
-    assert "This table can be trained on" in words
+    assert "This table can be used for training" in words
     assert not any(one in words for one in people["participant_id"])
 
 

@@ -79,7 +79,7 @@ def test_other_people_are_compared_by_maps(runs):
 def test_tables_and_a_page_without_ids(runs, tmp_path):
     code, said = invoke(*runs, "--out", tmp_path / "compared")
     assert code == 0, said
-    assert "1 person moved beyond both intervals" in said
+    assert "1 person with non-overlapping intervals" in said
     assert "sub-" not in said
     assert sorted(path.name for path in (tmp_path / "compared").iterdir()) == [
         "compare.html",
@@ -100,8 +100,8 @@ def test_what_cannot_be_compared_is_refused(runs, tmp_path):
     with pytest.raises(InputError, match="are the same run"):
         compare_runs(runs[0], runs[0])
     for out, told in (
-        (runs[0] / "compared", "lies in the run"),
-        (runs[1], "lies in the run"),
+        (runs[0] / "compared", "is inside the run"),
+        (runs[1], "is inside the run"),
         (tmp_path, "other files"),
     ):
         code, said = invoke(*runs, "--out", out)

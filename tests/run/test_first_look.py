@@ -55,7 +55,7 @@ def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     words = Page((tmp_path / "check.html").read_text(encoding="utf-8")).words
     assert headline in words
     assert "Band: the same with permuted groups" in words
-    assert "What one linear model finds" in words
+    assert "Preview from one linear model" in words
 
 
 def test_the_look_can_be_left_out(tmp_path):
@@ -78,7 +78,7 @@ def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
     table.to_csv(tmp_path / "wide.csv", index=False)
     table.assign(diagnosis=["CN", "PT"] * 27).to_csv(tmp_path / "no.csv", index=False)
     for name, controls, missed in (
-        ("wide", 24, "further patterns that are weaker may be missed"),
+        ("wide", 24, "weaker additional patterns may be missed"),
         ("no", 27, "a smaller difference would be missed"),
     ):
         few = f"With {controls} controls and 40 regions, {missed}: average left and right, choose fewer regions"
@@ -112,7 +112,7 @@ def test_what_only_training_refuses_is_refused(tmp_path):
     assert result.exit_code == 2
     found = json.loads(result.output)
     assert (found["usable"], found["look"]) == (False, None)
-    assert "their effects need 32 controls or more" in found["problems"][0]["text"]
+    assert "estimating their effects requires 32 controls or more" in found["problems"][0]["text"]
 
 
 def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path):
@@ -120,7 +120,7 @@ def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path):
     table.loc[table["diagnosis"] == "PT", "age"] += 10
     table.to_csv(tmp_path / "older.csv", index=False)
     look = first_look(read_cohort(tmp_path / "older.csv", exclude="age,sex"))
-    assert "confounded, since the groups also differ in age" in look.verdicts
+    assert "confounded, because the groups also differ in age" in look.verdicts
     assert "reproducible" not in look.verdicts
 
 

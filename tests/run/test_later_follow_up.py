@@ -40,7 +40,7 @@ def test_a_run_is_reported_again_with_what_became_of_its_people(finished, tmp_pa
     assert not {"years", "converted"} & {*summary["clinical"]}
     hazards = pd.read_csv(tmp_path / "run/analysis/prognosis.csv")
     assert hazards["hazard_ratio"][0] > 1.05
-    assert "What became of people" in (tmp_path / "run/report.html").read_text(encoding="utf-8")
+    assert "Follow-up and prognosis" in (tmp_path / "run/report.html").read_text(encoding="utf-8")
     again = run("report", tmp_path / "run", "--subgroup-limits", "0.3,0.6")  # what is known of them stays
     assert again.exit_code == 0, again.output
     assert pd.read_csv(tmp_path / "run/analysis/prognosis.csv").equals(hazards)
@@ -66,12 +66,12 @@ def test_new_people_have_their_follow_up_in_the_report(tmp_path):
     line = ("apply", HERE / "frozen/linear/model.safetensors", tmp_path / "people.csv", "--out", tmp_path / "r.csv")
     named = ("--time", "years", "--event", "died")
     refused = run(*line, *named)
-    assert (refused.exit_code, "--time, --event are about the report" in refused.output) == (2, True)
+    assert (refused.exit_code, "--time, --event apply to the report only" in refused.output) == (2, True)
     done = run(*line, *named, "--report", tmp_path / "r.html")
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "fewer than ten per variable: hazard ratios are descriptive only. Wait for more events." in said
-    assert "What became of people" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "does not know are not used" not in done.output
+    assert "Follow-up and prognosis" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "unknown to the model are ignored" not in done.output
     wrong = run(*line, "--time", "years", "--event", "dead", "--report", tmp_path / "r.html")
     assert (wrong.exit_code, "'dead' (from --event) is not a column" in wrong.output) == (2, True), wrong.output

@@ -33,7 +33,7 @@ def test_no_figure_where_a_site_is_too_small_to_be_left_out_in_part(tmp_path):
     assert told_apart(tmp_path, "basic", 100, 100, site=few) is None
 
 
-@pytest.mark.filterwarnings("ignore:Repetitions left out")
+@pytest.mark.filterwarnings("ignore:Excluded repetitions")
 def test_all_visits_of_a_control_are_scored_by_repetitions_that_did_not_learn_from_it(tmp_path, quick_preset):
     """A second visit with the very regions of the first gets the very score of the first."""
     first = simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.iloc[:, :16].assign(visit="bl")

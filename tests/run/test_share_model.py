@@ -131,10 +131,10 @@ def test_changed_and_hostile_archives_are_refused(archive, tmp_path):
     assert other_scores != files[SCORES]
     bad = {
         "was changed after": files | {CARD: b"# another card"},
-        "does not give the scores": signed(files | {SCORES: other_scores}),
+        "does not reproduce the enclosed scores": signed(files | {SCORES: other_scores}),
         "has no scores": signed(files | {SCORES: b"\x00,\xff\n1,2\n"}),
         "should hold": files | {"../../evil.sh": b"#!/bin/sh"},
-        "is not packed as": signed(files | {EXAMPLES: b"0," * 10_000_000}),
+        "was not packed by": signed(files | {EXAMPLES: b"0," * 10_000_000}),
         "manifest.json cannot be used": files | {MANIFEST: b'{"format": "one"}'},
         "later version": files | {MANIFEST: files[MANIFEST].replace(b'"format": 1', b'"format": 2')},
     }

@@ -1,14 +1,15 @@
 """What a model of a cohort would expect of a table."""
 
+from dataclasses import replace
+
 from rindices.cohort import read_people
 from rindices.schema import Contract
 
 
 def contract_of(cohort, **columns) -> Contract:
     """Describe the training people of a cohort, as a run does."""
-    return Contract.of_people(
-        cohort.features[cohort.training],
-        cohort.covariates[cohort.training],
+    return replace(
+        Contract.of_people(cohort.features[cohort.training], cohort.covariates[cohort.training]),
         ignored_columns=(*cohort.ignored_columns, *map(str, cohort.clinical.columns)),
         control_labels=cohort.control_labels,
         patient_labels=cohort.patient_labels,

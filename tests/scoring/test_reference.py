@@ -57,6 +57,16 @@ def test_held_out_scores_vary_as_the_consensus_would(n_repetitions):
     assert np.corrcoef(found[:, 1], person[:, 1])[0, 1] > 0.95
 
 
+def test_where_nobody_has_two_scores_repetitions_that_saw_a_person_say_how_much_they_differ():
+    scores, held_out, _ = made_up(5)
+    assert (held_out.sum(axis=0) == 1).all()
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    variances = split_variance(centred, held_out, np.ones_like(held_out))
+    np.testing.assert_allclose(variances.person, [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
+    np.testing.assert_allclose(variances.repetition, REPETITION**2, rtol=0.08)
+    assert (split_variance(centred, held_out).repetition == 0).all()
+
+
 def test_what_a_repetition_has_seen_does_not_count_and_who_was_always_seen_is_stretched():
     scores, held_out, _ = made_up(3)
     unseen = held_out.any(axis=0)

@@ -8,7 +8,7 @@ from scipy.stats import norm, percentileofscore
 from rindices.problems import InputError
 from rindices.scoring.intervals import severity_intervals, usual_severities
 from rindices.scoring.severity import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale
-from rindices.setting_fields import check_level
+from rindices.value_kinds import check_level
 
 SD = np.array([0.06, 0.12])  # of R-indices of people of one severity, by pattern
 CONTROLS = np.random.default_rng(0).normal(0.1, 0.05, (101, 2))

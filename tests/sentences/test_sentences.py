@@ -76,7 +76,7 @@ def n_patterns(told):
 def headline(told):
     basis = told.summary["search"]["basis"]
     least = "at least " if basis in ("counted", "fit") and not told.folded else ""
-    words = {"counted": "counted before training", "fit": "chosen by fit and agreement"}
+    words = {"counted": "estimated before training", "fit": "chosen by fit and agreement"}
     words |= {"unsupported": "that the data do not support"}
     patients, controls = groups_of(told)
     return [patients, controls, N_REGIONS, f"{least}{counted(n_patterns(told), 'disease pattern')}", words[basis]]
@@ -224,7 +224,8 @@ def outliers(told):
 # What is said, and what the folder holds: a list for each time that it is said, or one for all times.
 CLAIMS = [
     (
-        rf"Compares {N} patients \(AD\) with {N} controls \(CN\) in {N} regions, learns (.*?) \(a number (.*?)\)",
+        rf"This run compares {N} patients \(AD\) with {N} controls \(CN\) in {N} regions, learns (.*?) \(a number "
+        r"(.*?)\)",
         headline,
     ),
     (
@@ -249,7 +250,7 @@ CLAIMS = [
     ),
     (
         rf"Compared with {N} controls, {N} patients have (?:clearly smaller values in (?P<s>\d+))?(?: and )?(?:clearly "
-        rf"larger ones in (?P<l>\d+))? of {N} regions \(q below 0\.05\); {N} % of the regions are smaller",
+        rf"larger values in (?P<l>\d+))? of {N} regions \(q below 0\.05\); {N} % of the regions are smaller",
         region_differences,
     ),
     (
@@ -266,14 +267,16 @@ CLAIMS = [
     (rf"(None|\d+) of {N} associations ha(?:s|ve) q below", associations),
     (r"\(((?:−?\d\.\d\d(?: to |–)?)+) sd of controls at severity 1\)", strongest),
     (
-        rf"were permuted, {N} times: p ([<=] [\d.]+) for both together, p ([<=] [\d.]+) for what varies more among "
-        rf"patients \(spread\) and p ([<=] [\d.]+) for what differs on average \(shift\)\. {N} directions? (?:is|are) "
-        rf"beyond chance, and held-out people differ in {N} directions?\.",
+        rf"in {N} permutations of the group labels: joint p ([<=] [\d.]+), with p ([<=] [\d.]+) for greater variation "
+        rf"among patients \(spread\) and p ([<=] [\d.]+) for a difference in means \(shift\)\. {N} directions? "
+        rf"(?:is|are) beyond chance, and held-out people differ in {N} directions?\.",
         spectrum,
     ),
     (
-        rf"with nobody in common, agree at {N} \(0\.5 is chance; at most {N} with permuted groups\)\. Repetitions "
-        rf"agree at {N} among each other\. Their consensus agrees with a linear model of everybody at {N}\.",
+        rf"non-overlapping halves of the sample agree at {N} \(0\.5 is chance; at most {N} with permuted groups\)\. "
+        rf"Repetitions agree with each other at {N}\. Their consensus agrees with a linear model of the whole "
+        r"sample at "
+        rf"{N}\.",
         lambda told: [
             shown(told.summary["evidence"][name], 3)
             for name in ("halves", "halves_chance", "repetitions", "with_linear")
@@ -288,7 +291,7 @@ CLAIMS = [
         rf"(\d+ patterns?): no other number fits the patients clearly better, and repetitions agree at {N}\.",
         reason,
     ),
-    (rf"(\d+ patterns?): patients and controls differ no more than by chance.*?agree at {N}\.", reason),
+    (rf"(\d+ patterns?): patients and controls differ no more than expected by chance.*?agree at {N}\.", reason),
     (
         rf"(\d+ patterns?): held-out people also differ in {N} directions?",
         lambda told: [counted(n_patterns(told), "pattern"), told.summary["evidence"]["found_again"]],
@@ -299,7 +302,8 @@ CLAIMS = [
         lambda told: [*reversed(groups_of(told)), N_REGIONS],
     ),
     (
-        rf"preset “linear”\), {N} of them, each of (.*?) of the controls and (.*?) of the patients \(seed {N}\)",
+        rf"preset “linear” of rindices\), {N} of them, each fitted to (.*?) of the controls and (.*?) of the "
+        rf"patients \(seed {N}\)",
         lambda told: [
             told.summary["repetitions"],
             {5: "four fifths"}[Schedule(0, 0).folds],
@@ -331,13 +335,13 @@ CLAIMS = [
     ),
     (rf"Repetitions: {N} trained, {N} used", lambda told: [told.summary[k] for k in ("repetitions", "members_used")]),
     (
-        r"pattern agreement (\S+), dimension correlation (\S+) and difference correlation (\S+)\.(?: |\n)",
+        r"pattern agreement of (\S+), a dimension correlation of (\S+) and a difference correlation of (\S+)\.(?: |\n)",
         agreement,
     ),
-    (rf"against {N} permutations of rows", lambda told: [N_PERMUTATIONS]),
+    (rf"compared with {N} permutations of rows", lambda told: [N_PERMUTATIONS]),
     (r"\(joint p ([<=] [\d.]+)\)", lambda told: [p_words(told.summary["evidence"]["p"])]),
     (
-        rf"disjoint halves of the people agreed at {N} \(with permuted groups at most {N}\)",
+        rf"disjoint halves of the sample agreed at {N} \(at most {N} with permuted groups\)",
         lambda told: [shown(told.summary["evidence"][name], 3) for name in ("halves", "halves_chance")],
     ),
     (rf"{N} % intervals contain the severities", lambda told: [f"{100 * told.summary['level']:g}"]),
@@ -363,14 +367,15 @@ CLAIMS = [
     (r"Runner-up: (.*?)\. Every setting was trained in full: (\d+) models\.", lambda told: _runners_up(told)),
     (rf"{N} people had at least two visits, over a median of {N} years", visits),
     (
-        rf"learned from {N} controls who came again within {N} years; it makes a standard deviation of the "
+        rf"estimated from {N} controls with repeated visits within {N} years; it corresponds to a standard "
+        r"deviation of the "
         r"severities of (.*?)\. A",
         scan_noise,
     ),
-    (rf"given scan noise learned from {N} controls", lambda told: scan_noise(told)[:1]),
-    (rf"called reliable where its {N} % interval", lambda told: [f"{100 * told.summary['level']:g}"]),
+    (rf"given scan noise estimated from {N} controls", lambda told: scan_noise(told)[:1]),
+    (rf"called reliable if its {N} % interval", lambda told: [f"{100 * told.summary['level']:g}"]),
     (rf"{N} % intervals of a person's change", lambda told: [f"{100 * told.summary['level']:g}"]),
-    (r"Of the controls here, (.*?) are called changed", controls_that_changed),
+    (r"Among the controls, (.*?) are classified as changed", controls_that_changed),
     (
         rf"R-indices: {N} patterns? in {N} patients",
         lambda told: [n_patterns(told), groups_of(told)[0]],
@@ -395,7 +400,7 @@ CLAIMS = [
         lambda told: [(gaps := told.given[REGIONS].isna().sum(axis=1)).gt(0).sum(), gaps.max(), 12, 6],
     ),
     (
-        r"(\d+) pe(?:rson|ople) lies? far from everybody else, which may be errors: rows? ([\d, ]+)\.",
+        r"(\d+) pe(?:rson|ople) lies? far from all others, possibly because of errors: rows? ([\d, ]+)\.",
         outliers,
     ),
 ]

@@ -199,7 +199,7 @@ def test_more_of_a_finished_run_is_as_in_one_go(table, tmp_path, monkeypatch):
     outcome = fit(table, "--out", out, "--no-report", *MORE, "--exhaustive")
     assert outcome.exit_code == 0
     for path in kept[:2]:
-        assert f"{path.name} in the journal was damaged and trained again." in outcome.output
+        assert f"{path.name} in the journal was damaged and has been retrained." in outcome.output
     assert len(list((out / "trained").iterdir())) == len(set(trained)) == 8
 
 

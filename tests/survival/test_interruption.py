@@ -69,8 +69,8 @@ def test_damaged_files_are_trained_again_and_named(start, tmp_path, undisturbed)
     assert code == 0
     assert_same(out, undisturbed)
     for path in (cut, flipped):
-        assert f"{path.name} in the journal was damaged and trained again." in said
-        assert f"{path.name} in the journal was damaged and trained again." in (out / "summary.json").read_text()
+        assert f"{path.name} in the journal was damaged and has been retrained." in said
+        assert f"{path.name} in the journal was damaged and has been retrained." in (out / "summary.json").read_text()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -129,7 +129,7 @@ raise ImportError("initialisation failed")
     ("program", "told"),
     [
         (DROPPED, "Stopped: unfinished. Go on."),
-        (MADE_ANOTHER_ERROR, "Stopped before the results were complete: none were written."),
+        (MADE_ANOTHER_ERROR, "Stopped before the results were complete; none were written."),
     ],
     ids=["dropped by Python", "made another error by a library"],
 )

@@ -93,7 +93,7 @@ def test_every_session_becomes_a_row_and_tables_meet_in_it(tmp_path):
     nan = np.nan
     expected = [[61, 30, 4.5], [61, nan, 4.4], [nan, nan, 4.0], [72.5, 27, 3.5], [72.5, 25, 3.4]]
     np.testing.assert_array_equal(rows, expected)
-    assert any("rows are numbered as joined" in note for note in source.notes)
+    assert any("rows are numbered as in the joined table" in note for note in source.notes)
 
 
 def test_sessions_of_the_participants_file_are_joined_by_session(tmp_path):
@@ -119,8 +119,8 @@ def test_further_tables_are_joined(tmp_path):
     assert source.dictionary["mmse"].unit == "points"
     assert source.files == (main, scores, tmp_path / "scores.json")
     assert tuple(map(str, source.notes)) == (
-        "1 row of scores.tsv left out: the main table has nobody with that id (participants 009).",
-        "1 row of the main table not found in scores.tsv: gaps in its columns (participants 002).",
+        "1 row of scores.tsv excluded: these ids are not in the main table (participants 009).",
+        "1 row of the main table not found in scores.tsv: its columns have missing values for them (participants 002).",
     )
 
 

@@ -107,7 +107,7 @@ def test_a_second_row_of_headings_is_no_person(tmp_path):
     table = FORMATS / "made_up_values/abcd_smrip10201.txt"
     found = run("check", table, *with_labels(table, tmp_path), "--json")
     assert json.loads(found.output)["n_rows"] == 50
-    assert "The row below the names in abcd_smrip10201.txt describes the columns" in found.output
+    assert "The row below the column names in abcd_smrip10201.txt describes the columns" in found.output
 
 
 def test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids(tmp_path):
@@ -117,7 +117,7 @@ def test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids(tmp_p
     # Scores of the participants file are no regions: the message says which, and the second try is what it proposes.
     said = run("check", tables[0], "--join", joined)
     assert said.exit_code == 2
-    assert "NEO_N, NEO_E, NEO_O, NEO_A, NEO_C: neither name nor values say that they are regions" in said.output
+    assert "NEO_N, NEO_E, NEO_O, NEO_A, NEO_C: neither their names nor their values show" in said.output
     assert "is joined by its column 'rh.aparc.thickness'" in said.output
     for name in ("clinical", "exclude"):
         option = re.findall(rf"--{name} (\S+?)[;.]?(?:\s|$)", said.output)[-1]
@@ -128,7 +128,7 @@ def test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids(tmp_p
 def test_participants_without_measures_are_refused_with_the_way_to_join_them(tmp_path):
     table = FORMATS / "aomic_participants.tsv"
     said = run("check", table, *with_labels(table, tmp_path))
-    assert (said.exit_code, "join the table that has the regions with --join FILE" in said.output) == (2, True)
+    assert (said.exit_code, "join the table that contains the regions with --join FILE" in said.output) == (2, True)
     said = run("check", FORMATS / "bids_ds000030_participants.tsv")
     assert said.exit_code == 2
     assert "bart (always 1)" in said.output

@@ -34,7 +34,7 @@ def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
     quality = ["eTIV", "lhSurfaceHoles", "rhSurfaceHoles", "lhEulerNumber", "rhEulerNumber"]
     assert list(table.columns) == ["participant_id", *ASEG[:-1], *quality, *cortex, "program"]
     assert (found.n_people, found.n_regions, found.programs) == (40, 35, {"FreeSurfer 7.4.1": 40})
-    assert found.notes == ("Left out, as 0 in everybody: 5th-Ventricle.",)
+    assert found.notes == ("Excluded because they are 0 in everyone: 5th-Ventricle.",)
     assert (table["lhEulerNumber"] == 2 - 2 * table["lhSurfaceHoles"]).all()
     units = {
         name: dictionary[name].get("Units")
@@ -92,12 +92,12 @@ def spoilt(folder):
 
 
 EXPECTED = {
-    "sub-0003": "lh.aparc.stats ends within a line",
+    "sub-0003": "lh.aparc.stats ends in the middle of a line",
     "sub-0004": "aseg.stats has 4 of 6 rows",
     "sub-0005": "aseg.stats has no rows",
     "sub-begun": "no folder stats",
     "sub-copied": "the same numbers as sub-0002",
-    "sub-gone": "a link that leads nowhere",
+    "sub-gone": "a broken link",
     "linked": "the same folder as sub-0001",
 }
 
@@ -113,7 +113,7 @@ def test_who_cannot_be_used_is_named_and_left_out_only_if_asked(tmp_path):
     found, table, _ = gathered(folder, tmp_path / "t.csv", leave_out=True)
     assert found.left_out == EXPECTED
     assert table["participant_id"].tolist() == ["sub-0000", "sub-0001", "sub-0002", "sub-0006", "sub-0007"]
-    assert "Left out, as templates of FreeSurfer: fsaverage, lh.EC_average." in found.notes
+    assert "Ignored FreeSurfer templates: fsaverage, lh.EC_average." in found.notes
     assert "sub-0006 lacks 5 of 20 columns (rh.aparc.stats is missing)." in found.notes
     assert table.set_index("participant_id").loc["sub-0006"].isna().sum() == 5
     result = run("gather", folder, "--out", tmp_path / "other.csv")
@@ -176,7 +176,7 @@ def test_fastsurfer_without_surfaces(tmp_path, name):
         (stats / "aseg.stats").unlink()
     found, table, dictionary = gathered(tmp_path / "subjects", tmp_path / "t.csv")
     assert found.programs == {"FastSurfer 2.4.0": 3}
-    assert f"No folder has a parcellation of the cortex: only {name}.stats was read." in found.notes
+    assert f"No folder contains a cortical parcellation; only {name}.stats was read." in found.notes
     assert {"Left-Hippocampus", *cortex} <= {*table.columns}
     assert dictionary["ctx-lh-insula"]["Units"] == "mm3"
 
@@ -185,7 +185,7 @@ def test_parcellations_are_chosen_or_found(tmp_path):
     mapped = subjects_dir(tmp_path / "fastsurfer", 3, stem="aparc.DKTatlas.mapped")
     found, table, _ = gathered(mapped, tmp_path / "t.csv")
     assert found.programs == {"FastSurfer with FreeSurfer 7.4.1": 3}
-    assert found.notes[0] == "There is no aparc.stats: the cortex is that of aparc.DKTatlas."
+    assert found.notes[0] == "There is no aparc.stats, so the cortical regions come from aparc.DKTatlas."
     assert "lh_cuneus_volume" in table
     with pytest.raises(InputError, match=r"No folder has the files of destrieux: lh\.aparc\.a2009s\.stats"):
         gathered(mapped, tmp_path / "t.csv", atlas="destrieux")
@@ -224,10 +224,10 @@ def test_tables_of_dlmuse(tmp_path):
     assert (found.n_regions, dictionary["47"]) == (145, {"Description": "right hippocampus", "Units": "mm3"})
     assert found.notes == (
         "2 sums of regions were not copied, such as 701, 601.",
-        "2 people are in several files with the same numbers: taken once.",
+        "2 people are in several files with the same numbers; used once.",
     )
     table.assign(**{"47": 1.0}).iloc[[0]].to_csv(folder / "again.csv", index=False)
-    with pytest.raises(InputError, match="a is there 3 times, with other numbers"):
+    with pytest.raises(InputError, match="a is there 3 times, with different numbers"):
         gathered(folder, tmp_path / "t.csv")
     (folder / "again.csv").write_text(",".join(columns) + "\ne,1,2\n")
     with pytest.raises(InputError, match=r"again\.csv has 3 of 149 cells in this row"):

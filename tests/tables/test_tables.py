@@ -112,9 +112,9 @@ def test_points_beside_decimal_commas_may_stand_for_thousands(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("quotes.csv", 'id,"name,a\n' + "1,2,3\n" * 40_000, r"Row 1 [\s\S]* quotation mark without its partner"),
+        ("quotes.csv", 'id,"name,a\n' + "1,2,3\n" * 40_000, r"Row 1 [\s\S]* unmatched quotation mark"),
         ("book.xlsx.gz", b"\x1f\x8b", r"extension '\.xlsx\.gz'"),
-        ("renamed.csv", b"PK\x03\x04", r"Excel workbooks in spite of their name"),
+        ("renamed.csv", b"PK\x03\x04", r"Excel workbooks with the wrong extension"),
         ("bomb.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 60_000_000, 1), r"unpacks to more than 200 times"),
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",

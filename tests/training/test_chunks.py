@@ -7,7 +7,7 @@ import pytest
 from rindices.core.devices import Device
 from rindices.core.inference import r_indices
 from rindices.core.train import People, make_members, train
-from rindices.presets import Training, linear, official, paper
+from rindices.presets import Schedule, Training, linear, official, paper
 from rindices.training import chunks
 from rindices.training.chunks import (
     Chunk,
@@ -146,7 +146,7 @@ def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
         7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5, priors=[start.prior for start in starts]
     )
     schedule = {"checkpoint_every": 10, "min_steps": 20, "max_steps": 40}
-    looks = list(train(small_people, members, preset.training, n_patterns=3, batch_size=8, **schedule))
+    looks = list(train(small_people, members, preset.training, Schedule(8, **schedule), n_patterns=3))
     assert trained.steps.tolist() == [look.step for look in looks] == [10, 20, 30, 40]
     beside = [beside_networks(starts, look.r_indices, small_people.patients) for look in looks]
     np.testing.assert_array_equal(trained.r_indices, np.stack([together for _, together in beside]))
@@ -169,7 +169,7 @@ def test_from_random_weights_a_chunk_is_the_networks_alone(settings, small_peopl
     weights = [preset.weights._replace(orthogonality=value) for value in (0.8, 0.2)]
     members = make_members(7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5)
     schedule = {"checkpoint_every": 10, "min_steps": 20, "max_steps": 40}
-    looks = list(train(small_people, members, preset.training, n_patterns=3, batch_size=8, **schedule))
+    looks = list(train(small_people, members, preset.training, Schedule(8, **schedule), n_patterns=3))
     np.testing.assert_array_equal(found.r_indices, np.stack([look.r_indices for look in looks]))
     assert found.weights[40].linear is None
 

@@ -72,7 +72,7 @@ def test_a_link_of_somebody_else_in_the_place_of_a_result_is_refused(tmp_path, m
     victim.write_text("precious")
     path.symlink_to(victim)
     monkeypatch.setattr(os, "getuid", lambda: path.lstat().st_uid + 1)
-    with pytest.raises(InputError, match="another user made"), atomic_file(path) as beside:
+    with pytest.raises(InputError, match="created by another user"), atomic_file(path) as beside:
         beside.write_text("new")
     assert (victim.read_text(), path.is_symlink()) == ("precious", True)
 

@@ -45,7 +45,7 @@ def test_the_secrets_are_where_they_belong(life):
     """In the tables of people, and nowhere else that the other tests look at: so these can fail."""
     assert told((life.folder / "cohort.csv").read_text()) == list(SECRETS)
     assert {"SECRET", "calc"} <= set(told((life.folder / "run" / "people.csv").read_text()))
-    assert any("far from everybody else" in line for line in life.said["again"].output.splitlines())
+    assert any("far from all others" in line for line in life.said["again"].output.splitlines())
 
 
 @pytest.mark.parametrize("command", ["failed", "fit", "again", "apply", "report", "describe", "voxelwise"])

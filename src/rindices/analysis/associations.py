@@ -1,7 +1,5 @@
 """Whether severities go along with clinical scores, also beyond age, sex and other covariates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 
@@ -133,7 +131,7 @@ def _why_not(column: Coded) -> str:
     if len(column.values) < FEWEST_PEOPLE:
         return f"fewer than {FEWEST_PEOPLE} people have a value"
     if np.ptp(column.values) == 0:
-        return "everybody has the same value"
+        return "everyone has the same value"
     if not column.levels:
         return ""
     counts = np.bincount(column.values.astype(int), minlength=len(column.levels))

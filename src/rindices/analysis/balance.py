@@ -5,8 +5,6 @@ They do not tell of a covariate that was removed. What it explains in controls i
 beyond that, in patients older than any control, cannot show in them. There, patients have to be looked at.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from typing import Any
@@ -149,8 +147,8 @@ may be age. Match the groups; as a covariate only its effect in controls is remo
         measure = f"difference {size:.2f} sd" if row["kind"] == "number" else f"Cramér's V {size:.2f}"
         sentences.append(
             f"Patients and controls differ in {name} ({row['patients']} against {row['controls']}, {measure}): "
-            f"what looks like disease may be {name}. "
-            "Match the groups; as a covariate only its effect in controls is removed."
+            f"apparent disease effects may be due to {name}. Match the groups; as a covariate, only its effect in "
+            "controls is removed."
         )
     return sentences
 
@@ -318,7 +316,7 @@ def _link(row: Any) -> str:
     rises, size, own = row.coefficient > 0, f"(r = {row.coefficient:.2f}, {q})", f"pattern {row.pattern}"
     return {
         "categorical": f"{own} differs with {row.variable} (eta² = {row.coefficient:.2f}, {q})",
-        "dichotomous": f"{own} is {'stronger' if rises else 'weaker'} where {row.variable} is {row.level} {size}",
+        "dichotomous": f"{own} is {'stronger' if rises else 'weaker'} if {row.variable} is {row.level} {size}",
         "continuous": f"{own} {'rises' if rises else 'falls'} with {row.variable} {size}",
     }[row.kind]
 
@@ -327,14 +325,14 @@ def _remark(row: Any, direction: float, of_patients: Any) -> str:
     """Say what a variable may do to a pattern; nothing where severities do not go with it in either group."""
     if not _clear(row):
         sentence = (
-            f"In patients, but not clearly in controls, {_link(of_patients)}: the disease may be related to "
+            f"In patients, but not clearly in controls, {_link(of_patients)}: the disease may be associated with "
             f"{row.variable}."
         )
         return sentence if _clear(of_patients) else ""
     name, more = row.variable, direction > 0
     if not row.imbalanced:
         return (
-            f"In controls, {_link(row)}: not all of the pattern is disease. The groups do not clearly differ in "
+            f"In controls, {_link(row)}, so not all of the pattern is disease. The groups do not clearly differ in "
             f"{name}, so it explains little of the difference between them."
         )
     groups = {
@@ -343,7 +341,7 @@ def _remark(row: Any, direction: float, of_patients: Any) -> str:
         "continuous": f"patients' {name} is {'higher' if more else 'lower'}",
     }[row.kind]
     alike = row.kind == "categorical" or (row.coefficient > 0) == more
-    part = f"part of the pattern may be {name}" if alike else f"{name} may hide part of the pattern"
+    part = f"part of the pattern may reflect {name}" if alike else f"{name} may mask part of the pattern"
     return f"In controls, {_link(row)}, and {groups}: {part}."
 
 
@@ -353,10 +351,11 @@ def _remark_on_patients(row: Any, imbalanced: bool) -> str:
         return ""
     if not imbalanced:
         return (
-            f"In patients, {_link(row)}: the disease may be related to {row.variable}. The groups do not clearly "
+            f"In patients, {_link(row)}: the disease may be associated with {row.variable}. The groups do not clearly "
             f"differ in {row.variable}, so it explains little of the difference between them."
         )
     return (
-        f"In patients, {_link(row)}, and the groups differ in {row.variable}. What {row.variable} does in controls was "
-        f"removed: either the disease is related to {row.variable}, or part of the pattern is what the removal missed."
+        f"In patients, {_link(row)}, and the groups differ in {row.variable}. The effect of {row.variable} in "
+        f"controls was removed. Either the disease is associated with {row.variable}, or part of the pattern "
+        "reflects effects that the correction missed."
     )

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.linalg import helmert
 
 from rindices.analysis.statistics import GROUPS, false_discovery, in_group, same_people, t_limit, t_tail
 
@@ -229,6 +228,8 @@ def scan_noise(regions: pd.DataFrame, participant_id: ArrayLike, years: ArrayLik
 
 
 def _contrasts(visits: pd.DataFrame, values: np.ndarray) -> ScanNoise:
+    from scipy.linalg import helmert  # which a table that is only checked need not wait for
+
     visits = visits[visits["id"].duplicated(keep=False)].sort_values(["id", "years"], kind="stable")
     parts, times = [np.empty((0, values.shape[1]))], [np.empty(0)]
     for _, own in visits.groupby("id", sort=False):

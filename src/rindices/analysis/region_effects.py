@@ -1,7 +1,5 @@
 """What happens to regions as severities rise: averages by severity, subgroups beside controls, and single people."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -238,8 +236,8 @@ def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: fl
     """Give the patients of each pattern and level, one after the other."""
     if not 0 < low < high:
         raise InputError(
-            f"Limits of subgroups should be positive and the first below the second; found {shown(float(low))} and "
-            f"{shown(float(high))}. The usual ones are {LOW} and {HIGH}."
+            f"Limits of subgroups should be positive, with the first below the second, but got {shown(float(low))} and "
+            f"{shown(float(high))}. The defaults are {LOW} and {HIGH}."
         )
     scores, patients = np.asarray(r_indices, float), in_group(group, "patient")
     same_people(len(scores), group=patients)

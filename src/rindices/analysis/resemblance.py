@@ -5,8 +5,6 @@ pattern's map is turned on the sphere, each hemisphere by itself (Alexander-Bloc
 tables lie beside in ``reference_maps``, made by ``experiments/reference_maps.py``.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple

@@ -275,7 +275,7 @@ def in_group(group: ArrayLike, name: str) -> np.ndarray:
     groups = np.asarray(group, object)
     strange = sorted({*map(str, groups)} - {*GROUPS})
     if strange:
-        raise InputError(f"`group` should hold {', '.join(GROUPS)} only, found {strange[0]!r}.")
+        raise InputError(f"`group` should contain {', '.join(GROUPS)} only, found {strange[0]!r}.")
     return groups == name
 
 
@@ -292,7 +292,7 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
         raise InputError(f"`{name}` should have one value per person, {n_people} in all; its shape is {values.shape}.")
     strange = values[~pd.Series(values).isin([0, 1]).to_numpy()]
     if len(strange):
-        raise InputError(f"`{name}` should hold 0 for controls and 1 for patients, found {str(strange[0])!r}.")
+        raise InputError(f"`{name}` should contain 0 for controls and 1 for patients, found {str(strange[0])!r}.")
     patient, n_patients = values.astype(bool), int(values.sum())
     if min(n_patients, n_people - n_patients) < fewest:
         raise InputError(

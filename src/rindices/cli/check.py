@@ -135,7 +135,7 @@ def _show_people(checked: CheckedTable) -> None:
     left = listed(f"{reason} ({number})" for reason, number in checked.left_out.items())
     people = ", ".join(counted(number, name) for name, number in groups.items() if number)
     as_if = f" (with {' '.join(checked.as_if)})" if checked.as_if else ""
-    console.print(f"People who remain{as_if}: {people}. Left out: {left or 'nobody'}.")
+    console.print(f"People who remain{as_if}: {people}. Excluded: {left or 'no one'}.")
     sites = [row for row in checked.flow if row.site != "all" and row.group in ("control", "patient")]
     for site in dict.fromkeys(row.site for row in sites):
         here = {row.group: row.used for row in sites if row.site == site}
@@ -154,7 +154,9 @@ def _show_people(checked: CheckedTable) -> None:
 @command()
 def gather(
     folder: Annotated[Path, argument("A SUBJECTS_DIR, or a folder with DLMUSE, SynthSeg or CAT12 files.")],
-    out: Annotated[Path, option("Table to write (.csv), replaced if it exists; its dictionary (.json) beside it.")],
+    out: Annotated[
+        Path, option("Table to write (.csv), replaced if it exists; a data dictionary (.json) is written next to it.")
+    ],
     *,
     gathering: GatherSettings,
 ) -> None:
@@ -170,7 +172,7 @@ def gather(
     gathered = gather_folder(folder, out, gathering)
     warn(gathered.notes)
     for where, problem in gathered.left_out.items():
-        console.print(f"Left out: {where}: {problem}.")
+        console.print(f"Excluded: {where}: {problem}.")
     console.print(f"{counted(gathered.n_people, 'row')}, {counted(gathered.n_regions, 'region')}.", style="green")
     versions = [f"{program} ({counted(number, 'row')})" for program, number in gathered.programs.items()]
     console.print(f"Written by {listed(versions)}.")
@@ -192,23 +194,25 @@ def power(*, asked: PowerSettings) -> None:
     or 2 standard deviations at severity 1. Patterns count as found if patients and controls differ and as many
     directions are found again in held-out people. Severities are those of the linear model.
     """
-    from rindices.run import planning
+    from rindices.run import study_power
 
     check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
         raise InputError(
-            "The figure shows the studies that come with rindices, not your own people.\nLeave out ",
+            "The figure shows the studies included with rindices, not your own people.\nOmit ",
             Remedy("like"),
             " or ",
             Remedy("figure"),
             ".",
         )
     if asked.like is None:
-        table, n_regions = planning.chances(asked.n_controls, asked.n_patients, asked.n_regions), asked.n_regions
+        table, n_regions = study_power.chances(asked.n_controls, asked.n_patients, asked.n_regions), asked.n_regions
     else:
         table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
     sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
-    console.print(f"{sizes}, {counted(n_regions, 'region')}: chance of finding all patterns, and error of severities.")
+    console.print(
+        f"{sizes}, {counted(n_regions, 'region')}: probability of finding all patterns, and error of severities."
+    )
     for row in table.to_dict("records"):
         console.print(
             f"{counted(int(row['patterns']), 'pattern')} of {row['strength']:g} sd: {100 * row['chance']:.0f} % "
@@ -216,8 +220,10 @@ def power(*, asked: PowerSettings) -> None:
             f"error {row['error']:.2f}, concordance {row['concordance']:.2f}"
         )
     console.print(
-        "Each simulated pattern changes a quarter of the regions, by this many sd of controls at severity 1; "
-        "severities are uniform. Patterns of a real disease may be narrower, and its patients more alike."
+        "Each simulated pattern changes a quarter of the regions, by the stated number of sd of controls at "
+        "severity 1; severities are uniform. Patterns of a real disease may affect fewer regions, and its "
+        "patients may be "
+        "more alike."
     )
     if asked.figure is not None:
         _draw(asked.figure, asked, n_regions)
@@ -229,7 +235,7 @@ def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, in
     import numpy as np
     import pandas as pd
 
-    from rindices.run import planning
+    from rindices.run import study_power
     from rindices.simulate.healthy_people import own_people
     from rindices.tables import read_table
 
@@ -239,14 +245,14 @@ def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, in
     numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
     design = np.column_stack(numbers) if numbers else None
     healthy = people.table[people.regions].to_numpy(float)
-    return planning.like(healthy, design, n_controls, n_patients), len(people.regions)
+    return study_power.like(healthy, design, n_controls, n_patients), len(people.regions)
 
 
 def _draw(path: Path, asked: PowerSettings, n_regions: int) -> None:
     from rindices import plots
-    from rindices.run import planning
+    from rindices.run import study_power
 
-    figure = plots.power_curves(planning.by_size(n_regions), asked.n_controls, asked.n_patients)
+    figure = plots.power_curves(study_power.by_size(n_regions), asked.n_controls, asked.n_patients)
     with atomic_file(path) as beside:
         if path.suffix.casefold() == ".png":
             plots.figure_png(figure, beside)

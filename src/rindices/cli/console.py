@@ -136,7 +136,8 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
     if summary.separation is not None:
         auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
         console.print(
-            f"Patients and controls can be told apart with a cross-validated AUC of {auc:.2f} (95 % interval {low:.2f} "
+            f"Patients and controls can be distinguished with a cross-validated AUC of {auc:.2f} (95 % interval "
+            f"{low:.2f} "
             f"to {high:.2f}; 0.5 is chance).{_NOT_NONE if summary.state == 'not found again' else ''}"
         )
     show_verdict(summary)

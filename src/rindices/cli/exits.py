@@ -1,7 +1,5 @@
 """How a command ends: errors without tracebacks, exit codes, and signals that are obeyed at once."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import multiprocessing
@@ -24,7 +22,7 @@ from rindices.files import remove_half_written
 from rindices.problems import InputError, LostWorkers, without_data, worded
 
 USER_ERROR, INNER_ERROR, INTERRUPTED = 2, 3, 130
-_NOTHING_WRITTEN = "Stopped before the results were complete: none were written."
+_NOTHING_WRITTEN = "Stopped before the results were complete; none were written."
 
 _asked_to_stop: list[int] = []  # signals
 _Result = TypeVar("_Result")
@@ -60,7 +58,10 @@ def _in_words(error: Exception) -> str:
     """Say what the trouble is, and what helps; the kind of unforeseen errors helps whoever they are reported to."""
     if isinstance(error, InputError):
         return f"Error: {worded(error.message, on_command_line)}{ready_options(error.message)}"
-    trouble, remedy = f"{type(error).__name__}: {error}", "RINDICES_DEBUG=1 shows where it happened; please report it."
+    trouble, remedy = (
+        (f"{type(error).__name__}: {error}"),
+        "Set RINDICES_DEBUG=1 to see where it happened, and please report it.",
+    )
     if isinstance(error, OSError) and error.strerror:
         # A half-written file is called by the name that it would have got.
         file = re.sub(r"(^|[\\/])\.([^\\/]+?)\.[^.\\/]+\.partial$", r"\1\2", str(error.filename or ""))
@@ -70,9 +71,9 @@ def _in_words(error: Exception) -> str:
         more = "Close other programs or use a machine with more memory, and repeat the same command."
         trouble, remedy = "there is not enough memory.", more
     elif isinstance(error, LostWorkers):
-        fewer = "Usually workers run out of memory: use fewer (--workers), or machines with more"
+        fewer = "Workers have probably run out of memory: use fewer (--workers), or machines with more"
         trouble, remedy = str(error), f"{fewer}, and repeat the same command; it resumes where it stopped."
-    return f"Trouble inside rindices: {trouble}\nFailed. {remedy}"
+    return f"Internal error in rindices: {trouble}\nFailed. {remedy}"
 
 
 # Whoever has it first wins: a wish to stop, or a run that is about to become complete and keeps it for good.

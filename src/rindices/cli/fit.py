@@ -85,7 +85,7 @@ def _correlation(text: str) -> Any:
             return float(text)
         lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
-        raise InputError(f"--correlation should be a number or a file with a matrix, found {text!r}.") from error
+        raise InputError(f"--correlation should be a number or a file with a matrix, but got {text!r}.") from error
     return [re.split(r"[,;\s]+", line.strip()) for line in lines if line.strip()]
 
 
@@ -122,7 +122,7 @@ def fit(
     if execution.config is not None:
         if others := given_options(context, TableSettings, SearchSettings):
             both = " repeats a run, so it cannot be combined with "
-            raise InputError(Remedy("config"), f"{both}{', '.join(others)}.\nLeave out either.")
+            raise InputError(Remedy("config"), f"{both}{', '.join(others)}.\nOmit one of them.")
         plan = planned_again(execution.config, out, output, table)
     elif table is None:
         raise InputError("A table is needed: rindices fit TABLE ", Remedy("out", Blank("FOLDER")), ".")
@@ -145,10 +145,10 @@ def _how_else(plan: PlannedRun) -> str:
 
     output, out = plan.output, plan.out
     if output.bids and not (out / "bids").is_dir():
-        return "Its BIDS files are not there: repeat the command with --bids --overwrite to write them."
+        return "Its BIDS files are missing: repeat the command with --bids --overwrite to write them."
     summary = read_summary(out)
     if summary.level != output.level:
-        return f"Its intervals have the level {summary.level:g}: repeat the command with --overwrite for another."
+        return f"Its intervals have the level {summary.level:g}: repeat the command with --overwrite to change it."
     limits = "{:g},{:g}".format(*output.limits)
     asked = {
         " --show-ids": output.show_ids,
@@ -203,7 +203,7 @@ def demo(
 
     table, truth, run = out / "cohort.csv", out / "truth.csv", out / "run"
     if out.is_dir() and any(out.iterdir()) and not (run / "summary.json").is_file():
-        raise InputError(f"The folder {out} holds other files.\nChoose another folder with --out.")
+        raise InputError(f"The folder {out} contains other files.\nChoose another folder with --out.")
     check_free(run)
     simulated = simulate_cohort("basic", n_patterns=SimulationSettings.n_patterns, seed=search.random_state)
     simulated.save(table, truth)

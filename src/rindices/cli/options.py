@@ -19,7 +19,7 @@ from rindices.cli.console import console
 from rindices.cli.exits import guarded
 from rindices.files import check_writable, refuse_same
 from rindices.problems import Blank, InputError, Remedy
-from rindices.setting_fields import Setting, settings_of
+from rindices.value_kinds import Setting, settings_of
 
 # How the files that commands write have to end.
 TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
@@ -38,15 +38,15 @@ class _Commands(TyperGroup):
         joined = [text.rstrip("= ") for text in args if re.fullmatch(r"--[a-z-]+=\s*", text)]
         if apart or joined:
             ctx.fail(
-                f"Found an empty value after {[*apart, *joined][0]}. Fill it in, or leave it out. "
-                "If it came from a shell variable, that variable is not set."
+                f"There is an empty value after {[*apart, *joined][0]}. Fill it in, or omit the option. If it "
+                "came from a shell variable, that variable is not set."
             )
         return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
     cls=_Commands,
-    help="R-indices: in how many ways a disease changes brains, and how severely each person is affected.",
+    help="R-indices: how many distinct ways a disease changes the brain, and how severely each person is affected.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -108,7 +108,7 @@ def check_output(
         raise InputError(
             Remedy(name),
             f" should be a file that ends in {' or '.join(endings)}, found {path}.\n"
-            f"Nothing else is written there: call it {better}, for example.",
+            f"Only that format is written: call it {better}, for example.",
         )
 
 
@@ -189,8 +189,8 @@ def one_table(tables: list[Path]) -> Path:
     """Return what stands for one table, or for several of different people with a label each."""
     if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
         raise InputError(
-            f"Several tables need a label each; {plain[0]} has none.\nWrite CN={plain[0]} if these are controls; "
-            "more tables of the same people are joined with ",
+            f"If you give several tables, each needs a label; {plain[0]} has none.\nWrite CN={plain[0]} if these "
+            "are controls; to join more tables of the same people, use ",
             Remedy("join", Blank("FILE")),
             ".",
         )

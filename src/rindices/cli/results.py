@@ -54,7 +54,7 @@ def apply(
     from rindices.run.apply_table import apply_table
 
     if report is None and (output.show_ids or output.figures is not None):
-        raise InputError("--show-ids and --figures are about the report.\nAsk for one with --report FILE.")
+        raise InputError("--show-ids and --figures apply to the report only.\nRequest a report with --report FILE.")
     check_folder(output.figures, "figures")
     inputs = [Path(str(path).partition("#")[0]) for path in (table, *paths_of(columns.join))]
     for path, name, endings in ((out, "out", TABLE), (report, "report", PAGE)):
@@ -69,8 +69,8 @@ def apply(
     console.print(f"Scored {who} in {counted(summary.n_features, 'region')}.")
     if done.n_flagged:
         console.print(
-            f"{counted(done.n_flagged, 'of them lies', 'of them lie')} outside what the model was trained on: "
-            "see the column flags.",
+            f"{counted(done.n_flagged, 'of them lies', 'of them lie')} outside the training range: see the column "
+            "flags.",
             style="yellow",
         )
     warn(summary.warnings)
@@ -87,18 +87,19 @@ def _noise_in_words(noise: pd.DataFrame) -> str:
     came = counted(int(about["n_controls"]), "control")
     if about["source"] == "unknown":
         return (
-            f"Changes between visits have no intervals: {came} came again, too few to estimate the scan noise.\n"
+            f"Changes between visits have no intervals: {came} had repeated visits, too few to estimate the scan "
+            "noise.\n"
             "Add repeated scans of controls, or give it with --scan-noise."
         )
-    whose = "as given" if about["source"] == "given" else f"of {came} who came again"
+    whose = "as given" if about["source"] == "given" else f"of {came} with repeated visits"
     sizes = ", ".join(f"{sd:.3f}" for sd in noise["sd"])
-    return f"Changes between visits are judged by the scan noise {whose}: sd of the severities {sizes}."
+    return f"Changes between visits are judged relative to the scan noise {whose}: sd of the severities {sizes}."
 
 
 @command()
 def adapt(
     model: Model,
-    table: Annotated[Path, argument("Table of controls of new sites, with the site in the model's column of sites.")],
+    table: Annotated[Path, argument("Table of controls from new sites, with the site in the model's site column.")],
     out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
     few_controls: Annotated[bool, option("Also learn sites with five to nine controls.")] = False,
     *,
@@ -136,13 +137,15 @@ def import_official(
     Nothing in the checkpoint is executed: our own reader accepts numbers and plain containers, and refuses all else.
     """
     check_output(out, "out", MODEL, file)
-    from rindices.interop import official
+    from rindices.interop import checkpoint_to_model
 
-    imported = official.import_official(file, features, covariates, entry)
+    imported = checkpoint_to_model.import_official(file, features, covariates, entry)
     imported.save(out)
     describe(model=out)
-    console.print(imported.verdict_[1] or "It is neither of the two models that the authors published.")
-    console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
+    console.print(imported.verdict_[1] or "It is not one of the two models published by the authors.")
+    console.print(
+        "The file does not contain the training data, so their ranges and the agreement of trainings are unknown."
+    )
 
 
 @command()
@@ -157,7 +160,7 @@ def describe(model: Model) -> None:
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories
         else f"{spec.name} ({shown(spec.minimum)} to {shown(spec.maximum)}"
-        + (f" in {1 - 2 * spec.quantile:.0%} of the training people)" if spec.quantile else ")")
+        + (f" in {1 - 2 * spec.quantile:.0%} of the training sample)" if spec.quantile else ")")
         for spec in contract.covariates
     ]
     lines = {
@@ -166,7 +169,7 @@ def describe(model: Model) -> None:
         "Patterns": parameters.n_patterns,
         "Preset": f"{parameters.preset.name}, seed {'unknown' if header.seed is None else header.seed}, "
         f"step {header.step:,}",
-        "Repetitions": f"{len(header.members)} used, {len(header.left_out)} left out",
+        "Repetitions": f"{len(header.members)} used, {len(header.left_out)} excluded",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
         "Reliable": IN_SHORT[header.verdict[0]],
         "Controls": ", ".join(contract.control_labels) or "y = 0",
@@ -188,7 +191,7 @@ def _range_in_words(contract: Contract) -> str:
     """Say what is known of the regions in training."""
     if None in contract.feature_minimum:
         return "their range in training (unknown)"
-    return f"the range of {1 - 2 * contract.quantile:.0%} of the training people"
+    return f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
 
 
 def _correction(correction: Correction | None) -> str:
@@ -250,7 +253,7 @@ _PROGRAM = (sys.executable, "-c", "from rindices.cli import app; app()")
 @command("open")
 def open_folder(
     folder: Annotated[Path, typer.Argument(help="Folder of tables and runs.", show_default="this one")] = Path(),
-    port: Annotated[int | None, option("Port of this machine.", "a free one", min=1, max=65535)] = None,
+    port: Annotated[int | None, option("Port on this machine.", "a free one", min=1, max=65535)] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
     """Work in the browser, on this machine only.
@@ -262,13 +265,13 @@ def open_folder(
     if missing:
         raise InputError(f'The page needs {" and ".join(missing)}.\nInstall them with: pip install "rindices[app]"')
     if not folder.is_dir():
-        raise InputError(f"There is no folder {folder}.\nGive the folder of your tables and runs.")
+        raise InputError(f"There is no folder {folder}.\nGive the folder that contains your tables and runs.")
     from rindices.pages.server.addresses import serve
 
     def ready(address: str) -> None:
         console.print(f"Serving {folder.resolve()} to this machine only (127.0.0.1). Ctrl-C stops.")
         console.print(address, style="bold")
-        console.print("The address works once, for one browser: do not pass it on.")
+        console.print("The address works once, for one browser; do not share it.")
         if browser:
             threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
@@ -284,8 +287,8 @@ _ARCHIVE = (".zip",)
 @command()
 def compare(
     first: Annotated[Path, argument("The folder of a finished run.")],
-    second: Annotated[Path, argument("The folder of another one.")],
-    out: Annotated[Path | None, option("Folder for tables and a page, whose files are replaced.")] = None,
+    second: Annotated[Path, argument("The folder of another finished run.")],
+    out: Annotated[Path | None, option("Folder for the tables and the page; existing files are replaced.")] = None,
     *,
     output: Annotated[OutputSettings, Only("show_ids")],
 ) -> None:
@@ -314,11 +317,11 @@ def compare(
         if len(compared.people):
             parts.append(f"mean difference {pair.difference:+.3f}, sd {pair.sd:.3f}")
         if pair.moved is not None and len(compared.people):
-            parts.append(f"{counted(pair.moved, 'person', 'people')} moved beyond both intervals")
+            parts.append(f"{counted(pair.moved, 'person', 'people')} with non-overlapping intervals")
         console.print("; ".join(parts) + ".")
     for side, numbers in zip(("first", "second"), compared.unmatched, strict=True):
         if numbers:
-            console.print(f"Without a partner in the {side}: pattern {listed(numbers)}.")
+            console.print(f"Unmatched in the {side}: pattern {listed(numbers)}.")
     if out is not None:
         page = write_comparison(compared, out, show_ids=output.show_ids)
         show_places({"Page": page, "Tables": out})
@@ -340,13 +343,13 @@ def share(
     show_verdict(read_summary(folder), "The card says: ")
     unsaid = [name for name, text in vars(card).items() if not text]
     if unsaid:
-        console.print(f"The card does not state: {listed(unsaid)}. Say it with --{' ... --'.join(unsaid)} ...")
+        console.print(f"The card does not state: {listed(unsaid)}. Add it with --{' ... --'.join(unsaid)} ...")
     show_places({"Archive": out})
 
 
 @command()
 def verify(
-    archive: Annotated[Path, argument("An archive of rindices share.")],
+    archive: Annotated[Path, argument("An archive written by rindices share.")],
     out: Annotated[Path | None, option("Then write its model here (.safetensors), replaced if it exists.")] = None,
 ) -> None:
     """Check a shared model: nothing was changed, and it gives its made-up people the scores that were sent along."""
@@ -355,7 +358,7 @@ def verify(
     check_output(out, "out", MODEL, archive)
     verified = verify_model(archive, out)
     console.print(
-        f"Verified: {verified.n_examples} made-up people get the scores that were sent along (largest difference "
+        f"Verified: {verified.n_examples} fictitious people get the enclosed scores (largest difference "
         f"{verified.difference:.1g}). Written by rindices {verified.package_version}.",
         style="green",
     )

@@ -2,12 +2,10 @@
 
 from rindices.cohort.column_roles import correction_of, expand_names, wanted_names
 from rindices.cohort.new_people import read_people
-from rindices.cohort.outliers import MIN_PEOPLE
 from rindices.cohort.people import Cohort, People
 from rindices.cohort.training_table import Looked, look_at, make_cohort, read_cohort
 
 __all__ = [
-    "MIN_PEOPLE",
     "Cohort",
     "Looked",
     "People",

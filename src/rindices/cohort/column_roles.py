@@ -1,7 +1,5 @@
 """Which column plays which part: names and patterns become columns, none has two parts, and the rest are regions."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +68,7 @@ def _names_in_file(path: Path) -> tuple[str, ...]:
         ) from error
     names = tuple(dict.fromkeys(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")))
     if not names:
-        raise InputError(f"The list of columns {path} has no names in it.\nExpected one name per line.")
+        raise InputError(f"The list of columns {path} contains no names.\nExpected one name per line.")
     return names
 
 
@@ -123,7 +121,9 @@ def correction_of(settings: TableSettings) -> Correction | None:
     for text in wanted_names(settings.interactions):
         first, _, second = (part.strip() for part in text.partition(":"))
         if not first or not second or first == second or ":" in second:
-            raise InputError(Remedy("interactions"), f" should be pairs of covariates such as age:sex, found {text!r}.")
+            raise InputError(
+                Remedy("interactions"), f" should be pairs of covariates such as age:sex, but got {text!r}."
+            )
         pairs.append((first, second))
     correction = Correction(wanted_names(settings.smooth), tuple(pairs), settings.proportion, settings.site)
     return None if correction == Correction() else correction
@@ -202,9 +202,9 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     parts: dict[str, str] = {}
     for name, part in (*given, *((name, "a clinical score") for name in scores)):
         if name in parts:
-            from_table = " If it comes from a table of scores, take it out there." if name in scores else ""
+            from_table = " If it comes from a table of scores, remove it there." if name in scores else ""
             raise InputError(
-                f"Column {name!r} is {parts[name]}, so it cannot be {part} too.\nName another column with ",
+                f"Column {name!r} is {parts[name]}, so it cannot also be {part}.\nName another column with ",
                 _SETTINGS[part],
                 f".{from_table}",
             )
@@ -212,13 +212,13 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     for name, part in parts.items():
         option, joining = (
             _SETTINGS[part],
-            Message("; a table that has it is joined with ", Remedy("join", Blank("FILE"))),
+            Message("; to join a table that contains it, use ", Remedy("join", Blank("FILE"))),
         )
         if part == "the diagnosis" and (usual := guessed_settings(columns).diagnosis) in columns:
             option = Remedy("diagnosis", usual)
         tail = (joining, ".") if part == "the diagnosis" else (".",)
         require_column(columns, name, part, Message("Rename the column, add it, or correct the name: ", option, *tail))
-    taken = dict.fromkeys(categories, "a category by the data dictionary") | parts
+    taken = dict.fromkeys(categories, "a category according to the data dictionary") | parts
     regions, chosen = _choose_regions(table, taken, settings)
     covariates = tuple(name for name, part in parts.items() if part in ("a covariate", "the site"))
     others = tuple(name for name in columns if name not in parts and name not in regions)
@@ -251,7 +251,7 @@ def _reason(name: str, column: pd.Series, taken: Mapping[str, str], settings: Ta
         return "text, not numbers"
     if settings.features is not None:
         return Message("not named by ", Remedy("features"))
-    return Message("left out by ", Remedy("exclude"))
+    return Message("excluded with ", Remedy("exclude"))
 
 
 def require_column(names: Collection[str], name: str, role: str, remedy: Text) -> None:
@@ -261,9 +261,9 @@ def require_column(names: Collection[str], name: str, role: str, remedy: Text) -
     columns = [str(column) for column in names]
     numbers = pd.to_numeric(pd.Series(columns, dtype=object), errors="coerce").notna().mean()
     if len(columns) == 1:
-        remedy = "Only one column was found: there should be commas, semicolons or tabs between the columns."
+        remedy = "Only one column was found. Columns must be separated by commas, semicolons or tabs."
     elif numbers > _A_ROW:
-        remedy = "The first line should hold the names of the columns, but it holds numbers."
+        remedy = "The first line should contain the column names, but it contains numbers."
     shortened = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
     raise InputError(
         f"The table has no column {name!r}, which was expected as {role}.{did_you_mean(name, columns)}\n"
@@ -296,16 +296,16 @@ def _choose_regions(
     if isinstance(settings.features, str) and not wanted:
         raise InputError(
             Remedy("features"),
-            f" names no regions, found {settings.features!r}.\nName them, or leave out ",
+            f" names no regions, but got {settings.features!r}.\nName them, or omit ",
             Remedy("features"),
-            " to take every column of numbers.",
+            " to use every numeric column.",
         )
     chosen = expand_names(wanted, columns, source="features", pattern_columns=meant) if wanted else tuple(meant)
     for name in (*left_out, *chosen):
         if name in taken:
             asked = Remedy("exclude" if name in left_out else "features")
             both = f"Column {name!r} is {taken[name]}, so it cannot be in "
-            raise InputError(both, asked, " too.\nTake it out of one of the two.")
+            raise InputError(both, asked, " as well.\nRemove it from one of the two.")
     regions = tuple(name for name in chosen if name not in left_out)
     sorted_out = Candidates(regions, {}, (), []) if wanted else sort_candidates(table, regions)
     regions = tuple(name for name in regions if name not in sorted_out.aside)
@@ -318,7 +318,7 @@ def _choose_regions(
             Remedy("features"),
             " and ",
             Remedy("exclude"),
-            ", and that the regions are columns of numbers; regions in another table are joined with ",
+            ", and that the regions are numeric columns; to join regions from another table, use ",
             Remedy("join", Blank("FILE")),
             ".",
         )

@@ -1,7 +1,5 @@
 """Whether disease can be told from the rest: controls and patients should overlap in everything but the disease."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -38,7 +36,7 @@ def check_comparability(cohort: Cohort) -> list[Text]:
         *_check_covariates(cohort.covariates, learned, cohort.settings.site, cohort.settings.proportion),
         *_background_warnings(background, learned),
         *_region_warnings(block, regions, controls, patients),
-        *([f"Clinical columns without a single value: {listed(empty)}."] if empty else []),
+        *([f"Clinical columns without any values: {listed(empty)}."] if empty else []),
     ]
 
 
@@ -51,7 +49,9 @@ def _other_warnings(
         return []
     total, labels = int(others.sum()), {str(label): int(number) for label, number in others.items()}
     people = f"{counted(total, 'person', 'people')} {'is' if total == 1 else 'are'} neither control nor patient"
-    scored = f"{people} and {'is' if total == 1 else 'are'} scored but not learned from: {labels_with_counts(labels)}."
+    scored = (
+        f"{people} and {'is' if total == 1 else 'are'} scored but not used for training: {labels_with_counts(labels)}."
+    )
     meant = {
         "control": [name for name in labels if name.casefold() in {*CONTROL_NAMES, *map(str.casefold, control)}],
         "patients": [name for name in labels if name.casefold() in {*map(str.casefold, patients)}],
@@ -74,13 +74,13 @@ def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls
     names = [name for name, is_constant in zip(regions, constant.tolist(), strict=True) if is_constant]
     if names:
         first = list(regions).index(names[0])
-        who = "everybody" if np.ptp(block[:, first]) == 0 else "every control"
-        scores = Message("Name scores with ", Remedy("clinical", names), ". ") if who != "everybody" else ""
+        who = "everyone" if np.ptp(block[:, first]) == 0 else "every control"
+        scores = Message("Name scores with ", Remedy("clinical", names), ". ") if who != "everyone" else ""
         raise InputError(
             f"A region must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
             f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(values[0, first]))}.\n",
             scores,
-            f"Leave {'it' if len(names) == 1 else 'them'} out with ",
+            f"Exclude {'it' if len(names) == 1 else 'them'} with ",
             Remedy("exclude", names),
             ".",
         )
@@ -97,10 +97,10 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
     if alike and not np.isin(patients.astype(str), controls.astype(str)).any():
         levels = [listed(map(shown, sorted(set(values))), 4) for values in (controls, patients)]
         raise InputError(
-            f"Disease cannot be separated from {name!r}: no patient has a value of it that a control has "
-            f"(controls: {levels[0]}; patients: {levels[1]}).\n"
-            "Its effect cannot be removed without removing the disease, and if left in, it looks like disease.\n"
-            f"If it only repeats the diagnosis, leave out {name}; otherwise add people until the groups overlap in it."
+            f"Disease cannot be separated from {name!r}: patients and controls have no value in common (controls: "
+            f"{levels[0]}; patients: {levels[1]}).\n"
+            "Removing its effect would also remove the disease effect; leaving it in would make it look like disease.\n"
+            f"If it merely repeats the diagnosis, omit {name}; otherwise add people so that the groups overlap."
         )
 
 
@@ -112,9 +112,9 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
         completely = controls.max() < patients.min() or patients.max() < controls.min()
     else:
         completely = not {*controls} & {*patients}
-    nearly = f"nearly by itself: what is found may be {name} rather than disease."
+    nearly = f"almost by itself: the patterns may reflect {name} rather than disease."
     how = f"completely: disease cannot be separated from {name}." if completely else nearly
-    return [f"{name} tells controls and patients apart {how} They should overlap in it."]
+    return [f"{name} distinguishes controls from patients {how} The groups should overlap in it."]
 
 
 def _check_covariates(
@@ -132,10 +132,11 @@ def _check_covariates(
         if pd.unique(values[is_control]).size == 1:
             without = Remedy("site") if name == site else name
             raise InputError(
-                f"The effect of {name!r} cannot be learned: it has the same value ({shown(values[is_control][0])}) in "
-                f"all controls.\nLeave out ",
+                f"The effect of {name!r} cannot be estimated: it has the same value "
+                f"({shown(values[is_control][0])}) in "
+                f"all controls.\nOmit ",
                 without,
-                ", or add controls who differ in it.",
+                ", or add controls with other values.",
             )
         if values.dtype.kind != "f":
             _refuse_new_levels(covariates[name], is_control)
@@ -158,10 +159,10 @@ def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None
     if len(new):
         levels = listed(f"{level} ({counted(int(number), 'person', 'people')})" for level, number in new.items())
         raise InputError(
-            f"Column {name!r} has {counted(len(new), 'category', 'categories')} without a single control: {levels}; "
+            f"Column {name!r} has {counted(len(new), 'category', 'categories')} without any controls: {levels}; "
             f"the first is participant {strangers.index[0]}.\n"
-            f"Their effect cannot be learned. Categories among the controls: {listed(sorted(in_controls), 10)}.\n"
-            f"Remove these people, add controls of the same category, or leave out {name}."
+            f"Their effect cannot be estimated. Categories among the controls: {listed(sorted(in_controls), 10)}.\n"
+            f"Remove these people, add controls of the same category, or omit {name}."
         )
 
 
@@ -188,8 +189,8 @@ def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
         if np.linalg.matrix_rank(together, tol=1e-6) < min(together.shape):
             before = listed(controls.columns[:position])
             warnings.append(
-                f"{name} adds nothing to {before} among the controls: their effects cannot be told apart. "
-                "If they carry the same information, leave one out."
+                f"{name} adds nothing to {before} among the controls: their effects cannot be separated. If they "
+                "carry the same information, omit one of them."
             )
         else:
             design = together
@@ -242,15 +243,17 @@ def _region_warnings(
     if len(sorts) > 1:
         which = listed(f"{len(names)} {sort}" for sort, names in sorts.items())
         several = (
-            f"Regions of several kinds are mixed: {which}. Each is put on the scale of the controls, so that they go"
+            f"The regions mix several kinds of measure: {which}. Each is scaled by the controls, so they can be used"
         )
-        warnings.append(Message(several, " together; for one kind, choose its columns with ", Remedy("features"), "."))
+        warnings.append(
+            Message(several, " together; to use one kind only, select its columns with ", Remedy("features"), ".")
+        )
     if telling:
-        apart = f"Each of these nearly separates controls from patients by itself: {listed(telling)}."
-        warnings.append(Message(apart, " Are they regions? If not, leave them out with ", Remedy("exclude"), "."))
+        apart = f"Each of these columns almost separates controls from patients by itself: {listed(telling)}."
+        warnings.append(Message(apart, " Are they regions? If not, exclude them with ", Remedy("exclude"), "."))
     if len(regions) > _MANY_REGIONS:
-        many = f"{len(regions):,} regions are a lot: time and memory grow with their number, and the method is meant"
-        warnings.append(Message(many, " for 70 to 200. Choose regions of an atlas with ", Remedy("features"), "."))
+        many = f"{len(regions):,} regions is a large number: time and memory grow with it, and the method is designed"
+        warnings.append(Message(many, " for 70 to 200. Select the regions of one atlas with ", Remedy("features"), "."))
     return warnings
 
 

@@ -3,8 +3,6 @@
 The rule for gaps is `unusable`, for the training table and for new people alike.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -64,7 +62,7 @@ def _columns_to_leave_out(
         one = len(scores) == 1
         them, are = ("it", "it is a score, not a region") if one else ("them", "they are scores, not regions")
         yield Message(f"name {them} with ", Remedy("clinical", scores), f" if {are}")
-    yield Message(f"leave the column{'s' if len(names) > 1 else ''} out with ", Remedy("exclude", names))
+    yield Message(f"exclude the column{'s' if len(names) > 1 else ''} with ", Remedy("exclude", names))
 
 
 class Record:
@@ -135,7 +133,9 @@ class Record:
                 f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at "
                 f"most ({listed(names[gaps.any(axis=0)])}): these are imputed from the other regions and covariates."
             )
-            self.doubts.append(Message(drawn, " Use complete people only with ", Remedy("complete_only", True), "."))
+            self.doubts.append(
+                Message(drawn, " To use only people with complete data, give ", Remedy("complete_only", True), ".")
+            )
 
     def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
@@ -143,7 +143,7 @@ class Record:
         if not len(left_out):
             return []
         total, why = int(left_out.sum()), listed(f"{reason} ({number})" for reason, number in left_out.items())
-        return [f"{total} of {len(self.reason)} rows {'is' if total == 1 else 'are'} left out: {why}."]
+        return [f"{total} of {len(self.reason)} rows {'is' if total == 1 else 'are'} excluded: {why}."]
 
     def table(self, people: dict[str, pd.Series | pd.Index | None]) -> pd.DataFrame:
         """Return the record, with the columns of `people` that are there before what it knows itself."""
@@ -206,8 +206,9 @@ def _leave_out_outliers(
     elif outliers:
         people = counted(len(outliers), "person lies", "people lie")
         far = (  # warnings are kept, so nobody's values are in them
-            f"{people} far from everybody else, which may be errors: row {listed(observed.roster.rows[who], 10)}. What "
-            "is unusual is in the column flags of people.csv. Look at them, or leave them out with "
+            f"{people} far from all others, possibly because of errors: row "
+            f"{listed(observed.roster.rows[who], 10)}. The "
+            "column flags of people.csv describes what is unusual. Check these rows, or exclude them with "
         )
         record.doubts.append(Message(far, Remedy("drop_outliers", True), "."))
 
@@ -218,11 +219,11 @@ def _refuse_own_sites(sites: pd.Series) -> None:
     if n_sites > len(sites) / _PEOPLE_A_SITE:
         raise InputError(
             f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values for "
-            f"{counted(len(sites), 'person', 'people')}, so that many would have a site of their own "
-            f"(such as {listed(sites.dropna().unique()[:3])}).\n"
-            f"Name the column of the site with ",
+            f"{counted(len(sites), 'person', 'people')}, so many people would be alone at their site (such as "
+            f"{listed(sites.dropna().unique()[:3])}).\n"
+            f"Name the site column with ",
             Remedy("site"),
-            "; if it is the right one, leave out people of small sites with ",
+            "; if it is correct, exclude people from small sites with ",
             Remedy("small_sites", "drop"),
             ".",
         )
@@ -244,9 +245,9 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     raise InputError(
         f"Every site needs at least {MIN_SITE_CONTROLS} controls to separate its shift from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"
-        f"Leave these people out with ",
+        f"Exclude these people with ",
         Remedy("small_sites", "drop"),
-        ", merge sites that share a scanner, or leave out ",
+        ", merge sites that share a scanner, or omit ",
         Remedy("site"),
         ".",
     )

@@ -1,7 +1,5 @@
 """What became of people: columns of time and event that can be used, or a sentence that says why not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -47,8 +45,8 @@ def check_follow_up(
         if _NEEDS[name] not in columns:
             need = _NEEDS[name]
             raise InputError(
-                f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} is named ({columns[name]!r}), but not "
-                f"{FOLLOW_UP[need]}.\nName it with ",
+                f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} is given ({columns[name]!r}), but "
+                f"{FOLLOW_UP[need]} is not.\nName it with ",
                 Remedy(need, Blank("COLUMN")),
                 ".",
             )
@@ -60,15 +58,16 @@ def check_follow_up(
     n_events = int((values["event"][asked & known] == 1).sum()) or int((values["event"][known] == 1).sum())
     if n_events == 0:
         raise InputError(
-            f"Nobody has the event: column {columns['event']!r} has no 1 where {columns['time']!r} is known.\n"
-            "Name the column that has the event with ",
+            f"No one has the event: column {columns['event']!r} contains no 1 in rows where {columns['time']!r} "
+            "is known.\n"
+            "Name the event column with ",
             Remedy("event", Blank("COLUMN")),
-            ", write 1 where it happened, or leave the follow-up out.",
+            ", enter 1 where it occurred, or omit the follow-up.",
         )
     n_variables = 1 + n_covariates
     if n_events >= _EVENTS_A_VARIABLE * n_variables:
         return []
-    fewer = (", or name fewer covariates with ", Remedy("covariates")) if isinstance(settings, TableSettings) else ()
+    fewer = (", or use fewer covariates with ", Remedy("covariates")) if isinstance(settings, TableSettings) else ()
     return [
         Message(
             f"There are {counted(n_events, 'event')} for {counted(n_variables, 'variable')} (a severity and the "
@@ -83,7 +82,7 @@ def _numbers(values: pd.Series) -> np.ndarray:
     if values.dtype.kind != "f":
         known = values.dropna()
         raise InputError(
-            f"Column {values.name!r} should have numbers, found "
+            f"Column {values.name!r} should contain numbers, but got "
             f"{str(known.iloc[0]) if len(known) else 'no values'!r}.\n"
             "Write times as numbers, and events as 1 and 0."
         )
@@ -110,13 +109,13 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
     for name in ("event", "competing"):
         odd = values.get(name, nothing)
         is_odd = np.isfinite(odd) & ~np.isin(odd, (0, 1))
-        advice = "Write 1 where it happened and 0 where it did not; other outcomes have a column of their own"
+        advice = "Enter 1 if it occurred and 0 if it did not; use a separate column for other outcomes"
         refuse(name, is_odd, "is neither 0 nor 1", advice)
     late = values.get("entry", nothing) >= time
-    refuse("entry", late, "is not before the time", "Leave out people who were never observed")
+    refuse("entry", late, "is not before the time", "Exclude people who were never observed")
     wrong = (values.get("last_without", nothing) > time) | (
         (values.get("last_without", nothing) >= time) & (values["event"] == 1)
     )
     refuse("last_without", wrong, "is not before the time", "The event comes after it")
     both = (values["event"] == 1) & (values.get("competing", nothing) == 1)
-    refuse("competing", both, "is 1 beside the event", "Only what came first counts")
+    refuse("competing", both, "is 1 although the event also is", "Only the first event counts")

@@ -1,7 +1,5 @@
 """New people, checked against what a fitted model expects: one path for whole tables and for some rows at a time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -145,7 +143,7 @@ class _Check:
         decimal_comma: bool = False,
     ) -> None:
         if settings.new_sites not in ("refuse", "uncorrected"):
-            raise InputError(Remedy("new_sites"), f" should be refuse or uncorrected, found {settings.new_sites!r}.")
+            raise InputError(Remedy("new_sites"), f" should be refuse or uncorrected, but got {settings.new_sites!r}.")
         self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
         self._contract, self._settings, self._comma = contract, settings, decimal_comma
         kept = {str(name) for name in (settings.id, contract.diagnosis_column, self.visit, contract.site_column)}
@@ -196,7 +194,7 @@ class _Check:
         for source, wanted in (asked | follow_up_of(self._settings)).items():
             chosen[source] = expand_names(wanted_names(wanted), columns, source=source, pattern_columns=free)
             if taken := [name for name in chosen[source] if name in needed]:
-                raise InputError(f"The model needs column {taken[0]!r}.\nTake it out of ", Remedy(source), ".")
+                raise InputError(f"The model needs column {taken[0]!r}.\nRemove it from ", Remedy(source), ".")
         excluded = chosen.pop("exclude")
         scores = tuple(dict.fromkeys(name for names in chosen.values() for name in names))
         without_role = {*excluded, *scores, *self._contract.ignored_columns}
@@ -253,7 +251,7 @@ class _Check:
     def _unknown(self) -> list[str]:
         """Say which columns of numbers nobody asked for."""
         extra = [name for name, is_number in self._extra.items() if is_number]
-        return [f"Columns that the model does not know are not used: {listed(extra)}."] if extra else []
+        return [f"Columns unknown to the model are ignored: {listed(extra)}."] if extra else []
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
         """Say what lies outside the training range, and whose site is unknown."""
@@ -265,7 +263,7 @@ class _Check:
         for spec in self._contract.covariates:
             for part, value in zip(parts, covariates[spec.name], strict=True):
                 if spec.categories is not None and value not in spec.categories:
-                    part.append(f"site {value} is not one of the model's: not corrected for site")
+                    part.append(f"site {value} is unknown to the model: not corrected for site")
                 elif spec.limits is not None and not spec.limits[0] <= value <= spec.limits[1]:
                     is_low = value < spec.limits[0]
                     limit = f"below {shown(spec.minimum)}" if is_low else f"above {shown(spec.maximum)}"
@@ -278,7 +276,11 @@ class _Check:
         if self._absent:
             number = f"{len(self._absent)} of the model's {counted(len(self._contract.features), 'region')}"
             return [f"The table lacks {number}: {listed(self._absent)}. They are {drawn}."]
-        return [f"Some people lack regions. These are {drawn}; see the column flags."] if np.isnan(block).any() else []
+        return (
+            [f"Some people have missing regions. These are {drawn}; see the column flags."]
+            if np.isnan(block).any()
+            else []
+        )
 
     def finish(self) -> None:
         """Refuse the table if anything was wrong with any of its rows."""
@@ -286,4 +288,4 @@ class _Check:
             raise refusal(problems)
         if not self._reasons[""]:
             why = listed(f"{reason} ({number})" for reason, number in self._reasons.items() if reason)
-            raise InputError(f"Nobody is left to score: {why}.\nFill in the cells, or add people.")
+            raise InputError(f"No one is left to score: {why}.\nFill in the cells, or add people.")

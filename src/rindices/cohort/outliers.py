@@ -1,7 +1,5 @@
 """Who is far from everybody else: in all regions together, in overall size, or in a single region."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -88,7 +86,7 @@ def find_outliers(
         most = int(np.argmax(deviation[position]))
         cells[position][regions[most]] = value = float(block[position, most])
         notes[position].append(
-            f"distance {distance[position]:.2f}, usual is below {np.exp(limit[position]):.2f}, "
+            f"distance {distance[position]:.2f}, usually below {np.exp(limit[position]):.2f}, "
             f"most in {regions[most]} = {shown(value)}"
         )
         far_in[position].append("distance")

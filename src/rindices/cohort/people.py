@@ -1,7 +1,5 @@
 """Checked people: a cohort of controls, patients and others, and new people for a model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ A column is a region if its name or its company says so. What is certainly none 
 is for whoever has the table to name.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -47,15 +45,16 @@ class Candidates(NamedTuple):
         """Say which columns may be no regions, and both ways out."""
         if not self.strangers:
             return []
-        them = "it is a region" if len(self.strangers) == 1 else "they are regions"
-        like = f", as of the other {len(self.regions)} columns of numbers" if self.regions else ""
+        one = len(self.strangers) == 1
+        them, theirs = ("it is a region", "its name nor its") if one else ("they are regions", "their names nor their")
+        like = f", unlike for the other {len(self.regions)} numeric columns" if self.regions else ""
         what = (
-            f"{listed(self.strangers, 12)}: neither name nor values say that {them}{like}. Ages, scores, counts and "
-            "scan numbers must not be trained on."
+            f"{listed(self.strangers, 12)}: neither {theirs} values show that {them}{like}. Ages, scores, counts and "
+            "scan numbers must not be used for training."
         )
         ways = [Message(f"if {them}, name all regions with ", Remedy("features", self.regions + self.strangers))]
         if not self.regions:
-            ways.append(Message("join the table that has the regions with ", Remedy("join", Blank("FILE"))))
+            ways.append(Message("join the table that contains the regions with ", Remedy("join", Blank("FILE"))))
         return [Problem(what, tuple(ways), self.strangers)]
 
 
@@ -93,7 +92,7 @@ def _totals(
 ) -> dict[str, str]:
     """Return the columns that other columns make up, and how that is known: by values, or by name beside regions."""
     by_name = {
-        name: "a total, by its name"
+        name: "a total, judging by its name"
         for name in names
         if (known[name].kind == "total" if name in known else kind_of(name).suspicion == "total")
     }
@@ -117,8 +116,12 @@ def _of_totals(totals: Mapping[str, str]) -> list[Text]:
     reasons = dict.fromkeys(totals.values())
     which = "; ".join(f"{listed(name for name in totals if totals[name] == why)} ({why})" for why in [*reasons][:4])
     more = f" and {len(reasons) - 4} more" if len(reasons) > 4 else ""
-    back = "To train on them, too, name all regions with "
-    return [Message(f"Left out, because other columns make them up: {which}{more}. {back}", Remedy("features"), ".")]
+    back = "To include them, name all regions with "
+    return [
+        Message(
+            f"Excluded because they are computed from other columns: {which}{more}. {back}", Remedy("features"), "."
+        )
+    ]
 
 
 def _no_region(name: str, known: KnownColumn | None) -> str:
@@ -148,19 +151,19 @@ def _notes(aside: dict[str, str], constant: dict[str, str], known: dict[str, Kno
         else:
             by_reason.setdefault("a sum of MUSE's regions" if kind == "total" else kind, []).append(name)
     for why, names in by_reason.items():
-        left_out = f"Not taken for regions, by name: {listed(names, 3)} ({why})."
+        left_out = f"Not treated as regions because of their names: {listed(names, 3)} ({why})."
         them = "it" if len(names) == 1 else "them"
         use = (f" Use {them} with ", Remedy("clinical", names), ".") if why == "score" else ()
-        back = (f" To train on {them}, name all regions with ", Remedy("features"), ".")
+        back = (f" To include {them}, name all regions with ", Remedy("features"), ".")
         notes.append(Message(left_out, *use, *(back if why in ("score", _QUALITY) else ())))
         if why.endswith("MUSE's regions"):
             notes.append(
-                Message("The 72 regions of the authors' models are made with ", Remedy("features", "muse72"), ".")
+                Message("To compute the 72 regions of the authors' models, use ", Remedy("features", "muse72"), ".")
             )
     if constant:
         same = {what: [name for name in constant if constant[name] == what] for what in constant.values()}
         which = "; ".join(f"{listed(columns)} ({what})" for what, columns in same.items())
-        notes.append(f"Columns in which everybody has the same value are left out: {which}.")
+        notes.append(f"Constant columns are excluded: {which}.")
     return notes
 
 

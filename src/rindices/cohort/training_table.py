@@ -13,7 +13,6 @@ from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_n
 from rindices.cohort.comparability import check_comparability
 from rindices.cohort.exclusions import leave_out, refuse_unusable
 from rindices.cohort.people import Cohort
-from rindices.cohort.units import deviation_unit, refuse_mixed_units
 from rindices.problems import InputError, Problem, Remedy, Text, joined, listed
 from rindices.schema import (
     NO_LABEL,
@@ -29,6 +28,7 @@ from rindices.schema import (
     years_since_first,
 )
 from rindices.schema.cells import typed
+from rindices.schema.units import deviation_unit, refuse_mixed_units
 from rindices.settings import TableSettings
 from rindices.tables import (
     Column,
@@ -191,7 +191,7 @@ class Looked:
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
     """Look at a table of numbers and text: each column through its field."""
     if settings.small_sites not in ("refuse", "drop"):
-        raise InputError(Remedy("small_sites"), f" should be refuse or drop, found {settings.small_sites!r}.")
+        raise InputError(Remedy("small_sites"), f" should be refuse or drop, but got {settings.small_sites!r}.")
     codes, names = wanted_names(settings.missing), (settings.id, settings.diagnosis, settings.visit, settings.site)
     dictionary = with_missing_codes(dictionary, list(table.columns), codes, kept=names)
     table, notes, problems = apply_dictionary(table, dictionary)
@@ -199,7 +199,7 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     fields = _fields(roles, settings, dictionary)
     observed = fields.observe(table)
     problems = [one for one in problems if not {*one.where} & {*roles.others}] + [*roles.problems, *fields.check()]
-    empty = [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
+    empty = [f"Columns without any values are excluded: {listed(roles.empty)}."] if roles.empty else []
     told = (*notes, *roles.notes, *empty, *fields.notes)
     return Looked(settings, dictionary, roles, observed, tuple(problems), told)
 
@@ -209,12 +209,15 @@ def _cohort(looked: Looked) -> Cohort:
     settings, dictionary, roles, observed = looked.settings, looked.dictionary, looked.roles, looked.found
     refuse_unusable(looked.problems, observed, roles, drop_missing=settings.drop_missing)
     groups = _diagnosis(settings, dictionary).learn(observed.labels)
-    refuse_mixed_units(observed, groups.group, roles.regions)
+    regions = pd.DataFrame(observed.regions.values, columns=roles.regions)
+    refuse_mixed_units(regions, observed.covariates, observed.roster.rows, groups.group)
     record = leave_out(observed, groups, roles, settings)
     used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
     years, untimed = years_since_first(line, background, settings.visit)
     controls = observed.regions.values[used & (groups.group == "control").to_numpy()]
-    unit, seem = deviation_unit(settings.unit or unit_of(dictionary, roles.regions), controls, settings)
+    unit, seem = deviation_unit(
+        settings.unit or unit_of(dictionary, roles.regions), controls, settings, roles.covariates
+    )
     who = {"participant_id": observed.roster.ids, "visit": observed.timeline.visits, "diagnosis": observed.labels}
     who |= {"group": groups.group}
     if settings.site is not None:

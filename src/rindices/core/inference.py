@@ -4,8 +4,6 @@ Computed in double precision, so that a person's result does not depend on who e
 `models` are `Parameters` whose arrays have a leading axis, all with their patterns in the same order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 Severities may be correlated: a Gaussian copula, whose correlation matrix is R = L Lᵀ with rows of L of length 1.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

@@ -4,8 +4,6 @@ All norms are means over people and regions: only then do the paper's weights an
 Shapes: brains ``(people, regions)``, changes ``(people, patterns, regions)``, severities ``(people, patterns)``.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import jax

@@ -3,8 +3,6 @@
 Weights are plain dictionaries of arrays. Nothing here knows that many models are trained at once.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """One update of one model: ``TrainState → TrainState``, following Algorithm 1 of the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ processor one after the other, because there a model that stays in the cache is 
 the same time: on a processor each keeps one core busy.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +24,7 @@ from rindices.core.latent import unit_rows
 from rindices.core.losses import Losses, Prior
 from rindices.core.networks import Parameters, Sizes, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, seen_by_discriminator, step
-from rindices.presets import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Schedule, Training
 
 _ROWS = 128  # people are padded to a multiple of this, so that cohorts of similar size share a compiled program
 
@@ -152,12 +150,9 @@ def train(
     people: People,
     members: Members,
     training: Training,
+    schedule: Schedule,
     *,
     n_patterns: int | Sequence[int],
-    batch_size: int,
-    checkpoint_every: int,
-    min_steps: int,
-    max_steps: int,
     after: tuple[int, dict[str, np.ndarray]] | None = None,
 ) -> Iterator[Checkpoint]:
     """Train all `members` on `people`, yielding a `Checkpoint` of the patients' R-indices at regular steps.
@@ -166,7 +161,7 @@ def train(
     `n_patterns` differs between members, all have as many as the one with most, and what is not theirs stays zero:
     apart from rounding, each learns what it would learn alone.
     """
-    n_members = len(members.keys)
+    n_members, every, max_steps = len(members.keys), schedule.checkpoint_every, schedule.max_steps
     mesh, width = plan(n_members)
     shard = NamedSharding(mesh, PartitionSpec("models"))
     numbers = np.broadcast_to(n_patterns, n_members)
@@ -179,10 +174,10 @@ def train(
         maps = jnp.pad(members.prior.maps, [(0, 0), (0, 0), (0, with_padding.regions - real.regions)])
         members = members._replace(prior=members.prior._replace(maps=maps))
     members = jax.device_put(_pad_members(members, len(mesh.devices)), shard)
-    data, patients = _data(people, with_padding.regions, min_steps)
+    data, patients = _data(people, with_padding.regions, schedule.min_steps)
     precision = jnp.float32 if on_cores else jnp.bfloat16  # a third faster there, and as accurate
-    inner = 1 if on_cores else math.gcd(checkpoint_every, max_steps, _STEPS_AT_ONCE)
-    program = Program(training, batch_size, precision, mesh, width, inner)
+    inner = 1 if on_cores else math.gcd(every, max_steps, _STEPS_AT_ONCE)
+    program = Program(training, schedule.people_per_step(len(people.patients)), precision, mesh, width, inner)
     advance = partial(_advance_on_cores if on_cores else _advance_on_accelerators, program=program)
     with _compiling[(with_padding, program)]:
         states = _starts(members, numbers, real, with_padding, training)
@@ -190,7 +185,7 @@ def train(
     done, states = (0, states) if after is None else (after[0], restored_states(after[1], states))
     states = jax.device_put(states, shard)
     while done < max_steps and not np.asarray(states.frozen).all():
-        n_steps = min(checkpoint_every, max_steps - done)
+        n_steps = min(every, max_steps - done)
         states, losses = advance(states, members, data, done, n_steps)
         done += n_steps
         scores = _score(states.parameters, patients, members.active)

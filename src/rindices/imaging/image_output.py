@@ -1,7 +1,5 @@
 """Comparisons of maps and painted patterns as files: NIfTI images and tables; clusters of voxels that differ."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Sequence
 from pathlib import Path
@@ -180,7 +178,7 @@ def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, fol
     if regions.empty:
         raise InputError(
             f"No region of the results has a label in {atlas}.\nThe results name for example {measured[0]!r}, the "
-            f"table of the atlas {named.iloc[0] if len(named) else None!r}. Name regions alike in both."
+            f"table of the atlas {named.iloc[0] if len(named) else None!r}. Use the same region names in both."
         )
     painted = []
     for (number, severity), rows in table.groupby(["pattern", "severity"]):
@@ -202,8 +200,8 @@ def _whole_numbers(data: np.ndarray, path: Path) -> np.ndarray:
         odd = data[~(np.abs(data - np.round(data)) <= _ROUNDING)]
     if odd.size:
         raise InputError(
-            f"The atlas {path} should have whole numbers, one for each region; found {odd[0]:.4g} in {odd.size:,} "
-            "voxels.\nGive the label image, resampled with nearest neighbours if at all."
+            f"The atlas {path} should contain whole numbers, one for each region, but has {odd[0]:.4g} in {odd.size:,} "
+            "voxels.\nGive the label image; if it must be resampled, use nearest neighbours."
         )
     return np.round(data).astype(np.int64)
 
@@ -214,7 +212,7 @@ def _regions_of(names: pd.DataFrame) -> pd.Series:
     if label is None or region is None:
         raise InputError(
             f"The table of the atlas should have columns 'label' and 'region'; it has {listed(names)}.\n"
-            f"Say which label is which region with ",
+            f"Give a table of labels and regions with ",
             Remedy("atlas_table"),
             ".",
         )

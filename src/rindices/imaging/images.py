@@ -88,7 +88,7 @@ def open_image(path: Path, what: str) -> Any:
             "Give one file for each person, with one volume."
         )
     if image.get_data_dtype().kind not in "biuf":
-        raise InputError(f"{what}: {path} holds {image.get_data_dtype()}, not numbers.\nGive a numeric image.")
+        raise InputError(f"{what}: {path} contains {image.get_data_dtype()}, not numbers.\nGive a numeric image.")
     return image
 
 
@@ -102,7 +102,7 @@ def volume_of(image: Any, path: Path, what: str) -> np.ndarray:
     try:
         return np.asanyarray(image.dataobj).reshape(image.shape[:3], order="F")
     except _DAMAGED as error:
-        raise InputError(f"{what}: {path} is incomplete: {error}.\nCopy or make the file again.") from error
+        raise InputError(f"{what}: {path} is incomplete: {error}.\nCopy or recreate the file.") from error
 
 
 def sampled(volume: np.ndarray, source: Grid, target: Grid, voxels: np.ndarray, *, linear: bool) -> np.ndarray:
@@ -223,7 +223,7 @@ def common_space(maps: Sequence[MapFile], mask: str | Path | None, *, resample: 
             f"The maps should share one grid, but {counted(len(others), 'map')} of {len(maps)} "
             f"{'differs' if len(others) == 1 else 'differ'} from the others.\n"
             f"{others[0].name} ({others[0].path.name}): {differences(others[0].grid, reference.grid)}.\n"
-            f"Make the maps on one grid, or let them be resampled with ",
+            f"Create the maps on one grid, or resample them with ",
             Remedy("resample", True),
             ".",
         )
@@ -239,7 +239,8 @@ def _standard_brain(grid: Grid) -> np.ndarray:
     covered = len(inside) * grid.voxel_mm3 / (np.count_nonzero(brain) * own.voxel_mm3)
     if covered < _LEAST_COVERED:
         raise InputError(
-            f"The maps cover {100 * covered:.0f} % of the standard (MNI) brain, so they are hardly in its space.\n"
+            f"The maps cover {100 * covered:.0f} % of the standard (MNI) brain, so they are probably not in its "
+            "space.\n"
             f"Give a mask on the grid of the maps with ",
             Remedy("mask"),
             ".",
@@ -253,13 +254,13 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
     values = np.unique(volume[~np.isnan(volume)])
     if len(values) != 2 and values.tolist() != [1]:  # a mask of ones takes every voxel
         raise InputError(
-            f"The mask {path} should hold two values, such as 0 and 1; it holds {len(values)}.\n"
-            "Make a mask of it by a threshold."
+            f"The mask {path} should contain two values, such as 0 and 1, but it contains {len(values)}.\n"
+            "Apply a threshold to turn it into a mask."
         )
     if not (own.same_as(grid) or resample):
         raise InputError(
             f"The mask {path} should be on the same grid as the maps: {differences(own, grid)}.\n"
-            "Make it on that grid, or have it resampled with ",
+            "Create it on that grid, or resample it with ",
             Remedy("resample", True),
             ".",
         )

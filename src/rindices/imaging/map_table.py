@@ -1,7 +1,5 @@
 """The table that says which image belongs to whom."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,7 +86,7 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
     if problem:
         raise InputError(
             f"{name} should have one column {_ID!r} and one column {_PATH!r}; it {problem}\n"
-            "One row says which image belongs to a person."
+            "Each row assigns an image to a person."
         )
     renamed = table.set_axis(list(names.values()), axis=1)
     columns = [column for column in (_ID, _VISIT, _PATH) if column in renamed]
@@ -98,7 +96,7 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
         rows = checked.index[repeated & (checked[_ID] == checked.loc[repeated, _ID].iloc[0])]
         raise InputError(
             f"{name} should have one map per person{' and visit' if _VISIT in columns else ''}, but rows "
-            f"{listed(rows, joiner=' and ')} are of {checked[_ID][rows[0]]!r}.\nKeep one of them."
+            f"{listed(rows, joiner=' and ')} belong to {checked[_ID][rows[0]]!r}.\nKeep one of them."
         )
     missing = checked[_PATH].str.lower().isin(_MISSING)
     checked[_PATH] = ["" if none else str(folder / cell) for cell, none in zip(checked[_PATH], missing, strict=True)]
@@ -107,7 +105,7 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
         rows = paths.index[paths == paths[paths.duplicated()].iloc[0]]
         raise InputError(
             f"{name} gives the same image to rows {listed(rows, joiner=' and ')}: {paths[rows[0]]}.\n"
-            "Every person should have an image of their own."
+            "Every person should have a separate image."
         )
     return checked
 
@@ -133,7 +131,7 @@ def rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
     if len(twice):
         raise InputError(
             f"{name} has maps of several visits of {counted(twice.nunique(), 'person', 'people')}, such as "
-            f"{twice.iloc[0]!r}, but the run has no visits.\nKeep the visit of the run only."
+            f"{twice.iloc[0]!r}, but the run has no visits.\nKeep only the visit used in the run."
         )
     wanted = pd.MultiIndex.from_frame(pd.DataFrame({column: as_text(people[column]) for column in by}))
     rows = pd.MultiIndex.from_frame(table[by]).get_indexer(wanted)
@@ -141,7 +139,7 @@ def rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
     if (rows < 0).all():
         keys = [repr("/".join(map(str, key))) for key in (table[by].iloc[0], wanted[0])]
         raise InputError(
-            f"{name} has no map of anybody in the run: it has people such as {keys[0]}, the run such as {keys[1]}.\n"
+            f"{name} has no map of anyone in the run: it has people such as {keys[0]}, the run such as {keys[1]}.\n"
             f"Make the columns {listed(by, joiner=' and ')} the same in both."
         )
     return rows

@@ -170,7 +170,8 @@ def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates
     repeated = people["participant_id"][pd.Series(as_text(people["participant_id"])).duplicated().to_numpy()]
     if len(repeated):
         raise InputError(
-            f"{repeated.iloc[0]!r} has several rows of R-indices, but a person counts once in a comparison.\n"
+            f"{repeated.iloc[0]!r} has several rows of R-indices, but each person may appear only once in a "
+            "comparison.\n"
             "Keep one visit per person."
         )
     columns, complete = design(covariates[kept])
@@ -202,7 +203,7 @@ def _planned(question: _Question, study: _Study) -> tuple[Comparison, Model | No
     else:
         model = make_model(members, question.interest[members], study.covariates[members])
         if model is None:
-            note = "the covariates alone tell these people apart"
+            note = "the covariates alone distinguish these people"
         elif model.freedom < FEWEST_PEOPLE:
             model, note = None, "too few people for so many covariates"
     counts = n_patients, n_controls, int(no_map.sum()), int(incomplete.sum())
@@ -235,15 +236,15 @@ def _checked_values(file: MapFile, space: Space) -> np.ndarray:
     finite = np.isfinite(values)
     if finite.mean() < 1 - _MOST_GAPS:
         raise InputError(
-            f"{file.name}: {file.path} has no number (NaN) at {100 - 100 * finite.mean():.0f} % of the voxels inside "
-            f"the mask.\nLeave its path empty, make it again, or give a smaller mask with ",
+            f"{file.name}: {file.path} has no value (NaN) in {100 - 100 * finite.mean():.0f} % of the voxels inside "
+            f"the mask.\nLeave its path empty, recreate it, or give a smaller mask with ",
             Remedy("mask"),
             ".",
         )
     if np.ptp(values[finite]) == 0:
         raise InputError(
             f"{file.name}: {file.path} is {values[finite][0]:.4g} at every voxel inside the mask.\n"
-            "Leave its path empty, or make it again."
+            "Leave its path empty, or recreate it."
         )
     return values
 

@@ -7,8 +7,6 @@ A sum is named by its numbers and the region: ``MUSE_47+48 hippocampus``; a sing
 stem``.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from functools import cache
@@ -102,7 +100,7 @@ def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
     if n_missing > (0 if complete else MOST_MISSING * len(_RECIPE)):
         missing = [f"{number} ({_full_name(number)})" for number in wanted if number not in column_of]
         seen = f"Found for example {listed(column_of.values(), limit=2)}." if column_of else _NO_COLUMN
-        most = "" if complete else f" More than a fifth of the {len(_RECIPE)} inputs is missing ({n_missing})."
+        most = "" if complete else f" More than a fifth of the {len(_RECIPE)} inputs are missing ({n_missing})."
         raise InputError(
             f"The table lacks {len(missing)} of {len(wanted)} MUSE regions: {listed(missing, limit=10)}.{most}\n"
             f"{seen}\nName the columns MUSE_Volume_47, H_MUSE_Volume_47, 47 or Right Hippocampus."
@@ -194,7 +192,7 @@ def _find(table: pd.DataFrame) -> dict[int, str]:
         if len(columns_of[number]) > 1:
             raise InputError(
                 f"MUSE region {number} ({_full_name(number)}) is there {len(columns_of[number])} times: "
-                f"{listed(columns_of[number])}.\nKeep raw or harmonised volumes, and leave out the others with ",
+                f"{listed(columns_of[number])}.\nKeep raw or harmonised volumes, and exclude the others with ",
                 Remedy("exclude"),
                 ".",
             )
@@ -212,7 +210,7 @@ def _refuse_text(volumes: pd.DataFrame) -> None:
         if column.dtype.kind != "f" and column.notna().any():
             row = int(np.flatnonzero(column.notna() & pd.to_numeric(column, errors="coerce").isna())[0])
             raise InputError(
-                f"Column {name!r} should hold volumes, but row {spreadsheet_rows(volumes)[row]} has the text "
+                f"Column {name!r} should contain volumes, but row {spreadsheet_rows(volumes)[row]} has the text "
                 f"{column.iloc[row]!r}.\nCorrect the cell."
             )
 
@@ -226,7 +224,7 @@ def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
     factor = next((factor for factor in (1.0, _ML) if _LEAST_BRAIN <= typical * factor <= _LARGEST_BRAIN), None)
     if factor is None:
         raise InputError(
-            f"The 72 MUSE regions add up to {shown(typical)} in the typical person. A brain has about 1,100,000 mm³ "
+            f"The 72 MUSE regions add up to {shown(typical)} in the median person. A brain has about 1,100,000 mm³ "
             "or 1,100 mL.\nGive volumes in mm³ or mL, as MUSE writes them: not corrected, scaled or in voxels."
         )
     in_other_unit = brains * (_ML if factor == 1.0 else 1.0)
@@ -236,6 +234,6 @@ def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
             f"Most people's volumes are in {'mm³' if factor == 1.0 else 'mL'}, but those of "
             f"{counted(int(strange.sum()), 'person', 'people')} in the other unit: "
             f"row {listed(spreadsheet_rows(table)[strange])}.\n"
-            "Use one unit for everybody."
+            "Use the same unit for everyone."
         )
     return factor

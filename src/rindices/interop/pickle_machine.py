@@ -6,8 +6,6 @@ instruction that is obeyed is written out, nothing is ever imported or looked up
 ours. What is not written out is refused by name: also what torch never writes, as newer protocols than the second.
 """
 
-from __future__ import annotations
-
 import pickletools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -82,7 +80,7 @@ def run_pickle(data: bytes, calls: Calls, finish: Callable[[Any, Any], Any], loa
     except (IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ArchiveError(f"its pickle is damaged ({plain(error)})") from error
     if machine.below or len(machine.stack) != 1:
-        raise ArchiveError("its pickle ends in the middle")
+        raise ArchiveError("its pickle is truncated")
     return machine.stack[0]
 
 
@@ -111,7 +109,7 @@ class _Machine:
             _ACTIONS[name](self, argument)
         else:
             about = "" if argument is None else f" ({plain(argument)})"
-            raise ArchiveError(f"it holds the pickle instruction {name}{about}, which is not needed for numbers")
+            raise ArchiveError(f"it contains the pickle instruction {name}{about}, which is not needed for numbers")
 
     def take(self, number: int) -> list[Any]:
         return [self.stack.pop() for _ in range(number)][::-1]
@@ -135,14 +133,14 @@ class _Machine:
     def name(self, argument: str) -> Name:
         dotted = argument.replace(" ", ".", 1)
         if dotted not in self.calls:
-            raise ArchiveError(f"it wants to use {plain(dotted)}")
+            raise ArchiveError(f"it tries to use {plain(dotted)}")
         return Name(dotted)
 
     def call(self, function: Any, arguments: Any) -> Any:
         called = self.calls[function.text] if isinstance(function, Name) else None
         if called is None or type(arguments) is not tuple:
             what = function.text if isinstance(function, Name) else f"a {type(function).__name__}"
-            raise ArchiveError(f"it wants to call {what} in an unknown way")
+            raise ArchiveError(f"it tries to call {what} in an unknown way")
         return called(*arguments)
 
     def build(self, thing: Any, state: Any) -> Any:

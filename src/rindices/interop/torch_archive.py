@@ -8,8 +8,6 @@ Both become NumPy arrays. The few functions that a pickle may call for that are 
 is compared with the bytes that are there before any memory is touched.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 import zipfile
@@ -66,7 +64,7 @@ def read_archive(path: str | Path) -> Any:
     """
     path = Path(path)
     if not path.is_file():
-        raise ArchiveError(f"There is no checkpoint {path}.\nGive a file that torch.save wrote.")
+        raise ArchiveError(f"There is no checkpoint {path}.\nGive a file written by torch.save.")
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise ArchiveError(f"{path} was not read: it has {size} bytes, more than {MOST_BYTES}.")
@@ -107,7 +105,7 @@ class _Archive:
             raise ArchiveError("its entries claim to be larger than the file")
         pickles = [name for name in self.entries if name.endswith("/data.pkl")]
         if len(pickles) != 1:
-            raise ArchiveError(f"it should hold one folder with a data.pkl, found {len(pickles)}")
+            raise ArchiveError(f"it should contain one folder with a data.pkl, but has {len(pickles)}")
         self.folder = pickles[0].removesuffix("/data.pkl")
 
     def load(self) -> Any:
@@ -149,17 +147,17 @@ class _Archive:
     def encode(self, text: Any, encoding: Any = None) -> bytes:
         """Return bytes that an old pickle had to write as text."""
         if type(text) is not str or encoding != "latin1":
-            raise ArchiveError("it wants to use _codecs.encode for something else than bytes")
+            raise ArchiveError("it tries to use _codecs.encode for something other than bytes")
         self.text_bytes += len(text)
         if self.text_bytes > _MOST_TEXT_BYTES:
-            raise ArchiveError(f"it makes more than {_MOST_TEXT_BYTES} bytes of text")
+            raise ArchiveError(f"it creates more than {_MOST_TEXT_BYTES} bytes of text")
         return text.encode("latin1")
 
 
 def _number_type(text: Any = None, *_: Any) -> np.dtype:
     if type(text) is not str or text not in _NUMPY_TYPES:
         kind = text if type(text) is str else type(text).__name__
-        raise ArchiveError(f"it holds an array of numpy type {plain(kind)}, but only plain numbers are read")
+        raise ArchiveError(f"it contains an array of numpy type {plain(kind)}, but only plain numbers are read")
     return np.dtype(text).newbyteorder("<")
 
 
@@ -175,12 +173,12 @@ def _finish(thing: Any, state: Any) -> Any:
             return thing
         case dict(), dict():
             return thing  # what torch notes about the versions of layers
-    raise ArchiveError(f"it wants to set the state of a {type(thing).__name__} in a way that is not known")
+    raise ArchiveError(f"it tries to set the state of a {type(thing).__name__} in an unknown way")
 
 
 def _from_bytes(dtype: Any, data: Any, shape: Any, order: Literal["C", "F"] = "C") -> np.ndarray:
     if not isinstance(dtype, np.dtype) or type(data) is not bytes:
-        raise ArchiveError("it holds a numpy array of something else than plain numbers")
+        raise ArchiveError("it contains a numpy array of something other than plain numbers")
     _check_counts(shape)
     return np.frombuffer(data, dtype).reshape(shape, order=order)
 
@@ -204,7 +202,7 @@ def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: A
 
 def _check_counts(numbers: Any) -> None:
     if type(numbers) is not tuple or len(numbers) > _MOST_AXES or not all(map(_is_count, numbers)):
-        raise ArchiveError("the size of an array should be a few whole numbers from 0 on, found something else")
+        raise ArchiveError("the size of an array should be a few non-negative integers")
 
 
 def _is_count(number: Any) -> bool:

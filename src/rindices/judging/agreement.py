@@ -3,8 +3,6 @@
 R-indices of one model are ``(people, patterns)``, of several models ``(models, people, patterns)``.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import NamedTuple
 

@@ -155,27 +155,27 @@ def sweep(
     if study.settings.preset.training.start == "linear":
         for number in {point.n_patterns for point in points}:
             if number > (n_regions := study.residuals.shape[1]):
-                raise ValueError(f"{number} patterns cannot be told apart in few regions: n_features={n_regions}.")
+                raise ValueError(f"{number} patterns cannot be distinguished in few regions: n_features={n_regions}.")
             study.method(number)  # known before people travel to where they are trained on
     first, at_first = (n_repetitions, points) if in_full else (FIRST_LOOK, of_each_number if several else points)
-    train(at_first, members_of(at_first, range(first)), first, "Training" if in_full else "First look at all settings")
+    train(at_first, members_of(at_first, range(first)), first, "Training" if in_full else "First stage, all settings")
     if not in_full:
         numbers = {point.n_patterns for point in rivals(list(judged.values()))}
         others = [point for point in points if point.n_patterns in numbers and point not in judged]
         if others:
-            train(others, members_of(others, range(first)), first, "First look at other weights")
+            train(others, members_of(others, range(first)), first, "First stage, other weights")
         best = rivals(list(judged.values()))
-        train(best, members_of(best, range(first, n_repetitions)), n_repetitions, "All repetitions of the best")
+        train(best, members_of(best, range(first, n_repetitions)), n_repetitions, "All repetitions of the best setting")
     tried = [judged[point] for point in points if point in judged]
     chosen = choose([one for one in tried if one.n_repetitions == n_repetitions])
     place, point = tried.index(chosen), chosen.point
-    if 0 < len(chosen.failed) < n_repetitions:  # where all failed, others would fail, too
+    if 0 < len(chosen.failed) <= n_repetitions // 2:  # where most failed, longer training and others would fail, too
         if study.settings.preset.schedule.longest:  # many that failed are only late
             late = [one._replace(prolonged=True) for one in members_of([point], chosen.failed)]
             train([point], late, n_repetitions, "Failed repetitions, longer")
         n_all = n_repetitions + min(len(judged[point].failed), MOST_REPLACED)
         if new := members_of([point], range(n_repetitions, n_all)):
-            train([point], new, n_all, "In the place of failed repetitions")
+            train([point], new, n_all, "Replacing failed repetitions")
         tried[place] = chosen = judged[point]
     untried = [point for point in points if point not in judged]
     return Swept(tried, chosen, first, n_repetitions, chunks, at_first, untried)

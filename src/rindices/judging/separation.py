@@ -8,8 +8,6 @@ weight was settled on simulated cohorts and measured on others. The jackknife al
 to the AUC, and the centre of the interval is moved by as much, because each fold learns from nine tenths.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -223,7 +223,7 @@ class _Spread(NamedTuple):
         different = np.abs(_differences(regions, patient, design, site)) > _DIFFERENT
         spread = cls(np.concatenate(rows), np.array(labels), np.array(blocks), different)
         if min(spread.labels.sum(), (~spread.labels).sum()) < _FEWEST_ROWS:
-            raise NotTestable("too few people are left in a group once covariates are allowed for")
+            raise NotTestable("too few people remain in a group after adjustment for covariates")
         return spread
 
     def eigenvalues(self, labels: np.ndarray) -> np.ndarray:
@@ -307,7 +307,7 @@ class _Shift(NamedTuple):
             labels.append(basis.T @ group[here])
             blocks += [int(place)] * basis.shape[1]
         if len(blocks) < 2 * _FEWEST_ROWS:
-            raise NotTestable("too few people are left once covariates are allowed for")
+            raise NotTestable("too few people remain after adjustment for covariates")
         left, values, _ = np.linalg.svd(np.concatenate(rows), full_matrices=False)
         return cls(left, values**2 / (values**2 + (values**2).mean()), np.concatenate(labels), np.array(blocks))
 

@@ -1,7 +1,5 @@
 """The people and settings of a run, as all that trains and judges sees them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 

@@ -37,12 +37,12 @@ one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 
 
 class TooFewPatients(InputError, np.linalg.LinAlgError):
-    """Patterns cannot be told apart among so few patients; where models are only compared, one that failed."""
+    """Patterns cannot be distinguished among so few patients; where models are only compared, one that failed."""
 
     def __init__(self, n_patients: int, n_patterns: int) -> None:
         super().__init__(
-            f"{counted(n_patterns, 'pattern')} cannot be told apart among {counted(n_patients, 'patient')}, the "
-            "number that one training uses.\nAdd patients, or look for fewer patterns with ",
+            f"{counted(n_patterns, 'pattern')} cannot be distinguished among {counted(n_patients, 'patient')}, the "
+            "number that one training uses.\nAdd patients, or request fewer patterns with ",
             Remedy("n_patterns"),
             ".",
         )

@@ -4,8 +4,6 @@ Halves with disjoint patients *and* controls share nobody, so that what they agr
 the patients with all controls in both share the controls' covariance; they say which of two methods suits a table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

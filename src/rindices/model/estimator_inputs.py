@@ -1,7 +1,5 @@
 """What is given to the estimator, brought into one form: labels, covariates, seeds."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -25,13 +23,13 @@ def is_patient(y: np.ndarray) -> np.ndarray:
     if len(labels) != 2 or labels.dtype.kind not in "biuf":
         classes = ", ".join(map(repr, labels[:5].tolist())) + (", ..." if len(labels) > 5 else "")
         raise InputError(
-            f"y should hold 0 for controls and 1 for patients, found {counted(len(labels), 'class', 'classes')}: "
-            f"{classes}. Give a True/False column such as diagnosis == 'AD'."
+            f"y should contain 0 for controls and 1 for patients, but has {counted(len(labels), 'class', 'classes')}: "
+            f"{classes}. Use a True/False column such as diagnosis == 'AD'."
         )
     low, high = sorted(labels.tolist())
     if (low, high) != (0, 1):
         warnings.warn(
-            f"y holds {low} and {high}, not 0 and 1: {low} is taken for controls and {high} for patients.",
+            f"y holds {low} and {high}, not 0 and 1: {low} is treated as controls and {high} as patients.",
             UserWarning,
             stacklevel=3,
         )
@@ -46,9 +44,9 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     if not isinstance(table, pd.DataFrame):
         table = pd.DataFrame(table).add_prefix("covariate")
     elif index is not None and not index.equals(table.index) and set(index) == set(table.index):
-        raise InputError("covariates are in another order than X: sort both in the same way.")
+        raise InputError("covariates are not in the same order as X: sort both in the same way.")
     if len(table) != n_people:
-        raise InputError(f"covariates should have {n_people} rows like X, found {len(table)}.")
+        raise InputError(f"covariates should have {n_people} rows like X, but have {len(table)}.")
     if table.shape[1] == 0:
         return None
     missing = table.isna().to_numpy()
@@ -58,7 +56,7 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     table = table.rename(columns=str).reset_index(drop=True).infer_objects()  # numbers may come as objects
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
-        raise InputError(f"Covariate {twice[0]!r} is given twice: give each its own name.")
+        raise InputError(f"Covariate {twice[0]!r} is given twice: give each a unique name.")
     return table.astype({name: float for name in table if pd.api.types.is_numeric_dtype(table[name])})
 
 
@@ -85,7 +83,7 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
     if len(gone):
         raise InputError(
             f"The covariates explain region {names[gone[0]]!r} completely in controls "
-            f"({counted(len(gone), 'such region')}): leave out the region or the covariate, or add controls."
+            f"({counted(len(gone), 'such region')}): omit the region or the covariate, or add controls."
         )
 
 
@@ -97,17 +95,17 @@ def check_gaps(X: np.ndarray, *, can_fill: bool = True, training: bool = False) 
     gaps = np.isnan(X)
     if not can_fill and gaps.any():
         raise InputError(
-            f"X has missing regions (NaN), the first in row {int(np.argwhere(gaps)[0, 0])}, which this model cannot "
-            "fill in: it was imported, or has few controls. Drop the row."
+            f"X has missing regions (NaN), the first in row {int(np.argwhere(gaps)[0, 0])}, which this model "
+            "cannot impute: it was imported, or has few controls. Drop the row."
         )
     limits = [(1, MOST_MISSING, "row", "Drop the row")]
-    limits += [(0, MOST_LACKING, "column", "Leave the column out")] if training else []
+    limits += [(0, MOST_LACKING, "column", "Omit the column")] if training else []
     for axis, most, what, remedy in limits:
         share = gaps.mean(axis=axis)
         if (share > most).any():
             place = int(np.flatnonzero(share > most)[0])
             gap = f"X lacks {share[place]:.0%} of the regions (NaN) in {what} {place}"
-            raise InputError(f"{gap}; up to {most:.0%} can be filled in. {remedy}.")
+            raise InputError(f"{gap}; up to {most:.0%} can be imputed. {remedy}.")
 
 
 def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> None:
@@ -116,18 +114,18 @@ def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> Non
     if smallest < 2:
         raise InputError(
             f"Too few people to compare: {counted(len(controls), 'control')} and {counted(n_patients, 'patient')}. "
-            "Give at least two of each, better some hundreds."
+            "Provide at least two of each, and preferably hundreds."
         )
     constant = np.flatnonzero(np.ptp(controls, axis=0) == 0)
     if len(constant):
         raise InputError(
             f"Region {names[constant[0]]!r} has the same value in all {len(controls)} controls "
-            f"({counted(len(constant), 'such region')}): leave it out."
+            f"({counted(len(constant), 'such region')}): omit it."
         )
     if smallest < FEW_PEOPLE:
         warnings.warn(
-            f"Only {len(controls)} controls and {n_patients} patients: below {FEW_PEOPLE} in a group, "
-            "R-indices are not to be trusted.",
+            f"Only {len(controls)} controls and {n_patients} patients: below {FEW_PEOPLE} in a group, R-indices "
+            "are not reliable.",
             UserWarning,
             stacklevel=3,
         )

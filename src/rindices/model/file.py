@@ -20,8 +20,8 @@ from rindices.schema import first_problem
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters
     from rindices.preprocessing import Preprocessing
+    from rindices.scoring.person import Familiar
     from rindices.scoring.severity import SeverityScale
-    from rindices.scoring.strangers import Familiar
 
 
 class ModelFileError(InputError):
@@ -101,12 +101,12 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     try:
         metadata, arrays = read_arrays(path)
     except PermissionError as error:
-        raise ModelFileError(f"{path} cannot be read: you are not allowed to.\nAsk whoever owns the file.") from error
+        raise ModelFileError(f"{path} cannot be read: permission denied.\nAsk the owner of the file.") from error
     except OSError as error:
         raise ModelFileError(
             f"{path} cannot be read as a model: it is truncated, damaged or of another kind.\n"
             "Copy it again, or give the model.safetensors of a finished run. A checkpoint of the authors' package "
-            "becomes a model with: rindices import-official."
+            "can be converted with: rindices import-official."
         ) from error
     if metadata.get("format") != FORMAT or "header" not in metadata:
         raise ModelFileError(
@@ -123,7 +123,7 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     if metadata.get("sha256") != checksum(metadata["header"], arrays):
         raise ModelFileError(
             f"{path} was altered or damaged: its contents do not match its checksum.\n"
-            "Copy it again from where it was made, or fit the model again."
+            "Copy it again from the source, or refit the model."
         )
     with complete(path):
         return Header.from_text(metadata["header"]), arrays
@@ -144,8 +144,8 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
     from rindices.core import networks
     from rindices.preprocessing.missing import Population
     from rindices.preprocessing.pipeline import restore
+    from rindices.scoring.person import Familiar
     from rindices.scoring.severity import SHAPES, SeverityScale
-    from rindices.scoring.strangers import Familiar
 
     read, n_models = partial(_checked, arrays), len(header.members)
     sizes = networks.sizes(len(header.contract.features), header.parameters.n_patterns)
@@ -162,7 +162,7 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
     preprocessing = restore(header.preprocessing, read, sizes.regions)
     named = {spec.name for spec in header.contract.covariates}
     if missing := [name for name in preprocessing.covariates if name not in named]:
-        raise ValueError(f"the correction needs {missing[0]!r:.80}, which is none of the covariates")
+        raise ValueError(f"the correction needs {missing[0]!r:.80}, which is not one of the covariates")
     stored = {name: shape for name, shape in SHAPES.items() if name == "curves" or f"scale.{name}" in arrays}
     scale = {name: read(f"scale.{name}", (sizes.patterns, *shape)) for name, shape in stored.items()}
     familiar, regions = None, (sizes.regions,)
@@ -185,7 +185,7 @@ def _checked(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -
     array = arrays[name]
     if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
         raise ValueError(
-            f"array {name} should hold finite floating-point numbers in the shape {shape}, "
+            f"array {name} should contain finite floating-point numbers in the shape {shape}, "
             f"found {array.dtype} in the shape {array.shape}"
         )
     return array

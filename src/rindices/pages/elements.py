@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from rindices import plots
 from rindices.files import atomic_file
-from rindices.plots.style import PALETTE, STRIP
+from rindices.plots.style import INK, PALETTE, STRIP
 
 MOST_ROWS = 600
 _LETTER, _LINE = 8, 17  # pixels: of a strip's text
@@ -103,7 +103,8 @@ def for_page(text: str, alt: str) -> Markup:
     pixels = float(width[1]) / (0.75 if width[2] else 1) if width else 0.0
     # Its own size would not be that of the page.
     opening = re.sub(r' (?:width|height|role|aria-label)="[^"]*"', "", opening)
-    size = f"min-width: {pixels:.0f}px; max-width: {1.3 * pixels:.0f}px"
+    # What is black, and therefore has no colour in the file, has that of the page's text.
+    size = f"min-width: {pixels:.0f}px; max-width: {1.3 * pixels:.0f}px; fill: var(--{_NAMES[INK]}, {INK})"
     body = _COLOUR.sub(lambda found: f"{found[1]}var(--{_NAMES[found[2]]}, {found[2]})", rest)
     return Markup(f'{opening} role="img" aria-label="{escape(alt)}" style="{size}">{body}')
 

@@ -1,7 +1,5 @@
 """What all pages share: templates, style, script, and what a browser may do in a page that is a file."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from functools import cache

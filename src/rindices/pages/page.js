@@ -350,7 +350,7 @@
     const wanted = byId("who").value.trim().toLowerCase(), filter = state.filters[byId("shown").value];
     state.people = state.data.people.filter((person) => filter.keep(person) && (!wanted || `${person.name} ${person.diagnosis ?? ""}`.toLowerCase().includes(wanted)));
     const count = state.people.length;
-    byId("found").textContent = count ? `${count.toLocaleString("en")} ${count === 1 ? "person" : "people"}` : `Nobody is found by \u201c${byId("who").value.trim()}\u201d.`;
+    byId("found").textContent = count ? `${count.toLocaleString("en")} ${count === 1 ? "person" : "people"}` : `No one matches \u201c${byId("who").value.trim()}\u201d.`;
     drawScatter(state);
     listPeople(state);
   }
@@ -373,7 +373,7 @@
     try { id = decodeURIComponent(location.hash.slice(8)); } catch { /* not one of ours */ }
     const person = state.data.people.find((one) => one.name === id);
     if (!person) {
-      byId("found").textContent = `There is no card of \u201c${id}\u201d.`;
+      byId("found").textContent = `There is no card for \u201c${id}\u201d.`;
       return false;
     }
     select(state, person);
@@ -408,7 +408,7 @@
       row.addEventListener("click", () => person === state.open || select(state, person));
       return row;
     }));
-    const more = rows.length > shown.length ? `, the first ${shown.length} of ${rows.length.toLocaleString("en")}: search, sort or choose` : "";
+    const more = rows.length > shown.length ? `, the first ${MOST_LISTED} of ${rows.length.toLocaleString("en")}: search, sort or select` : "";
     const focused = byId("everybody").contains(document.activeElement) ? document.activeElement.textContent : null;
     byId("everybody").replaceChildren(make("caption", {}, `People${more}`), make("thead", {}, head), body);
     const chosen = body.querySelector(".chosen"), box = byId("everybody").parentElement;
@@ -520,7 +520,7 @@
   async function upload(file, zone) {
     const said = zone.querySelector("[data-said]");
     if (file.size > MOST_BYTES) {
-      said.textContent = `${file.name} is larger than 512 MB. Put it into the folder yourself.`;
+      said.textContent = `${file.name} is larger than 512 MB. Copy it into the folder yourself.`;
       return;
     }
     said.textContent = `Copying ${file.name} \u2026`;

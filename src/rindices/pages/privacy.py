@@ -1,7 +1,5 @@
 """Ids of people stay out of the report unless they are asked for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """From a run folder to one HTML file that needs nothing else."""
 
-from __future__ import annotations
-
 import html
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run as pages show it: what its verdict allows, whose ids are hidden, and where its figures are kept."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -3,8 +3,6 @@
 Needs nilearn. Nothing is fetched: the brain behind the slices is nilearn's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

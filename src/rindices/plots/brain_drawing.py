@@ -1,13 +1,9 @@
 """Brains drawn as filled outlines: what a pattern does to regions, with a name and a value for each of them.
 
-The outlines lie beside in ``region_outlines.csv``, made by ``experiments/outlines.py``; nothing else is needed.
-
 A page takes ``draw_brain(table, pattern).svg(key)``, with a key of its own for each drawing, as it is; ``limit`` says
 where its colours end, and ``regions[name].title`` what a region is called in words. Opacity grows linearly with the
 change, and scales end at 1, 2 or 4, so that two reports can be laid side by side.
 """
-
-from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,59 +23,20 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Line
 
 from rindices.plots.brain import Rect
+from rindices.plots.region_outlines import VIEWS, Panel, Piece, panels_of, points_of, strongest
 from rindices.plots.rendering import hover
 from rindices.plots.style import HIGHER, LOWER, STYLE
 from rindices.regions import Region, known_regions, split_measure
 
-__all__ = ["SEVERITIES", "BrainDrawing", "draw_brain", "measures_of", "outlined_regions"]
-
 SEVERITIES = (0.25, 0.5, 1.0)
 WIDTH = 960  # pixels
-_VIEWS = {  # the side is empty where both are seen
-    ("lateral", "left"): "left, outside",
-    ("medial", "left"): "left, inside",
-    ("medial", "right"): "right, inside",
-    ("lateral", "right"): "right, outside",
-    ("coronal 10", ""): "y 10",
-    ("coronal -5", ""): "y −5",
-    ("coronal -22", ""): "y −22",
-    ("coronal -60", ""): "y −60",
-    ("middle", ""): "middle",
-}
 _LARGEST = 0.7  # pixels for half a millimetre, which is the unit of outlines
 _MARGIN, _GAP, _HEAD, _TEXT = 72, 10, 22, 13  # pixels: names of rows, between pictures, names of views, letters
 _SCALE, _BAR, _SCALE_WIDTH = 58, 12, 300  # pixels: height of the scale of colours and of its bar, and its width
 _EDGE, _FAINT = 0.45, 0.16  # opacity of lines, and of regions whose sign is uncertain
 _LIMITS, _CENTILE = (1.0, 2.0, 4.0), 98  # where colours can end; the least that holds this centile of all changes
-_LEAST = 0.02  # of all squared changes: a slice that shows less is left out
 _KEYS = {"unsure": "uncertain", "unknown": "no value"}
 UNIT = "change (sd of controls)"
-
-
-class Piece(NamedTuple):
-    """An outline: its lines, whether it is mirrored, and the columns of the table that it shows."""
-
-    rings: str
-    mirrored: bool = False
-    names: tuple[str, ...] = ()
-
-
-class Panel(NamedTuple):
-    """A view of the brain; the first of its pieces is the whole."""
-
-    view: str
-    side: str
-    pieces: tuple[Piece, ...]
-
-    @property
-    def size(self) -> tuple[float, float]:
-        """Width and height."""
-        return _size(self.pieces[0].rings)
-
-    @property
-    def names(self) -> set[str]:
-        """The columns of the table that are shown."""
-        return {name for piece in self.pieces for name in piece.names}
 
 
 class View(NamedTuple):
@@ -227,7 +184,7 @@ class BrainDrawing:
         first, named = next(iter(self.changes)), set[str]() if self._margin else set(self.changes)
         for panel, severity, across, down, _, width in self._views():
             if severity == first:
-                yield Text(across + width / 2, down - 8, _VIEWS[panel.view, panel.side])
+                yield Text(across + width / 2, down - 8, VIEWS[panel.view, panel.side])
                 if panel.view.startswith("coronal"):
                     yield Text(across, down - 8, "L", "start")
                     yield Text(across + width, down - 8, "R", "end")
@@ -305,7 +262,7 @@ class BrainDrawing:
         edge: Any = {"edgecolor": ("black", _EDGE), "linewidth": 0.4}
         for one in self._placed():
             fill = fills[one.look] if one.opacity is None else (fills[one.look], one.opacity)
-            rings = [points * one.zoom + (one.across, one.down) for points in _points(one.piece.rings)]
+            rings = [points * one.zoom + (one.across, one.down) for points in points_of(one.piece.rings)]
             lines = Line.make_compound_path(*(Line([*ring, ring[0]], closed=True) for ring in rings))
             patch = PathPatch(lines, facecolor=fill, hatch="////" if one.look == "unknown" else None, **edge)
             hover(axes.add_artist(patch), [one.title] if one.title else [])
@@ -322,18 +279,35 @@ class BrainDrawing:
         axes.set(xlim=(0, self.width), ylim=(self.height, 0), aspect="equal")
 
 
+class Layout(NamedTuple):
+    """How large a drawing is, and what stands where.
+
+    Attributes
+    ----------
+    per_line
+        How many views stand side by side; with fewer than there are, the brain is larger and slices stand below.
+    width, bare
+        See `BrainDrawing`; letters have 13 pixels.
+    most_slices
+        How many slices at most: those that show the strongest regions of the pattern. All that show something if not
+        given.
+    """
+
+    per_line: int = len(VIEWS)
+    width: float = WIDTH
+    bare: bool = False
+    most_slices: int | None = None
+
+
 def draw_brain(
     patterns: pd.DataFrame,
     only: int,
     severities: Sequence[float] = SEVERITIES,
     *,
     measure: str = "",
-    per_line: int = len(_VIEWS),
-    width: float = WIDTH,
-    bare: bool = False,
-    most_slices: int | None = None,
     unsure: Collection[str] = (),
     unit: str = UNIT,
+    layout: Layout = Layout(),  # noqa: B008 (it cannot be changed)
 ) -> BrainDrawing | None:
     """Draw what one pattern does to regions, with growing severity, as filled outlines of a brain.
 
@@ -351,15 +325,10 @@ def draw_brain(
         Which of them to draw, a row for each.
     measure
         Which of several measures of the same regions to draw, out of `measures_of`.
-    per_line
-        How many views stand side by side; with fewer than there are, the brain is larger and slices stand below.
-    width, bare
-        See `BrainDrawing`; letters have 13 pixels.
-    most_slices
-        How many slices at most: those that show the strongest regions of this pattern. All that show something if not
-        given.
     unsure, unit
         See `BrainDrawing`.
+    layout
+        How large it is, and what stands where.
 
     Returns
     -------
@@ -381,7 +350,7 @@ def draw_brain(
     own = table[table["pattern"] == only]
     sure = own[own["change_sd"].notna() & ~own["region"].isin(unsure)]
     sizes = dict(zip(sure["region"], sure["change_sd"].abs(), strict=True))
-    panels = _strongest(_panels(regions), sizes, most_slices)
+    panels = strongest(panels_of(regions), sizes, layout.most_slices)
     names = {name for panel in panels for name in panel.names}
     if not names:
         return None
@@ -392,22 +361,13 @@ def draw_brain(
     changes = {
         f"{step:g}": dict(zip(own["region"], own["change_sd"], strict=True)) for step, own in rows.groupby("severity")
     }
-    kinds = [panels]
+    kinds, per_line = [panels], layout.per_line
     if len(panels) > per_line:
         kinds = [[panel for panel in panels if bool(panel.side) == cortex] for cortex in (True, False)]
     lines = tuple(tuple(kind[start : start + per_line]) for kind in kinds for start in range(0, len(kind), per_line))
-    return BrainDrawing(
-        only,
-        regions,
-        lines,
-        changes,
-        colour_end(table["change_sd"]),
-        tuple(name for name in table["region"].unique() if name not in names),
-        width,
-        bare,
-        frozenset(unsure),
-        unit,
-    )
+    missing, end = tuple(name for name in table["region"].unique() if name not in names), colour_end(table["change_sd"])
+    looks = layout.width, layout.bare, frozenset(unsure), unit
+    return BrainDrawing(only, regions, lines, changes, end, missing, *looks)
 
 
 def colour_end(changes: Iterable[float]) -> float:
@@ -423,103 +383,10 @@ def colour_end(changes: Iterable[float]) -> float:
     return next((limit for limit in _LIMITS if reached <= limit), _LIMITS[-1])
 
 
-def _strongest(panels: list[Panel], sizes: Mapping[str, float], most_slices: int | None) -> list[Panel]:
-    """Return the views of the cortex, and so many slices, each with the largest changes that no view before has."""
-    if most_slices is None:
-        return panels
-    kept, slices = [one for one in panels if one.side], [one for one in panels if not one.side]
-    for _ in range(min(most_slices, len(slices))):
-        seen = {name for panel in kept for name in panel.names}
-        gains = [sum(sizes.get(name, 0.0) ** 2 for name in one.names - seen) for one in slices]
-        if kept and max(gains) <= _LEAST * sum(size**2 for size in sizes.values()):
-            break
-        kept.append(slices.pop(int(np.argmax(gains))))
-    return [panel for panel in panels if panel in kept]
-
-
-def outlined_regions(names: Iterable[str]) -> dict[str, Region]:
-    """Return the regions that can be drawn, by name.
-
-    Examples
-    --------
-    >>> list(outlined_regions(["lHip", "5th-Ventricle", "age"]))
-    ['lHip']
-    """
-    regions = known_regions(names)
-    drawn = {name for panel in _panels(regions) for name in panel.names}
-    return {name: region for name, region in regions.items() if name in drawn}
-
-
-def measures_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the measures that need a drawing each: several where a region has several, otherwise one, without a name.
-
-    Examples
-    --------
-    >>> measures_of(["lh_insula_thickness", "lh_insula_area", "Left-Amygdala"])
-    ('thickness', 'area')
-    >>> measures_of(["lh_insula_thickness", "Left-Amygdala"])
-    ('',)
-    """
-    found = {name: split_measure(name)[1] for name in known_regions(names)}
-    several = len({split_measure(name)[0] for name in found}) < len(found)
-    return tuple(dict.fromkeys(filter(None, found.values()))) if several else ("",)
-
-
-def _panels(regions: Mapping[str, Region]) -> list[Panel]:
-    """Return the views that show the regions: all four of the cortex or none, and as few slices as are needed."""
-    atlas = next((region.atlas for region in regions.values() if region.atlas != "aseg"), "aseg")
-    holders: dict[tuple[str, str], list[str]] = defaultdict(list)
-    # Where a region and its parts are in a table, the parts are drawn: each outline shows the finest that has it.
-    for name, region in sorted(regions.items(), key=lambda item: len(item[1].outlines)):
-        for side in region.sides:
-            for outline in region.outlines:
-                finest = holders[outline, side]
-                if not finest or len(regions[finest[0]].outlines) == len(region.outlines):
-                    finest.append(name)
-    panels = []
-    for view, side in _VIEWS:
-        outlines = _outlines(view)
-        pieces = [Piece(outlines[""][""], side == "right")]
-        overlays = outlines.get("overlay") or {}  # above the others, where the table has them
-        for outline, rings in [*(outlines.get(atlas) or outlines.get("aseg") or {}).items(), *overlays.items()]:
-            left, right = holders[outline, "left"], holders[outline, "right"]
-            if outline in overlays and not (left or right):
-                continue
-            if view == "middle":
-                pieces.append(Piece(rings, False, tuple(dict.fromkeys([*left, *right]))))
-            else:
-                halves = [("left", left), ("right", right)]
-                pieces += [Piece(rings, half == "right", tuple(own)) for half, own in halves if side in ("", half)]
-        panels.append(Panel(view, side, tuple(pieces)))
-    cortex, slices = [one for one in panels if one.side], [one for one in panels if not one.side]
-    for panel in reversed(slices.copy()):
-        if panel.names <= {name for one in slices if one is not panel for name in one.names}:
-            slices.remove(panel)
-    return [*(cortex if any(panel.names for panel in cortex) else ()), *slices]
-
-
-@cache
-def _outlines(view: str) -> dict[str, dict[str, str]]:
-    """Return the outlines of a view by atlas and region; that of the whole has neither."""
-    table = pd.read_csv(Path(__file__).with_name("region_outlines.csv"), keep_default_na=False)
-    of_atlas = table[table["view"] == view].groupby("atlas")
-    return {str(atlas): dict(zip(own["region"], own["rings"], strict=True)) for atlas, own in of_atlas}
-
-
 @cache
 def _template() -> jinja2.Template:
     text = (Path(__file__).parent / "templates" / "brain.svg.j2").read_text(encoding="utf-8")
     return jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined).from_string(text)
-
-
-def _points(rings: str) -> list[np.ndarray]:
-    return [np.array(ring.split(), dtype=float).reshape(-1, 2) for ring in rings.split("|")]
-
-
-@cache
-def _size(rings: str) -> tuple[float, float]:
-    across, down = np.concatenate(_points(rings)).max(axis=0)
-    return float(across), float(down)
 
 
 def _told(value: float | None) -> str:

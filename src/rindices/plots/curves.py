@@ -1,7 +1,5 @@
 """Curves: of people without an event over time, and of the chance to find patterns over the size of a study."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import matplotlib

@@ -1,7 +1,5 @@
 """The small figures of a pattern's card: who has how much of it, at which age, and how patterns mix in people."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures with a row for each region or variable: patterns, subgroups of patients, and clinical associations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,7 +31,7 @@ _DOTS_HEIGHT, _LEVELS_HEIGHT, _PANEL_EXTRAS = 0.24, 0.26, 0.5  # inches: of rows
 _FONT = 8.5  # points
 _BESIDE_ONE, _BESIDE_TWO = 48, 92  # points
 _LEGEND_COLUMNS = 5
-_LEVELS = {"low": (-0.25, SHADES[2], "o"), "middle": (0.0, SHADES[1], "s"), "high": (0.25, INK, "^")}
+_LEVELS = {"low": (-0.25, (SHADES[2], "o")), "middle": (0.0, (SHADES[1], "s")), "high": (0.25, (INK, "^"))}
 _SIDES = {"left": (-ASIDE, "<"), "right": (ASIDE, ">"), "": (0.0, "o")}
 
 
@@ -93,7 +91,7 @@ def _draw_associations(axes: Axes, part: pd.DataFrame, patterns: list[int]) -> N
         rows = zip(own["name"], own["coefficient"], own["q"], strict=True)
         told = [f"Pattern {pattern}, {name}: {value:.2f}, q = {q:.3f}" for name, value, q in rows]
         limits = own["low"], own["high"]
-        _draw_estimates(axes, places, own["coefficient"], *limits, significant, *look_of(pattern), told)
+        _draw_estimates(axes, places, own["coefficient"], limits, significant, look_of(pattern), told)
     counts = part.assign(n=part["n"].fillna(0).astype(int)).groupby("name", sort=False)["n"].agg(["min", "max"])
     _write_beside(axes, [f"{'≤ ' if low < high else ''}{high:,}" for low, high in counts.to_numpy()], 40, "n")
     known = part.groupby("name", sort=False)["coefficient"].count()
@@ -142,7 +140,7 @@ def disorder_dots(resemblance: pd.DataFrame) -> Figure:
             places = own["disorder"].map(names.index).astype(float) + (rank - (len(patterns) - 1) / 2) * step
             told = [f"Pattern {pattern}, {name}: {r:.2f}" for name, r in zip(own["disorder"], own["r"], strict=True)]
             filled, unknown = own["r"] > own["chance"], own["r"] * np.nan
-            _draw_estimates(axes, places, own["r"], unknown, unknown, filled, *look_of(pattern), told)
+            _draw_estimates(axes, places, own["r"], (unknown, unknown), filled, look_of(pattern), told)
             if own["chance"].notna().all():
                 axes.axvline(own["chance"].iloc[0], color=look_of(pattern)[0], linestyle=":", linewidth=1.2)
         axes.set_title(measure.capitalize(), loc="left")
@@ -242,7 +240,7 @@ def _draw_pattern(axes: Axes, rows: pd.DataFrame, colour: str) -> None:
         axes.plot(here["decomposed_sd"], places, marker, color=colour, alpha=0.35, markersize=5, markeredgewidth=0)
         told = [f"{side} {name}: {value:+.2f} sd" for name, value in zip(here["name"], change, strict=True)]
         ends = change - spread, change + spread
-        _draw_estimates(axes, places, change, *ends, change.notna(), colour, marker, told)
+        _draw_estimates(axes, places, change, ends, change.notna(), (colour, marker), told)
     sided = (rows["side"] != "").any()
     offset, head = (_BESIDE_TWO, "left / right") if sided else (_BESIDE_ONE, "")
     _write_beside(axes, [_percent(pair["change_percent"]) for pair in by_row], offset, head)
@@ -282,15 +280,15 @@ def subgroup_dots(subgroups: pd.DataFrame, sizes: pd.DataFrame, top: int = 12) -
     figure, panels = _row_panels([len(regions) for *_, regions in parts], _LEVELS_HEIGHT, sharex=True)
     for axes, (number, rows, regions) in zip(panels, parts, strict=True):
         _name_rows(axes, regions)
-        for level, (aside, *look) in _LEVELS.items():
+        for level, (aside, look) in _LEVELS.items():
             own = rows[(rows["level"] == level) & rows["region"].isin(regions)]
             places, significant = own["region"].map(regions.index).astype(float) + aside, own["q"] < SIGNIFICANT
-            _draw_estimates(axes, places, own["effect"], own["low"], own["high"], significant, *look)
+            _draw_estimates(axes, places, own["effect"], (own["low"], own["high"]), significant, look)
         axes.set_title(f"Pattern {number}", loc="left", fontweight="bold")
         axes.set_title(_sizes(sizes[sizes["pattern"] == number]), loc="right", fontsize=8.5)
         axes.tick_params(labelbottom=True)
     panels[-1].set_xlabel(f"Cohen's d against controls\n(lines: 95 % interval; filled: q < {SIGNIFICANT:g})")
-    marks = [(colour, marker, f"patients, {level} severity") for level, (_, colour, marker) in _LEVELS.items()]
+    marks = [(colour, marker, f"patients, {level} severity") for level, (_, (colour, marker)) in _LEVELS.items()]
     mark_legend(figure, marks, 3)
     return figure
 
@@ -337,22 +335,21 @@ def _draw_estimates(
     axes: Axes,
     rows: pd.Series,
     values: pd.Series,
-    low: pd.Series,
-    high: pd.Series,
+    limits: tuple[pd.Series, pd.Series],
     filled: pd.Series,
-    colour: str,
-    marker: str,
+    look: tuple[str, str],
     told: Sequence[str] = (),
 ) -> None:
     """Draw marks on rows, hollow where they are not filled, with their intervals where both limits are known.
 
-    `told` says something of each to whoever points at it.
+    `look` is their colour and marker; `told` says something of each to whoever points at it.
     """
+    (low, high), (colour, marker) = limits, look
     known = low.notna() & high.notna()
     axes.hlines(rows[known], low[known], high[known], colors=colour, linewidth=1.1, zorder=2)
     words = np.array(told or [""] * len(values), dtype=object)
     for chosen, face in ((filled, colour), (~filled, "white")):
-        look: Any = {"markerfacecolor": face, "markeredgewidth": 1.1, "markersize": 4.5, "linestyle": "none"}
+        style: Any = {"markerfacecolor": face, "markeredgewidth": 1.1, "markersize": 4.5, "linestyle": "none"}
         if chosen.any():
-            [marks] = axes.plot(values[chosen], rows[chosen], marker=marker, color=colour, zorder=3, **look)
+            [marks] = axes.plot(values[chosen], rows[chosen], marker=marker, color=colour, zorder=3, **style)
             hover(marks, words[chosen.to_numpy() & values.notna().to_numpy()])

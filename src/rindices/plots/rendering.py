@@ -1,7 +1,5 @@
 """Figures as files: SVG whose marks say what they are, PNG, and a strip above what must not be taken at face value."""
 
-from __future__ import annotations
-
 import io
 import re
 import textwrap

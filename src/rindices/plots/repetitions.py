@@ -1,7 +1,5 @@
 """Figures of how well trainings agree: repetitions over training and settings, without a disease, and two runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

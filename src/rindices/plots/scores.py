@@ -1,7 +1,5 @@
 """Figures of people: their severities, what regions do as these rise, change over time, and who is far from others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from string import ascii_letters
 from typing import Any
@@ -123,7 +121,7 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
     >>> recovery(known, pd.DataFrame({"r1": [0.2, 0.8]}), [1.0]).axes[0].get_xlabel()
     'Known severity s2'
     """
-    figure, panels = make_panels(truth.shape[1], 3.0, 2.7)
+    figure, panels = make_panels(truth.shape[1], 2.8, 2.6)
     parts = zip(panels, truth.items(), r_indices.items(), concordance, strict=True)
     for axes, (name, known), (found, scores), value in parts:
         draw_points(axes, known, scores, area=6, colour=PATIENT, alpha=0.5)
@@ -348,7 +346,7 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
             far, values = marked[own], known[measure][own].to_numpy(dtype=float)
             places = row + np.random.default_rng(0).uniform(-0.3, 0.3, len(values))
             draw_points(axes, values[~far], places[~far], area=7, alpha=0.4, marker=group.marker, colour=group.colour)
-            draw_points(axes, values[far], places[far], area=30, marker="x", colour="black", linewidths=1.4)
+            draw_points(axes, values[far], places[far], area=30, marker="x", colour="black")
         axes.set(xlabel=f"{words}\n{marked.sum():,} of {len(known):,} are outliers in it (crosses)")
         axes.tick_params(axis="y", length=0)
         _widen(axes, known[measure])

@@ -1,7 +1,5 @@
 """How every figure looks: colours, markers and labels, and panels."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -144,10 +142,10 @@ def draw_points(
     colour: str,
     marker: str = "o",
     alpha: float = 1.0,
-    linewidths: float = 0.0,
     label: str | None = None,
 ) -> None:
     """Draw people as points, a crowd so small and faint that it does not become one block."""
     share = min(1.0, (CROWD / max(len(up), 1)) ** 0.5)
+    edge = 1.4 if marker == "x" else 0.0  # a cross is nothing but lines
     size, opacity = max(area * share, 1.0), max(alpha * share, min(alpha, 0.12))
-    axes.scatter(across, up, s=size, alpha=opacity, color=colour, marker=marker, linewidths=linewidths, label=label)
+    axes.scatter(across, up, s=size, alpha=opacity, color=colour, marker=marker, linewidths=edge, label=label)

@@ -4,8 +4,7 @@ Head size by proportion, then sites, then covariates, then one scale for all reg
 """
 
 from rindices.preprocessing.covariates import Covariate, CovariateResidualizer
-from rindices.preprocessing.pipeline import Preprocessing
-from rindices.preprocessing.scaling import SCALED_SD, ControlScaler, HeadSize, whitening_matrix
+from rindices.preprocessing.pipeline import SCALED_SD, ControlScaler, HeadSize, Preprocessing, whitening_matrix
 from rindices.preprocessing.sites import UNCORRECTED, SiteHarmonizer
 
 __all__ = [

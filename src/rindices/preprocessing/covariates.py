@@ -160,7 +160,7 @@ def numbers_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
     try:
         numbers = values.to_numpy(dtype=float)
     except (TypeError, ValueError) as error:
-        raise InputError(f"Covariate {name!r} was a number in training, now it holds text.") from error
+        raise InputError(f"Covariate {name!r} was a number in training but now contains text.") from error
     if not np.isfinite(numbers).all():
         row = values.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
         raise InputError(f"Covariate {name!r} is missing or infinite in row {row}: fill it in or drop the person.")
@@ -179,8 +179,8 @@ def _check_enough(n_controls: int, n_columns: int, n_groups: int) -> None:
     if n_controls < needed:
         sites = f" and {n_groups} sites" if n_groups else ""
         raise InputError(
-            f"The covariates make {counted(n_columns, 'column')}{sites}: their effects need {needed} controls or more, "
-            f"found {n_controls}.\nLeave out covariates, categories, ",
+            f"The covariates produce {counted(n_columns, 'column')}{sites}: estimating their effects requires "
+            f"{needed} controls or more, but there are {n_controls}.\nUse fewer covariates, categories, ",
             Remedy("smooth"),
             " or ",
             Remedy("interactions"),
@@ -212,9 +212,9 @@ def spline_knots(name: str, values: np.ndarray) -> tuple[float, ...]:
     if len(distinct) < MIN_DISTINCT:
         raise InputError(
             f"Covariate {name!r} has {counted(len(distinct), 'different value')} in controls: a smooth curve needs "
-            f"at least {MIN_DISTINCT}.\nTake {name} out of ",
+            f"at least {MIN_DISTINCT}.\nRemove {name} from ",
             Remedy("smooth"),
-            ": then its effect is a straight line.",
+            "; its effect is then a straight line.",
         )
     knots = np.unique(np.quantile(values, _QUANTILES))
     if len(knots) < 3:  # nearly everybody has the same value
@@ -310,7 +310,7 @@ def uncertainty_in_words(uncertainty: float) -> str:
     """Say what a high `uncertainty_of_patients` means and what to do."""
     return (
         f"The effects of covariates are {uncertainty:.1f} times as uncertain (in squared error) in patients as in "
-        "controls, because few controls have covariates like the patients'. The correction is then wrong in the same "
-        "way in all patients, and can be mistaken for a pattern. Choose controls whose covariates are like the "
-        "patients'."
+        "controls, because few controls have covariates similar to the patients'. All patients then share the "
+        "error of the correction, which can be mistaken for a pattern. Choose controls whose covariates "
+        "resemble those of the patients."
     )

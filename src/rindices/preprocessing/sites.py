@@ -159,8 +159,8 @@ class SiteHarmonizer:
             unknown = listed(f"{label!r} ({counted(int(n), 'person', 'people')})" for label, n in strangers.items())
             raise InputError(
                 f"The controls of the model come from {listed(self.sites, 20)}, but {self.name!r} has {unknown}.\n"
-                "The effect of an unknown site cannot be removed. Correct its name, learn the site from controls who "
-                "were measured there (rindices adapt), remove these people, or leave them as they are with ",
+                "The effect of an unknown site cannot be removed. Correct its name, learn the site from controls "
+                "measured there (rindices adapt), exclude these people, or leave them uncorrected with ",
                 Remedy("new_sites", "uncorrected"),
                 ".",
             )
@@ -254,24 +254,24 @@ def _check_new_sites(
     """Refuse sites that are known already or too small; small ones are learned, with a warning, if that is asked."""
     if again := [site for site in sites if site in earlier]:
         raise InputError(
-            f"The model knows {listed(again)} already: it is a site of its training.\n"
-            f"Give controls of new sites only, named in {name!r} as people there are going to be."
+            f"The model knows {listed(again)} already, from its training.\n"
+            f"Provide controls from new sites only, named in {name!r} as in later tables."
         )
     counts = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True)]
     fewest = MIN_SITE_CONTROLS if few_controls else FEW_SITE_CONTROLS
     if (sizes < fewest).any():
-        some = ". To learn it from so few, which leaves half of what it adds: ", Remedy("few_controls", True)
+        some = ". To learn it from so few, although half of its bias may remain, use ", Remedy("few_controls", True)
         raise InputError(
-            f"A site needs at least {fewest} controls to be learned; found: {listed(counts)}.\nAdd controls, join "
-            "sites that share a scanner, or leave people as they are: rindices apply with ",
+            f"A site needs at least {fewest} controls to be learned; found: {listed(counts)}.\nAdd controls, "
+            "merge sites that share a scanner, or leave people uncorrected: rindices apply with ",
             Remedy("new_sites", "uncorrected"),
             *(some if sizes.min() >= MIN_SITE_CONTROLS else ()),
             ".",
         )
     if (sizes < FEW_SITE_CONTROLS).any():
         warnings.warn(
-            f"Controls of new sites: {listed(counts)}. With fewer than {FEW_SITE_CONTROLS}, half of what a site adds "
-            "to everybody's severities may stay.",
+            f"Controls of new sites: {listed(counts)}. With fewer than {FEW_SITE_CONTROLS}, half of the bias of a "
+            "site in the severities may remain.",
             UserWarning,
             stacklevel=3,
         )
@@ -291,9 +291,9 @@ def _check_sites(name: str, sites: list[str], sizes: np.ndarray) -> None:
         raise InputError(
             f"{counted(len(small), 'site')} of {name!r} {'has' if len(small) == 1 else 'have'} fewer than "
             f"{MIN_SITE_CONTROLS} controls: {listed(small)}.\n"
-            f"Leave their people out with ",
+            f"Exclude their people with ",
             Remedy("small_sites", "drop"),
-            ", join them with a similar site, or leave out ",
+            ", merge them with a similar site, or omit ",
             Remedy("site"),
             ".",
         )

@@ -30,12 +30,9 @@ from rindices.record.documents import (
     damaged,
     read_settings,
     read_summary,
-    toml_text,
     write_summary,
-    write_text,
 )
-from rindices.record.folder import (
-    ANALYSIS,
+from rindices.record.run_folder import (
     BIDS,
     BRAIN,
     FIGURES,
@@ -49,20 +46,16 @@ from rindices.record.folder import (
     RESULTS,
     SELECTION,
     TRAINED,
-    TRUTH,
-    VARIABLES,
     VOXELWISE,
     Z_SCORES,
     check_free,
-    run_around,
-)
-from rindices.record.resumption import (
     discard,
     held,
     is_complete,
     keep_trained,
     locked,
     more_of,
+    run_around,
     status_of,
     worker_of,
 )
@@ -70,7 +63,6 @@ from rindices.record.run_tables import AGREEMENTS, Results, Run, read_run, sha25
 
 __all__ = [
     "AGREEMENTS",
-    "ANALYSIS",
     "BIDS",
     "BRAIN",
     "DONE",
@@ -88,9 +80,7 @@ __all__ = [
     "SETTINGS",
     "SUMMARY",
     "TRAINED",
-    "TRUTH",
     "UNFINISHED",
-    "VARIABLES",
     "VOXELWISE",
     "Z_SCORES",
     "Recovery",
@@ -114,9 +104,7 @@ __all__ = [
     "run_around",
     "sha256_of",
     "status_of",
-    "toml_text",
     "worker_of",
     "write_summary",
     "write_tables",
-    "write_text",
 ]

@@ -21,20 +21,20 @@ from typing import Annotated, Literal
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from rindices.files import atomic_file
+from rindices.files import write_text
 from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, counted, listed
-from rindices.setting_fields import settings_of
 from rindices.settings import Basis, OutputSettings, SearchSettings, State, TableSettings
+from rindices.value_kinds import settings_of
 
 SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
 FAILED: Literal["failed"] = "failed"
 UNFINISHED: Literal["unfinished"] = "unfinished"
-_AGAIN = "Give the folder of a finished run, or make the run again: rindices fit ... "
+_AGAIN = "Give the folder of a finished run, or repeat the run: rindices fit ... "
 _GIVE_SETTINGS = (
-    "Give the run.toml that a run left in its folder. Correct it where somebody changed it; where another version "
-    "wrote it, use that version: it is named under [versions]."
+    "Give the run.toml from the folder of a run. If it was edited, correct it; if it was written by another "
+    "version, use that version, which is named under [versions]."
 )
 _EARLIER = re.compile(r"0\.[0-2]\.")  # versions whose runs are not read
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
@@ -56,8 +56,8 @@ def _refuse_earlier(path: Path, document: object) -> None:
     match document:
         case {"versions": {"rindices": str() as version}} if _EARLIER.match(version):
             raise InputError(
-                f"{path} is of a run of rindices {version:.20}, which this version does not read.\nMake the run again: "
-                f"repeat the command that run.toml has under [command] with ",
+                f"{path} belongs to a run of rindices {version:.20}, which this version cannot read.\nRepeat the "
+                "run: use the command under [command] in run.toml with ",
                 Remedy("overwrite", True),
                 ".",
             )
@@ -150,7 +150,7 @@ def read_settings(path: Path) -> RunSettings:
         _refuse_earlier(path, document)
         settings = RunSettings.model_validate_json(json.dumps(document, default=str), strict=True)
     except OSError as error:
-        raise InputError(f"There is no file {path} that can be read ({error.strerror}).\n{_GIVE_SETTINGS}") from error
+        raise InputError(f"The file {path} cannot be read ({error.strerror}).\n{_GIVE_SETTINGS}") from error
     except ValidationError as error:
         raise InputError(f"In {path}, {in_words(error)}.\n{_GIVE_SETTINGS}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -158,7 +158,7 @@ def read_settings(path: Path) -> RunSettings:
     always = (one.name for one in settings_of(SearchSettings) if one.always)
     unsaid = [name for name in always if name not in document["training"]]
     if unsaid:
-        raise InputError(f"{path} does not say {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
+        raise InputError(f"{path} does not contain {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
     return settings
 
 
@@ -187,8 +187,8 @@ _BALANCE = ("variable", "kind", "controls", "patients", "difference", "p", "p_co
 _RUNNERS_UP = ("n_patterns", "orthogonality", "pattern_agreement", "n_models")
 
 
-class Evidence(Document):
-    """What the verdict rests on; see `rindices.judging.verdict.Evidence`."""
+class DifferenceEvidence(Document):
+    """What is known before anything is trained; see `rindices.judging.verdict.Evidence`."""
 
     p: Number = None
     p_spread: Number = None
@@ -200,6 +200,11 @@ class Evidence(Document):
     band: tuple[float, ...] = ()
     detectable_auc: Number = None
     detectable_ratio: Number = None
+
+
+class Evidence(DifferenceEvidence):
+    """What the verdict rests on."""
+
     halves: Number = None
     halves_chance: Number = None
     halves_p: Number = None
@@ -358,21 +363,15 @@ def write_summary(folder: Path, summary: Summary) -> None:
     write_text(folder / SUMMARY, summary.model_dump_json(indent=2, exclude_unset=True) + "\n")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text beside, then rename."""
-    with atomic_file(path) as beside:
-        beside.write_text(text, encoding="utf-8")
-
-
 # In a sentence, and what follows from it; the reason stands between them. None: was not judged.
 SENTENCES: dict[State | None, tuple[str, str]] = {
     "reproducible": ("The patterns are reproducible:", ""),
     "weak": (
         "The patterns are reproducible, but weak:",
-        "Use them to compare groups; a single person's severity says little.",
+        "Use them to compare groups; an individual's severity is not informative.",
     ),
     "confounded": (
-        "The patterns are reproducible, but the groups also differ in something else.",
+        "The patterns are reproducible, but the groups also differ in another variable.",
         "Do not interpret them as disease until that is ruled out.",
     ),
     "not found again": (
@@ -382,7 +381,7 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     "no difference": ("No difference between patients and controls was found.", "Do not interpret these patterns."),
     "not testable": (
         "Whether there is anything to find could not be tested.",
-        "Do not interpret the patterns until that is settled.",
+        "Do not interpret the patterns until this has been resolved.",
     ),
     None: ("Whether the patterns are reproducible was not judged.", ""),
 }
@@ -390,9 +389,9 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
 # Whether patterns are reliable.
 IN_SHORT: dict[State | None, str] = {
     "reproducible": "yes",
-    "weak": "yes, for groups; a single person's severity says little",
-    "confounded": "yes, but patients and controls also differ in something else",
-    "not found again": "no, though the groups differ",
+    "weak": "yes, for groups; an individual's severity is not informative",
+    "confounded": "yes, but patients and controls also differ in another variable",
+    "not found again": "no, although the groups differ",
     "no difference": "no difference between the groups was found",
     "not testable": "could not be tested",
     None: "not judged",

@@ -1,7 +1,5 @@
 """How far a training is, by its journal and by what its process logs; and how well its models agree so far."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from datetime import datetime
@@ -15,8 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from rindices.judging import agreement
 from rindices.record.documents import DONE, FAILED, read_summary
-from rindices.record.folder import JOURNAL, TRAINED
-from rindices.record.resumption import status_of
+from rindices.record.run_folder import JOURNAL, TRAINED, status_of
 
 _MOST_PATIENTS = 400  # in an agreement on the way
 _LAST_EVENTS = 15

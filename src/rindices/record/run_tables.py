@@ -1,7 +1,5 @@
 """The tables of a run folder: one writer and one reader, and one check that they belong together."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter
@@ -25,7 +23,7 @@ from rindices.record.documents import (
     read_settings,
     read_summary,
 )
-from rindices.record.folder import (
+from rindices.record.run_folder import (
     ANALYSIS,
     MODEL,
     PATTERNS,
@@ -267,7 +265,7 @@ def _read(path: Path, required: Sequence[str], text: Collection[str] = _TEXT) ->
         raise damaged(path, f"has no column {lacking[0]!r}")
     words = [name for name in table if name not in text and not is_numeric_dtype(table[name])]
     if words and len(table):
-        raise damaged(path, f"has a column {words[0]!r} that should have numbers only")
+        raise damaged(path, f"has a column {words[0]!r} that should contain numbers only")
     return table
 
 
@@ -321,6 +319,6 @@ def _check_people(path: Path, here: list[str], there: list[str]) -> None:
     for who in {**others, **rows}:
         if rows[who] != others[who]:
             difference = f"participant {who} has {counted(rows[who], 'row')} in it and {others[who]} in r_indices.csv"
-            raise damaged(path, f"has other people than r_indices.csv: {difference}")
+            raise damaged(path, f"does not have the same people as r_indices.csv: {difference}")
     if here != there:
-        raise damaged(path, "has its people in another order than r_indices.csv")
+        raise damaged(path, "lists its people in a different order from r_indices.csv")

@@ -4,8 +4,6 @@ An atlas (``atlas_*.csv``) lists regions with all their names. A program or stud
 atlas's name, and totals, head size, quality and the like. Each file starts with where it is from.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from functools import cache, lru_cache

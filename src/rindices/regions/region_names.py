@@ -3,8 +3,6 @@
 Names that only one program or study uses, such as ``ST29SV``, are in `known_columns`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

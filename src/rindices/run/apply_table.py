@@ -23,8 +23,8 @@ from rindices.model.file import fills_gaps, read_header
 from rindices.presets import Correction
 from rindices.problems import Blank, InputError, Remedy, Text, Wording, counted, in_python, joined, listed, worded
 from rindices.run.plan import versions
-from rindices.setting_fields import check_level, check_scan_noise
 from rindices.settings import ApplySettings, OutputSettings, follow_up_of
+from rindices.value_kinds import check_level, check_scan_noise
 
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
@@ -146,7 +146,9 @@ def _follow_up(
     named = follow_up_of(settings)
     if named and not whole:
         ask = Remedy("report", Blank("FILE"))
-        raise InputError(joined(map(Remedy, named), ", "), " are about the report.\nAsk for one with ", ask, ".")
+        raise InputError(
+            joined(map(Remedy, named), ", "), " apply to the report only.\nRequest a report with ", ask, "."
+        )
     asked = people.first_visit & (people.group != "control").to_numpy()
     covariates = [spec for spec in contract.covariates if spec.name != contract.site_column]
     return named, check_follow_up(settings, people.clinical, people.features.index, asked, len(covariates))
@@ -210,9 +212,9 @@ def adapt_model(
         raise InputError(
             f"{model} was trained without ",
             Remedy("site"),
-            ": it has no place for another one.\nFit it again with ",
+            ", so it cannot learn a new one.\nFit it again with ",
             Remedy("site"),
-            ", or apply it as it is.",
+            ", or apply it unchanged.",
         )
     settings = replace(settings, new_sites="uncorrected", complete_only=True, drop_missing=True)
     (people,) = read_people(path, contract, settings, whole=True)
@@ -220,7 +222,7 @@ def adapt_model(
     if not local.any():
         raise InputError(
             f"{path} has no controls (column {contract.diagnosis_column!r}, {listed(contract.control_labels)} in "
-            "training).\nA site is learned from controls who were measured there: give some, labelled so."
+            "training).\nA site is learned from controls measured there: add some with this label."
         )
     from rindices.estimator import load_model
 
@@ -238,9 +240,9 @@ def _of_strangers(counts: Counter[str]) -> list[str]:
     if not counts["strangers"]:
         return []
     return [
-        f"{counts['strangers']} of {counted(counts['rows'], 'person is', 'people are')} unlike anybody that the model "
-        "can produce; of healthy people, one or two in a hundred are. See the column strangeness. If it is many: are "
-        "regions, units and segmentation those of the training?"
+        f"{counts['strangers']} of {counted(counts['rows'], 'person is', 'people are')} unlike anyone the model "
+        "can produce; one or two in a hundred healthy people are. See the column strangeness. If there are "
+        "many, check that regions, units and segmentation are those of the training."
     ]
 
 

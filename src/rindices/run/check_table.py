@@ -3,8 +3,6 @@
 It is read and checked by what `rindices.run.plan` uses for a run; nothing is decided here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from rindices.analysis import balance_warnings, flow_table
 from rindices.cohort import Cohort, Looked
 from rindices.pages.privacy import Curtain
 from rindices.problems import InputError, Problem, Remedy, Text, Value, Wording, in_python, remedies_in, worded
+from rindices.record.documents import DifferenceEvidence
 from rindices.run.plan import balance_of, look
 from rindices.schema.role_guesses import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
@@ -109,7 +108,7 @@ class PreviewedPattern(_Part):
     percent: tuple[float | None, ...]
 
 
-class FirstLook(_Part):
+class FirstLook(DifferenceEvidence):
     """What can be said before anything is trained: see `rindices.run.first_look`.
 
     Attributes
@@ -138,16 +137,6 @@ class FirstLook(_Part):
     warnings: tuple[str, ...] = ()
     n_patterns: int
     patterns: tuple[PreviewedPattern, ...] = ()
-    p: float | None = None
-    p_spread: float | None = None
-    p_shift: float | None = None
-    directions: int | None = None
-    found_again: int | None = None
-    eigenvalues: tuple[float, ...] = ()
-    limit: float | None = None
-    band: tuple[float, ...] = ()
-    detectable_auc: float | None = None
-    detectable_ratio: float | None = None
 
 
 class CheckedTable(_Part):

@@ -1,7 +1,6 @@
 """Two runs compared: patterns matched, people in both, maps, settings, and who moved."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from rindices.pages.elements import Gallery, Picture
 from rindices.pages.layout import write_sheet
 from rindices.problems import InputError, Remedy, listed
 from rindices.record import Run, read_run
+from rindices.regions import known_regions
 from rindices.schema import MIN_REGIONS
 
 FEWEST = 20  # patients in both, for an order to tell anything; with fewer, patterns are matched by their maps
@@ -125,7 +125,7 @@ def compare_runs(first: Path, second: Path) -> ComparedRuns:
     )
 
 
-def _sides(runs: tuple[Run, Run]) -> zip[tuple[str, Run]]:
+def _sides(runs: tuple[Run, Run]) -> Iterator[tuple[str, Run]]:
     return zip(("first_", "second_"), runs, strict=True)
 
 
@@ -249,7 +249,7 @@ def check_comparison_folder(out: Path | None, *runs: Path) -> None:
     strangers = sorted(path.name for path in out.glob("*") if path.name not in _FILES)
     within = [str(run) for run in runs if run.resolve() in (out.resolve(), *out.resolve().parents)]
     if strangers or within:
-        what = f"lies in the run {within[0]}" if within else f"already holds other files: {listed(strangers)}"
+        what = f"is inside the run {within[0]}" if within else f"already contains other files: {listed(strangers)}"
         raise InputError(f"The folder {out} {what}.\nChoose another folder with ", Remedy("out"), ".")
 
 
@@ -273,13 +273,14 @@ def write_comparison(compared: ComparedRuns, out: Path, *, show_ids: bool = Fals
 def shown_pairs(compared: ComparedRuns, names: tuple[str, str]) -> list[tuple[Pair, list[Picture]]]:
     """Return each pair of patterns with its figures; `names` are those of the runs."""
     shown, gallery = list[tuple[Pair, list[Picture]]](), Gallery()
+    full = {name: region.title for name, region in known_regions(compared.regions["region"].unique()).items()}
     for number, pair in enumerate(compared.pairs, start=1):
         titles = f"{names[0]}, pattern {pair.first}", f"{names[1]}, pattern {pair.second}"
-        here, people = compared.regions[compared.regions["pair"] == number], compared.people
-        alt = f"Changes of regions by pattern {pair.first} of the first and {pair.second} of the second run."
+        here, people = compared.regions[compared.regions["pair"] == number].replace({"region": full}), compared.people
+        alt = f"Regional changes in pattern {pair.first} of the first run and pattern {pair.second} of the second."
         figures = [gallery.draw(f"maps_{number}", plots.two_maps(here, titles), alt)] if len(here) else []
         if len(people):
             figure = plots.two_scores(people[f"first_{number}"], people[f"second_{number}"], titles)
-            figures.append(gallery.draw(f"scores_{number}", figure, "Scores of everybody in both runs."))
+            figures.append(gallery.draw(f"scores_{number}", figure, "Scores of everyone in both runs."))
         shown.append((pair, figures))
     return shown

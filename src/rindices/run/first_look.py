@@ -3,8 +3,6 @@
 The test is the one that `fit` makes, with the same random numbers; the patterns are those of one linear model.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import warnings
@@ -33,7 +31,7 @@ from rindices.presets import get_preset
 from rindices.problems import InputError, Wording, counted, listed, roughly
 from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
-from rindices.run.planning import in_words
+from rindices.run.study_power import in_words
 from rindices.schema.sums_and_sides import pairs_of_sides
 from rindices.settings import AUTO, SearchSettings
 
@@ -89,7 +87,7 @@ def _headline(spectrum: Spectrum | None, untestable: str) -> str:
     if spectrum is None:
         return f"Whether patients and controls differ cannot be tested: {untestable}."
     if not spectrum.differs:
-        return f"Patients and controls differ no more than by chance (p = {spectrum.p:.2g})."
+        return f"Patients and controls differ no more than expected by chance (p = {spectrum.p:.2g})."
     if not spectrum.found_again:
         return (
             f"Patients and controls differ (p = {spectrum.p:.2g}), but no single direction is found again in held-out "
@@ -112,8 +110,8 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     good = "reproducible, or weak (for comparing groups only)"
     if differing:
         also = listed(differing, joiner=" and ")
-        good = f"confounded, since the groups also differ in {also}"
-    return f"Possible verdicts: {good}; or not found again, if two halves of the people do not agree."
+        good = f"confounded, because the groups also differ in {also}"
+    return f"Possible verdicts: {good}; or not found again, if two halves of the sample do not agree."
 
 
 def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
@@ -123,7 +121,7 @@ def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
         return ""
     sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
     said = f" With {counted(number, group)} and {counted(len(regions), 'region')}, "
-    missed = "further patterns that are weaker may be missed" if differs else "a smaller difference would be missed"
+    missed = "weaker additional patterns may be missed" if differs else "a smaller difference would be missed"
     return f"{said}{missed}: {sides}choose fewer regions, or add people."
 
 

@@ -1,7 +1,5 @@
 """From settings to a run folder: trained, judged, scored, analysed and written. Nothing here prints."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable
@@ -15,6 +13,7 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import Cohort, correction_of
+from rindices.files import write_text
 from rindices.problems import InputError, Text, Wording, in_python
 from rindices.run.plan import PlannedRun, planned
 from rindices.search import SurrealGANSearch
@@ -149,7 +148,7 @@ def carry_out(
 
             summary = write_results(plan, search, summarise(plan, search, messages, wording), truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
-            record.write_text(out / record.SETTINGS, settings.text())
+            write_text(out / record.SETTINGS, settings.text())
             summary = summary.updated(resumed=goes_on, seconds=round(time.perf_counter() - start, 1))
             if plan.output.report:
                 write_report(out, summary=summary, show_ids=plan.output.show_ids, figures=plan.output.figures)
@@ -198,5 +197,5 @@ def _fit(
         unit=table.unit,
     )
     messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
-    damaged = [f"{name} in the journal was damaged and trained again." for name in journal.damaged]
+    damaged = [f"{name} in the journal was damaged and has been retrained." for name in journal.damaged]
     return [*cohort.messages, *messages, *damaged]

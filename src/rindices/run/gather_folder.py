@@ -1,7 +1,5 @@
 """From the folder that a segmentation program left behind to one table, with a data dictionary beside it."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -12,11 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.files import atomic_file, write_csv
+from rindices.files import write_csv, write_text
 from rindices.problems import InputError, Remedy, counted, listed
 from rindices.regions import KnownColumn, known_columns
 from rindices.settings import GatherSettings
-from rindices.tables.foreign import Found, Measured, read_cat12, read_dlmuse, read_freesurfer, read_synthseg
+from rindices.tables.foreign import Found, Measured
+from rindices.tables.foreign.freesurfer import read_freesurfer
+from rindices.tables.foreign.volume_tables import read_cat12, read_dlmuse, read_synthseg
 
 PROGRAM, SESSION = "program", "session"
 _READERS = (read_freesurfer, read_cat12, read_dlmuse, read_synthseg)
@@ -73,7 +73,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         ``leave_out`` they are left out.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder.\nName the folder that the program wrote to.")
+        raise InputError(f"{folder} is not a folder.\nName the folder that contains the program's output.")
     program = next(filter(None, (read(folder, settings) for read in _READERS)), None)
     if program is None:
         raise InputError(f"{folder} contains no known files.\nLooked for {_LOOKED_FOR}.")
@@ -84,14 +84,14 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         more = f"\n  and {len(troubled) - _MOST_NAMED} more" if len(troubled) > _MOST_NAMED else ""
         raise InputError(
             f"{counted(len(troubled), 'entry', 'entries')} of {folder} cannot be used:\n{named}{more}\n"
-            "Correct that, or leave them out with ",
+            "Correct them, or leave them out with ",
             Remedy("leave_out", True),
             *_ways_out(people),
             ".",
         )
     kept = [one for one in people if not one.problem and one.values]
     if not kept:
-        raise InputError(f"Nobody in {folder} can be used: {listed(troubled) or 'all files are empty'}.")
+        raise InputError(f"No one in {folder} can be used: {listed(troubled) or 'all files are empty'}.")
     table, notes = _table(kept)
     meanings = known_columns(table.columns)
     dictionary = out.with_suffix(".json")
@@ -131,13 +131,13 @@ def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[s
             kept += [usable[0], *(one for one in same if one.problem and one is not usable[0])]
         else:
             kept += [
-                replace(one, problem=f"{one.person} is there {len(same)} times, with other numbers") for one in same
+                replace(one, problem=f"{one.person} is there {len(same)} times, with different numbers") for one in same
             ]
     twins = {
         id(one): same[0].person for same in by_numbers.values() for one in same[1:] if one.person != same[0].person
     }
     kept = [replace(one, problem=f"the same numbers as {twins[id(one)]}") if id(one) in twins else one for one in kept]
-    note = f"{counted(len(copies), 'person is', 'people are')} in several files with the same numbers: taken once."
+    note = f"{counted(len(copies), 'person is', 'people are')} in several files with the same numbers; used once."
     return kept, [note] if copies else []
 
 
@@ -155,7 +155,7 @@ def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
         if name in meanings and meanings[name].kind == "region" and _is_empty(table[name])
     ]
     if empty:
-        notes.append(f"Left out, as 0 in everybody: {listed(empty)}.")
+        notes.append(f"Excluded because they are 0 in everyone: {listed(empty)}.")
         table = table.drop(columns=empty)
     lacking = table.isna().sum(axis=1)
     for one, n_gaps in zip(people, lacking.tolist(), strict=True):
@@ -177,11 +177,10 @@ def _is_empty(column: pd.Series) -> bool:
 def _write_dictionary(path: Path, table: pd.DataFrame, meanings: dict[str, KnownColumn], program: Found) -> None:
     """Write what each column is, as BIDS has it."""
     units = {"volume": program.unit, "": program.unit}
-    entries: dict[str, dict[str, str]] = {"participant_id": {"Description": "the person, as the folder calls them"}}
+    entries: dict[str, dict[str, str]] = {"participant_id": {"Description": "the person, as named in the folder"}}
     for name in table.columns[1:]:
         if one := meanings.get(name):
             unit = units.get(one.measure, one.unit) if one.kind in ("region", "head size") else ""
             entries[name] = {"Description": one.title} | ({"Units": unit} if unit else {})
     entries[PROGRAM] = {"Description": "what measured the regions, with its version"}
-    with atomic_file(path) as beside:
-        beside.write_text(json.dumps(entries, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")

@@ -3,8 +3,6 @@
 Nothing here loads the training engine before the table was read and found to be sound.
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
@@ -25,9 +23,9 @@ from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.presets import adjusted, get_preset
 from rindices.problems import Blank, InputError, Message, Remedy, listed
 from rindices.schema.role_guesses import is_region_name
-from rindices.setting_fields import check_level, check_scan_noise, settings_of
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
 from rindices.tables import Source, Table, files_of, read_source
+from rindices.value_kinds import check_level, check_scan_noise, settings_of
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20
@@ -116,7 +114,7 @@ def planned(
     most, n_regions = max(_numbers(search), default=1), cohort.features.shape[1]
     if most > n_regions:
         raise InputError(
-            f"{most} patterns cannot be told apart in {n_regions} regions.\nAsk for fewer with ",
+            f"{most} patterns cannot be distinguished in {n_regions} regions.\nRequest fewer with ",
             Remedy("n_patterns"),
             ", such as 2-5.",
         )
@@ -141,15 +139,17 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
     again = Message("rindices fit TABLE ", Remedy("config", str(config)), " ", Remedy("out", Blank("FOLDER")), ".")
     if path is None and not all(file.exists() for file in files_of(where)):
         raise InputError(
-            f"There is no {where}, which {config} names as the table of its run.\nSay where the table is now: ", again
+            f"There is no {where}, which {config} gives as the table of its run.\nGive the current location of "
+            "the table: ",
+            again,
         )
     table = TableSettings(**{one.name: getattr(before.table, one.name) for one in fields(TableSettings)})
     plan = planned(where, out, table, before.training, output)
     if before.table.sha256 not in (None, plan.cohort.sha256):
         raise InputError(
-            f"{where} is not the table that the run was made of: its contents differ.\nGive that table: ",
+            f"{where} is not the table used for the run: its contents differ.\nGive that table: ",
             again,
-            " For another table, leave out ",
+            " To use another table, omit ",
             Remedy("config"),
             ".",
         )
@@ -175,7 +175,8 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
     for path in inputs:
         if path is not None and out.resolve() in Path(path).resolve().parents:
             raise InputError(
-                f"{path} lies in {out}, where the results go and could replace it.\nChoose another folder with ",
+                f"{path} is inside {out}, where the results would be written and could replace it.\nChoose another "
+                "folder with ",
                 Remedy("out"),
                 ".",
             )
@@ -184,7 +185,7 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
     if figures is not None and out.resolve() in figures.resolve().parents and figures.resolve() != own:
         raise InputError(
             Remedy("figures", str(figures)),
-            f" lies in the run folder.\nChoose {out / record.FIGURES}, or a folder elsewhere.",
+            f" is inside the run folder.\nChoose {out / record.FIGURES}, or a folder elsewhere.",
         )
 
 
@@ -196,7 +197,7 @@ def _with_scores(table: TableSettings) -> TableSettings:
     others = dict(named_parts(table))
     scores = tuple(name for name in Table(table.clinical).columns if name not in others and is_region_name(name))
     if not scores:
-        raise InputError(f"{table.clinical} has no clinical scores: all its columns have another role.")
+        raise InputError(f"{table.clinical} contains no clinical scores: all its columns have another role.")
     return replace(table, clinical=scores, join=(*map(str, paths_of(table.join)), str(table.clinical)))
 
 

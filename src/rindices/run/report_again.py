@@ -1,7 +1,5 @@
 """Runs that are there, shown once more: with scores that came later, on an atlas, and voxel by voxel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +14,9 @@ from rindices.cohort.follow_up import check_follow_up
 from rindices.pages.report import write_report
 from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, refusal
 from rindices.schema import Roster, ScoreField
-from rindices.setting_fields import check_scan_noise
 from rindices.settings import FOLLOW_UP, ImageSettings, ReportSettings, follow_up_of
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
+from rindices.value_kinds import check_scan_noise
 
 
 def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tuple[Path, tuple[Text, ...]]:
@@ -45,7 +43,7 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
     """
     show_ids, figures = settings.show_ids, settings.figures
     if (settings.atlas is None) != (settings.atlas_table is None):
-        raise InputError(Remedy("atlas"), " needs ", Remedy("atlas_table"), ", and the other way round.\nGive both.")
+        raise InputError(Remedy("atlas"), " needs ", Remedy("atlas_table"), ", and vice versa.\nGive both.")
     if record.read_summary(folder).status != record.DONE:
         path = write_report(folder, out, show_ids=show_ids, figures=figures)
         raise InputError(f"The run in {folder} is not finished, and {path} says so.\nRepeat its command first.")
@@ -78,7 +76,9 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
 def _check_followed(results: record.Results, summary: record.Summary, settings: ReportSettings) -> list[Text]:
     """Refuse columns of follow-up that a run does not have, or that cannot be used."""
     for name, column in follow_up_of(settings).items():
-        ways = Message("Correct the name, or give the table that has it with ", Remedy("clinical", Blank("FILE")), ".")
+        ways = Message(
+            "Correct the name, or give the table that contains it with ", Remedy("clinical", Blank("FILE")), "."
+        )
         require_column(results.variables.columns, column, FOLLOW_UP[name], ways)
     asked = results.first_visit & (results.r_indices["group"] != "control").to_numpy()
     adjusted = [name for name in summary.covariates if name != summary.correction.site]
@@ -115,7 +115,7 @@ def _with_scores(
     left = [str(name) for name in scores if name in taken and name not in keys]
     if not names:
         raise InputError(
-            f"{path.name} has no clinical scores that the run does not have otherwise.\nAdd their columns."
+            f"{path.name} contains no clinical scores in addition to those of the run.\nAdd their columns."
         )
     joined, join_notes = join_by_id(
         results.r_indices[list(keys)].reset_index(drop=True),
@@ -130,7 +130,7 @@ def _with_scores(
     if problems := [problem for field in fields for problem in field.check()]:
         raise refusal(problems)
     notes: list[Text] = [*join_notes, *(note for field in fields for note in field.notes)]
-    notes += [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
+    notes += [f"Not changed, because the run already has them: {', '.join(left)}."] if left else []
     for name in [name for name in names if name in before]:
         lost = int((before[name].notna() & joined[name].isna()).sum())
         emptied = counted(lost, "row that had a value has", "rows that had a value have")
@@ -189,12 +189,12 @@ def compare_images(
     if all(comparison.result is None for comparison in comparisons):  # earlier images must not give way to nothing
         why = "; ".join(dict.fromkeys(f"{one.level}: {one.note}" for one in comparisons))
         raise InputError(
-            f"No comparison can be made with the images of {Path(maps).name} ({why}).\n"
+            f"No comparison is possible with the images of {Path(maps).name} ({why}).\n"
             f"Give images of more people with ",
             Remedy("maps"),
             ", other ",
             Remedy("limits"),
-            ", or ask for ",
+            ", or request ",
             Remedy("regressions", True),
             ".",
         )

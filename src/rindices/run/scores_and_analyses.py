@@ -4,8 +4,6 @@ Analyses are who took part, how well the groups can be told apart, associations,
 change.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace

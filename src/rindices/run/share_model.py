@@ -4,8 +4,6 @@ Nobody's data are in it. The people are random numbers within what the model fil
 and no archive is unpacked as it says: files have fixed names and limited sizes, and nothing else is read.
 """
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 import zlib
@@ -36,7 +34,7 @@ _COMMON = 0.7  # share of the spread that regions of a made-up person have in co
 _LARGEST = {record.MODEL: 2**30}  # bytes, unpacked
 _LARGEST_OTHER, _LARGEST_RATIO = 2**24, 200
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_GIVE = "Give a file that rindices share wrote."
+_GIVE = "Give a file written by rindices share."
 _CENTILES = (0.05, 0.5, 0.95)  # of ages; not extremes, which are those of single people
 
 
@@ -157,8 +155,8 @@ def verify_model(path: Path, out: Path | None = None) -> Verified:
         difference = float(apart.max()) if apart.shape == scores.shape else np.nan
         if not difference <= TOLERANCE:
             raise InputError(
-                f"The model in {path} does not give the scores that were sent along: they differ by {difference:.3g}.\n"
-                f"It was written by rindices {manifest.rindices}: use that version, or ask who sent it."
+                f"The model in {path} does not reproduce the enclosed scores: they differ by {difference:.3g}.\n"
+                f"It was written by rindices {manifest.rindices}: use that version, or ask the sender."
             )
         if out is not None:
             with atomic_file(out) as beside:
@@ -174,12 +172,14 @@ def _unpack(path: Path, folder: Path) -> Manifest:
             entries = archive.infolist()
             if sorted(entry.filename for entry in entries) != sorted(wanted):
                 names = listed(sorted({entry.filename for entry in entries}), 4)
-                raise InputError(f"{path} should hold {listed(wanted)}, and nothing else; found {names}.\n{_GIVE}")
+                raise InputError(
+                    f"{path} should contain {listed(wanted)} and nothing else, but contains {names}.\n{_GIVE}"
+                )
             for entry in entries:
                 most = _LARGEST.get(entry.filename, _LARGEST_OTHER)
                 most = min(most, max(_LARGEST_RATIO * entry.compress_size, 4096))
                 if entry.file_size > most or entry.flag_bits & 1 or entry.compress_type not in _METHODS:
-                    raise InputError(f"In {path}, {entry.filename} is not packed as rindices does it.\n{_GIVE}")
+                    raise InputError(f"In {path}, {entry.filename} was not packed by rindices.\n{_GIVE}")
                 with archive.open(entry) as packed, (folder / entry.filename).open("wb") as file:
                     shutil.copyfileobj(packed, file)
         manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes(), strict=True)

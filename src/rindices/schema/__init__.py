@@ -1,7 +1,13 @@
 """What a table must be: its cells, a field for each role of a column, and what a model keeps of them."""
 
-from rindices.schema.contract import Contract, first_problem
-from rindices.schema.covariate_field import MIN_SITE_CONTROLS, CovariateField, CovariateSpec
+from rindices.schema.contract import Contract, FieldSet, Observed, first_problem
+from rindices.schema.covariate_and_score_fields import (
+    MIN_SITE_CONTROLS,
+    BackgroundField,
+    CovariateField,
+    CovariateSpec,
+    ScoreField,
+)
 from rindices.schema.diagnosis_field import (
     CONTROL_NAMES,
     NO_LABEL,
@@ -11,11 +17,8 @@ from rindices.schema.diagnosis_field import (
     labels_with_counts,
 )
 from rindices.schema.field import LEAVE_OUT, STRICT, Roster, Seen
-from rindices.schema.field_set import FieldSet, Observed
-from rindices.schema.id_field import IdField
+from rindices.schema.id_and_visit_fields import IdField, VisitField, years_since_first
 from rindices.schema.region_field import MIN_REGIONS, MOST_LACKING, MOST_MISSING, RegionField
-from rindices.schema.score_field import BackgroundField, ScoreField
-from rindices.schema.visit_field import VisitField, years_since_first
 
 __all__ = [
     "CONTROL_NAMES",

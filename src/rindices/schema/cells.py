@@ -1,7 +1,5 @@
 """What a cell is: a number, a text or a gap; and numbers in another spelling."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Collection
@@ -20,7 +18,7 @@ MISSING_TEXT = frozenset(
 MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant as numbers: the rest are mistakes
 LARGEST = 1e15  # no measure of a brain or a person exceeds it in any unit; squares would overflow far beyond
 _MOST_LEVELS = 6  # of a category whose names look like numbers: <65 and >=65, 3 mm, the genotypes 3,3 and 3,4
-_CODE = re.compile(r"\s*[+-]?0\d+\s*")  # 007 is a name, not a number
+_CODE = re.compile(r"^\s*[+-]?0\d+\s*$", re.MULTILINE)  # 007 is a name, not a number
 
 _THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$", flags=re.MULTILINE)
 _COMMA = re.compile(r"^[+-]?\d+,\d+$", flags=re.MULTILINE)
@@ -123,8 +121,9 @@ def _plain_numbers(column: pd.Series) -> NDArray[np.float64] | None:
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return numbers_of(column)
     cells = column.to_numpy(dtype=object)
-    written = [cell for cell in cells.tolist() if isinstance(cell, str)]
-    if {*map(type, cells.tolist())} <= {str, float} and not any(map(_CODE.fullmatch, written)):
+    kinds = {*map(type, cells)}
+    written = cells if kinds == {str} else [cell for cell in cells if isinstance(cell, str)]
+    if kinds <= {str, float} and not _CODE.search("\n".join(written)):
         with contextlib.suppress(ValueError):
             numbers = cells.astype(np.float64)
             return None if {cell for cell in cells[np.isnan(numbers)] if isinstance(cell, str)} else numbers
@@ -146,17 +145,18 @@ def refuse_thousands(frame: pd.DataFrame) -> None:
         below = [cell for cell in cells if re.fullmatch(r"[+-]?\d{2,3}", cell)]
         if commas and below and len(commas) + len(below) == len(cells) and all(map(_COMMA_THOUSANDS.fullmatch, commas)):
             raise InputError(
-                f"Column {name!r} has {commas[0]!r} and {below[0]!r}: the comma seems to stand for thousands, not for "
-                "decimals.\nWrite numbers without separators of thousands."
+                f"Column {name!r} has {commas[0]!r} and {below[0]!r}: the comma seems to separate thousands, not "
+                "decimals.\nWrite numbers without thousands separators."
             )
     first = next(((name, match[0]) for name, text in texts.items() if (match := _THOUSANDS.search(text))), None)
     if first is not None and any(map(_COMMA.search, texts.values())):
         name, cell = first
         row = frame.index[int((frame[name] == cell).to_numpy().argmax())] + 2
         raise InputError(
-            f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to stand "
-            f"for thousands.\nWrite numbers without separators of thousands, here {cell.replace('.', '')}, in all "
-            f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is meant)."
+            f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to "
+            f"separate thousands.\nWrite numbers without thousands separators, here {cell.replace('.', '')}, "
+            "in all "
+            f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is what you mean)."
         )
 
 
@@ -192,11 +192,11 @@ def spelling_hint(text: str) -> str:
     Examples
     --------
     >>> spelling_hint("3.4 mL")
-    'Write numbers with digits and a decimal point only, without units or separators of thousands.'
+    'Write numbers with digits and a decimal point only, without units or thousands separators.'
     >>> spelling_hint("?"), spelling_hint("low")
-    ('Where a value is missing, leave the cell empty.', '')
+    ('If a value is missing, leave the cell empty.', '')
     """
     if _LIKE_NUMBER.fullmatch(text):
-        return "Write numbers with digits and a decimal point only, without units or separators of thousands."
+        return "Write numbers with digits and a decimal point only, without units or thousands separators."
     missing = text.casefold() in _NO_VALUE or text.startswith("#")
-    return "Where a value is missing, leave the cell empty." if missing else ""
+    return "If a value is missing, leave the cell empty." if missing else ""

@@ -1,9 +1,15 @@
-"""What a fitted model expects of a table; checked wherever a contract is made, and when it is read from a file."""
+"""All fields of a table together, and what a fitted model expects of a table.
+
+The fields look at the same rows, and what is wrong is said once. The training table and new people go through the same
+fields: with a model's contract they know what columns must be. A contract is checked wherever one is made, and when it
+is read from a file.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -11,8 +17,11 @@ from numpy.typing import NDArray
 from pydantic import ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-from rindices.schema.covariate_field import CovariateField, CovariateSpec
-from rindices.schema.field import QUANTILE, STRICT, kept_quantile
+from rindices.problems import Problem, Text, refusal
+from rindices.schema.covariate_and_score_fields import CovariateField, CovariateSpec, ScoreField
+from rindices.schema.diagnosis_field import DiagnosisField
+from rindices.schema.field import QUANTILE, STRICT, Field, Roster, Seen, kept_quantile
+from rindices.schema.id_and_visit_fields import IdField, Timeline, VisitField
 from rindices.schema.region_field import RegionField
 
 # A new person is flagged beyond what a normal distribution through the quantiles has at four sd; in halves of two real
@@ -76,20 +85,7 @@ class Contract:
     quantile: float = QUANTILE
 
     @classmethod
-    def of_people(
-        cls,
-        features: pd.DataFrame,
-        covariates: pd.DataFrame | None = None,
-        *,
-        ignored_columns: tuple[str, ...] = (),
-        id_column: str = "participant_id",
-        diagnosis_column: str = "diagnosis",
-        control_labels: tuple[str, ...] = (),
-        patient_labels: tuple[str, ...] = (),
-        unit: str | None = None,
-        site_column: str | None = None,
-        visit_column: str | None = None,
-    ) -> Contract:
+    def of_people(cls, features: pd.DataFrame, covariates: pd.DataFrame | None = None) -> Contract:
         """Describe the regions and covariates of training people."""
         regions = tuple(map(str, features.columns))
         low, median, high = RegionField(regions).learn(features.to_numpy()).tolist()
@@ -100,14 +96,6 @@ class Contract:
             feature_median=tuple(median),
             feature_maximum=tuple(high),
             covariates=tuple(CovariateField(str(name)).learn(table[name].to_numpy()) for name in table),
-            ignored_columns=ignored_columns,
-            id_column=id_column,
-            diagnosis_column=diagnosis_column,
-            control_labels=control_labels,
-            patient_labels=patient_labels,
-            unit=unit,
-            site_column=site_column,
-            visit_column=visit_column,
             quantile=kept_quantile(len(features)),
         )
 
@@ -147,3 +135,79 @@ class Contract:
         if len(set(roles)) != len(roles):
             raise ValueError("a column has more than one role")
         return self
+
+
+class Observed(NamedTuple):
+    """What all fields found in some rows.
+
+    Attributes
+    ----------
+    roster
+        Who sits where.
+    labels
+        The diagnosis as text, ``n/a`` where there is none.
+    timeline
+        When the visits were.
+    covariates, regions
+        Of the columns that scores need.
+    background
+        People × covariates and further columns in which the groups should not differ: numbers as float64, or text.
+    scores
+        People × clinical scores, with gaps.
+    """
+
+    roster: Roster
+    labels: pd.Series
+    timeline: Timeline
+    covariates: dict[str, Seen]
+    regions: Seen
+    background: pd.DataFrame
+    scores: pd.DataFrame
+
+
+class FieldSet(NamedTuple):
+    """The fields of a table, in the order in which problems are said."""
+
+    people: IdField
+    visit: VisitField
+    diagnosis: DiagnosisField
+    covariates: Sequence[CovariateField]
+    regions: RegionField
+    scores: Sequence[ScoreField]
+    background: Sequence[ScoreField] = ()
+
+    def observe(self, batch: pd.DataFrame) -> Observed:
+        """Look at some rows; without ids nothing else can be told, so these are refused at once."""
+        roster = Roster.of(batch, self.people.name)
+        if self.people.observe(batch, roster).hasnans:
+            raise refusal(self.people.check())
+        seen = {field.name: field.observe(batch, roster) for field in self.covariates}
+        background = {field.name: field.observe(batch, roster) for field in self.background}
+        return Observed(
+            roster,
+            self.diagnosis.observe(batch, roster),
+            self.visit.observe(batch, roster),
+            seen,
+            self.regions.observe(batch, roster),
+            _columns(seen, roster).infer_objects().assign(**_columns(background, roster)),
+            _columns({field.name: field.observe(batch, roster) for field in self.scores}, roster),
+        )
+
+    @property
+    def _every(self) -> list[Field[Any]]:
+        some = (self.people, self.visit, self.diagnosis, *self.covariates, self.regions)
+        return [*some, *self.scores, *self.background]
+
+    def check(self) -> list[Problem]:
+        """Say what is wrong with all rows so far; what two fields say is said once, below both."""
+        return list(dict.fromkeys(one for field in reversed(self._every) for one in reversed(field.check())))[::-1]
+
+    @property
+    def notes(self) -> list[Text]:
+        """Sentences for the user."""
+        return [note for field in self._every for note in field.notes]
+
+
+def _columns(seen: dict[str, Seen], roster: Roster) -> pd.DataFrame:
+    values = {name: one.values[:, 0] for name, one in seen.items()}
+    return pd.DataFrame(values, roster.ids, pd.Index([*values], dtype=object))

@@ -1,7 +1,5 @@
 """The diagnosis: labels become controls and patients, and others who are neither."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -69,7 +67,7 @@ class DiagnosisField(Field[pd.Series]):
         labels = [label for label in counts if label != NO_LABEL]
         if not labels:
             raise InputError(
-                f"Nobody has a label in {self._where}.\nExpected each person's diagnosis, for example CN and AD."
+                f"No one has a label in {self._where}.\nExpected each person's diagnosis, for example CN and AD."
             )
         usual = CONTROL_NAMES | {code for name in CONTROL_NAMES for code in self._codes.get(name, ())}
         sick = self._asked(self._patients, counts, "patients")
@@ -78,7 +76,7 @@ class DiagnosisField(Field[pd.Series]):
         healthy = healthy or self._recognised(controls, counts)
         both = [label for label in healthy if label in sick]
         if both:
-            label, one = f"The label {both[0]!r} is in both ", ".\nName it in one of the two only."
+            label, one = f"The label {both[0]!r} is in both ", ".\nName it in only one of them."
             raise InputError(label, Remedy("control"), " and ", Remedy("patients"), one)
         sick = sick or self._remaining([label for label in labels if label not in healthy], healthy, counts)
         return Groups(groups_of(values, healthy, sick), healthy, sick)
@@ -105,7 +103,7 @@ class DiagnosisField(Field[pd.Series]):
                 Remedy(name),
                 f") does not occur in {self._where}."
                 f"{did_you_mean(unknown[0], list(counts))}\nLabels found: {labels_with_counts(counts)}.\n"
-                f"Write it as in the table, or leave it out of ",
+                f"Write it as in the table, or remove it from ",
                 Remedy(name),
                 ".",
             )
@@ -117,14 +115,15 @@ class DiagnosisField(Field[pd.Series]):
         if len(counts) == 1:
             label = next(iter(counts))
             raise InputError(
-                f"Everybody in {self._where} has the label {label!r}, so there is nobody to compare them with.\n"
-                "Add people with another label: controls in a file of their own are given as CN=controls.csv beside "
-                f"{label}=patients.csv, each with its label."
+                f"Everyone in {self._where} has the label {label!r}, so there is no one to compare them with.\n"
+                "Add people with another label. If the controls are in a separate file, give it as "
+                "CN=controls.csv, together with "
+                f"{label}=patients.csv."
             )
         problem = f"{listed(map(repr, usual))} could all be" if usual else "none of them is a usual name for"
         several = Message(" (to take all: ", Remedy("control", usual), ")") if usual else ""
         raise InputError(
-            f"Cannot tell which label in {self._where} means controls: {problem} the controls.\n"
+            f"Cannot tell which label in {self._where} denotes controls: {problem} the controls.\n"
             f"Labels found: {labels_with_counts(counts)}.\nName the controls with ",
             Remedy("control", Blank("LABEL")),
             several,
@@ -151,7 +150,7 @@ class DiagnosisField(Field[pd.Series]):
             else "",
             "Name the patients' labels, for example ",
             Remedy("patients", plain[:2] or others[:2]),
-            "; everybody else is scored only.",
+            "; everyone else is scored only.",
         )
 
 

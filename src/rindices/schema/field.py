@@ -28,10 +28,10 @@ DIGITS = 3  # that count of what a model keeps of its people
 QUANTILE, _FEWEST_BEYOND = 0.01, 5
 CORRECT = "correct the cells"
 # The remedy of missing and impossible values; `rindices.cohort.exclusions` has the rule.
-LEAVE_OUT = Message("leave these people out with ", Remedy("drop_missing", True))
+LEAVE_OUT = Message("exclude these people with ", Remedy("drop_missing", True))
 _POSSIBLE = (
-    "Ages lie between 0 and 120, the sex has two codes, and sizes are above 0 and not far from all others. Are they "
-    "codes for missing values?"
+    "Ages must lie between 0 and 120, sex must have two codes, and sizes must be positive and not far from all "
+    "others. Are these codes for missing values?"
 )
 _MOST_LINES = 2  # of columns with text
 _MOST_CELLS = 6  # that are told one by one
@@ -184,12 +184,12 @@ class NumberField(Field[Seen]):
             (place, value), others = self.text.first[name], self.text.counts[name] - 1
             more = f", and {counted(others, 'more cell has', 'more cells have')} text" if others else ""
             lines.append(
-                f"Column {name!r} ({self.kind}) should hold numbers, but {place} has the text {value!r}{more}."
+                f"Column {name!r} ({self.kind}) should contain numbers, but {place} has the text {value!r}{more}."
             )
         if rest := names[_MOST_LINES:]:
             lines.append(f"{counted(len(rest), 'more column has', 'more columns have')} text: {listed(rest)}.")
         words = [value for value in self.text.values if not spelling_hint(value).startswith("Write")]
-        codes = Message("name what stands for a missing value with ", Remedy("missing", words))
+        codes = Message("declare codes for missing values with ", Remedy("missing", words))
         hint = next(filter(None, (spelling_hint(self.text.first[name][1]) for name in names)), "")
         text = "\n".join(lines) + (f" {hint}" if hint else "")
         remedies = (CORRECT, codes) if 0 < len(words) <= _MOST_LINES else (CORRECT,)

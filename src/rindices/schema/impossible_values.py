@@ -4,8 +4,6 @@ The reference is the training table itself where it is learned from, and what th
 maximum) where new people are checked.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray

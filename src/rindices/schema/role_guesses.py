@@ -5,8 +5,6 @@ of numbers are no regions by their names; and what a region measures, or what it
 code. A suspect is said to be one, and whoever has the table says whether it is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -42,7 +40,7 @@ _NOT_REGIONS = BACKGROUND_NAMES.union(*USUAL_NAMES.values())
 _STATS_TABLE = re.compile(r"measure:\w+|[lr]h\.aparc[\w.]*\.\w+")
 Measure = Literal["volume", "thickness", "area", "measure"]
 Suspicion = Literal[
-    "", "total", "copy", "head size", "quality measure", "age or time", "fact about the person", "score", "code"
+    "", "total", "copy", "head size", "quality measure", "age or time", "personal characteristic", "score", "code"
 ]
 # Usual clinical columns, which are numbers but no brain regions.
 _CLINICAL = re.compile(
@@ -65,11 +63,11 @@ _NAMED: dict[Suspicion, re.Pattern[str]] = {
     "head size": re.compile("icv|tiv|etiv|intracranial"),
     "quality measure": re.compile("qc|qa|snr|cnr|cjv|efc|fber|euler|holes?|defects?|motion|fd|iqr|inu|rating|quality"),
     "age or time": re.compile("ages?|years?|months?|days|date|dob|yob|birth|onset|duration"),
-    "fact about the person": re.compile("sex|gender|education|educ|edu|handedness|race|ethnicity"),
+    "personal characteristic": re.compile("sex|gender|education|educ|edu|handedness|race|ethnicity"),
     "score": re.compile("scores?|scale|subscale|questionnaire"),
 }
 # Left out unless they are asked for, whatever else the name says.
-NEVER_REGIONS = ("head size", "age or time", "fact about the person", "score", "quality measure")
+NEVER_REGIONS = ("head size", "age or time", "personal characteristic", "score", "quality measure")
 _DEVIATIONS = frozenset({"zscore", "zscores", "wscore", "wscores"})  # of regions: what lh_insula_z_score ends with
 _SHARE_OF_VALUES = 0.25  # that differ; where fewer do, a column holds a score, whose gaps are not to be filled in
 _TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 or more with the one they are most like
@@ -254,7 +252,7 @@ _PLURALS: dict[str, str] = {
     "head size": "head sizes",
     "quality measure": "quality measures",
     "age or time": "ages or times",
-    "fact about the person": "facts about the person",
+    "personal characteristic": "personal characteristics",
     "score": "scores",
     "code": "codes",
 }

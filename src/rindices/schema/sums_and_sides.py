@@ -1,7 +1,5 @@
 """How columns of measures hang together: left and right, sums and their parts, copies in another unit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

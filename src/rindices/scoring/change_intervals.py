@@ -5,8 +5,6 @@ user's own scanner; other repetitions read it. What differs between people stays
 changes are known better than severities. The interval holds the changes with which such a reading is no surprise.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The consensus: repetitions brought to one order of patterns, without those that disagree."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -102,8 +102,7 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         scores = inference.r_indices(models, made)[:, :, pattern, None]
         others = np.arange(n_models)[:, None] != maker
         unseen = others & healthy.held_out[:, brain]
-        others = np.where(unseen.any(axis=0), unseen, others)
-        by_pattern.append(_scatter(scores, others, n_models))
+        by_pattern.append(_scatter(scores, np.where(unseen.any(axis=0), unseen, others), others))
     return np.stack(by_pattern)
 
 
@@ -139,13 +138,16 @@ def make_people(
     return made
 
 
-def _scatter(scores: np.ndarray, unseen: np.ndarray, n_models: int) -> np.ndarray:
-    """Return the quantiles of one pattern's consensus at each dose, from scores of people in the order of `DOSES`."""
+def _scatter(scores: np.ndarray, unseen: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the quantiles of one pattern's consensus at each dose, from scores of people in the order of `DOSES`.
+
+    `unseen` are the repetitions that score a person, `others` all that did not make it.
+    """
     means = mean_known(scores, unseen)
     expected = increasing(means.reshape(len(DOSES), -1).mean(axis=1))
     centred = scores - np.repeat(expected, _PEOPLE)[None, :, None]
-    variances: Variances = split_variance(centred, unseen)
-    shrinkage = variances.shrinkage(unseen.sum(axis=0), n_models)
+    variances: Variances = split_variance(centred, unseen, others)
+    shrinkage = variances.shrinkage(unseen.sum(axis=0), len(scores))
     errors = ((means - np.repeat(expected, _PEOPLE)[:, None]) * shrinkage).reshape(len(DOSES), -1)
     around = np.quantile(errors, LEVELS, axis=1).T
     smooth = np.pad(around, [(1, 1), (0, 0)], mode="edge")

@@ -1,22 +1,86 @@
-"""A person's numbers: R-indices and how uncertain they are, severities with their limits, centiles and flags."""
+"""A person's numbers: R-indices and how uncertain they are, severities with their limits, centiles and flags.
+
+Strangers are flagged by how far they lie from anything that a model can produce: healthy brains, changed by its
+patterns or not. A plain distance from controls would flag the sick. Here patients belong to those who are expected:
+people made from the controls by the learned patterns, at severities that the model takes for likely. What counts as far
+is learned from controls who were left out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr
 
 from rindices.core import inference
-from rindices.core.networks import Parameters
+from rindices.core.networks import Parameters, n_patterns
 from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.preprocessing.missing import Population
 from rindices.problems import listed
 from rindices.schema.contract import Contract
 from rindices.schema.region_field import missing_regions
-from rindices.scoring.intervals import severity_intervals
+from rindices.scoring.intervals import Healthy, make_people, severity_intervals
 from rindices.scoring.severity import SeverityScale
-from rindices.scoring.strangers import Familiar
+
+FEWEST_CONTROLS = 20  # fewer say nothing of how far healthy people lie
+_FOLDS = 20  # the more, the nearer is what is judged to what is used
+_BEYOND = 2.2  # sd of the logarithm of held-out controls' distances: 1.4 % of them, were it normal
+
+
+@dataclass(frozen=True, eq=False)
+class Familiar:
+    """People whom a model can produce, and how far healthy people lie from their middle.
+
+    Attributes
+    ----------
+    population : Population
+        Of controls and of people made from them, scaled.
+    usual : ndarray of shape (2,)
+        Mean and sd of the logarithm of the distances of controls that the population was not estimated from.
+    """
+
+    population: Population
+    usual: np.ndarray
+
+    def strangeness(self, people: np.ndarray, gaps: np.ndarray | None = None) -> np.ndarray:
+        """Return how far people lie from all that the model can produce; above 1 they are strangers.
+
+        Regions in `gaps` are what is expected given the others, and add nothing to a distance: it is one of the others.
+        """
+        mean, sd = self.usual
+        share = 1 if gaps is None else 1 - gaps.mean(axis=1)
+        return np.sqrt(self.population.distances(people) / share / np.exp(mean + _BEYOND * sd))
+
+    def strangest(self, person: np.ndarray, number: int) -> np.ndarray:
+        """Return the regions that add most to a person's distance, the strangest first."""
+        away = person - self.population.mean
+        return np.argsort(-away * (self.population.precision @ away), kind="stable")[:number]
+
+
+def fit_familiar(
+    models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray | None, seed: int
+) -> Familiar | None:
+    """Learn what people a model can produce: controls, and as many made from them; None with too few controls."""
+    n_controls, n_models = len(healthy.brains), len(healthy.held_out)
+    if n_controls < FEWEST_CONTROLS:
+        return None
+    rng = np.random.default_rng([seed, n_controls, 1])
+    number = n_patterns(models)
+    factor = np.eye(number) if correlation is None else np.linalg.cholesky(correlation)
+    severities = ndtr(rng.standard_normal((n_controls, number)) @ factor.T)
+    maker = rng.integers(n_models, size=n_controls)
+    people = np.stack([healthy.brains, make_people(models, healthy.brains, severities, maker, composition)])
+    fold = rng.permutation(n_controls) % _FOLDS
+    logarithms = np.empty(n_controls)
+    for one in range(_FOLDS):
+        others = Population.of(np.concatenate(people[:, fold != one]))
+        logarithms[fold == one] = np.log(others.distances(people[0, fold == one]))
+    return Familiar(Population.of(np.concatenate(people)), np.array([logarithms.mean(), logarithms.std(ddof=1)]))
+
 
 DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
 _REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
@@ -159,7 +223,7 @@ def person_flags(model: FittedModel, people: Scaled, said: Iterable[str], strang
         for row in np.flatnonzero(strangeness > 1).tolist():
             most = listed(regions[model.familiar_.strangest(people.values[row], _STRANGEST)])
             far = f"strangeness {strangeness[row]:.2f}, most in {most}"
-            parts[row].append(f"unlike anybody that the model can produce ({far})")
+            parts[row].append(f"unlike anyone the model can produce ({far})")
     return ["; ".join(part) for part in parts]
 
 
@@ -181,7 +245,10 @@ def unknown_of(model: FittedModel) -> list[str]:
     """Say what a model cannot tell about people, and why."""
     scale = model.scale_
     if model.seed_ is None:
-        return ["The model was imported without its people: severities have no intervals and no centiles."]
-    few = "Severities have no intervals: these need three repetitions that agree, of which one makes people whom others"
+        return ["The model was imported without its training data, so severities have no intervals or centiles."]
+    few = (
+        "Severities have no intervals: these need three repetitions that agree, so that one can synthesise people "
+        "whom the others"
+    )
     nobody = "Severities have no centiles: no controls were held out of any repetition."
     return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)

@@ -28,21 +28,29 @@ class Variances(NamedTuple):
         return np.sqrt(np.divide(every, some, out=np.ones_like(some), where=some > 0))  # 1 where all are alike
 
 
-def split_variance(scores: np.ndarray, unseen: np.ndarray) -> Variances:
+def split_variance(scores: np.ndarray, unseen: np.ndarray, scored: np.ndarray | None = None) -> Variances:
     """Split the variance of centred `scores` ``(repetitions, people, patterns)`` of people who are `unseen`.
 
-    Where nobody has two scores, all of it is taken to be between people.
+    Where nobody has two such scores (as with five repetitions that each leave out another fifth), repetitions are taken
+    to differ about a person as those of `scored` do, who may have learned from it and so differ less. Without these,
+    all of the variance is taken to be between people.
     """
-    n_scores = unseen.sum(axis=0)
-    several = n_scores > 1
-    if not several.any():
-        person = (scores[unseen] ** 2).mean(axis=0)
-        return Variances(person, np.zeros_like(person))
-    means = mean_known(scores, unseen)
-    within = np.where(unseen[:, several, None], scores[:, several] - means[several], 0)
-    repetition = (within**2).sum(axis=(0, 1)) / (n_scores[several] - 1).sum()
-    between = (means[several] ** 2).mean(axis=0) - repetition * (1 / n_scores[several]).mean()
-    return Variances(np.maximum(between, 0), repetition)
+    several = unseen.sum(axis=0) > 1
+    if several.any():
+        means = mean_known(scores, unseen)
+        between = (means[several] ** 2).mean(axis=0)
+        repetition = _within(scores[:, several], unseen[:, several])
+        between -= repetition * (1 / unseen.sum(axis=0)[several]).mean()
+        return Variances(np.maximum(between, 0), repetition)
+    person = (scores[unseen] ** 2).mean(axis=0)
+    repetition = np.zeros_like(person) if scored is None else np.minimum(_within(scores, scored), person)
+    return Variances(person - repetition, repetition)
+
+
+def _within(scores: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the variance of the `known` scores around the mean of each person."""
+    around = np.where(known[..., None], scores - mean_known(scores, known), 0)
+    return (around**2).sum(axis=(0, 1)) / np.maximum((known.sum(axis=0) - 1).clip(0).sum(), 1)
 
 
 def mean_known(scores: np.ndarray, unseen: np.ndarray) -> np.ndarray:

@@ -5,8 +5,6 @@ share of the largest change that was learned. What is here is fitted elsewhere, 
 only.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

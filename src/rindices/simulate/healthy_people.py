@@ -179,7 +179,7 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
             raise InputError(
                 "Expected ",
                 Remedy(name),
-                f" from 1 to {_MOST_PEOPLE:,}, found {n:,}.\nGive a positive number, or ask for fewer people.",
+                f" from 1 to {_MOST_PEOPLE:,}, found {n:,}.\nGive a positive number, or request fewer people.",
             )
     population = ReferencePopulation.load()
     return HealthyPeople(population.draw(n_controls + n_patients, rng), list(population.regions), n_controls)
@@ -233,7 +233,7 @@ def _check_people(controls: pd.DataFrame) -> None:
             "Expected one row per person in ",
             _OWN,
             f", found participant_id missing or repeated: {', '.join(cells)}. "
-            "Keep one row each, or drop the column to have people numbered.",
+            "Keep one row per person, or drop the column to number people automatically.",
         )
 
 
@@ -246,8 +246,8 @@ def _check_volumes(volumes: pd.DataFrame) -> None:
         raise InputError(
             "Expected no negative volumes in ",
             _OWN,
-            f", found {first_of(volumes, wrong)}. Give raw volumes, not "
-            "scaled ones, correct or leave out such people, and leave out columns that are not regions.",
+            f", found {first_of(volumes, wrong)}. Use raw rather than scaled volumes, correct or remove these "
+            "people, and remove columns that are not regions.",
         )
 
 
@@ -285,6 +285,6 @@ def _split_sizes(n_rows: int, n_controls: int | None, n_patients: int | None) ->
         raise InputError(
             f"Expected at least 1 control and 1 patient, and no more people than the {n_rows} rows of ",
             _OWN,
-            f", found {n_controls} controls and {n_patients} patients. Ask for fewer people or give a longer table.",
+            f", found {n_controls} controls and {n_patients} patients. Request fewer people or provide a longer table.",
         )
     return n_controls, n_patients

@@ -5,8 +5,6 @@ Severities are rows of a given table, or follow a distribution, joined by a Gaus
 correlated among the patterns and with age, become uniform levels, and these the severities of that level.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,7 +91,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "graded": Kind("as basic, but from strong to weak within a pattern", shape="graded"),
         "signed": Kind("as basic, but half of a pattern's regions grow", shape="signed"),
         "shift": Kind("as basic, and all patients lose a little everywhere", shift=0.03),
-        "null": Kind("no disease: patients are drawn like controls", atrophy=0.0, noise=0.0),
+        "null": Kind("no disease: patients have the same distribution as controls", atrophy=0.0, noise=0.0),
     }
 )
 
@@ -191,8 +189,8 @@ def random_patterns(
     if n_needed > len(regions):
         raise InputError(
             f"Expected at least {n_needed} regions for {n_patterns} patterns of {size} regions, found {len(regions)}. "
-            f"Ask for fewer patterns, use the kind 'scarce' (4 regions per pattern), or give a table with "
-            "more regions."
+            "Request fewer patterns, use the kind 'scarce' (4 regions per pattern), or provide a table with more "
+            "regions."
         )
     dealt = [regions[i] for i in rng.permutation(len(regions))[:n_needed]]
     return {f"p{k + 1}": tuple(dealt[(k * stride + i) % n_needed] for i in range(size)) for k in range(n_patterns)}
@@ -242,8 +240,8 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
         raise InputError(
             Remedy("severity_correlation"),
             f": expected one number between {lowest} and 1, or {n_patterns} x "
-            f"{n_patterns} numbers that are symmetric, have ones on the diagonal and can occur together (positive "
-            f"definite), found {correlation}. Correct it, or leave it out for independent severities.",
+            f"{n_patterns} numbers that form a valid (symmetric, positive definite) correlation matrix, found "
+            f"{correlation}. Correct it, or omit it for independent severities.",
         )
     return matrix
 
@@ -285,7 +283,7 @@ def draw_severities(
     if not isinstance(severities, str):
         if correlation is not None or age_correlation != 0:
             raise InputError(
-                "A table of severities has correlations of its own: patients are whole rows of it. Leave out ",
+                "A table of severities already has correlations, because patients are whole rows of it. Omit ",
                 Remedy("severity_correlation"),
                 " and ",
                 Remedy("severity_age"),
@@ -328,7 +326,7 @@ def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray
             Remedy("severities"),
             f" as a table with the columns {', '.join(names)}, one per pattern, and one row "
             f"per patient, found {counted(len(table), 'row')} with {listed(given or table.columns) or 'no columns'}. "
-            f"Rename its columns, or ask for as many patterns as it has with ",
+            f"Rename its columns, or request as many patterns as it has with ",
             Remedy("n_patterns"),
             ".",
         )
@@ -338,7 +336,7 @@ def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray
         raise InputError(
             "Expected numbers from 0 to 1 in ",
             Remedy("severities"),
-            f", found {first_of(table[names], wrong)}. Correct it, or leave out such rows.",
+            f", found {first_of(table[names], wrong)}. Correct it, or remove these rows.",
         )
     return values
 
@@ -358,7 +356,7 @@ def _age_scores(people: HealthyPeople, correlation: float) -> np.ndarray:
             " needs every patient's age, and not the same in all, in a column 'age' of ",
             Remedy("controls"),
             f", found {first_of(column, unfit) if 'age' in people.table else 'no such column'}. "
-            "Fill in or rename the column, or leave out such people.",
+            "Fill in or rename the column, or remove these people.",
         )
     scores = ndtri((pd.DataFrame(ages).rank().to_numpy() - 0.5) / len(ages))
     return scores / scores.std()

@@ -1,7 +1,5 @@
 """Cohorts whose patients are healthy people with a known disease put in (section 4.2 of the paper)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -75,7 +73,7 @@ class SimulatedCohort:
         """
         if truth_path is not None and Path(truth_path).resolve() == Path(table_path).resolve():
             raise InputError(
-                f"Expected two different files, found {table_path} twice. Give the truth its own name with ",
+                f"Expected two different files, found {table_path} twice. Choose another name for the truth with ",
                 Remedy("truth"),
                 ".",
             )
@@ -168,7 +166,11 @@ def simulate_cohort(
     true, law = draw_severities(severities, n_patterns, severity_correlation, severity_age, people, severity_rng)
     if chosen_kind.atrophy == 0:
         patterns: dict[str, tuple[str, ...]] = {f"p{k}": () for k in range(1, n_patterns + 1)}
-        true, law, about = np.zeros_like(true), "Severities: all 0.", "Patterns: none, patients are like controls."
+        true, law, about = (
+            np.zeros_like(true),
+            "Severities: all 0.",
+            ("Patterns: none; patients do not differ from controls."),
+        )
     else:
         patterns, about = _choose_patterns(chosen_kind, n_patterns, people.regions, pattern_rng)
     losses = regional_losses(chosen_kind, patterns, people.regions, pattern_rng)
@@ -207,10 +209,10 @@ def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
         raise InputError(
             f"Expected 1 to {MAX_PATTERNS} patterns, found ",
             Remedy("n_patterns", n_patterns),
-            ". Beyond that there are not enough regions to tell patterns apart; ask for fewer.",
+            ". With more, there are not enough regions to distinguish patterns; request fewer.",
         )
     if seed < 0:
-        raise InputError(f"Expected a seed of 0 or more, found {seed}. Any whole number from 0 on will do.")
+        raise InputError(f"Expected a seed of 0 or more, found {seed}. Any non-negative integer will do.")
     return KINDS[kind]
 
 
@@ -223,14 +225,14 @@ def _check_visits(n_visits: int, progression: float, scan_noise: float, controls
             Remedy("progression"),
             " from -1 to 1 and ",
             Remedy("scan_noise"),
-            f" from 0 to 1, found {progression:g} and {scan_noise:g}. Both are shares: of the largest change, and of "
-            "what people differ by.",
+            f" from 0 to 1, found {progression:g} and {scan_noise:g}. Both are proportions: of the largest "
+            "change, and of the variation between people.",
         )
     if n_visits > 1 and controls is not None:
         raise InputError(
             "Expected one visit with ",
             Remedy("controls"),
-            f", found {n_visits}: how its people would age is not known. Leave out either.",
+            f", found {n_visits}, because it is unknown how its people would age. Omit one of the two.",
         )
 
 
@@ -255,7 +257,7 @@ def _choose_people(
         return people, "People: the given table of controls, split at random."
     if regions is not None:
         raise InputError(
-            "`regions` names columns of your own table. Pass that table, too, with ", Remedy("controls"), "."
+            "`regions` names columns of your own table. Also pass that table with ", Remedy("controls"), "."
         )
     people = drawn_people(n_controls, n_patients, rng)
     return people, "People: drawn from the embedded reference population (IXI, under 70)."
@@ -267,7 +269,7 @@ def _choose_patterns(
     """Take the paper's regions where they all exist, and others at random where not; say which."""
     patterns = named_patterns(kind, n_patterns)
     if {region for pattern in patterns.values() for region in pattern} <= set(regions):
-        further = f" (p4 to p{n_patterns}: further regions, built alike)" if n_patterns > 3 else ""
+        further = f" (p4 to p{n_patterns}: additional regions, built in the same way)" if n_patterns > 3 else ""
         return patterns, f"Patterns: as in Table 5 of the paper{further}."
     patterns = random_patterns(kind, n_patterns, regions, rng)
     return patterns, f"Patterns: drawn at random from {len(regions)} region columns, which lack those of the paper."

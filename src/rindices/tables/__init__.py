@@ -1,8 +1,7 @@
 """Files into cells of text with their row numbers, once, in batches; nothing here knows of brains."""
 
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, unit_of, with_missing_codes
-from rindices.tables.ids import own_ids
-from rindices.tables.labelled import Part, files_of, labelled_parts
+from rindices.tables.several_tables import Part, files_of, labelled_parts, own_ids
 from rindices.tables.source import Source, join_by_id, read_source, table_in_memory
 from rindices.tables.table import Table, read_table
 

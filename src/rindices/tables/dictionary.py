@@ -3,8 +3,6 @@
 Three kinds are read: BIDS JSON files, REDCap's, and a plain table with a row for each column of the data.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -99,7 +97,7 @@ def _read_json(path: Path) -> Dictionary:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path.name} cannot be read as JSON: {error}.\n"
-            "Correct the file, in which often a comma or a quotation mark is missing; or check its name."
+            "Correct the file (often a comma or a quotation mark is missing), or check its name."
         ) from error
     if not isinstance(content, dict):
         raise InputError(f"{path.name} should be a JSON object with an entry for each column, but it is a list.")
@@ -115,13 +113,14 @@ def _read_rows(path: Path) -> Dictionary:
         raise InputError(
             f"{path.name} is not a data dictionary: none of its columns names the variables (found: "
             f"{listed(rows.columns)}).\nCall that column 'variable'; 'label', 'unit', 'levels' and 'missing codes' "
-            "are known too."
+            "are also recognised."
         )
     named = rows[rows[heading] != ""]  # the others are headings of sections
     repeated = named[heading][named[heading].duplicated()]
     if len(repeated):
         raise InputError(
-            f"Row {spreadsheet_rows(repeated.to_frame())[0]} of {path.name} describes {repeated.iloc[0]!r} once more.\n"
+            f"Row {spreadsheet_rows(repeated.to_frame())[0]} of {path.name} describes {repeated.iloc[0]!r} a "
+            "second time.\n"
             "Keep one of the rows."
         )
     lines = zip(spreadsheet_rows(named), named[heading], named.to_dict("records"), strict=True)
@@ -229,7 +228,8 @@ def apply_dictionary(frame: pd.DataFrame, dictionary: Dictionary) -> tuple[pd.Da
     """
     other_capitals = {str(name).casefold(): name for name in frame.columns if name not in dictionary}
     notes = [
-        f"The dictionary describes {name!r}, the table has {other_capitals[name.casefold()]!r}: not applied to it."
+        f"The dictionary describes {name!r}, the table has {other_capitals[name.casefold()]!r}, so the entry is "
+        "not applied."
         for name in dictionary
         if name not in frame and name.casefold() in other_capitals
     ]
@@ -254,7 +254,8 @@ def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
     possible = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
     text = (
         f"Column {cells.name!r} has levels in its dictionary, but row "
-        f"{spreadsheet_rows(cells.to_frame())[strange[0]]} holds {cells.iloc[strange[0]]!r}{more}.\nLevels: {possible}."
+        f"{spreadsheet_rows(cells.to_frame())[strange[0]]} contains {cells.iloc[strange[0]]!r}{more}.\nLevels: "
+        f"{possible}."
     )
     remedies = ("correct the table", "add the level or missing code to the dictionary")
     return [Problem(text, remedies, (str(cells.name),))]

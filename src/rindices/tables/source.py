@@ -1,7 +1,5 @@
 """Where a table comes from: a file, a BIDS dataset, or several tables of the same people joined by their ids."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -16,8 +14,7 @@ from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
 from rindices.schema.role_guesses import id_by_name
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
-from rindices.tables.ids import like_ours, not_found, own_ids
-from rindices.tables.labelled import labelled_parts, stacked
+from rindices.tables.several_tables import labelled_parts, like_ours, not_found, own_ids, stacked
 from rindices.tables.table import AS_TEXT, Table, file_and_sheet
 from rindices.tables.text import KINDS_OF_FILES
 
@@ -169,7 +166,9 @@ def _ids_note(found: str, asked: str) -> tuple[Text, ...]:
     """Say which column has the ids, where it is not the one asked for."""
     if found == asked:
         return ()
-    return (Message(f"The ids are in the column {found!r}; for another give ", Remedy("id", Blank("COLUMN")), "."),)
+    return (
+        Message(f"The ids are taken from column {found!r}; to use another, give ", Remedy("id", Blank("COLUMN")), "."),
+    )
 
 
 def _a_row_each_visit(
@@ -188,7 +187,10 @@ def _a_row_each_visit(
     rows = rows[[*keys, *(name for name in frame.columns if name != id_column)]]
     if len(rows) == len(frame):
         return rows.set_axis(frame.index, axis=0), []
-    note = f"{main} has one row per person, {listed(of_visits)} one row per visit: rows are numbered as joined."
+    note = (
+        f"{main} has one row per person, {listed(of_visits)} one row per visit, so rows are numbered as in the "
+        "joined table."
+    )
     return rows, [note]
 
 
@@ -197,8 +199,8 @@ def _bids_root(path: Path) -> Path | None:
     if path.is_dir() and not (path / _PARTICIPANTS).is_file():
         raise InputError(
             f"{path} is a folder without {_PARTICIPANTS}, so it is not a BIDS dataset.\n"
-            f"Name a {KINDS_OF_FILES} file, or the folder of a BIDS dataset; from the folder of FreeSurfer, SynthSeg "
-            "and other programs, rindices gather makes a table."
+            f"Name a {KINDS_OF_FILES} file, or the folder of a BIDS dataset. If the folder was written by "
+            "FreeSurfer, SynthSeg or another program, rindices gather makes a table of it."
         )
     is_table = path.name == _PARTICIPANTS and path.is_file()
     return path if path.is_dir() else path.parent if is_table else None
@@ -246,8 +248,8 @@ def join_by_id(
     other
         A table with one row per person, or one per person and visit.
     id_column, visit_column
-        Columns to join by; the other table may have its ids elsewhere, see `rindices.tables.ids.own_ids`. The visit
-        counts where both tables have it; else one row per person is needed.
+        Columns to join by; the other table may have its ids elsewhere, see `rindices.tables.several_tables.own_ids`.
+        The visit counts where both tables have it; else one row per person is needed.
     source
         Name of the other table.
 
@@ -276,7 +278,7 @@ def join_by_id(
         if own not in table.columns:
             near = did_you_mean(id_column, [str(column) for column in table.columns])
             raise InputError(
-                f"{source} is joined by the column {id_column!r}, but {name} has none.{near}\nRename the column of ids."
+                f"{source} is joined by the column {id_column!r}, but {name} has none.{near}\nRename the id column."
             )
     usual = theirs in (id_column, TableSettings.id)
     notes: list[Text] = [] if usual else [f"{source} is joined by its column {theirs!r}."]
@@ -292,8 +294,8 @@ def join_by_id(
             listed(key.dropna().str.replace("\t", " ").map(repr)[:2], joiner=" and ") for key in (there, here)
         )
         raise InputError(
-            f"Nobody in {source} has an id of the main table: it has {theirs}, the main table {ours}.\n"
-            "Write the ids alike, or check that it is the right table."
+            f"No one in {source} has an id from the main table: it has {theirs}, the main table {ours}.\n"
+            "Write the ids in the same way, or check that it is the right table."
         )
     positions = pd.Index(there).get_indexer(pd.Index(here))
     absent = positions < 0
@@ -303,8 +305,12 @@ def join_by_id(
     agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in both}
     joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
     for rows, ids, what in (
-        (~match, written, f"of {source} left out: the main table has nobody with that id"),
-        (absent, frame[id_column], f"of the main table not found in {source}: gaps in its columns"),
+        (~match, written, f"of {source} excluded: these ids are not in the main table"),
+        (
+            absent,
+            frame[id_column],
+            f"of the main table not found in {source}: its columns have missing values for them",
+        ),
     ):
         notes += [not_found(int(rows.sum()), ids[rows], what)] if rows.any() else []
     return joined, notes
@@ -339,8 +345,8 @@ def _refuse_bad_keys(
         apart = Message("Keep one row per person, or name the visits with ", Remedy("visit", visit_column), ".")
         remedy = Message("Keep one row per person and visit.") if len(keys) > 1 else apart
         raise InputError(
-            f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it cannot be "
-            f"joined to the people.\n",
+            f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it "
+            "cannot be joined.\n",
             remedy,
         )
 

@@ -1,7 +1,5 @@
 """A table in a file, whatever its kind: read once, some rows at a time, or whole."""
 
-from __future__ import annotations
-
 import glob
 import re
 import zlib
@@ -149,7 +147,7 @@ class Table:
     @property
     def notes(self) -> tuple[str, ...]:
         """What there is to say about the rows that were read."""
-        said = f"The row below the names in {self.file.name} describes the columns: it is left out."
+        said = f"The row below the column names in {self.file.name} describes the columns and is skipped."
         return (said,) if self.two_headers else ()
 
     def read(self) -> pd.DataFrame:
@@ -232,7 +230,7 @@ def _failures_told(name: str, kind: str) -> Iterator[None]:
         raise InputError(
             f"{name} is not a readable {what}: it is damaged, has a password, or is a file of another kind.\n"
             "Open it in the program that wrote it and save it again without a password, or "
-            "save the table as .csv; a table that is text needs the extension .csv, .tsv or .txt."
+            "save the table as .csv; a text table needs the extension .csv, .tsv or .txt."
         ) from error
 
 
@@ -241,14 +239,14 @@ def _kind_of(path: Path) -> str:
         raise InputError(f"{path} is a folder, but a table was expected.\nName a {KINDS_OF_FILES} file.")
     if not path.is_file():
         others = sorted(other.name for other in path.parent.glob(f"{glob.escape(path.stem)}.*") if other.is_file())
-        similar = f" In that folder there is {listed(others, 3)}." if others else ""
+        similar = f" That folder contains {listed(others, 3)}." if others else ""
         raise InputError(f"There is no file {path}.\nCheck the name and the folder.{similar}")
     packed = path.suffix.lower() == ".gz"
     kind = Path(path.stem if packed else path.name).suffix.lower()
     if kind not in TEXT_KINDS and (packed or kind not in (".parquet", *WORKBOOKS)):
         spreadsheet = " In the spreadsheet program choose 'Save as', and 'Excel workbook (.xlsx)' or 'CSV UTF-8'."
         raise InputError(
-            f"{path.name} is not a kind of table that can be read (extension {kind + '.gz' * packed!r}).\n"
+            f"{path.name} is not a supported table format (extension {kind + '.gz' * packed!r}).\n"
             f"Give a {KINDS_OF_FILES} file.{spreadsheet if kind in _OTHER_SPREADSHEETS else ''}"
         )
     return kind

@@ -4,8 +4,6 @@ A file is gone through twice, some of it at a time: first for its encoding, whic
 rows. Python's own CSV reader knows the number of every row, and refuses a quotation that never ends.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -127,8 +125,8 @@ class TextFile:
                 raise InputError(
                     f"Row {number} of {self._path.name} has {counted(len(cells), 'cell')}, but the header has {width} "
                     f"(separated by {_SEPARATOR_NAMES[self._separator]}){more}.\n"
-                    "Look for a missing or additional separator in that row, a quotation mark without its partner, or "
-                    "a title above the names of the columns, which should come first."
+                    "Look for a missing or additional separator in that row, an unmatched quotation mark, or a "
+                    "title above the column names, which should come first."
                     f"{comma if self._separator == ',' else ''}"
                 )
             yield number, cells
@@ -144,7 +142,7 @@ class TextFile:
         except csv.Error as error:
             raise InputError(
                 f"Row {number + 1} of {self._path.name} cannot be split into cells: {error}.\n"
-                "Look for a quotation mark without its partner, in that row or below."
+                "Look for an unmatched quotation mark, in that row or below."
             ) from error
 
     def _survey(self) -> str:
@@ -167,14 +165,15 @@ class TextFile:
                 left -= len(piece)
                 if left < 0:
                     raise InputError(
-                        f"{self._path.name} unpacks to more than {LARGEST_RATIO} times its size, which no table of "
-                        "measures does.\nUnpack it, look what it holds, and give the unpacked table."
+                        f"{self._path.name} unpacks to more than {LARGEST_RATIO} times its size, which is "
+                        "implausible for a table of measures.\nUnpack it, check its contents, and use the "
+                        "unpacked table."
                     )
                 if "\0" in piece or piece.startswith(("%PDF", "PK\x03\x04")):
                     raise InputError(
-                        f"{self._path.name} is not a text table: it has characters that only other files have (PDF, "
-                        "pictures, Excel workbooks in spite of their name).\n"
-                        f"Save the table as 'CSV UTF-8', or give another {KINDS_OF_FILES} file."
+                        f"{self._path.name} is not a text table: it contains characters found only in other kinds "
+                        "of file (PDF, images, or Excel workbooks with the wrong extension).\n"
+                        f"Save the table as 'CSV UTF-8', or use another {KINDS_OF_FILES} file."
                     )
                 yield piece
 
@@ -184,7 +183,7 @@ class TextFile:
         if self._encoding == "utf-16" or not text.replace(damage, "").isascii():
             raise InputError(
                 f"{self._path.name} is damaged: row {before.count(chr(10)) + 1} has a character that cannot be read as "
-                f"{self._encoding.removesuffix('-sig').upper()}, as the others can.\n"
+                f"{self._encoding.removesuffix('-sig').upper()}, unlike the others.\n"
                 "Correct that row, and save the table as 'CSV UTF-8' in the spreadsheet program."
             )
 

@@ -4,8 +4,6 @@ What a cell holds becomes what the table would have as CSV. Before anything is u
 whether it is a workbook, and one that can be opened without fear.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 import zipfile
@@ -89,7 +87,8 @@ class Workbook:
             if not name and _text(cell.value) and any(names[: cell.column - 1]):
                 raise InputError(
                     f"The column of cell {cell.coordinate} of {self._where} has no name in row {first}, the first that "
-                    "is not empty.\nExpected the names of all columns there: remove titles above them, undo merged "
+                    "is not empty.\nThat row should contain the names of all columns: remove titles above them, "
+                    "undo merged "
                     "cells, and name or delete the column."
                 )
 
@@ -112,7 +111,7 @@ class Workbook:
             others = f" (columns {listed(columns)})" if len(columns) > 1 else ""
             raise InputError(
                 f"Column {columns[0]!r} of {self._where} has {bad[0][2]} in row {bad[0][1]}{more}{others}.\n"
-                "Correct the formula, or leave the cell empty where the value is missing; open the workbook in the "
+                "Correct the formula, or leave the cell empty if the value is missing; open the workbook in the "
                 "spreadsheet program and save it again."
             )
 
@@ -183,7 +182,7 @@ def _check_archive(path: Path) -> None:
     if bombs or sheets > _MOST_IN_SHEETS or total - sheets > _MOST_ELSEWHERE:
         raise InputError(
             f"{path.name} unpacks to {total / 1e6:,.0f} MB, more than a table of people should need.\n"
-            "Leave out pictures and other sheets, or save the table as 'CSV UTF-8' in the spreadsheet program."
+            "Remove pictures and other sheets, or save the table as 'CSV UTF-8' in the spreadsheet program."
         )
 
 

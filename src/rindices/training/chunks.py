@@ -88,7 +88,7 @@ class Settings(NamedTuple):
 
 def schedule_of(chunk: Chunk, settings: Settings) -> Schedule:
     """Return how long a chunk is trained; what is prolonged is looked at in the end."""
-    schedule = settings.preset.schedule
+    schedule = replace(settings.preset.schedule, batch_size=settings.batch_size)
     longest = max(schedule.longest, schedule.max_steps)
     return replace(schedule, min_steps=longest, max_steps=longest) if chunk.members[0].prolonged else schedule
 
@@ -187,11 +187,8 @@ def train_chunk(
         people,
         members,
         settings.preset.training,
+        schedule,
         n_patterns=[member.point.n_patterns for member in chunk.members],
-        batch_size=settings.batch_size,
-        checkpoint_every=schedule.checkpoint_every,
-        min_steps=schedule.min_steps,
-        max_steps=schedule.max_steps,
         after=after,
     ):
         with_weights = checkpoint.step >= min(schedule.min_steps, schedule.max_steps)

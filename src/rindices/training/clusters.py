@@ -1,7 +1,5 @@
 """Chunks on a Dask cluster: they outlive their workers, and whoever waits for one is told how it ended."""
 
-from __future__ import annotations
-
 import logging
 import os
 import platform
@@ -44,7 +42,7 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
             Remedy("workers", workers),
             " cannot be combined with ",
             Remedy("dask", dask),
-            ": a cluster has the workers that were started for it.\nLeave out ",
+            ": a cluster uses the workers that were started for it.\nOmit ",
             Remedy("workers"),
             ", or take ",
             Remedy("dask", "local"),
@@ -100,7 +98,7 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise InputError(
             f"There is no Dask scheduler at {address}: {error}.\n"
-            "Give the address that it prints when it starts, such as tcp://127.0.0.1:8786."
+            "Give the address printed when it starts, such as tcp://127.0.0.1:8786."
         ) from error
     with client:
         yield client
@@ -153,7 +151,7 @@ class Cluster:
                     ended, jobs = wait(jobs, _LOOK_SECONDS, FIRST_COMPLETED)
                     deserted = 0 if ended or self._is_inhabited() else deserted + 1
                     if deserted == _DESERTED:
-                        raise LostWorkers("no worker is left.")
+                        raise LostWorkers("no workers are left.")
                     for job in ended:
                         yield _result(job)
                     jobs |= set(map(send, islice(tasks, len(ended))))
@@ -174,7 +172,7 @@ class Cluster:
             yield
         except Exception as error:
             if isinstance(error, OSError) or self._is_closed():
-                raise LostWorkers("the cluster cannot be reached any more.") from error
+                raise LostWorkers("the cluster can no longer be reached.") from error
             raise
 
     def _is_closed(self) -> bool:
@@ -198,7 +196,8 @@ def _result(job: Future[Any]) -> Any:
         if isinstance(error, CancelledError | OSError) or type(error).__name__ == "KilledWorker":
             raise LostWorkers(f"a chunk was lost ({type(error).__name__}).") from error
         raise InputError(
-            f"The scheduler or a worker of the cluster cannot load rindices as it is here ({error!r:.200}).\n"
+            "The scheduler or a worker of the cluster cannot load the same rindices as this machine "
+            f"({error!r:.200}).\n"
             f"All need the versions of this machine. {_SAME_VERSIONS}"
         ) from error
     if isinstance(result, Exception):
@@ -216,7 +215,7 @@ def _call(expected: dict[str, str], function: Callable[..., Any], *values: Any) 
         _check_versions(expected, _versions(), f"A worker on {platform.node()}")
         return function(*values)
     except Stopped:  # the worker lost sight of the scheduler for a moment; the task is still awaited
-        return LostWorkers("a chunk was called off.")
+        return LostWorkers("a chunk was cancelled.")
     except Exception as error:  # noqa: BLE001 (raised where the result is awaited)
         trace = "".join(traceback.format_exception(error, limit=-10))
         can_travel = isinstance(error, InputError | MemoryError)
@@ -243,8 +242,8 @@ def _check_versions(expected: dict[str, str], versions: dict[str, str], whose: s
     if differing:
         there, here = (", ".join(f"{name} {of[name]}" for name in differing) for of in (versions, expected))
         raise InputError(
-            f"{whose} has {there}; expected was what this machine has: {here}.\n"
-            f"Results would differ, or there would be none. {_SAME_VERSIONS}"
+            f"{whose} has {there}, but this machine has {here}.\n"
+            f"Results would differ, or training would fail. {_SAME_VERSIONS}"
         )
 
 

@@ -3,8 +3,6 @@
 Nothing here depends on where a chunk is trained or on the order in which chunks end.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time
@@ -97,8 +95,8 @@ def executor(n_jobs: int | None = None) -> Executor:
     shares_memory = bool(getattr(backend, "supports_sharedmem", False))
     if not shares_memory and not backend.supports_return_generator:
         raise InputError(
-            f"Models cannot be trained through joblib's {type(backend).__name__}: processes that are copies of this "
-            "one may wait for each other for ever.\nUse joblib.parallel_config(backend='loky', n_jobs=2), or none."
+            f"Models cannot be trained through joblib's {type(backend).__name__}: forked processes may "
+            "deadlock.\nUse joblib.parallel_config(backend='loky', n_jobs=2), or none."
         )
     if asked is not None or not shares_memory:
         number = backend.effective_n_jobs(asked)

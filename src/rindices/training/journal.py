@@ -17,7 +17,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from rindices.core.networks import Parameters
-from rindices.files import atomic_file, checksum, read_arrays, write_arrays
+from rindices.files import checksum, read_arrays, write_arrays, write_text
 from rindices.problems import InputError
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, Unfinished
 
@@ -73,7 +73,7 @@ class Journal:
     def __getitem__(self, chunk: Chunk) -> Trajectory:
         """Return a finished chunk; its weights stay on disk until they are asked for."""
         if chunk not in self:
-            raise FileNotFoundError(f"{self._path(chunk)} was removed or damaged while the run went on.")
+            raise FileNotFoundError(f"{self._path(chunk)} was removed or damaged during the run.")
         return self._read[chunk]
 
     def __setitem__(self, chunk: Chunk, trajectory: Trajectory) -> None:
@@ -103,8 +103,7 @@ class Journal:
             if planned["run"] == self.fingerprint:
                 return int(planned["models_per_chunk"])
         number = propose()
-        with atomic_file(path) as beside:
-            beside.write_text(json.dumps({"run": self.fingerprint, "models_per_chunk": number}), encoding="utf-8")
+        write_text(path, json.dumps({"run": self.fingerprint, "models_per_chunk": number}))
         return number
 
     def _path(self, chunk: Chunk) -> Path:

@@ -4,8 +4,6 @@ Training keeps f near it (`core.losses.prior`), and the R-index is the mean of w
 read. Both depend on the seed and the repetition's number only, as all else of a repetition does.
 """
 
-from __future__ import annotations
-
 from threading import Lock
 from typing import NamedTuple
 

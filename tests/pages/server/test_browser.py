@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -137,6 +138,46 @@ def test_card_of_a_person_fits_one_page(folder, visit, tmp_path):
     path = tmp_path / "card.pdf"
     page.pdf(path=path, format="A4")
     assert len(re.findall(rb"/Type\s*/Page[^s]", path.read_bytes())) == 1
+
+
+def test_five_tasks_take_three_clicks_at_most(folder, visit):
+    """Counted from the list of runs; what is typed, pasted or dragged is no click."""
+    seen = visit(folder)
+    page = seen.page
+
+    def task(*clicks):
+        assert len(clicks) <= 3
+        seen.go("/")
+        for place in clicks:
+            page.locator(place).first.click()
+            page.wait_for_load_state()
+            yield
+
+    run, individuals = "a:has-text('finished')", "text=Look at individuals"
+    verdict = page.locator("tr", has=page.locator(run)).locator(".tag")
+    assert (verdict.inner_text(), verdict.is_visible()) == ("reproducible", True)  # what came of it: no click
+
+    list(task(run, individuals, "#everybody thead button:has-text('Severity 2')"))  # who has most of pattern 2
+    most = pd.read_csv(folder / "finished" / "r_indices.csv")["severity2"].max()
+    shown = page.locator("#everybody tbody tr:not(.chosen) td:nth-last-child(2)").first.inner_text()
+    assert float(shown.replace("−", "-").split(" ")[0]) == pytest.approx(most, abs=0.006)
+
+    list(task(run))  # what a severity of 0.6 means
+    page.locator("#slider").fill("0.6")
+    assert "60 % of the largest change learned" in page.locator(".slider").inner_text()
+
+    steps = task(run, individuals, "text=Print this person's card")  # a page for a colleague
+    next(steps), next(steps)
+    page.evaluate("window.print = () => { window.printed = document.body.className; }")
+    next(steps)
+    assert "one-card" in page.evaluate("window.printed")
+
+    steps = task(run, "text=Score one person", "text=Score this person")
+    next(steps), next(steps)
+    page.locator("[data-paste]").fill(pd.read_csv(folder / "new.csv").iloc[[1]].to_csv(sep="\t", index=False))
+    assert re.match(r"(\d+) of \1 regions filled in", page.locator("[data-pasted]").inner_text())
+    next(steps)
+    page.wait_for_selector("text=1 row scored")
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def test_runs_have_their_verdict_or_how_far_they_got(client):
 
 def test_roles_are_guessed_shown_and_changed(client, folder):
     text = checked(client)
-    assert "This table can be trained on" in text
+    assert "This table can be used for training" in text
     assert "covariates=age" in query_of(text)
     assert text.count('class="spark"') > 10
     region = pd.read_csv(folder / "cohort.csv").columns[-1]
@@ -45,7 +45,7 @@ def test_roles_are_guessed_shown_and_changed(client, folder):
     assert f"rindices check cohort.csv --covariates age,sex --clinical {region}" in changed
     back = client.get(f"/table/checked?{query_of(changed)}&column={region}&role=region").text
     assert "clinical" not in query_of(back)
-    assert "not a role of a column" in client.get("/table/checked?table=cohort.csv&column=age&role=king").text
+    assert "not a column role" in client.get("/table/checked?table=cohort.csv&column=age&role=king").text
 
 
 def test_controls_and_patients_in_files_of_their_own_are_one_table(client, folder):
@@ -66,7 +66,7 @@ def test_controls_and_patients_in_files_of_their_own_are_one_table(client, folde
     name = f"{first}={first}.csv,SCZ={second}.csv"
     assert opened.url.params["table"] == name
     text = client.get("/table/checked", params={"table": name}).text
-    assert "This table can be trained on" in text
+    assert "This table can be used for training" in text
     assert f"rindices check {first}={first}.csv SCZ={second}.csv --covariates age,sex" in text
     assert "covariates=age" in query_of(text)
     plan = client.get(f"/train?{query_of(text)}").text
@@ -86,7 +86,7 @@ def test_a_table_of_the_same_people_is_joined_and_its_columns_guessed(client, fo
     assert "no column &#39;diagnosis&#39;" in text
     assert "<option>labels.csv</option>" in text
     joined = client.get(f"/table/checked?{query_of(text)}&also=labels.csv").text
-    assert "This table can be trained on" in joined
+    assert "This table can be used for training" in joined
     assert re.search("rindices check volumes.csv --covariates age,sex .*--join labels.csv", joined)
     assert 'id="role-age"' in joined
     assert "join" not in query_of(client.get(f"/table/checked?{query_of(joined)}&without=join").text)
@@ -107,9 +107,9 @@ def test_a_score_by_its_name_is_left_out_and_offered_for_what_it_is(client, fold
     table = pd.read_csv(folder / "cohort.csv")
     table.assign(mmse=table.index % 13, qc_rating=table["age"] % 7).to_csv(folder / "more.csv", index=False)
     text = client.get("/table/checked?table=more.csv").text
-    assert "This table can be trained on" in text
-    assert "Not taken for regions, by name: mmse (score)." in text
-    assert "Not taken for regions, by name: qc_rating (quality measure)." in text
+    assert "This table can be used for training" in text
+    assert "Not treated as regions because of their names: mmse (score)." in text
+    assert "Not treated as regions because of their names: qc_rating (quality measure)." in text
     button = re.search(r'data-change="(clinical=mmse)"', text)[1]
     used = client.get(f"/table/checked?{query_of(text)}&{button}").text
     assert re.search("rindices check more.csv .*--clinical mmse", used)
@@ -146,12 +146,12 @@ def test_problems_stand_at_their_column_with_a_button_that_helps(client, folder)
     table.loc[3, "age"] = -5
     table.to_csv(folder / "cohort.csv", index=False)
     text = checked(client)
-    assert "cannot be trained on as it is" in text
+    assert "cannot be used for training yet" in text
     assert re.search(r'<tr class="wrong">\s*<th scope="row">age<', text)
     assert "row 5" in text
     assert 'data-change="drop_missing=yes"' in text
     mended = client.get(f"/table/checked?{query_of(text)}&drop_missing=yes").text
-    assert "This table can be trained on" in mended
+    assert "This table can be used for training" in mended
     assert 'data-change="without=drop_missing"' in mended
 
 
@@ -169,12 +169,12 @@ def test_what_can_be_said_before_training_comes_after_the_check(client, folder):
 def test_tables_that_cannot_be_read_say_why(client, folder):
     (folder / "odd.csv").write_text("who;b\n1;2\n")
     text = client.get("/table/checked?table=odd.csv").text
-    assert "cannot be trained on" in text
+    assert "cannot be used for training" in text
     assert "no column &#39;diagnosis&#39;" in text
     assert "Role of who" in text
     (folder / "labels.csv").write_text((folder / "cohort.csv").read_text().replace("CN", "one"))
     text = client.get("/table/checked?table=labels.csv").text
-    assert "Name the controls with --control" in text
+    assert "Name the controls with “controls”" in text  # no option of the command line
     assert "controls (one)" in client.get(f"/table/checked?{query_of(text)}&label=one&group=control").text
 
 
@@ -182,7 +182,7 @@ def test_strangers_and_repeated_ids_are_told_with_what_helps(client, folder):
     table = pd.read_csv(folder / "cohort.csv")
     table.assign(UID=range(7000, 7000 + len(table))).to_csv(folder / "strange.csv", index=False)
     text = client.get("/table/checked?table=strange.csv").text
-    assert "UID: neither name nor values say that it is a region" in text
+    assert "UID: neither its name nor its values show that it is a region" in text
     assert "exclude=UID" in text
     table.assign(score=table["age"]).replace({"participant_id": {"s0001": "s0000"}}).to_csv(
         folder / "twice.csv", index=False
@@ -333,14 +333,18 @@ def test_tables_that_do_not_match_a_model_say_what_helps(client, folder):
 
 def test_one_person_becomes_a_table(client, folder):
     form = client.get("/person?model=three.safetensors").text
-    person = pd.read_csv(folder / "new.csv").iloc[0]
+    person = pd.read_csv(folder / "new.csv").iloc[1]
     names = re.findall(r'name="((?:region|covariate) [^"]+)"', form)
     said = {name: str(person[name.partition(" ")[2]]) for name in names} | {"id": "=1+1"}
-    kept = client.post("/person?model=three.safetensors", data=said, follow_redirects=False)
-    assert kept.status_code == 303
-    assert "matches the model" in client.get(kept.headers["location"]).text
-    written = folder / kept.headers["location"].rpartition("table=")[2]
-    assert "'=1+1" in written.read_text()
+    kept = client.post("/person?model=three.safetensors", data=said)
+    assert "1 row scored" in kept.text
+    (written,) = [
+        path for path in folder.glob("*.csv") if "'=1+1" in path.read_text() and "severity1" not in path.read_text()
+    ]
+    assert written.name.startswith("1-1")
+    odd = client.post("/person?model=three.safetensors", data=said | {names[-1]: "1e6"})
+    assert "matches the model" in odd.text  # there is something to look at first
+    assert "lies outside what the model was trained on" in odd.text
 
 
 def test_two_runs_are_compared(client, folder):

@@ -65,7 +65,7 @@ def test_hidden_files_and_files_of_names_are_not_read(client, folder):
     (folder / ".hidden.csv").write_text("participant_id\nsub-1\n")
     assert client.get("/files/.hidden.csv").status_code == 400
     answer = client.get("/table/checked?table=cohort.csv&exclude=@/etc/hostname")
-    assert (answer.status_code, "stands for a file" in answer.text) == (400, True)
+    assert (answer.status_code, "denotes a file" in answer.text) == (400, True)
 
 
 def test_every_answer_forbids_foreign_and_inline_scripts(client):

@@ -1,7 +1,5 @@
 """The sections of pages; one more is a function that takes a view of a run, a template, and a line in the list."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -9,11 +7,15 @@ from markupsafe import Markup
 
 from rindices.pages.layout import render
 from rindices.pages.run_view import RunView
-from rindices.pages.sections.brain_section import voxelwise_section
 from rindices.pages.sections.cards_section import cards_section, groups_section
 from rindices.pages.sections.clinical_section import associations_section, change_section, prognosis_section
 from rindices.pages.sections.methods_section import methods_section, settings_section
-from rindices.pages.sections.patterns_section import dose_section, resemblance_section, subgroups_section
+from rindices.pages.sections.patterns_section import (
+    dose_section,
+    resemblance_section,
+    subgroups_section,
+    voxelwise_section,
+)
 from rindices.pages.sections.people_section import (
     correlation_section,
     explorer_section,
@@ -56,21 +58,21 @@ SECTIONS = (
     Section("explorer", "result", "People", explorer_section),
     Section("associations", "result", "Clinical variables", associations_section),
     Section("resemblance", "result", "What the patterns resemble", resemblance_section),
-    Section("prognosis", "result", "What became of people", prognosis_section),
+    Section("prognosis", "result", "Follow-up and prognosis", prognosis_section),
     Section("change", "result", "Change between visits", change_section),
-    Section("voxelwise", "result", "Voxel by voxel", voxelwise_section),
+    Section("voxelwise", "result", "Voxel-wise maps", voxelwise_section),
     Section("verdict", "checks", "Is there anything to find?", verdict_section),
     Section("recovery", "checks", "Recovery of the known truth", recovery_section),
     Section("search", "checks", "How many patterns?", search_section),
-    Section("people", "checks", "Who took part", people_section),
+    Section("people", "checks", "Participants", people_section),
     Section("reading", "details", "How to read {a_measure}", reading_section),
     Section("dose", "details", "Regions by severity", dose_section),
     Section("subgroups", "details", "Subgroups of patients", subgroups_section),
     Section("agreement", "details", "Agreement over training", agreement_section),
     Section("correlation", "details", "Correlation of the patterns", correlation_section),
-    Section("methods", "details", "Methods, for a paper", methods_section),
+    Section("methods", "details", "Methods paragraph", methods_section),
     Section("limits", "details", "Limits", lambda _: {}),
-    Section("repetitions", "details", "Repetitions used and left out", repetitions_section),
+    Section("repetitions", "details", "Repetitions used and excluded", repetitions_section),
     Section("glossary", "details", "Glossary", lambda _: {}),
     Section("settings", "details", "Settings and versions", settings_section),
 )
@@ -102,9 +104,9 @@ def layers_of(view: RunView) -> list[Layer]:
     sections = {one.name: one for one in SECTIONS}
     if view.summary.applied:
         sections = {"explorer": sections["explorer"]} | sections
-        sections["cards"] = sections["cards"]._replace(title="These people among those of the training")
+        sections["cards"] = sections["cards"]._replace(title="These people among the training sample")
         sections["groups"] = sections["groups"]._replace(layer="checks", title=LAYERS["difference"])
-        sections["verdict"] = sections["verdict"]._replace(title="Could it be something else?")
+        sections["verdict"] = sections["verdict"]._replace(title="Could other variables explain it?")
     measure = view.results.measure
     words = {"a_measure": f"{'an' if measure == 'R-index' else 'a'} {measure}"}
     titles = LAYERS | ({"result": "Result"} if view.summary.applied else {})

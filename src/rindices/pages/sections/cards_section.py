@@ -1,7 +1,5 @@
 """What people look at first: patients against controls, and a card for each pattern."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,9 +23,10 @@ from rindices.pages.elements import (
     words,
 )
 from rindices.pages.run_view import RunView
-from rindices.pages.sections.brain_section import SMALL_BRAIN, brains_of, has_outlines
 from rindices.pages.sections.clinical_section import related
-from rindices.plots.brain_drawing import draw_brain, measures_of
+from rindices.pages.sections.patterns_section import SMALL_BRAIN, brains_of, has_outlines
+from rindices.plots.brain_drawing import draw_brain
+from rindices.plots.region_outlines import measures_of
 from rindices.plots.style import PATTERN_COLOURS
 from rindices.regions import pair_sides
 
@@ -84,10 +83,12 @@ def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
     table = rows.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     unsure, found = rows["region"][~(rows["q"] < _CLEAR)], list[Picture]()
     for measure in measures_of(table["region"]) if has_outlines(view.run) else ():
-        drawing = draw_brain(table, 1, (1.0,), measure=measure, unsure=unsure, unit="Cohen's d", **SMALL_BRAIN)
+        drawing = draw_brain(table, 1, (1.0,), measure=measure, unsure=unsure, unit="Cohen's d", layout=SMALL_BRAIN)
         if drawing is not None:
             name = f"patients_against_controls{measure and '_'}{measure}"
-            alt = "Regions on the brain, coloured by Cohen's d of patients against controls. The table has the values."
+            alt = (
+                "Regions on the brain, coloured by Cohen's d of patients against controls. The table gives the values."
+            )
             found.append(view.gallery.keep(name, drawing.figure(), drawing.svg(name), alt, result=False))
     return found
 
@@ -101,7 +102,10 @@ def cards_section(view: RunView) -> dict[str, object]:
     ends = 1.15 * min(0.0, *reach), 1.15 * max(0.2, *reach)
     mixture = None
     if had is not None and _enough(people) and len(rows) > 1:
-        alt = "How many patterns people of each group have: severity above that of 95 of 100 controls."
+        alt = (
+            "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 "
+            "of 100 controls."
+        )
         mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt)
     return {
         "cards": [_card(view, place, own, training, had) for place, own in rows.items()],
@@ -120,7 +124,7 @@ def _card(
     view: RunView, place: int, rows: pd.DataFrame, training: pd.DataFrame | None, had: Sequence[float] | None
 ) -> dict[str, object]:
     people, name = view.results.first_visits, view.results.score_names[place - 1]
-    alt = f"How many people of each group have how much of pattern {place}; the text gives the medians."
+    alt = f"Distribution of the severity of pattern {place} in each group; the text gives the medians."
     figure = plots.severity_histogram(people, name, training)
     return {
         "place": place,
@@ -242,8 +246,9 @@ def _is_decomposed(patterns: pd.DataFrame) -> bool:
 def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Picture, Table]:
     patterns, names, first = view.results.patterns, view.region_names, rows.iloc[0]
     alt = (
-        f"The regions that change most in pattern {place}, left and right as two marks; the strongest is "
-        f"{names[first['region']]} with {number(first['change_sd'], 2, '+')} sd of controls. The table has all values."
+        f"The regions that change most in pattern {place}, with left and right as two marks; the strongest is "
+        f"{names[first['region']]} with {number(first['change_sd'], 2, '+')} sd of controls. The table gives all "
+        "values."
     )
     columns = [
         *_named(rows["region"], names),
@@ -254,6 +259,9 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Pictur
     if _is_decomposed(patterns):
         columns.append(measures("In patients (sd)", rows["decomposed_sd"], 2, "+"))
         columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))
+    if (effects := view.analyses.get("group_effects")) is not None:
+        d = rows["region"].map(effects.set_index("region")["effect"])
+        columns.append(measures("Patients against controls (d)", d, 2, "+"))
     figure = plots.pattern_dots(patterns, place, _TOP_REGIONS, names, _HALF_WIDTH)
     picture = view.gallery.draw(f"pattern_{place}", figure, alt)
     return picture, Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")

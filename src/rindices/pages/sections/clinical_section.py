@@ -1,7 +1,5 @@
 """The sections on what severities go together with: clinical variables, and time."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from rindices import plots
@@ -64,7 +62,7 @@ def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, objec
     n_known, n_clear = int(table["coefficient"].notna().sum()), int((table["q"] < _LARGEST_Q).sum())
     alt = (
         f"Association of each variable with each pattern in {people}, with 95 % intervals; {n_clear} of "
-        f"{n_known} have q below {_LARGEST_Q:g}. The table has the values."
+        f"{n_known} have q below {_LARGEST_Q:g}. The table gives the values."
     )
     figure = gallery.draw(f"associations_{people}", plots.forest(table, people=people), alt) if n_known else None
     return {
@@ -107,8 +105,9 @@ def change_section(view: RunView) -> dict[str, object] | None:
         return None
     groups = means[means["group"].isin(GROUPS) & means["mean"].notna()]
     alt = (
-        f"Change of each {view.results.measure} per year: each person faintly, and the mean of each group with its "
-        "95 % interval. The table has the values."
+        f"Change of each {view.results.measure} per year: individuals as faint marks, and the mean of each group "
+        "with its "
+        "95 % interval. The table gives the values."
     )
     columns = [
         counts("Pattern", means["pattern"]),
@@ -179,7 +178,7 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
         counts("Pattern", table["pattern"]),
         counts("People", table["n"]),
         counts("Events", table["n_events"]),
-        measures("Hazard ratio for 0.1", table["hazard_ratio"]),
+        measures("Hazard ratio per 0.1", table["hazard_ratio"]),
         limits(table["low"], table["high"]),
         probabilities("p", table["p"]),
         probabilities("q", table["q"]),
@@ -193,7 +192,10 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
     told, picture = {name: view.summary.follow_up.get(name) for name in FOLLOW_UP}, None
     if curves is not None:
         figure = plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None)
-        alt = "Share of people with and without the event by time, in thirds of each severity, with numbers at risk."
+        alt = (
+            "Proportion of people with and without the event over time, in thirds of each severity, with "
+            "numbers at risk."
+        )
         picture = view.gallery.draw("follow_up", figure, alt)
     return {
         "told": told,

@@ -1,7 +1,5 @@
 """What was done: a methods paragraph for a paper with the works that it cites, and the settings of the run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

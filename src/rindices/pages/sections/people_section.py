@@ -1,7 +1,5 @@
 """The sections on people: who took part, what severities they have, and everybody one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -27,8 +25,7 @@ def people_section(view: RunView) -> dict[str, object]:
     flow, people = view.analyses.get("flow"), view.results.people
     flagged = people[people["flags"].str.strip() != ""]
     alt = (
-        "How far each person's regions lie from those of the controls, as a robust distance, for each group; "
-        "people who were flagged are marked."
+        "Robust distance of each person from the controls over all regions, for each group; flagged people are marked."
     )
     known = people["distance"].notna().any()
     return {
@@ -42,7 +39,7 @@ def people_section(view: RunView) -> dict[str, object]:
 
 def _flow(flow: pd.DataFrame, what: str) -> list[Table]:
     tables = []
-    for by_site, caption in ((False, f"{what} read, left out and used"), (True, "The same by site")):
+    for by_site, caption in ((False, f"{what} read, excluded and used"), (True, "The same by site")):
         rows = flow[(flow["site"] != "all") == by_site]
         reasons = [name for name in rows.columns[2:] if name in ("read", "used") or rows[name].any()]
         columns = [words("Group", rows["group"].replace(GROUPS))]
@@ -62,7 +59,7 @@ def _flagged(rows: pd.DataFrame) -> Table:
         measures("Distance", rows["distance"], 1),
         words("What is unusual", rows["flags"]),
     ]
-    return Table("People with something unusual", columns, source="people.csv")
+    return Table("People with unusual values", columns, source="people.csv")
 
 
 def recovery_section(view: RunView) -> dict[str, object] | None:
@@ -74,7 +71,7 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
     figure = plots.recovery(view.run.truth[known], recovery.of(view.results.scores[known]), recovery.per_pattern)
     pairs = zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
     values = ", ".join(f"pattern {number}: {value:.3f}" for number, value in pairs)
-    alt = f"Known severity against {view.results.measure} in patients. Concordance, {values}."
+    alt = f"True severity against {view.results.measure} in patients. Concordance, {values}."
     return {"picture": view.gallery.draw("recovery", figure, alt, result=False)}
 
 

@@ -1,7 +1,5 @@
 """The sections on what speaks for the patterns: settings that were tried, agreement of repetitions, and the verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -84,7 +82,7 @@ def _balance_table(rows: pd.DataFrame) -> Table:
         probabilities("p", rows["p_corrected"]),
         words("Remark", rows["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
     ]
-    return Table("Controls and patients compared", columns)
+    return Table("Comparison of controls and patients", columns)
 
 
 def _check_table(check: pd.DataFrame) -> Table:
@@ -103,7 +101,7 @@ def _check_table(check: pd.DataFrame) -> Table:
             number(100 * one, 0, unit=" %") for one in check["explained"]
         ),
     ]
-    return Table("Patterns and the background of people", columns)
+    return Table("Patterns and background variables", columns)
 
 
 def _with_q(coefficients: pd.Series, qs: pd.Series) -> pd.Series:
@@ -124,7 +122,7 @@ def search_section(view: RunView) -> dict[str, object] | None:
     alt = (
         "Agreement between trainings and misfit for each number of patterns and each orthogonality. Chosen: "
         f"{_setting(chosen['n_patterns'], chosen['orthogonality'])}, "
-        f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table has the values."
+        f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table gives the values."
     )
     runners_up = pd.DataFrame([*view.summary.search.runners_up])
     figure = plots.agreement_over_settings(view.run.selection)
@@ -217,4 +215,4 @@ def repetitions_section(view: RunView) -> dict[str, object] | None:
         return None
     rows = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])
     columns = [words("Repetition", rows["member"]), words("Reason", rows["reason"])]
-    return {"table": Table("Repetitions that were left out", columns) if len(rows) else None}
+    return {"table": Table("Excluded repetitions", columns) if len(rows) else None}

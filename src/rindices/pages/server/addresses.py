@@ -1,7 +1,5 @@
 """The addresses of the pages, and the server: on this machine's own address, for one browser that has the token."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 import threading
@@ -94,12 +92,12 @@ def _busy(desk: Desk, request: Request, error: Exception) -> Response:
 
 
 def _failed(desk: Desk, request: Request, error: Exception) -> Response:
-    return trouble(desk, f"Trouble inside rindices: {without_data(error)}. Please report it.", 500)
+    return trouble(desk, f"Internal error in rindices: {without_data(error)}. Please report it.", 500)
 
 
 def _not_found(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return PlainTextResponse("There is no such page.", status)
+    return PlainTextResponse("This page does not exist.", status)
 
 
 async def _upload(desk: Desk, request: Request) -> Response:
@@ -139,7 +137,7 @@ def serve(
     try:
         listening = socket.create_server(("127.0.0.1", port or 0))
     except (OSError, OverflowError) as error:
-        raise InputError(f"Port {port} cannot be used ({error}).\nChoose another one, or none.") from error
+        raise InputError(f"Port {port} cannot be used ({error}).\nChoose another port, or omit the option.") from error
     with listening:
         here, token = listening.getsockname()[1], secrets.token_urlsafe(24)
         app = make_app(folder, here, token, wording=wording, program=program)

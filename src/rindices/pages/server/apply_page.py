@@ -1,13 +1,13 @@
 """A model and new people: a table of them, or a form for one; what does not match the model, and what helps."""
 
-from __future__ import annotations
-
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import pandas as pd
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -29,7 +29,7 @@ from rindices.pages.server.query import (
 )
 from rindices.pages.server.run_pages import call
 from rindices.pages.server.table_page import stamp_of
-from rindices.problems import InputError
+from rindices.problems import InputError, Value
 from rindices.record.documents import SENTENCES
 from rindices.regions import known_regions
 from rindices.run.apply_table import people_for
@@ -119,9 +119,12 @@ def score(desk: Desk, request: Request) -> Response:
     _model(desk, model)
     desk.path(table)
     options = options_of(read_query(ApplySettings, asked, desk), desk)
+    return _scored(desk, model, table, options | {"show_ids": True if asked.get("ids") == "yes" else None})
+
+
+def _scored(desk: Desk, model: str, table: str, options: Mapping[str, Value]) -> Response:
     scores, report = _outputs(desk, table)
-    ids = True if asked.get("ids") == "yes" else None
-    call(desk, desk.words("apply", model, table, **options, out=scores, report=report, show_ids=ids))
+    call(desk, desk.words("apply", model, table, **options, out=scores, report=report))
     return RedirectResponse(address("/scored", ("model", model), ("scores", scores)), 303)
 
 
@@ -165,9 +168,9 @@ def person_page(desk: Desk, request: Request) -> HTMLResponse:
 
 
 async def keep_person(desk: Desk, request: Request) -> Response:
-    """Write what a form says about one person as a table, which is then checked as any other."""
+    """Write what a form says about one person as a table, and score it unless there is something to look at first."""
     model = request.query_params.get("model", "")
-    _, header = _model(desk, model)
+    path, header = _model(desk, model)
     contract = header.contract
     said = {name: text.strip() for name, text in await posted(request)}
     who = said.get("id", "") or "person"
@@ -180,4 +183,7 @@ async def keep_person(desk: Desk, request: Request) -> Response:
         writer = csv.DictWriter(file, list(row))
         writer.writeheader()
         writer.writerow(row)
-    return RedirectResponse(address("/apply", ("model", model), ("table", name)), 303)
+    match = await run_in_threadpool(_match, desk, path, name, ApplySettings())
+    if match.problems or match.notes or match.n_flagged:
+        return RedirectResponse(address("/apply", ("model", model), ("table", name)), 303)
+    return await run_in_threadpool(_scored, desk, model, name, {})

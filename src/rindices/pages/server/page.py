@@ -1,7 +1,5 @@
 """What all pages share: how they are rendered, and which tables, models and runs the folder has."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import time
@@ -56,7 +54,7 @@ def page(
 
 def trouble(desk: Desk, message: Text, status: int = 400) -> HTMLResponse:
     """Return a page that says what was wrong with what was asked for."""
-    return page(desk, "trouble", "This cannot be done", {"text": desk.said(message)}, status=status)
+    return page(desk, "trouble", "This is not possible", {"text": desk.said(message)}, status=status)
 
 
 class NotYet(Exception):

@@ -1,7 +1,5 @@
 """What was chosen about a table, as the part of an address after the question mark, and as words of a command."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -15,12 +13,12 @@ from starlette.requests import Request
 
 from rindices.cohort.column_roles import paths_of
 from rindices.pages.server.safety import inside
-from rindices.problems import InputError, Remedy, Text, Value, Wording, worded
+from rindices.problems import Blank, InputError, Remedy, Text, Value, Wording, worded
 from rindices.run.check_table import FoundRemedy
 from rindices.schema.role_guesses import guessed_settings, id_by_name
-from rindices.setting_fields import Setting, settings_of
-from rindices.settings import TableSettings
+from rindices.settings import GatherSettings, SearchSettings, TableSettings, option_name
 from rindices.tables import Part, Table, labelled_parts
+from rindices.value_kinds import Setting, settings_of
 
 Pairs = list[tuple[str, str]]
 Settings = TypeVar("Settings")
@@ -28,6 +26,37 @@ _YES = "yes"
 _MOST_FORM = 2**20  # bytes
 # What a column can be, and the setting that says so; a list has the column besides others.
 ROLES = {one.label: one.name for one in settings_of(TableSettings) if one.label} | {"region": ""}
+# What a page calls each setting: a role, a field of a form, or one of its buttons.
+_CALLED = {
+    one.name: one.label for kind in (TableSettings, SearchSettings, GatherSettings) for one in settings_of(kind)
+} | {
+    "control": "controls",
+    "patients": "patients",
+    "features": "region",
+    "join": "Join a table",
+    "drop_missing": "Leave these people out",
+    "drop_outliers": "Leave out people far from all others",
+    "small_sites": "Leave out small sites",
+    "complete_only": "Use only people with all regions",
+    "missing": "Code for a missing value",
+    "new_sites": "Score them uncorrected for site",
+    "out": "Name of the run",
+}
+
+
+def on_page(remedy: Remedy) -> str:
+    """Write a setting as the page calls it, with a number that would help; one that it does not have is an option.
+
+    Examples
+    --------
+    >>> on_page(Remedy("clinical", ["weight"])), on_page(Remedy("n_repetitions", 10))
+    ('“clinical score”', '“Repetitions”: 10')
+    """
+    name, value = remedy
+    if not (called := _CALLED.get(name)):
+        return f"--{option_name(name)}"
+    helps = isinstance(value, int | str) and not isinstance(value, bool | Blank)
+    return f"“{called}”: {value}" if helps else f"“{called}”"
 
 
 @dataclass(frozen=True)
@@ -81,8 +110,8 @@ class Desk:
         return [command, *files, *(word for option in options for word in shlex.split(option))]
 
     def said(self, text: Text) -> str:
-        """Return a message as the command line would say it."""
-        return worded(text, self.wording)
+        """Return a message as the page says it."""
+        return worded(text, on_page)
 
 
 def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings:
@@ -93,7 +122,9 @@ def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings
         if not texts:
             continue
         if any(text.startswith("@") for text in texts):
-            raise InputError(f"A name that begins with @ stands for a file, found {texts[0]!r}.\nRename the column.")
+            raise InputError(
+                f"A name that begins with @ denotes a file, but {texts[0]!r} was found.\nRename the column."
+            )
         if one.kind.is_file:
             texts = tuple(str(desk.path(text)) for text in texts)
         chosen[one.name] = tuple(dict.fromkeys(texts)) if one.kind.several else one.read(texts[-1])
@@ -159,7 +190,7 @@ def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
     ('lHip',)
     """
     if role not in ROLES:
-        raise InputError(f"{role!r} is not a role of a column.")
+        raise InputError(f"{role!r} is not a column role.")
     changes: dict[str, object] = {}
     about = {one.name: one for one in settings_of(TableSettings)}
     names = [name for name in ROLES.values() if name]
@@ -211,7 +242,7 @@ async def posted(request: Request) -> Pairs:
     async for part in request.stream():
         body += part
         if len(body) > _MOST_FORM:
-            raise InputError("The form has too much text.")
+            raise InputError("The form contains too much text.")
     return parse_qsl(body.decode("utf-8", errors="replace"))
 
 

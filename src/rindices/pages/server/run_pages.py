@@ -1,7 +1,5 @@
 """Runs that are there: all of them, one result, its people, and two of them compared."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -26,14 +24,14 @@ _KNOWN = ("participant_id", "visit", "diagnosis", "group", "site", "first_visit"
 _MOST_PEOPLE = 6000  # in the explorer
 _HEAD = 2000  # characters of a report, in which its policy stands
 _TABLES = {
-    record.R_INDICES: "R-indices and severities of everybody",
-    record.PATTERNS: "what each pattern does to each region",
-    record.SELECTION: "agreement of each setting that was tried",
-    record.PEOPLE: "who was used, who was left out, and why",
-    record.Z_SCORES: "corrected regions of everybody",
-    record.MODEL: "the model, to score new people",
-    record.REPORT: "the report, one file to pass on",
-    record.SETTINGS: "settings, enough to run the same again",
+    record.R_INDICES: "R-indices and severities of all participants",
+    record.PATTERNS: "effect of each pattern on each region",
+    record.SELECTION: "agreement for each setting tried",
+    record.PEOPLE: "who was included or excluded, and why",
+    record.Z_SCORES: "corrected regions of all participants",
+    record.MODEL: "the model, for scoring new people",
+    record.REPORT: "the report, a single file to share",
+    record.SETTINGS: "settings, sufficient to repeat the run",
 }
 
 
@@ -67,13 +65,13 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
     training = training_of(desk, name)
     if training.state != record.DONE:
         if training.state == "refused" and not training.said and name not in desk.children:
-            raise InputError(f"There is no run {name!r} in this folder: it was renamed, moved or deleted.")
+            raise InputError(f"There is no run {name!r} in this folder. It may have been renamed, moved or deleted.")
         row = row_of(desk, name) if training.state != "refused" else None
         can_go_on = row is not None and row.settings is not None and training.state != "running"
         shown = {"training": training, "can_go_on": can_go_on, "row": row}
         return page(desk, "running", name, {"run": name, **shown})
     run = read_run(desk, name)
-    view = view_of(run, show_ids=True)
+    sections = soon(("result", run.folder, _stamp(run.folder)), lambda: _result(run))
     return page(
         desk,
         "result",
@@ -83,13 +81,21 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
             "name": name,
             "summary": run.summary,
             "measure": run.results.measure,
-            "groups": section_html("groups", view, groups_section(view)),
-            "cards": section_html("cards", view, cards_section(view)),
+            **sections,
             "files": {file: words for file, words in _TABLES.items() if (run.folder / file).is_file()},
             "report": _state_of_report(run.folder / record.REPORT),
         },
         command=desk.words("report", name),
     )
+
+
+def _result(run: record.Run) -> dict[str, Markup]:
+    """Return what takes a while to draw: it is kept, so that whoever comes back to a run need not wait."""
+    view = view_of(run, show_ids=True)
+    return {
+        "groups": section_html("groups", view, groups_section(view)),
+        "cards": section_html("cards", view, cards_section(view)),
+    }
 
 
 def _state_of_report(path: Path) -> str:
@@ -128,7 +134,7 @@ def compare_page(desk: Desk, request: Request) -> HTMLResponse:
         except InputError as error:
             shown["refused"] = desk.said(error.message)
     command = desk.words("compare", first, second) if first and second else []
-    return page(desk, "compare", "Two runs compared", {"show_ids": False, **shown}, command=command)
+    return page(desk, "compare", "Comparison of two runs", {"show_ids": False, **shown}, command=command)
 
 
 def _compared(folders: tuple[Path, Path], names: tuple[str, str]) -> dict[str, object]:

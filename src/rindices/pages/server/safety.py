@@ -1,7 +1,5 @@
 """Who is served, what of the folder can be reached, and how much can be put into it."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections.abc import AsyncIterator
@@ -86,7 +84,9 @@ class Guard:
             given = request.query_params.get("token", "")
             if not known and not any(secrets.compare_digest(given, token) for token in self._tokens):
                 return PlainTextResponse(
-                    "Refused: this address was used, by another browser. rindices open gives a new one.", 403
+                    "Refused: this address has already been used by another browser. Run rindices open again for "
+                    "a new one.",
+                    403,
                 )
             self._tokens.clear()
             entered = HTMLResponse(_ENTERED)
@@ -96,7 +96,7 @@ class Guard:
             return PlainTextResponse("Refused: open the address that rindices open printed.", 403)
         origins = {f"http://{host}" for host in self._hosts}
         if request.method not in ("GET", "HEAD") and request.headers.get("origin") not in origins:
-            return PlainTextResponse("Refused: another site asked for this.", 403)
+            return PlainTextResponse("Refused: the request came from another site.", 403)
         return None
 
 
@@ -143,7 +143,7 @@ async def receive_file(folder: Path, name: str, size: int | None, stream: AsyncI
     plain = PurePosixPath(name.replace("\\", "/")).name.lstrip(".")
     if not plain.casefold().endswith((*TABLES, *MODELS)):
         raise InputError(f"{plain!r} is neither a table ({', '.join(TABLES)}) nor a model ({', '.join(MODELS)}).")
-    too_large = TooLarge(f"{plain!r} is larger than {MOST_BYTES // 2**20} MB.\nPut it into the folder yourself.")
+    too_large = TooLarge(f"{plain!r} is larger than {MOST_BYTES // 2**20} MB.\nCopy it into the folder yourself.")
     if size is not None and size > MOST_BYTES:
         raise too_large
     stem, dot, ending = plain.partition(".")

@@ -3,8 +3,6 @@
 Also how the folder of a segmentation program becomes a table, as `rindices gather` does it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
@@ -31,17 +29,18 @@ from rindices.pages.server.query import (
     address,
     buttons_of,
     form_of,
+    on_page,
     options_of,
     pairs_of,
     posted,
     read_query,
 )
-from rindices.problems import InputError, Wording, worded
+from rindices.problems import InputError, worded
 from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, FoundRemedy, check_cohort, fixes_in
 from rindices.run.gather_folder import gather_folder
-from rindices.setting_fields import settings_of
 from rindices.settings import FOLLOW_UP, GatherSettings, TableSettings
 from rindices.tables import Source, files_of, read_source
+from rindices.value_kinds import settings_of
 
 _BINS, _MOST_LEVELS = 16, 12
 _PER_PAGE = 250  # columns
@@ -93,7 +92,7 @@ def _read(stamp: Stamp, path: Path, join: tuple[Path, ...], **choices: str | tup
 
 
 @lru_cache(maxsize=16)
-def checked(stamp: Stamp, path: Path, settings: TableSettings, wording: Wording) -> Check:
+def checked(stamp: Stamp, path: Path, settings: TableSettings) -> Check:
     """Check a table; one that did not change is read once."""
 
     def read(file: Path, *, join: Sequence[Path] = (), **choices: str | tuple[str, ...] | None) -> Source:
@@ -103,10 +102,10 @@ def checked(stamp: Stamp, path: Path, settings: TableSettings, wording: Wording)
 
     sources: list[Source] = []
     try:
-        found, cohort = check_cohort(path, settings, wording=wording, read=read)
+        found, cohort = check_cohort(path, settings, wording=on_page, read=read)
     except InputError as error:
-        problems = tuple(FoundProblem(text=worded(one.what, wording), columns=one.where) for one in error.problems)
-        remedies = tuple(worded(one, wording) for one in error.remedies)
+        problems = tuple(FoundProblem(text=worded(one.what, on_page), columns=one.where) for one in error.problems)
+        remedies = tuple(worded(one, on_page) for one in error.remedies)
         return Check(None, problems, remedies, fixes_in([error.message]), _histograms(sources))
     return Check(found, found.problems, found.remedies, found.fixes, _histograms(sources), cohort)
 
@@ -202,18 +201,16 @@ def checked_part(desk: Desk, request: Request) -> Response:
 def look_part(desk: Desk, request: Request) -> Response:
     """Show what can be said of a table's groups before anything is trained: after the check, which does not wait."""
     name, _, settings, check = _asked(desk, request)
-    found, pictures = soon(
-        ("look", stamp_of(desk.table(name), settings), settings), lambda: _looked(check, desk.wording)
-    )
+    found, pictures = soon(("look", stamp_of(desk.table(name), settings), settings), lambda: _looked(check))
     return page(desk, "looked", name, {"found": found, "pictures": pictures})
 
 
-def _looked(check: Check, wording: Wording) -> tuple[CheckedTable | None, tuple[Picture | None, ...]]:
+def _looked(check: Check) -> tuple[CheckedTable | None, tuple[Picture | None, ...]]:
     if check.found is None or check.cohort is None:
         return check.found, ()
     from rindices.run.first_look import look_pictures, with_look  # the engine: seconds to load, once
 
-    found = with_look(check.found, check.cohort, wording)
+    found = with_look(check.found, check.cohort, on_page)
     return found, look_pictures(found.look) if found.look else ()
 
 
@@ -227,10 +224,10 @@ def _asked(desk: Desk, request: Request) -> tuple[str, list[str], TableSettings,
     if also or "chosen" not in request.query_params:
         settings = query.guessed(settings, desk, name, again=bool(also))
     settings = changed(settings, request)
-    check = checked(stamp_of(path, settings), path, settings, desk.wording)
+    check = checked(stamp_of(path, settings), path, settings)
     if (wanted := _wanted(check.found, request)) is not None:
         settings = replace(settings, features=wanted)
-        check = checked(stamp_of(path, settings), path, settings, desk.wording)
+        check = checked(stamp_of(path, settings), path, settings)
     columns = [one.name for one in check.found.columns] if check.found else query.all_columns(settings, desk, name)
     return name, columns, settings, check
 
@@ -269,7 +266,7 @@ def _rows(columns: list[str], settings: TableSettings, check: Check) -> list[Col
     named = {settings.id: "the people's id", settings.diagnosis: "the diagnosis"}
     rows = []
     for name in columns:
-        blank = CheckedColumn(name=name, role=named.get(name, "no role"), why="not looked at yet")
+        blank = CheckedColumn(name=name, role=named.get(name, "no role"), why="not checked yet")
         found = known.get(name, blank)
         role = _ROLES[found.role]
         if name in wanted_names(settings.smooth):
@@ -317,12 +314,12 @@ def _gathered(desk: Desk, asked: QueryParams) -> HTMLResponse:
     path = desk.path(out)
     beside = path.with_suffix(".json")
     if path.suffix != ".csv" or path.exists() or beside.exists():
-        raise InputError(f"The table should have a new name that ends in .csv, found {out!r}.")
+        raise InputError(f"The table needs a new name that ends in .csv, but {out!r} was given.")
     found = gather_folder(desk.folder if folder == _HERE else desk.path(folder), path, settings)
-    notes = [*found.notes, *(f"Left out: {where}: {problem}." for where, problem in found.left_out.items())]
+    notes = [*found.notes, *(f"Excluded: {where}: {problem}." for where, problem in found.left_out.items())]
     shown = {"table": "", "gathered": found, "out": out, "dictionary": desk.name(beside), "notes": notes}
     command = ["gather", folder, *desk.words("", **options_of(settings, desk), out=out)[1:]]
-    return page(desk, "gather", "A table was made", shown, command=command)
+    return page(desk, "gather", "Table created", shown, command=command)
 
 
 def _form(desk: Desk, asked: QueryParams, refused: str = "") -> HTMLResponse:

@@ -1,7 +1,5 @@
 """Training: a process of its own (`rindices fit`), which is started, watched, stopped and continued from here."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -41,9 +39,9 @@ def training_of(desk: Desk, name: str) -> Progress:
 def start(desk: Desk, name: str, words: list[str]) -> None:
     """Start a training, unless one is at work in that folder; it lives on without the page."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"A run should have a name of letters, digits, spaces, - and _, found {name!r}.")
+        raise InputError(f"A run name may contain only letters, digits, spaces, - and _, but {name!r} was given.")
     if is_running(desk, name):
-        raise InputError(f"A training is at work in {name!r} already.\nStop it first, or choose another name.")
+        raise InputError(f"A training is already running in {name!r}.\nStop it first, or choose another name.")
     with log_of(desk.path(name)).open("wb") as log:
         desk.children[name] = subprocess.Popen(
             [*desk.program, *words],
@@ -129,9 +127,9 @@ def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSett
         if row.summary.step and row.summary.step >= steps / 2
     ]
     if earlier:
-        return f"about {roughly(models * steps * median(earlier))}, by earlier runs of this folder"
+        return f"about {roughly(models * steps * median(earlier))}, judging by earlier runs in this folder"
     path = desk.table(name)
-    cohort = checked(stamp_of(path, settings), path, settings, desk.wording).cohort
+    cohort = checked(stamp_of(path, settings), path, settings).cohort
     if cohort is None:
         return ""
     from rindices.run.first_look import time_needed  # the engine, which is loaded once

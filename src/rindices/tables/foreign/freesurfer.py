@@ -5,8 +5,6 @@ without surfaces has volumes of both in ``aseg+DKT.stats``. Columns are called a
 ``aparcstats2table`` call them. Sums of other columns are not copied.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -15,7 +13,7 @@ from typing import NamedTuple
 
 from rindices.problems import InputError, Remedy, counted, listed
 from rindices.settings import GatherSettings
-from rindices.tables.foreign.measured import Found, Measured, each
+from rindices.tables.foreign import Found, Measured, each
 
 # Folders that FreeSurfer puts beside people.
 TEMPLATES = ("fsaverage*", "?h.EC_average", "cvs_avg35*", "V1_average")
@@ -55,7 +53,7 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
         return None
     templates = [one.name for one in subjects if any(fnmatch(one.name, form) for form in TEMPLATES)]
     people = [one for one in subjects if one.name not in templates]
-    notes = [f"Left out, as templates of FreeSurfer: {listed(templates)}."] if templates else []
+    notes = [f"Ignored FreeSurfer templates: {listed(templates)}."] if templates else []
     longitudinal = [one for one in people if ".long." in one.name or (one.folder / _BASE).is_file()]
     if settings.longitudinal:
         people = [one for one in people if ".long." in one.name]
@@ -69,9 +67,9 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
     found = each(lambda one: _person(one, stems, measures), people, settings.jobs)
     if not stems:
         read = dict.fromkeys(f"{_segmentation(one.folder / 'stats')}.stats" for one in people if not one.problem)
-        notes.append(f"No folder has a parcellation of the cortex: only {listed(read)} was read.")
+        notes.append(f"No folder contains a cortical parcellation; only {listed(read)} was read.")
     elif settings.atlas is None and stems != PARCELLATIONS["dk"]:
-        notes.append(f"There is no aparc.stats: the cortex is that of {stems[0]}.")
+        notes.append(f"There is no aparc.stats, so the cortical regions come from {stems[0]}.")
     return Found(tuple(found), "mm3", tuple(notes))
 
 
@@ -83,7 +81,7 @@ def _subjects(folder: Path) -> Iterator[Subject]:
         for place in [one.parent for one in inner] or [path]:
             name = "_".join(place.relative_to(folder).parts)
             if place.is_symlink() and not place.exists():
-                yield Subject(name, place, "a link that leads nowhere")
+                yield Subject(name, place, "a broken link")
             elif place.is_dir() and any((place / one).is_dir() for one in ("stats", "mri", "surf")):
                 real = place.resolve()
                 twice = f"the same folder as {seen[real]}" if real in seen else ""
@@ -94,7 +92,7 @@ def _subjects(folder: Path) -> Iterator[Subject]:
 def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
     """Return what the files of a parcellation may be called; none where there are no such files."""
     if atlas not in (None, *PARCELLATIONS):
-        raise InputError(Remedy("atlas"), f" should be one of {listed(PARCELLATIONS)}, found {atlas!r}.")
+        raise InputError(Remedy("atlas"), f" should be one of {listed(PARCELLATIONS)}, but got {atlas!r}.")
     for key in (atlas,) if atlas else PARCELLATIONS:
         stems = PARCELLATIONS[key]
         if any((one.folder / "stats" / f"lh.{stem}.stats").is_file() for one in people for stem in stems):
@@ -167,7 +165,7 @@ def read_stats(path: Path) -> Stats:
     measures: dict[str, float] = {}
     rows: dict[str, dict[str, str]] = {}
     text = path.read_text(encoding="utf-8", errors="replace")
-    problem = "" if text.endswith("\n") else "ends within a line"
+    problem = "" if text.endswith("\n") else "ends in the middle of a line"
     for line in text.splitlines():
         key, _, rest = line.removeprefix("# ").partition(" ")
         cells = line.split()
@@ -177,7 +175,7 @@ def read_stats(path: Path) -> Stats:
                 row = dict(zip(columns, cells, strict=True))
                 rows[row.get("StructName", "")] = row
             elif cells:
-                problem = problem or "has a row that is cut off"
+                problem = problem or "has a truncated row"
         elif key == "Measure":
             # Cortex, CortexVol, its meaning, 527104.25, mm^3; old versions forget a comma before the meaning.
             parts = rest.split(", ")

@@ -3,8 +3,6 @@
 CAT12 has a file for each scan: grey matter in the regions of Neuromorphometrics, in mL.
 """
 
-from __future__ import annotations
-
 import csv
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ from typing import NamedTuple
 from rindices.problems import listed
 from rindices.regions import known_columns, known_regions
 from rindices.settings import GatherSettings
-from rindices.tables.foreign.measured import Found, Measured, each
+from rindices.tables.foreign import Found, Measured, each
 
 _MUSE_REGIONS = 55  # of 145 that a table of MUSE has at least; some are called as in aseg
 _HEAD, _QUALITY = "total intracranial", "general white matter"  # columns by which SynthSeg's two kinds are told

@@ -4,8 +4,6 @@ A setting is a field of a dataclass, made by `setting`; `settings_of` gives the 
 of the command line, the sections of a ``run.toml``, forms and addresses of the page are made from them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -151,7 +149,7 @@ NUMBER = Kind(float, read=float, should="a number")
 NAMES = Kind(several=True)
 FILE, FILES = Kind(is_file=True), Kind(several=True, is_file=True)
 PATH = Kind(Path, is_file=True, read=Path, take=lambda value: None if value is None else Path(value))
-LIMITS = Kind(read=_limits, should="two rising numbers such as 0.4,0.7", take=_together)
+LIMITS = Kind(read=_limits, should="two increasing numbers such as 0.4,0.7", take=_together)
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,7 @@ class Setting:
         try:
             return self.kind.read(text)
         except ValueError as error:
-            raise InputError(Remedy(self.name), f" should be {self.kind.should}, found {text!r}.") from error
+            raise InputError(Remedy(self.name), f" should be {self.kind.should}, but got {text!r}.") from error
 
     def write(self, value: object) -> str:
         """Return the text that stands for a value."""
@@ -202,7 +200,6 @@ def setting(
     label: str = "",
     resumes: Literal["same", "more", "each"] = "same",
     always: bool = False,
-    also: str = "",
 ) -> Any:
     """Return a field of a dataclass of settings.
 
@@ -211,7 +208,8 @@ def setting(
     default, kind, help
         What it is where nothing is given, what values it has, and what it does.
     option
-        Its name on the command line where that is another one; None where it has no option.
+        Its name on the command line where that is another one, or two names, ``"preset,method"``; None where it has no
+        option.
     unset
         What happens where it is not given, in words.
     label
@@ -221,10 +219,9 @@ def setting(
         whether it is what ``each`` trained model says by itself.
     always
         Whether a ``run.toml`` has to say it, whatever the default is.
-    also
-        A second name on the command line.
     """
-    about = Setting(kind, help, option, unset, label, resumes, always, also)
+    own, _, also = (option or "").partition(",")
+    about = Setting(kind, help, None if option is None else own, unset, label, resumes, always, also)
     return field(default=default, metadata={"setting": about})
 
 
@@ -262,7 +259,7 @@ def check_level(level: float) -> float:
     if not _LEAST_LEVEL <= level <= _LARGEST_LEVEL:
         raise InputError(
             Remedy("level"),
-            f" should lie between {_LEAST_LEVEL} and {_LARGEST_LEVEL}, found {level}.\nThe usual is 0.95.",
+            f" should lie between {_LEAST_LEVEL} and {_LARGEST_LEVEL}, but got {level}.\nThe default is 0.95.",
         )
     return level
 
@@ -274,9 +271,9 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
     if not visits:
         raise InputError(
             Remedy("scan_noise"),
-            " is about repeated visits, and there are none.\nName the column of visits with ",
+            " applies to repeated visits, but there are none.\nName the visit column with ",
             Remedy("visit"),
-            ", or leave it out.",
+            ", or omit the option.",
         )
     if wrong := [sd for sd in noise if not 0 < sd < float("inf")]:
         raise InputError(
@@ -286,5 +283,5 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
         )
     if len(noise) > 1 and {*n_patterns} != {len(noise)}:
         each = f", or one for each of {'-'.join(map(str, n_patterns))} patterns" if n_patterns else ""
-        unknown = "" if n_patterns else " where patterns are counted before training"
+        unknown = "" if n_patterns else " if the number of patterns is estimated before training"
         raise InputError(Remedy("scan_noise"), f" should be one number{each}{unknown}, found {len(noise)}.")

@@ -1,10 +1,8 @@
-"""Runs that go on: whether a folder holds the same run, finished or interrupted, or another one; who may write to it.
+"""The folder of a run: the names of its files, whether it holds this run or another, and who may write to it.
 
 `run.toml` says what a run is, by which versions, and on which device; it is there from the beginning, so that a run
 that was interrupted can be told from another one. `summary.json` says how far it got, and is the last to say "done".
 """
-
-from __future__ import annotations
 
 import contextlib
 import json
@@ -19,7 +17,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rindices.files import may_be_alive
+from rindices.files import check_writable, may_be_alive, write_text
 from rindices.problems import InputError, Message, Remedy, counted, listed
 from rindices.record.documents import (
     DONE,
@@ -32,9 +30,47 @@ from rindices.record.documents import (
     Summary,
     read_settings,
     write_summary,
-    write_text,
 )
-from rindices.record.folder import JOURNAL, OURS, RESULTS, TRAINED, is_half_written
+
+MODEL, PICTURE, REPORT = "model.safetensors", "r_indices.png", "report.html"
+R_INDICES, PATTERNS, SELECTION = "r_indices.csv", "patterns.csv", "selection.csv"
+Z_SCORES, VARIABLES, PEOPLE, TRUTH = "z_scores.csv", "variables.csv", "people.csv", "truth.csv"
+JOURNAL, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE = "journal", "analysis", "bids", "figures", "brain", "voxelwise"
+TRAINED = "trained"  # every model of a finished run, so that more can be added to them
+RESULTS = (MODEL, R_INDICES, PICTURE, PATTERNS, SELECTION, Z_SCORES, VARIABLES, PEOPLE)  # of every finished run
+# All that a run leaves in its folder; whatever else is there belongs to the user.
+OURS = frozenset(
+    {*RESULTS, REPORT, TRUTH, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE, SUMMARY, SETTINGS, JOURNAL, TRAINED}
+)
+
+
+def check_free(out: Path) -> None:
+    """Refuse, before any work is done, a folder that cannot be written or that holds something else."""
+    if out.is_file():
+        raise InputError(f"{out} is a file, but a folder is needed.\nChoose another folder with ", Remedy("out"), ".")
+    # Only where there is a run may files be replaced that have the names of its own: a table people.csv, for example.
+    ours = OURS if any((out / name).exists() for name in (SETTINGS, SUMMARY, JOURNAL)) else frozenset[str]()
+    strangers = [path.name for path in out.glob("*") if path.name not in ours and not is_half_written(path)]
+    if strangers:
+        raise InputError(
+            f"The folder {out} already contains other files: {listed(sorted(strangers))}.\nChoose another folder with ",
+            Remedy("out"),
+            ".",
+        )
+    check_writable(out / SUMMARY)
+
+
+def run_around(path: Path) -> Path | None:
+    """Return the run folder that keeps a file of this name for its own results; None where there is none."""
+    path = path.resolve()
+    ours = (folder for folder in path.parents if path.relative_to(folder).parts[0] in OURS)
+    return next((one for one in ours if any((one / name).is_file() for name in (SETTINGS, SUMMARY))), None)
+
+
+def is_half_written(path: Path) -> bool:
+    """Whether a file was left behind by a process that was killed."""
+    return path.name.startswith(".") and path.name.endswith(".partial")
+
 
 _CHUNKS = "*.safetensors"  # of the journal, and of the models that are kept
 # What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.
@@ -73,7 +109,7 @@ def is_complete(out: Path, settings: RunSettings) -> bool:
         raise InputError(
             f"The run in {out} is finished, but {counted(len(lost), 'of its results is', 'of its results are')} no "
             f"longer there: {listed(lost, len(RESULTS))}.\n"
-            f"Make it again: repeat the command with ",
+            f"To recreate it, repeat the command with ",
             Remedy("overwrite", True),
             ".",
         )
@@ -89,7 +125,7 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     status = status_of(out)
     replace_it = Message("replace it with ", Remedy("overwrite", True), ".")
     if not (out / SETTINGS).is_file():
-        raise InputError(f"The folder {out} holds a run without its run.toml.\nTo resume, ", replace_it)
+        raise InputError(f"The folder {out} contains a run without its run.toml.\nTo resume, ", replace_it)
     before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
     others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
     grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
@@ -100,10 +136,10 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     if others == grown and (begun or kept if status == DONE else not begun):
         return said
     if said:
-        gone = "\nIts models are not there, so nothing can be added." if others == grown and status == DONE else ""
+        gone = "\nIts models are missing, so nothing can be added." if others == grown and status == DONE else ""
         changes = "".join(f"\n  {name}: {change}" for name, change in said.items())
         raise InputError(
-            f"The folder {out} holds another run:{changes}{gone}\nRepeat its own command to resume "
+            f"The folder {out} contains another run:{changes}{gone}\nRepeat its own command to resume "
             f"it, choose another folder with ",
             Remedy("out"),
             ", or ",
@@ -159,8 +195,8 @@ def locked(folder: Path) -> Iterator[None]:
     except Timeout:
         who = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else "unknown"
         raise InputError(
-            f"Another process ({who}) is at work in {folder}.\n"
-            f"Wait until it ends, stop it, or choose another folder with ",
+            f"Another process ({who}) is working in {folder}.\n"
+            f"Wait until it finishes, stop it, or choose another folder with ",
             Remedy("out"),
             ".",
         ) from None

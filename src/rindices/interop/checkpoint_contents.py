@@ -159,7 +159,7 @@ def read_checkpoint(path: str | Path, entry: int | None = None) -> OfficialModel
 
 def _read(content: Any, wanted: int | None) -> OfficialModel:
     if not isinstance(content, dict):
-        raise ArchiveError(f"it holds a {type(content).__name__} instead of a dictionary")
+        raise ArchiveError(f"it contains a {type(content).__name__} instead of a dictionary")
     chosen = _choose([number for number in content if type(number) is int], wanted)
     state = content[chosen]
     if not isinstance(state, dict):

@@ -5,9 +5,9 @@ import pytest
 from scipy.spatial.distance import mahalanobis
 
 from rindices.preprocessing.missing import Population
-from rindices.scoring import strangers
+from rindices.scoring import person
 from rindices.scoring.intervals import Healthy
-from rindices.scoring.strangers import Familiar, fit_familiar
+from rindices.scoring.person import Familiar, fit_familiar
 from tests.core import plain
 
 N_REGIONS = 30
@@ -23,7 +23,7 @@ def brains(n_people, seed):
 @pytest.fixture(scope="module")
 def familiar():
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(strangers, "make_people", lambda _, healthy, z, *__: healthy + z @ MAPS)
+        patched.setattr(person, "make_people", lambda _, healthy, z, *__: healthy + z @ MAPS)
         models = plain.stacked([plain.random_parameters(N_REGIONS, 2, seed) for seed in range(3)])
         return fit_familiar(models, Healthy(brains(200, 0), np.ones((3, 200), bool)), "additive", None, seed=1)
 

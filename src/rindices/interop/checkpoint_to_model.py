@@ -1,7 +1,5 @@
 """The authors' published checkpoints as ordinary models."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import numpy as np
 
 from rindices.cohort import wanted_names
 from rindices.estimator import SurrealGAN
-from rindices.interop.checkpoint import PUBLISHED, OfficialModel, read_checkpoint
+from rindices.interop.checkpoint_contents import PUBLISHED, OfficialModel, read_checkpoint
 from rindices.interop.muse import HEAD_SIZE, MUSE72, MUSE72_NAMES, UNIT, is_head_size
 from rindices.judging.agreement import Agreement
 from rindices.model.estimator_inputs import check_roles
@@ -134,7 +132,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
         expected = f"{counted(len(ranges), 'covariate')} (with the ranges {spans})" if ranges else "no covariates"
         choices: list[str | Remedy] = [Remedy("covariates", usual if is_clear else PUBLISHED[0].covariates)]
         if not is_clear:
-            choices += [" or ", Remedy("covariates", PUBLISHED[1].covariates), ", as the published models have them"]
+            choices += [" or ", Remedy("covariates", PUBLISHED[1].covariates), ", as in the published models"]
         raise InputError(
             f"The checkpoint was corrected for {expected}, but {len(names) or 'none'} "
             f"{'was' if len(names) == 1 else 'were'} named.\n",
@@ -149,7 +147,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
             other_order = meant in by_range
             raise InputError(
                 f"{name!r} cannot have the range {shown(low)} to {shown(high)}: "
-                + ("the names are in another order than in the checkpoint" if other_order else f"that is no {meant}")
+                + ("the names are not in the order of the checkpoint" if other_order else f"that is not {meant}")
                 + (f" but {_IN_WORDS[role]}" if role and not other_order else "")
                 + f".\nThe ranges there are {spans}. ",
                 "Give " if is_clear else "Name what they are in ",

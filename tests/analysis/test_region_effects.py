@@ -4,7 +4,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from rindices.analysis import group_effects, subgroup_effects, subgroup_sizes
+from rindices.analysis import drivers, group_effects, subgroup_effects, subgroup_sizes
 from rindices.problems import InputError
 
 
@@ -114,3 +114,20 @@ def test_all_patients_are_compared_with_all_controls_given_covariates():
     assert given["low"][0] < given["effect"][0] < given["high"][0] < 0
     assert given[["n_controls", "n_patients"]].to_numpy().tolist() == [[60, 80]] * 4
     assert group_effects(z[:65], group[:65]).empty  # five patients
+
+
+def test_largest_changes_come_first():
+    rng = np.random.default_rng(0)
+    changes = rng.standard_normal((5, 2, 8))
+    z = pd.DataFrame(rng.standard_normal((5, 8)), columns=list("abcdefgh"), index=[0] * 5)
+    table = drivers(changes, z, [f"P{k}" for k in range(5)], visit=[1, 2, 1, 1, 1], n=3)
+    assert list(table) == ["participant_id", "visit", "pattern", "rank", "region", "change_sd", "z"]
+    assert len(table) == 5 * 2 * 3
+    for (name, pattern), own in table.groupby(["participant_id", "pattern"]):
+        person = int(name[1:])
+        order = sorted(range(8), key=lambda k, row=changes[person, pattern - 1]: -abs(row[k]))[:3]
+        assert own["rank"].tolist() == [1, 2, 3]
+        assert own["region"].tolist() == ["abcdefgh"[k] for k in order]
+        np.testing.assert_array_equal(own["change_sd"], changes[person, pattern - 1, order])
+        np.testing.assert_array_equal(own["z"], z.to_numpy()[person, order])
+    assert table.loc[table["participant_id"] == "P1", "visit"].tolist() == [2] * 6

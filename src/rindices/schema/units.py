@@ -1,38 +1,103 @@
-"""Units: regions that are z-scores already, and two units in one table.
+"""Units: new people in another unit than a model's, two units in one table, and regions that are z-scores already.
 
 Factors of ten, a hundred or a thousand, of some people, of a column in some people or of one side, are told from
 disease and from odd people by their neatness: nobody lies between.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.column_roles import named_parts
 from rindices.problems import InputError, Problem, Remedy, Text, counted, listed, refusal, shown
-from rindices.schema import Observed
-from rindices.schema.region_field import whole_power
+from rindices.schema.field import Seen
 from rindices.schema.sums_and_sides import pairs_of_sides
 from rindices.settings import TableSettings
 
+# mL and mm3 differ by 1000, cm2 and mm2 by 100, cm and mm by 10; disease changes a median far less than that.
+_TOLERANCE = 0.15
+_LARGEST_POWER = 6
+_FEWEST_FOR_ONE_REGION = 5
 _FEWEST, _FEWEST_SHARE = 3, 0.02  # of the people; single ones are outliers
 _POWERS = (3, 2, 1)  # of ten: mL and mm³, cm² and mm², cm and mm
 _NEAR = 0.25  # share of the power by which people of one unit may differ: heads and healthy people's regions do by less
 _EXACT = 0.1  # by which the middles of two units may differ from the power: one group may have smaller brains
 _NEARLY_ALL = 0.95  # who lie near a power of ten: lesions and other quantities that vary by orders of magnitude do not
 _SIZES = 0.98  # share of values above 0
-_ONE_UNIT = "bring them to one unit in the table"
+_ONE_UNIT = "convert them to one unit in the table"
 
 
-def refuse_mixed_units(observed: Observed, group: pd.Series, regions: Sequence[str]) -> None:
-    """Refuse values in two units."""
-    numbers = {name: seen.values[:, 0] for name, seen in observed.covariates.items() if seen.values.dtype.kind == "f"}
-    names, rows = [*regions, *numbers], observed.roster.rows
-    block = np.column_stack([observed.regions.values, *numbers.values()])
+def unit_problems(
+    medians: NDArray[np.float64],
+    n_people: int,
+    names: Sequence[str],
+    training: NDArray[np.float64],
+    unit: str | None = None,
+) -> list[Problem]:
+    """Return what is wrong with values that lie a power of ten away from the training values, jointly or singly.
+
+    Parameters
+    ----------
+    medians, n_people
+        Median of each region over the new people, and how many they are.
+    names
+        Names of the regions.
+    training
+        Minimum, median and maximum (rows) of each region in training, NaN where not known.
+    unit
+        Unit of the training values, if known.
+
+    Examples
+    --------
+    >>> ranges = np.array([[3.0] * 4, [4.0] * 4, [5.0] * 4])
+    >>> unit_problems(np.full(4, 4.2), 9, ("a", "b", "c", "d"), ranges)
+    []
+    """
+    minimum, median, maximum = training
+    # Ratios mean something for sizes only: scores that can be negative have no unit to compare.
+    comparable = ~(minimum < 0) & (median > 0) & (medians > 0)
+    if not comparable.any():
+        return []
+    powers = np.zeros(len(names))
+    powers[comparable] = np.log10(medians[comparable] / median[comparable])
+    joint = int(whole_power(np.array([np.median(powers[comparable])]))[0])
+    margin = 0.1 * (maximum - minimum)
+    # Quantities that vary by orders of magnitude (lesions) may differ tenfold and still be ordinary.
+    unusual = (medians < minimum - margin) | (medians > maximum + margin)
+    single = np.flatnonzero(comparable & unusual & (whole_power(powers) != 0)).tolist()
+    if not joint and (not len(single) or n_people < _FEWEST_FOR_ONE_REGION):
+        return []
+    first = int(np.flatnonzero(comparable)[0]) if joint else single[0]
+    power = joint or int(whole_power(powers)[first])
+    times = f"{10 ** abs(power)} times {'larger' if power > 0 else 'smaller'}"
+    here = f"median {shown(float(median[first]))} in training, {shown(float(medians[first]))} here"
+    if joint:
+        guess = f"the model was trained on values in {unit}" if unit else "another unit?"
+        text = f"The values look {times} than in training ({guess}).\nFor example {names[first]!r}: {here}."
+        return [Problem(text, ("convert the regions to the unit of the training table",))]
+    which = listed(names[position] for position in single)
+    text = (
+        f"{counted(len(single), 'region seems', 'regions seem')} to be in another unit, unlike the others: {which}.\n"
+        f"Column {names[first]!r} is {times} than in training ({here})."
+    )
+    return [Problem(text, ("correct the values in the table",), tuple(names[position] for position in single))]
+
+
+def whole_power(powers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the power of ten that each number is close to, or 0."""
+    nearest = np.rint(powers)
+    close = (np.abs(powers - nearest) <= _TOLERANCE) & (np.abs(nearest) <= _LARGEST_POWER)
+    return np.where(close, nearest, 0).astype(np.int64)
+
+
+def refuse_mixed_units(
+    regions: pd.DataFrame, covariates: Mapping[str, Seen], rows: NDArray[np.int64], group: pd.Series
+) -> None:
+    """Refuse values in two units; rows are those of a spreadsheet."""
+    numbers = {name: seen.values[:, 0] for name, seen in covariates.items() if seen.values.dtype.kind == "f"}
+    names = [*regions, *numbers]
+    block = np.column_stack([regions.to_numpy(), *numbers.values()])
     logarithm = np.full(block.shape, np.nan)
     sizes = (block > 0).mean(axis=0) >= _SIZES * np.isfinite(block).mean(axis=0)
     controls = block[(group == "control").to_numpy()]
@@ -43,7 +108,7 @@ def refuse_mixed_units(observed: Observed, group: pd.Series, regions: Sequence[s
     names, logarithm = [names[place] for place in of_sizes], logarithm[:, of_sizes]
     centre = np.nanquantile(logarithm, 0.5, axis=0, method="higher")  # somebody's value, never between two units
     deviation = logarithm - centre
-    measured = np.isfinite(deviation[:, : int((of_sizes < len(regions)).sum())])
+    measured = np.isfinite(deviation[:, : int((of_sizes < regions.shape[1]).sum())])
     overall = np.zeros(len(block))
     if measured.shape[1]:
         some = measured.any(axis=1)
@@ -132,14 +197,14 @@ def _who(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -
 
 UNIT = "z-scores"
 _RAW = "uncorrected z-scores"  # what the unit is said to be where they are to be corrected
-_SAY_SO = "; if that was not allowed for when they were made, say so with "
+_SAY_SO = "; if they have not been adjusted for it, declare this with "
 _WORDS = frozenset({"z", "zs", "z-score", "z score", "z-scores", "z scores", "zscore", "zscores", "sd", "deviations"})
 _CENTRED, _LEAST_SPREAD, _LARGEST_SPREAD = 0.5, 0.4, 2.0  # of controls, who may be of another population
 _BELOW = 0.25  # share of values below 0, and above it
 
 
 def deviation_unit(
-    unit: str | None, controls: NDArray[np.float64], settings: TableSettings
+    unit: str | None, controls: NDArray[np.float64], settings: TableSettings, covariates: Sequence[str] = ()
 ) -> tuple[str | None, list[Text]]:
     """Return the unit of the regions, and what there is to say where they are deviations.
 
@@ -149,8 +214,8 @@ def deviation_unit(
         What was said about it.
     controls
         Controls × regions.
-    settings
-        What is to be corrected for.
+    settings, covariates
+        What is to be corrected for, and the columns of that, the site among them.
 
     Raises
     ------
@@ -166,18 +231,18 @@ def deviation_unit(
     if not is_said and (unit is not None or not _look_like_deviations(controls)):
         return unit, []
     ways = [one for one in ("proportion", "covariates", "smooth", "interactions", "site") if getattr(settings, one)]
-    seem = f"The regions look like {UNIT}: in controls their medians are near 0 and their sd near 1."
+    seem = f"The regions look like {UNIT}: in controls, their medians are close to 0 and their sd close to 1."
     if not ways:
         return (unit, []) if is_said else (UNIT, [seem])
-    corrected = listed(name for name, part in named_parts(settings) if part in ("a covariate", "the site"))
-    again = f"The regions are {UNIT}, so they are not to be corrected for {corrected} again."
-    guessed = f"{seem} They are not to be corrected for {corrected} twice."
+    corrected = listed(covariates)
+    again = f"The regions are {UNIT}, so they must not be corrected for {corrected} again."
+    guessed = f"{seem} They must not be corrected for {corrected} twice."
     # What is divided by a head size has to be a size.
     undo = () if is_said or settings.proportion else (_SAY_SO, Remedy("unit", _RAW))
     raise InputError(
-        f"{again if is_said else guessed}\nLeave out ",
+        f"{again if is_said else guessed}\nOmit ",
         *[part for way in ways for part in (", ", Remedy(way))][1:],
-        *(undo or ("; if nothing was corrected for yet, give the measures themselves",)),
+        *(undo or ("; if they have not been adjusted, provide the original measures",)),
         ".",
     )
 

@@ -1,6 +1,4 @@
-"""Covariates and the site: numbers or categories, spelling, values that a model does not know, the fewest controls."""
-
-from __future__ import annotations
+"""Covariates, the site and clinical scores: numbers or categories, spelling, unknown values, the fewest controls."""
 
 from typing import Self
 
@@ -11,9 +9,9 @@ from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
 from rindices.problems import Message, Problem, Remedy, counted, listed, shown
-from rindices.schema.cells import meant_as_numbers, text_of
-from rindices.schema.field import DIGITS, LEAVE_OUT, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
-from rindices.schema.impossible_values import impossible_covariate
+from rindices.schema.cells import meant_as_numbers, numbers_of, text_of
+from rindices.schema.field import CORRECT, DIGITS, LEAVE_OUT, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
+from rindices.schema.impossible_values import impossible_covariate, suspected_codes
 from rindices.schema.role_guesses import USUAL_NAMES
 
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
@@ -193,7 +191,52 @@ class CovariateField(NumberField):
                 f"The first unknown value is {value!r} in {place} ({number} in all)."
             )
             uncorrected = Message("score these people uncorrected with ", Remedy("new_sites", "uncorrected"))
-            adapt = "learn a new site from controls who were measured there: rindices adapt"
+            adapt = "learn the new site from controls measured there: rindices adapt"
             others = (adapt, uncorrected) if self._is_site else ("remove these people",)
             problems.append(Problem(text, ("code it as in the training table", *others)))
         return problems
+
+
+class ScoreField(NumberField):
+    """A clinical score: a number or a category, with gaps. A suspected code counts as a gap until it is named."""
+
+    kind = "clinical score"
+
+    def __init__(self, name: str) -> None:
+        super().__init__([name])
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
+        """Return the score in some rows: numbers, or categories as text, with gaps as NaN."""
+        column, text = batch[self.name], text_of(batch[self.name])
+        if text.notna().any() and not meant_as_numbers(column):
+            return Seen.of(text.to_numpy())
+        values = super().observe(batch, roster).values[:, 0]
+        suspects = suspected_codes(values, values)
+        for code in np.unique(values[suspects]).tolist():
+            people = counted(int((values == code).sum()), "person has", "people have")
+            unused = (
+                f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value and is not used. If"
+            )
+            code_of = Remedy("missing", [shown(code)])
+            self.notes.append(Message(unused, " it is one, declare it with ", code_of, ", or leave these cells empty."))
+        return Seen.of(np.where(suspects, np.nan, values))
+
+    def check(self) -> list[Problem]:
+        """Say what is wrong with it: text among numbers, infinite numbers."""
+        odd = self.impossible.cells
+        infinite = [Problem(f"Infinite values: {', '.join(odd)}.", (CORRECT,))] if odd else []
+        return self._text_problems() + infinite
+
+
+class BackgroundField(ScoreField):
+    """A column such as age without a role: groups should not differ in it. Text among its numbers is a gap."""
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
+        """Return the column in some rows: numbers, or categories as text, with gaps as NaN."""
+        column, numbers = batch[self.name], numbers_of(batch[self.name])
+        odd = np.flatnonzero(column.notna() & np.isnan(numbers))
+        if not 0 < len(odd) < column.notna().sum() or not meant_as_numbers(column):
+            return Seen.of(column.to_numpy())
+        where = f"{counted(len(odd), 'cell')}, row {roster.rows[odd[0]]}"
+        self.notes.append(f"{self.name} contains text among its numbers ({where}) and is not used.")
+        return Seen.of(numbers)

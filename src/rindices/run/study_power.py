@@ -5,8 +5,6 @@ again in people who were left out: what the verdict and the automatic number of 
 Severities are those of the linear model. The table is made by ``experiments/planning.py``.
 """
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 from pathlib import Path
@@ -97,8 +95,8 @@ def _grid() -> pd.DataFrame:
     made_with = _FILE.read_text(encoding="utf-8").partition("\n")[0] if _FILE.is_file() else ""
     if made_with.split("stamp ")[-1] != stamp():
         raise InputError(
-            "The table of simulated studies was made with another training than this version has.\n"
-            "Make it again with experiments/planning.py, or run on controls of your own with ",
+            "The table of simulated studies was made with a training procedure that differs from this version.\n"
+            "Regenerate it with experiments/planning.py, or simulate from your own controls with ",
             Remedy("like"),
             ".",
         )
@@ -124,13 +122,13 @@ def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFra
     for name, number in (("controls", n_controls), ("patients", n_patients)):
         if not _FEWEST <= number <= _MOST:
             raise InputError(
-                f"Simulated studies have {_FEWEST} to {_MOST:,} people of a group; found {number:,} {name}.\n"
-                "Name a number between these, or run on controls of your own with ",
+                f"Simulated studies have {_FEWEST} to {_MOST:,} people per group, but got {number:,} {name}.\n"
+                "Choose a number in this range, or simulate from your own controls with ",
                 Remedy("like"),
                 ".",
             )
     if n_regions < 2:
-        raise InputError(Remedy("regions"), f" should be 2 or more, found {n_regions}.")
+        raise InputError(Remedy("regions"), f" should be 2 or more, but got {n_regions}.")
     grid = _grid()
     asked = {"controls": n_controls, "patients": n_patients, "regions": n_regions}
     ends = {name: (grid[name].min(), grid[name].max()) for name in asked}
@@ -173,7 +171,7 @@ def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_pati
                 noise = rng.normal(0, 0.1 * healthy.std(axis=0), (len(people), healthy.shape[1]))
                 studies.append(simulated_study(healthy[people] + noise, own, n_controls, patterns, strength, seed))
             except NotTestable as error:
-                raise InputError(f"Such a study cannot be tested: {error}.\nAsk for more people.") from error
+                raise InputError(f"A study of this size cannot be tested: {error}.\nPlan for more people.") from error
         table = pd.DataFrame(studies)
         rows.append({"patterns": patterns, "strength": strength} | _summary(table, np.ones(len(table))))
     return pd.DataFrame(rows)
@@ -197,6 +195,6 @@ def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:
     }
     mild, usual, _ = STRENGTHS
     return (
-        f"Of simulated studies of this size, {said[usual]} % find one / two / three patterns of {usual:g} sd, and "
+        f"Among simulated studies of this size, {said[usual]} % find one / two / three patterns of {usual:g} sd, and "
         f"{said[mild]} % those of {mild:g} sd (change of a quarter of the regions at severity 1)."
     )
