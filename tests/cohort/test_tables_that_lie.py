@@ -99,7 +99,7 @@ def test_spellings_of_controls_are_taken_in_with_the_command_that_is_said(check)
 def test_patients_alone_are_told_that_controls_are_missing(check):
     code, said = check(people().assign(diagnosis="SCZ"))
     assert code == 2
-    assert "Everybody in column 'diagnosis' has the label 'SCZ'" in said
+    assert "Everyone in column 'diagnosis' has the label 'SCZ'" in said
     assert "CN=controls.csv" in said
     assert "--control" not in said
 
