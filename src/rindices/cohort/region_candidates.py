@@ -45,8 +45,11 @@ class Candidates(NamedTuple):
         """Say which columns may be no regions, and both ways out."""
         if not self.strangers:
             return []
-        one = len(self.strangers) == 1
-        them, theirs = ("it is a region", "its name nor its") if one else ("they are regions", "their names nor their")
+        them, theirs = (
+            ("they are regions", "their names nor their")
+            if len(self.strangers) > 1
+            else ("it is a region", "its name nor its")
+        )
         like = f", unlike for the other {len(self.regions)} numeric columns" if self.regions else ""
         what = (
             f"{listed(self.strangers, 12)}: neither {theirs} values show that {them}{like}. Ages, scores, counts and "
