@@ -55,7 +55,7 @@ def cell(table: pd.DataFrame, method: str, cohort: str, column: str, part: str =
 
 def told(value: float, digits: int = 2) -> str:
     """Return a number of the table."""
-    return ABSENT if np.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
+    return ABSENT if np.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")  # no −0.00
 
 
 def rows() -> list[str]:
