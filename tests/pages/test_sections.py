@@ -248,7 +248,7 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
     expected = [
         "A previously trained model (model.safetensors) scored 112 people in 20 regions",
         "Two are odd.",
-        "Effects of age were estimated in the controls that the model was trained with by linear regression",
+        "Effects of age were estimated in the controls used to train the model by linear regression",
     ]
     assert [words for words in expected if words not in page.words] == []
     for word in ("Agreement over training", "The patterns are", "not judged", "Repetitions used", "How many patterns"):
@@ -287,7 +287,7 @@ def test_search_lists_settings_best_first(searched):
     assert "It agrees best & most clearly." in page.words
     assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
     assert "1,057 models were trained" in page.words
-    assert "would have been 2,120" in page.words
+    assert "instead of the 2,120" in page.words
     rows = rows_of(text, "Fit and agreement of each setting, best agreement first")
     assert [row[:4] for row in rows] == [
         ["1", "0.8", "", "10"],
@@ -334,7 +334,7 @@ def test_verdict_in_words(run, undrawn, evidence, expected):
     assert "Is there anything to find?" in titles(page)
     assert expected in page.words
     assert "No covariates were in the table, so this could not be checked." in page.words
-    assert ("two halves of the people" in page.words) is (evidence.get("halves") is not None)
+    assert ("non-overlapping halves of the sample" in page.words) is (evidence.get("halves") is not None)
     drawn = [image["aria-label"] for image in page.every("svg") if "relative to controls in" in image["aria-label"]]
     assert len(drawn) == ("eigenvalues" in evidence)
 
