@@ -31,7 +31,7 @@ LIMITS = {
     # what a page calls its settings, one person scored at once, results that are kept (20)
     # 17,843 before annotations did without an import of the future (107), and small files went where they belong (60);
     # since then, pages that score one person (24)
-    "statements in src": 17_740,
+    "statements in src": 17_746,
     "files in src": 168,
     # 1,893 before a table could be looked at without a fit (190); a file for each role of a column: imports (40)
     # a base class of fields, diagnosis and visit as fields, guesses of roles for all interfaces (55)
@@ -40,7 +40,7 @@ LIMITS = {
     # columns of follow-up (60)
     # scores by name, means beside their parts, FastSurfer without surfaces (40)
     "statements of tables, cohort and schema": 3_022,
-    "statements in tests": 18_059,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
+    "statements in tests": 18_065,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
     "mappings of Any in src": 8,
     "command-line options outside cli": 0,
     "parameters of a function": 8,
