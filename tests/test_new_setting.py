@@ -91,7 +91,7 @@ def test_every_setting_says_what_it_is():
 
 def test_a_command_may_have_some_of_them_and_other_defaults():
     assert Only("id", "join") == ("id", "join")
-    with pytest.raises(InputError, match=r"`n_patterns` should be like auto, 3, 2,3 or 2-5, found 'many'"):
+    with pytest.raises(InputError, match=r"`n_patterns` should be like auto, 3, 2,3 or 2-5, but got 'many'"):
         settings_of(SearchSettings)[0].read("many")
     with pytest.raises(InputError, match="like auto, 3, 2,3 or 2-5"):
         next(one for one in settings_of(MoreSearch) if one.name == "n_looks").read("5-2")

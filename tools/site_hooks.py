@@ -87,7 +87,7 @@ def _figure(words: str, path: Path) -> str:
     """Return a figure whose colours follow the page; letters are never too small, on a telephone it is pushed aside."""
     svg = path.read_text(encoding="utf-8")
     svg = svg[svg.index("<svg") :]
-    least = min(map(float, _LETTERS.findall(svg)))
+    least = min(map(float, _LETTERS.findall(svg)), default=_LEAST)
     width = float(svg.partition('viewBox="')[2].split()[2]) * _LEAST / least
     shown = re.sub("min-width: [0-9]+", f"min-width: {width:.0f}", for_page(svg, words))
     return f'<span class="drawing figure">{shown}</span>'

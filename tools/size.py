@@ -40,7 +40,7 @@ LIMITS = {
     # columns of follow-up (60)
     # scores by name, means beside their parts, FastSurfer without surfaces (40)
     "statements of tables, cohort and schema": 3_022,
-    "statements in tests": 18_050,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
+    "statements in tests": 18_066,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
     "mappings of Any in src": 8,
     "command-line options outside cli": 0,
     "parameters of a function": 8,
@@ -52,7 +52,7 @@ LONGEST_FUNCTION = 60  # lines; printed for information
 
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "rindices"
-OPTION = re.compile(r"(?:^|[^\w-])--[a-z][a-z-]+", re.MULTILINE)
+OPTION = re.compile(r"(?:^|[^\w-])(?<!var\()--[a-z][a-z-]+", re.MULTILINE)  # not the variable of a style
 OUTPUT = re.compile(r"\{\{.*?\}\}", re.DOTALL)  # what a template puts in
 CONDITION = re.compile(r"\b(?:if|and|or)\b")
 TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)  # of a script

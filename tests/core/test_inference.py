@@ -180,6 +180,7 @@ def test_the_linear_change_stands_in_where_f_changes_brains_at_severity_zero(bra
     at_zero, at_one = (np.linalg.norm(step - brains.mean(axis=0), axis=1) for step in steps)
     assert (at_zero / at_one).mean() > inference.MOST_AT_ZERO  # weights are random
     mended = inference.from_zero(plain.stacked(BESIDE), brains, composition)
+    assert inference.linear_makes_people(mended)
     made = inference.synthesise(mended, brains, severities, composition)
     close(made, [brains + linear_change(model, severities) for model in BESIDE])
     close(inference.r_indices(mended, brains), inference.r_indices(plain.stacked(BESIDE), brains))
@@ -190,5 +191,7 @@ def test_f_makes_people_where_it_leaves_brains_alone_at_severity_zero(brains, se
     kept = inference.from_zero(plain.stacked(BESIDE), brains, "additive")
     f = inference.without_linear(plain.stacked(BESIDE))
     close(*(inference.synthesise(models, brains, severities, "additive") for models in (kept, f)))
+    assert not inference.linear_makes_people(kept)
     for models in (f, plain.stacked(ALONE)):
         assert inference.from_zero(models, brains, "additive") is models
+        assert not inference.linear_makes_people(models)

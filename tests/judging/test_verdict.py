@@ -123,6 +123,9 @@ def test_more_patterns_than_are_found_again_are_not_called_supported(given):
     five[:, :2] = study_of()[1]
     verdict = given(r_indices=five)
     assert "differ in only 2 directions: of 3 patterns, at most 2 are supported. Ask for fewer." in verdict.message
+    assert verdict.state == "reproducible"  # one more may be there all the same
+    seven = np.column_stack([five, np.random.default_rng(5).uniform(size=(N_PATIENTS, 4))])
+    assert given(r_indices=seven).state == "weak"
 
 
 def test_the_verdict_does_not_depend_on_the_order_of_patterns(given):

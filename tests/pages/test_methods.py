@@ -109,6 +109,12 @@ def test_each_fact_changes_the_paragraph(folder):
             "linear models alone",
         ),
         (
+            {"preset": "fast", "weights": {"prior": 300.0}, "linear_makes_people": True},
+            "Because f already changed brains at severity 0, severities, their intervals and the maps of the patterns "
+            "were derived from the linear models.",
+            "linear models alone",
+        ),
+        (
             {"preset": "linear", "weights": {"change": 9.0, "prior": 300.0}},
             "were learned by linear models alone (preset “linear” of rindices), 10 of them, each fitted to four "
             "fifths of the "

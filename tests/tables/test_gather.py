@@ -189,11 +189,11 @@ def test_parcellations_are_chosen_or_found(tmp_path):
     assert "lh_cuneus_volume" in table
     with pytest.raises(InputError, match=r"No folder has the files of destrieux: lh\.aparc\.a2009s\.stats"):
         gathered(mapped, tmp_path / "t.csv", atlas="destrieux")
-    with pytest.raises(InputError, match=r"`atlas` should be one of dk, dkt, destrieux, found 'aal'"):
+    with pytest.raises(InputError, match=r"`atlas` should be one of dk, dkt, destrieux, but got 'aal'"):
         gathered(mapped, tmp_path / "t.csv", atlas="aal")
     refused = run("gather", mapped, "--out", tmp_path / "t.csv", "--measures", "curvature")
     assert refused.exit_code == 2
-    assert "--measures should be one or more of volume, thickness, area, found 'curvature'" in refused.output
+    assert "--measures should be one or more of volume, thickness, area, but got 'curvature'" in refused.output
 
 
 def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):

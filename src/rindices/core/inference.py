@@ -134,6 +134,11 @@ def from_zero(models: Parameters, controls: np.ndarray, composition: str) -> Par
     return models._replace(linear=models.linear | {"change": change | {"share": np.full_like(change["share"], share)}})
 
 
+def linear_makes_people(models: Parameters) -> bool:
+    """Return whether the linear model beside the networks makes people, see `from_zero`."""
+    return bool(models.transformation and models.linear is not None and np.any(models.linear["change"]["share"]))
+
+
 def _by_blocks(function: Callable[..., Array], people: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
     parts = [np.take(np.asarray(function(*block)), range(n_real), axis) for block, n_real in _blocks(people)]
     return np.concatenate(parts, axis)

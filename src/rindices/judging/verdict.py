@@ -98,7 +98,8 @@ class Verdict:
     ----------
     state
         ``no difference``: the groups differ no more than by chance. ``not found again``: they differ, but not in
-        patterns that are found again. ``reproducible``; ``weak``: so too, but severities say little of one person;
+        patterns that are found again. ``reproducible``; ``weak``: so too, but severities say little of one person, or
+        many more patterns were asked for than held-out people have;
         ``confounded``: so too, but the groups also differ in age, site or a covariate. ``not testable``.
     message
         The same in words.
@@ -176,7 +177,7 @@ def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions:
     state: State = "reproducible"
     if p > LEVEL or min(evidence.with_linear or 0, evidence.repetitions or 1) < _NOT_FOUND:
         state = "not found again"
-    elif halves < _WEAK:
+    elif halves < _WEAK or n_patterns > supported(n_patterns, evidence) + 1:
         state = "weak"
     return Verdict(state, _found(state, n_patterns, evidence), evidence)
 
@@ -201,6 +202,11 @@ def halves_test(study: Study, n_patterns: int) -> tuple[float, float, float]:
     return own, largest, 1 / (FEWEST_SHUFFLED + 1)
 
 
+def supported(n_patterns: int, evidence: Evidence) -> int:
+    """Return how many of the patterns people who were left out can have: as many as they differ in directions."""
+    return min(n_patterns, max(1, evidence.found_again or 0))
+
+
 def _no_difference(evidence: Evidence) -> str:
     return (
         f"Patients and controls differ no more than randomly assigned groups of the same people (p = {evidence.p:.2g})."
@@ -219,7 +225,7 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     if evidence.repetitions is not None:
         words.append(f"Any two repetitions agree on {100 * evidence.repetitions:.0f} of 100 pairs.")
     words.append(f"Patients and controls differ (p = {evidence.p:.2g}, permutation test).")
-    least = min(n_patterns, max(1, evidence.found_again or 0))
+    least = supported(n_patterns, evidence)
     if state == "not found again":
         if (evidence.halves_p or 0) > LEVEL:
             words.append("So these patterns were not found again in other people of the same kind.")

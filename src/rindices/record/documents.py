@@ -296,6 +296,7 @@ class Summary(Document):
     members_left_out: Annotated[Rows, AfterValidator(partial(_complete, ("member", "reason")))] = ()
     step: int | None = None
     agreement: dict[str, Number] = {}  # of the repetitions; null with a single one
+    linear_makes_people: bool = False  # f changed brains at severity 0 already
     latent: str = "independent"
     correlation: tuple[tuple[float, ...], ...] | None = None
     verdict: State | None = None  # None: not judged

@@ -17,7 +17,7 @@ import pandas as pd
 from rindices import plots, record
 from rindices.analysis import balance_warnings
 from rindices.cohort import Cohort
-from rindices.core import devices
+from rindices.core import devices, inference
 from rindices.files import atomic_file, guarded, plain_text, write_text
 from rindices.judging.agreement import match_patterns
 from rindices.judging.verdict import Verdict, differences_that_count, to_json
@@ -51,6 +51,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, messages: Sequence[Tex
         "preset": preset.name,
         "repetitions": len(model.members_) + len(model.left_out_),  # with those in the place of failed ones
         "members_used": len(model.members_),
+        "linear_makes_people": inference.linear_makes_people(model.models_),
         "members_left_out": [{"member": one, "reason": why} for one, why in model.left_out_.items()],
         "step": model.step_,
         "agreement": model.agreement_._asdict(),

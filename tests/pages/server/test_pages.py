@@ -6,6 +6,7 @@ import shutil
 import socket
 import sys
 import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,6 +14,9 @@ from typer.testing import CliRunner
 
 from rindices.cli import app
 from rindices.cli import results as open_command
+from rindices.pages import layout
+from rindices.pages.server.query import on_page
+from rindices.problems import Remedy
 from tests.pages.page import rows_of
 from tests.pages.server.conftest import TOKEN
 from tests.tables.trees import subjects_dir
@@ -331,6 +335,14 @@ def test_tables_that_do_not_match_a_model_say_what_helps(client, folder):
     assert "does not match" in client.get("/apply?model=three.safetensors&table=cohort.csv&id=nobody").text
 
 
+def test_messages_name_buttons_and_fields_as_the_pages_do():
+    templates = Path(layout.__file__).parent / "templates"
+    words = "".join(path.read_text(encoding="utf-8") for path in templates.rglob("*.html.j2"))
+    buttons = "drop_missing", "drop_outliers", "small_sites", "complete_only", "missing", "new_sites"
+    for name in (*buttons, "join", "out"):
+        assert on_page(Remedy(name)).strip("“”") in words, name
+
+
 def test_one_person_becomes_a_table(client, folder):
     form = client.get("/person?model=three.safetensors").text
     person = pd.read_csv(folder / "new.csv").iloc[1]
@@ -344,7 +356,7 @@ def test_one_person_becomes_a_table(client, folder):
     assert written.name.startswith("1-1")
     odd = client.post("/person?model=three.safetensors", data=said | {names[-1]: "1e6"})
     assert "matches the model" in odd.text  # there is something to look at first
-    assert "lies outside what the model was trained on" in odd.text
+    assert "lies outside the training range" in odd.text
 
 
 def test_two_runs_are_compared(client, folder):

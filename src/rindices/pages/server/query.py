@@ -34,12 +34,12 @@ _CALLED = {
     "patients": "patients",
     "features": "region",
     "join": "Join a table",
-    "drop_missing": "Leave these people out",
-    "drop_outliers": "Leave out people far from all others",
-    "small_sites": "Leave out small sites",
+    "drop_missing": "Exclude these people",
+    "drop_outliers": "Exclude outliers",
+    "small_sites": "Exclude small sites",
     "complete_only": "Use only people with all regions",
     "missing": "Code for a missing value",
-    "new_sites": "Score them uncorrected for site",
+    "new_sites": "Score them without site correction",
     "out": "Name of the run",
 }
 
