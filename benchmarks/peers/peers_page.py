@@ -32,7 +32,11 @@ METHODS = (
     "opNMF",
     "PCA of z-scores",
 )
-CONTINUOUS = ("basic", "overlap", "scarce", "noise", "mild", "real people", "authors' sample", "one pattern")
+CONTINUOUS = tuple(
+    name
+    for name in ("basic", "overlap", "scarce", "noise", "mild", "real people", AUTHORS, "one pattern")
+    if name in set(pd.read_csv(RESULTS)["cohort"])
+)
 DISCRETE = ("subtypes", "sequence", "sequence, independent")
 HEAD = (
     f"| method | {' | '.join(CONTINUOUS)} | {' | '.join(f'{name}; ARI' for name in DISCRETE)} | halves: mild | "
@@ -130,7 +134,8 @@ def draw() -> Figure:
         figure = Figure(figsize=(11, 5))
         figure.subplots_adjust(left=0.2, right=0.98, bottom=0.32, top=0.98, wspace=0.1)
         first, second, third = figure.subplots(1, 3, sharey=True, width_ratios=(5, 4, 3))
-        colours = [*[GREY] * 5, *PATTERN_COLOURS]
+        n_kinds = CONTINUOUS.index("mild") + 1
+        colours = [*[GREY] * n_kinds, *PATTERN_COLOURS]
         _panel(first, table, methods, "concordance", dict(zip(CONTINUOUS, colours, strict=False)))
         first.set(xlabel="concordance with true severities", xlim=(0.48, 1))
         first.axvline(0.5, color=GREY, lw=0.8, ls=":")

@@ -60,7 +60,8 @@ def test_subtypes_have_one_pattern_at_one_strength_and_no_disease_has_none(truth
 
 
 def test_own_methods_learn_from_those_trained_on_alone(truths, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    for folder in (ROOT / "experiments", FOLDER):
+        monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setattr(sys, "path", [*sys.path])
     methods = script("own_methods")
     made = truths.simulated("basic", 0, n_controls=40, n_patients=60)
