@@ -23,7 +23,7 @@ from rindices.judging.agreement import match_patterns
 from rindices.presets import Correction
 
 FIRST_SEED = 331_000
-COHORTS = 4  # of each kind
+COHORTS = 2  # of each kind
 LOCAL = (10, 20, 40)
 DRAWS = 5  # of a new site and its controls
 FRESH = 250
