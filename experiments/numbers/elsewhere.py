@@ -1,24 +1,31 @@
 """Whether intervals hold the true severities of people of a new site, and of people who lack a lobe.
 
     python experiments/numbers/elsewhere.py            # writes results/elsewhere.csv
+    python experiments/numbers/elsewhere.py --real abide1_volumes.csv    # writes results/real_sites.csv
     python experiments/numbers/elsewhere.py --show
 
 Five repetitions of the default, 300 + 300 people of three sites. A site shifts every region by 0.3 sd together
 and by 0.4 sd of its own, and stretches it by a tenth. The new site is learned from so many controls who were measured
 there; fresh patients are scored there, or at a known site without the regions of a lobe.
+
+With ``--real``, sites are those of real healthy people (ABIDE I: site, age, sex, icv and volumes), each of eight left
+out in turn. Patterns are put into two fifths of the people of the other sites, from whom linear models learn, and into
+the people of the site who are not used to learn it.
 """
 
 from __future__ import annotations
 
 import warnings
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from cases import RESULTS, parser, row_by_row
 from figures import unit
-from people import Recipe, make
+from people import Given, Recipe, make
 
-from rindices import SurrealGAN
+from rindices import SurrealGAN, simulate_cohort
 from rindices.judging.agreement import match_patterns
 from rindices.presets import Correction
 
@@ -27,6 +34,10 @@ COHORTS = 2  # of each kind
 LOCAL = (10, 20, 40)
 DRAWS = 5  # of a new site and its controls
 FRESH = 250
+LEFT_OUT = ("KKI", "MAX_MUN", "NYU", "PITT", "UCLA_1", "UM_1", "USM", "YALE")  # real sites of 27 controls or more
+ABIDE_OTHERS = ("participant_id", "site", "diagnosis", "age", "sex", "icv", "fiq", "ados_total", "srs_total")
+COVARIATES = ["age", "sex", "icv", "site"]
+LEAST_UNUSED = 12
 MEDIAL = ("Hip", "Amy", "Ent", "ParHipGy", "TemPo")
 LOBES = {
     "medial temporal lobe": MEDIAL,
@@ -100,6 +111,49 @@ def measured(kind: str, seed: int) -> list[dict[str, object]]:
     return rows
 
 
+def real_site(path: Path, site: str) -> list[dict[str, object]]:
+    """Fit a model to healthy people of the other sites, some with patterns put in, and score people of this one."""
+    table = pd.read_csv(path)
+    healthy = table[(table["diagnosis"] == "CN") & (table["icv"] > 0)].reset_index(drop=True)
+    regions = [name for name in healthy if name not in ABIDE_OTHERS]
+    away = (healthy["site"] == site).to_numpy()
+    cohort = simulate_cohort(
+        "basic",
+        controls=healthy[~away].drop(columns=["diagnosis", "fiq", "ados_total", "srs_total"]),
+        regions=regions,
+        seed=FIRST_SEED,
+        n_controls=int(0.6 * (~away).sum()),
+    )
+    people, patient = cohort.table, (cohort.table["diagnosis"] == "PT").to_numpy()
+    counts = people.loc[~patient, "site"].value_counts()
+    kept = people["site"].isin(counts[counts >= 5].index).to_numpy()
+    true, losses = cohort.truth.drop(columns="participant_id").to_numpy()[kept[patient]], cohort.losses[regions]
+    people, patient = people[kept].reset_index(drop=True), patient[kept]
+    nobody = (people[regions][:0], None, patient[:0], true[:0])
+    recipe = Recipe("basic", FIRST_SEED, real=True)
+    given = Given(recipe, people[regions], patient, people[COVARIATES], true, *nobody, losses.to_numpy())
+    model = SurrealGAN(3, n_repetitions=5, preset="linear", random_state=0, correction=Correction(site="site"))
+    local, rows = healthy[away].reset_index(drop=True), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(given.regions, patient, given.covariates)
+        order, _ = match_patterns(true, model.r_indices_[patient])
+        factor = unit(model, given, order)
+        for size, draw in product(LOCAL, range(DRAWS)):
+            rng = np.random.default_rng([FIRST_SEED, size, draw])
+            used, rest = np.split(rng.permutation(len(local)), [size])
+            if len(rest) < LEAST_UNUSED:
+                continue
+            severities = rng.uniform(size=(len(rest), 3))
+            ill = local.iloc[rest][regions] * np.prod(1 - severities[:, :, None] * losses.to_numpy(), axis=1)
+            adapted = model.adapt(local.iloc[used][regions], local.iloc[used][COVARIATES])
+            truth = np.empty_like(severities)
+            truth[:, order] = severities * factor
+            rows.append({"site": site, "size": size, "draw": draw})
+            rows[-1] |= inside(adapted, ill, local.iloc[rest][COVARIATES], truth)
+    return rows
+
+
 def show(table: pd.DataFrame) -> None:
     """Print shares."""
     of = table.groupby(["kind", "what", "size"])[["inside", "width"]].mean().round(3)
@@ -110,7 +164,13 @@ def main() -> None:
     """Fit and measure."""
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
+    arguments.add_argument("--real", type=Path, help="a table of healthy people of many sites")
     options = arguments.parse_args()
+    if options.real:
+        found = row_by_row(real_site, [(options.real, site) for site in LEFT_OUT], options.out / "real_sites.csv")
+        print(found.groupby(["site", "size"])[["inside", "width"]].mean().round(3).to_string())
+        print(found.groupby("size")[["inside", "width"]].mean().round(3).to_string())
+        return
     if not options.show:
         seeds = range(FIRST_SEED, FIRST_SEED + (1 if options.small else COHORTS))
         jobs = [(kind, seed) for seed in seeds for kind in ("basic", "mild")]
