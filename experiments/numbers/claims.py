@@ -192,6 +192,13 @@ def _elsewhere() -> list[Claim]:
         name = f"{what}, {size} controls" if what == "new site" else what
         by_cohort = of.groupby(["kind", "seed"])["inside"].mean()
         rows.append(mean(f"true severities inside, {name}", "basic, mild", by_cohort, script, FAST))
+    script = _COMMAND.format("elsewhere")[:-1] + " --real abide1_volumes.csv`"
+    for size, of in _read("real_sites").groupby("size"):
+        by_site = of.groupby("site")["inside"].mean()
+        if len(by_site) < 3:
+            continue
+        claim = f"true severities inside, real new site, {size} controls"
+        rows.append(mean(claim, "sites of ABIDE I", by_site, script, LINEAR))
     return rows
 
 

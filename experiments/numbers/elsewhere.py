@@ -114,8 +114,9 @@ def measured(kind: str, seed: int) -> list[dict[str, object]]:
 def real_site(path: Path, site: str) -> list[dict[str, object]]:
     """Fit a model to healthy people of the other sites, some with patterns put in, and score people of this one."""
     table = pd.read_csv(path)
-    healthy = table[(table["diagnosis"] == "CN") & (table["icv"] > 0)].reset_index(drop=True)
-    regions = [name for name in healthy if name not in ABIDE_OTHERS]
+    regions = [name for name in table if name not in ABIDE_OTHERS]
+    usable = (table["diagnosis"] == "CN") & (table["icv"] > 0) & (table[regions] > 0).all(axis=1)
+    healthy = table[usable].reset_index(drop=True)
     away = (healthy["site"] == site).to_numpy()
     cohort = simulate_cohort(
         "basic",
