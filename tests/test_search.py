@@ -84,7 +84,7 @@ def test_progress_tells_of_all_stages(fitted, progress):
     first = [
         "First stage, all settings",
         "First stage, other weights",
-        "All repetitions of the best setting setting setting",
+        "All repetitions of the best setting",
     ]
     replaced = int(fitted.results_["n_repetitions"].max() > 4)
     assert stages == first + ["Replacing failed repetitions"] * replaced

@@ -144,10 +144,10 @@ def test_warnings_name_the_imbalanced_variables_in_words():
     variables = pd.DataFrame({"age": [70, 72, 74] * 4 + [60, 62, 64] * 4, "sex": list("F" * 12 + "M" * 12), "x": 1})
     patient = np.arange(24) >= 12
     assert balance_warnings(group_balance(variables, patient)) == [
-        "Patients and controls differ in age (62.0 ± 1.7 against 72.0 ± 1.7, difference 5.86 sd): what looks like "
-        "disease may be age. Match the groups; as a covariate only its effect in controls is removed.",
-        "Patients and controls differ in sex (F 0 %, M 100 % against F 100 %, M 0 %, Cramér's V 1.00): what looks like "
-        "disease may be sex. Match the groups; as a covariate only its effect in controls is removed.",
+        "Patients and controls differ in age (62.0 ± 1.7 against 72.0 ± 1.7, difference 5.86 sd): apparent "
+        "disease effects may be due to age. Match the groups; as a covariate, only its effect in controls is removed.",
+        "Patients and controls differ in sex (F 0 %, M 100 % against F 100 %, M 0 %, Cramér's V 1.00): apparent "
+        "disease effects may be due to sex. Match the groups; as a covariate, only its effect in controls is removed.",
     ]
     assert balance_warnings(group_balance(variables[["x"]], patient)) == []
 

@@ -63,7 +63,7 @@ def test_a_pattern_that_may_be_age_is_told():
     assert first.explained > 0.1
     assert first.remark == (
         f"In controls, pattern 1 rises with age (r = {first.coefficient:.2f}, q < 0.001), and patients' age is higher: "
-        "part of the pattern may be age."
+        "part of the pattern may reflect age."
     )
     assert (found["remark"][1:] == "").all()
     hidden = group_check(*people(age_effect=-0.02)).iloc[0]
@@ -153,8 +153,8 @@ def test_remarks_on_categories():
     found = group_check(r.assign(r1=r["r1"] + 0.1 * often), background, group)
     sex, site = (found[(found["pattern"] == 1) & (found["variable"] == name)].iloc[0] for name in ("sex", "site"))
     assert sex.remark == (
-        f"In controls, pattern 1 is stronger where sex is M (r = {sex.coefficient:.2f}, q < 0.001), and that is more "
-        "frequent among patients: part of the pattern may be sex."
+        f"In controls, pattern 1 is stronger if sex is M (r = {sex.coefficient:.2f}, q < 0.001), and that is more "
+        "frequent among patients: part of the pattern may reflect sex."
     )
     assert site.remark == (
         f"In controls, pattern 1 differs with site (eta² = {site.coefficient:.2f}, q < 0.001), and the groups differ "

@@ -152,7 +152,7 @@ def number(name, value, shown=None):
     number("infinity", "inf"),
     number("negative infinity", "-inf"),
     fit(
-        "too large", cell("region3", 4, "1e400"), ("region3", "row 6 (participant p04)"), "out with --"
+        "too large", cell("region3", 4, "1e400"), ("region3", "row 6 (participant p04)"), "people with --drop-missing"
     ),  # pandas 2: text
     number("huge", "1e300", "1e+300"),
     number("negative volume", "-4000.5", "-4000"),

@@ -123,7 +123,7 @@ def millilitres(people):
     new(
         "nobody in the joined table",
         None,
-        ("Nobody in more.csv",),
+        ("No one in more.csv",),
         "Write the ids in the same way",
         "--join more.csv",
         more=STRANGERS,
@@ -161,7 +161,7 @@ def test_new_people_who_break_the_contract(stage, case):
 
 def _without_strangers(flags):
     """Return flags without what they say of strangers: a model that was hardly trained finds many."""
-    return flags.str.replace(r"(; )?unlike anybody.*", "", regex=True).replace("", None)
+    return flags.str.replace(r"(; )?unlike anyone.*", "", regex=True).replace("", None)
 
 
 def accepted(name, change, found, flag, options=""):
@@ -256,7 +256,7 @@ def test_mixed_up_regions_are_strangers(stage):
         people.loc[4, names] = people.loc[4, names].astype(float) * ([1.25, 0.8] * 6)
         return people
 
-    case = accepted("mixed up", mixed, "unlike anybody that the model can produce", "")
+    case = accepted("mixed up", mixed, "unlike anyone the model can produce", "")
     scores = pd.read_csv(stage(case).folder / "s.csv")
     assert scores.loc[4, "strangeness"] > 1
     assert "unlike anyone the model can produce (strangeness" in scores.loc[4, "flags"]
@@ -319,7 +319,7 @@ def again(label):
             .iloc[:44]
             .pipe(lambda table: pd.concat([table, table.iloc[36:].assign(wave="m12")]))
         ),
-        ("no intervals: 4 controls came again", "too few"),
+        ("no intervals: 4 controls had repeated visits", "too few"),
         "--scan-noise",
         "--visit wave",
         code=0,

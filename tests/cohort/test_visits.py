@@ -117,7 +117,7 @@ def test_people_whose_age_stands_still_have_no_years():
     cohort = make_cohort(visits(1, 2, age=age), visit="wave")
     assert np.isnan(cohort.years[cohort.features.index == "000"]).all()
     assert (cohort.years[61:] == 2.0).all()
-    assert any(warning.startswith("In 1 person age does not grow") for warning in cohort.warnings)
+    assert any(warning.startswith("In 1 person age does not increase") for warning in cohort.warnings)
 
 
 def test_unknown_times_are_told():

@@ -36,8 +36,8 @@ def test_what_a_row_names_is_there(row):
     assert named
     for test in named:
         path, _, name = test.partition("::")
-        assert not name or name in names_in(ROOT / "tests" / path)
-        assert (ROOT / "tests" / path).is_file()
+        assert not name or name in names_in(ROOT / path)
+        assert (ROOT / path).is_file()
 
 
 def test_all_equations_and_tables_are_mapped():

@@ -45,7 +45,7 @@ def test_paths_are_relative_to_the_table_and_ids_stay_text(tmp_path, separator):
         ("participant_id,pfad\n1,a.nii\n", "has no column 'path'"),
         ("participantid,path\n1,a.nii\n", "has no column 'participant_id'. Did you mean 'participantid'"),
         ("participant_id,path,map\n1,a.nii,b.nii\n", "it has 'path', 'map'"),
-        ("participant_id,path\n1,a.nii\n2,b.nii\n1,c.nii\n", "rows 2 and 4 are of '1'"),
+        ("participant_id,path\n1,a.nii\n2,b.nii\n1,c.nii\n", "rows 2 and 4 belong to '1'"),
         ("participant_id,path\n1,a.nii\n2,b.nii\n3,a.nii\n", "the same image to rows 2 and 4"),
         ("participant_id,path\n", "has a header but no rows"),
         ("", "cannot be read as a table"),
@@ -96,7 +96,7 @@ def broken(made, tmp_path, kind):
         ("cut", "Row 6 of maps: .*(incomplete|cannot be read)"),
         ("nan", "Row 6 of maps: .* has no value .NaN. in 43 % of the voxels"),
         ("constant", "Row 6 of maps: .* is 0 at every voxel"),
-        ("complex", "Row 6 of maps: .* holds complex64"),
+        ("complex", "Row 6 of maps: .* contains complex64"),
         ("shape", r"1 map of 65 differs(.|\n)*Row 6 of maps \(sub-004.nii\): shape 9 × 11 × 5 instead of 9 × 11 × 7"),
     ],
 )

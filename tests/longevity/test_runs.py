@@ -49,7 +49,7 @@ def test_finished_run_is_reported(place, monkeypatch):
     assert run.summary.versions["rindices"] == __version__
     assert run.summary.subgroup_limits == (0.3, 0.6)
     page = (place / "finished" / "report.html").read_text(encoding="utf-8")
-    assert "Compares 154 patients (PT) with 146 controls (CN)" in page
+    assert "compares 154 patients (PT) with 146 controls (CN)" in page
     assert f"All computations were done with rindices {__version__}" in page
 
 

@@ -235,13 +235,13 @@ def test_finished_run_stays_complete_on_another_machine(out):
         is_complete(out, elsewhere.model_copy(update={"training": SearchSettings(preset="paper")}))
 
 
-# Who is at work in it?
+# Who is working in it?
 
 
 def test_same_process_cannot_hold_a_folder_twice(out):
     with locked(out):
         (out / "journal" / "holder.txt").unlink()
-        with pytest.raises(InputError, match=rf"Another process \(unknown\) is at work in {out}"), locked(out):
+        with pytest.raises(InputError, match=rf"Another process \(unknown\) is working in {out}"), locked(out):
             pass
     with locked(out):
         pass

@@ -67,7 +67,7 @@ def test_the_look_can_be_left_out(tmp_path):
 def test_without_a_difference_it_says_what_would_have_shown(tmp_path):
     found = json.loads(said(table_of(tmp_path, "null"), "--json"))["look"]
     assert found["p"] > 0.05
-    assert "differ no more than by chance" in found["headline"]
+    assert "differ no more than expected by chance" in found["headline"]
     assert f"an AUC of about {found['detectable_auc']:.2f}" in found["verdicts"]
     assert "can only be: no difference found" in found["verdicts"]
     assert found["patterns"] == []

@@ -71,7 +71,7 @@ def packed(files, path, **options):
 
 def test_the_receiver_can_verify_it_and_has_the_same_model(archive, run, tmp_path):
     code, said = invoke("verify", archive, "--out", tmp_path / "got.safetensors")
-    assert (code, "Verified: 20 made-up people" in said) == (0, True), said
+    assert (code, "Verified: 20 fictitious people" in said) == (0, True), said
     assert (tmp_path / "got.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
     assert verify_model(archive).difference == 0
 
@@ -88,7 +88,7 @@ def test_the_card_says_what_the_run_and_the_user_know(archive, run):
         "| Segmentation | FreeSurfer 7.4 |",
         "| Atlas | not stated |",
         f"| Verdict | {read_summary(run).state} |",
-        "It is not a diagnosis.",
+        "is not a diagnosis.**",
     ):
         assert told in card, told
 
@@ -133,7 +133,7 @@ def test_changed_and_hostile_archives_are_refused(archive, tmp_path):
         "was changed after": files | {CARD: b"# another card"},
         "does not reproduce the enclosed scores": signed(files | {SCORES: other_scores}),
         "has no scores": signed(files | {SCORES: b"\x00,\xff\n1,2\n"}),
-        "should hold": files | {"../../evil.sh": b"#!/bin/sh"},
+        "should contain": files | {"../../evil.sh": b"#!/bin/sh"},
         "was not packed by": signed(files | {EXAMPLES: b"0," * 10_000_000}),
         "manifest.json cannot be used": files | {MANIFEST: b'{"format": "one"}'},
         "later version": files | {MANIFEST: files[MANIFEST].replace(b'"format": 1', b'"format": 2')},
@@ -144,7 +144,7 @@ def test_changed_and_hostile_archives_are_refused(archive, tmp_path):
             verify_model(path, tmp_path / "out.safetensors")
     with pytest.warns(UserWarning, match="Duplicate name"):
         path = packed([*files.items(), (CARD, b"twice")], tmp_path / "twice.zip")
-    with pytest.raises(InputError, match="should hold"):
+    with pytest.raises(InputError, match="should contain"):
         verify_model(path)
     for name, content in {"cut": archive.read_bytes()[:5000], "none": b"", "text": b"not a zip"}.items():
         (tmp_path / f"{name}.zip").write_bytes(content)

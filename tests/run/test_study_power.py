@@ -43,7 +43,7 @@ def test_sizes_that_were_not_simulated_are_refused(words):
 def test_a_table_of_another_training_is_refused(monkeypatch):
     study_power._grid.cache_clear()
     monkeypatch.setattr(spectrum, "LEVEL", 0.01)
-    with pytest.raises(InputError, match="another training"):
+    with pytest.raises(InputError, match="training procedure that differs"):
         study_power.chances(60, 80)
     assert study_power.in_words(60, 80, 68) == ""
     monkeypatch.undo()

@@ -84,7 +84,7 @@ def test_dictionaries_of_three_kinds(tmp_path, name, content, expected):
         ("a.csv", "name,levels\na,\nb,0=x;1\n", r"Row 3 of a\.csv \(b\) cannot be used: '0=x;1'[\s\S]*0=male;1=female"),
         ("a.csv", "name,levels\na,\nb,0=x;0=y\n", r"Row 3 of a\.csv \(b\) cannot be used: '0=x;0=y'"),
         ("a.csv", "name,levels\na,\nb,continuous\n", r"Row 3 of a\.csv \(b\) cannot be used: 'continuous'"),
-        ("a.csv", "name,min\na,\n\na,\n", r"Row 4 of a\.csv describes 'a' once more"),
+        ("a.csv", "name,min\na,\n\na,\n", r"Row 4 of a\.csv describes 'a' a second time"),
     ],
 )
 def test_what_is_no_dictionary_is_refused(tmp_path, name, content, message):
@@ -105,7 +105,7 @@ def test_codes_of_categories_stay_codes_and_become_text():
 def test_a_value_that_is_no_level_is_told_with_row_and_levels():
     frame = pd.DataFrame({"sex": ["0", "2", "1", "x"]}, index=[0, 3, 4, 6])  # empty lines in the file
     changed, _, (problem,) = apply_dictionary(frame, Dictionary({"sex": SEX}))
-    assert re.search(r"row 5 holds '2', and 1 more row .*\nLevels: 0 \(male\), 1 \(female\)", problem.what)
+    assert re.search(r"row 5 contains '2', and 1 more row .*\nLevels: 0 \(male\), 1 \(female\)", problem.what)
     assert (problem.where, changed["sex"].tolist()) == (("sex",), ["0", "2", "1", "x"])
 
 

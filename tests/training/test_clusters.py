@@ -136,7 +136,7 @@ def stopped(number):
 
 
 def test_a_task_that_was_called_off_or_cancelled_is_lost(cluster, monkeypatch):
-    with pytest.raises(LostWorkers, match="called off"):
+    with pytest.raises(LostWorkers, match="cancelled"):
         list(cluster.run(stopped, [(7,)]))
     submit, jobs = cluster.client.submit, []
     monkeypatch.setattr(cluster.client, "submit", lambda *args, **how: jobs.append(submit(*args, **how)) or jobs[-1])

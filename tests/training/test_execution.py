@@ -227,7 +227,7 @@ def test_a_process_that_is_lost_before_the_first_chunk(monkeypatch):
 
 def test_a_platform_that_is_not_there_is_refused_and_one_that_is_has_a_name():
     line = [sys.executable, "-c", "from rindices.core import devices; print(devices.in_words())"]
-    for platforms, told in (("cpu", " core"), ("nonsense", "InputError: JAX_PLATFORMS=nonsense asks")):
+    for platforms, told in (("cpu", " core"), ("nonsense", "InputError: JAX_PLATFORMS=nonsense requests")):
         done = subprocess.run(
             line, capture_output=True, text=True, check=False, env=os.environ | {"JAX_PLATFORMS": platforms}
         )
