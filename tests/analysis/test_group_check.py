@@ -69,7 +69,7 @@ def test_a_pattern_that_may_be_age_is_told():
     hidden = group_check(*people(age_effect=-0.02)).iloc[0]
     assert hidden.explained < 0
     assert "pattern 1 falls with age" in hidden.remark
-    assert hidden.remark.endswith("patients' age is higher: age may hide part of the pattern.")
+    assert hidden.remark.endswith("patients' age is higher: age may mask part of the pattern.")
     alike = group_check(*people(older=0.0, seed=2)).iloc[0]
     assert not alike.imbalanced
     assert alike.remark.endswith(
@@ -158,7 +158,7 @@ def test_remarks_on_categories():
     )
     assert site.remark == (
         f"In controls, pattern 1 differs with site (eta² = {site.coefficient:.2f}, q < 0.001), and the groups differ "
-        "in site: part of the pattern may be site."
+        "in site: part of the pattern may reflect site."
     )
 
 

@@ -78,7 +78,7 @@ def test_make_targets_scripts_and_extras_exist():
             words = code.partition("#")[0].split()
             if words[:1] == ["make"]:
                 assert {word for word in words[1:] if "=" not in word} <= targets, f"{page}: {code}"
-            for script in re.findall(r"\b(?:benchmarks|experiments|docs)/[\w/-]+\.py", code):
+            for script in re.findall(r"(?<![\w/])(?:benchmarks|experiments|docs)/[\w/-]+\.py", code):
                 assert (pages.ROOT / script).is_file(), f"{page}: {code}"
             for extras in re.findall(r"rindices\[([\w,]+)\]", code):
                 assert set(extras.split(",")) <= set(project["optional-dependencies"]), f"{page}: {code}"
