@@ -213,9 +213,9 @@ def test_another_unit_and_coding_are_noticed(source, people):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"features": NAMES[:7]}, "8 regions, but 7 different names were given: region0"),
+        ({"features": NAMES[:7]}, "8 regions, but 7 distinct names were given: region0"),
         ({"features": None}, "were given: none"),
-        ({"features": "muse72"}, "8 regions, but 72 different names"),
+        ({"features": "muse72"}, "8 regions, but 72 distinct names"),
         ({"features": [*NAMES[:7], "age"]}, "'age' is used twice"),
         ({"features": [*NAMES[:7], "participant_id"]}, "'participant_id' is used twice"),
         ({"covariates": "sex"}, r"2 covariates \(with the ranges 0 to 1, 60 to 90\), but 1 was named(?s:.*)'sex,age'"),

@@ -88,7 +88,7 @@ def test_a_table_keeps_its_names_and_loses_its_index():
         ([1.0, 2.0, 3.0], "covariates should have 2 rows like X, but have 3"),
         (pd.DataFrame({"age": [60.0, 61.0], "sex": ["F", None]}), "Covariate 'sex' is missing in row 1"),
         ([60.0, np.nan], "Covariate 'covariate0' is missing in row 1"),
-        (pd.DataFrame([[1, 2], [3, 4]], columns=[1, "1"]), "Covariate '1' is given twice"),
+        (pd.DataFrame([[1, 2], [3, 4]], columns=[1, "1"]), "Covariate '1' is listed twice"),
     ],
 )
 def test_covariates_that_cannot_be_used_are_named(covariates, message):

@@ -87,7 +87,7 @@ def _contract(source: OfficialModel, features: Names, covariates: tuple[str, ...
     regions = MUSE72_NAMES if is_muse else wanted_names(features)
     if len(regions) != source.n_regions:
         raise InputError(
-            f"The checkpoint has {counted(source.n_regions, 'region')}, but {counted(len(regions), 'different name')} "
+            f"The checkpoint has {counted(source.n_regions, 'region')}, but {counted(len(regions), 'distinct name')} "
             f"{'was' if len(regions) == 1 else 'were'} given: {listed(regions) or 'none'}.\n"
             f"Name all regions in the checkpoint's order with ",
             Remedy("features"),
@@ -134,7 +134,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
         if not is_clear:
             choices += [" or ", Remedy("covariates", PUBLISHED[1].covariates), ", as in the published models"]
         raise InputError(
-            f"The checkpoint was corrected for {expected}, but {len(names) or 'none'} "
+            f"The checkpoint was trained on data corrected for {expected}, but {len(names) or 'none'} "
             f"{'was' if len(names) == 1 else 'were'} named.\n",
             "Name them in the checkpoint's order with " if ranges else "Leave out ",
             *(choices if ranges else [Remedy("covariates")]),

@@ -56,7 +56,7 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     table = table.rename(columns=str).reset_index(drop=True).infer_objects()  # numbers may come as objects
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
-        raise InputError(f"Covariate {twice[0]!r} is given twice: give each a unique name.")
+        raise InputError(f"Covariate {twice[0]!r} is listed twice; each covariate needs a unique name.")
     return table.astype({name: float for name in table if pd.api.types.is_numeric_dtype(table[name])})
 
 

@@ -134,7 +134,7 @@ def test_a_folder_is_gathered_and_refusals_stand_above_the_form(client, folder):
     seen = client.get("/table/checked?table=gathered.csv&dictionary=gathered.json").text
     assert "no column &#39;diagnosis&#39;" in seen
     for change, said in (
-        ({}, "new name that ends in .csv"),
+        ({}, "new file whose name ends in .csv"),
         ({"out": "more.csv", "measures": "weight"}, "should be one or more of volume, thickness, area"),
         ({"out": "more.csv", "folder": ".."}, "is not in the folder"),
         ({"out": "more.csv", "folder": "finished"}, "contains no known files"),
