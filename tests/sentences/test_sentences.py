@@ -242,7 +242,8 @@ CLAIMS = [
         lambda told: [min(n_patterns(told), max(1, told.summary["evidence"]["found_again"]))],
     ),
     (
-        rf"randomly assigned groups of the same people \(p = {N}\).*AUC of about {N}, or if patients varied {N} times",
+        rf"randomly assigned groups of the same people \(p = {N}\).*AUC of about {N} or less "
+        rf"and patients vary less than {N} times",
         lambda told: [
             f"{told.summary['evidence'][name]:{form}}"
             for name, form in (("p", ".2g"), ("detectable_auc", ".2f"), ("detectable_ratio", ".1f"))

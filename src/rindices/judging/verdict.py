@@ -207,12 +207,19 @@ def supported(n_patterns: int, evidence: Evidence) -> int:
     return min(n_patterns, max(1, evidence.found_again or 0))
 
 
+def likely_missed(auc: float, ratio: float) -> str:
+    """Say which differences a look that found none may have missed: those at which it would just have found one."""
+    return (
+        f"differences are likely to be missed if regions distinguish the groups with an AUC of about {auc:.2f} or less "
+        f"and patients vary less than {ratio:.1f} times as much as controls in every direction."
+    )
+
+
 def _no_difference(evidence: Evidence) -> str:
     return (
         f"Patients and controls differ no more than randomly assigned groups of the same people (p = {evidence.p:.2g})."
-        " That does not mean that they are alike: a difference would have been detected if regions distinguished the "
-        f"groups with an AUC of about {evidence.detectable_auc:.2f}, or if patients varied "
-        f"{evidence.detectable_ratio:.1f} times as much as controls in one direction."
+        " That does not mean that they are alike: "
+        f"{likely_missed(evidence.detectable_auc or 0, evidence.detectable_ratio or 0)}"
     )
 
 

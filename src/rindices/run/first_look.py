@@ -22,7 +22,7 @@ from rindices.analysis import group_balance
 from rindices.cohort import Cohort, correction_of
 from rindices.core import devices
 from rindices.judging.spectrum import Spectrum
-from rindices.judging.verdict import Evidence, differences_that_count
+from rindices.judging.verdict import Evidence, differences_that_count, likely_missed
 from rindices.linear_estimator import ContrastiveFactors
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.privacy import Curtain
@@ -101,12 +101,7 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     if spectrum is None:
         return "The verdict can only be: not testable."
     if not spectrum.differs:
-        auc, ratio = spectrum.detectable
-        return (
-            "The verdict can only be: no difference found. A difference would have been detected if regions "
-            f"distinguished the groups with an AUC of about {auc:.2f}, or if patients varied {ratio:.1f} times as much "
-            "as controls in one direction."
-        )
+        return f"The verdict can only be: no difference found; {likely_missed(*spectrum.detectable)}"
     good = "reproducible, or weak (for comparing groups only)"
     if differing:
         also = listed(differing, joiner=" and ")
