@@ -1,6 +1,6 @@
 """Whether intervals hold the true severities where few people were learned from.
 
-    python experiments/numbers/few_people.py            # writes results/few_people.csv; half a minute of a core a cohort
+    python experiments/numbers/few_people.py   # writes results/few_people.csv; half a minute of a core a cohort
     python experiments/numbers/few_people.py --show
 
 Five repetitions of the default; 300 new patients of each cohort, true severities in the model's unit. `failing` cohorts
