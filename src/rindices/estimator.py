@@ -39,7 +39,7 @@ from rindices.schema import Contract
 from rindices.scoring.consensus import Selected, consensus
 from rindices.scoring.intervals import Healthy, fit_scale
 from rindices.scoring.person import Scaled, fit_familiar, score_people
-from rindices.scoring.reference import leave_one_out
+from rindices.scoring.severity_and_reference import leave_one_out
 from rindices.settings import State
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store

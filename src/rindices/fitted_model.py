@@ -21,8 +21,7 @@ from rindices.problems import InputError, OutsideTraining, joined
 from rindices.schema import Contract, RegionField, Roster
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.person import DRAWS, Familiar, Scaled, Scores, score_people, spread_over_repetitions
-from rindices.scoring.reference import HeldOut
-from rindices.scoring.severity import SeverityScale
+from rindices.scoring.severity_and_reference import HeldOut, SeverityScale
 from rindices.settings import SearchSettings
 from rindices.value_kinds import check_level
 

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from rindices import InputError, SurrealGAN, load_model
 from rindices.model.file import ModelFileError
 from rindices.presets import PRESETS, Correction, LearningRates, LossWeights, Preset, Schedule, Training
-from rindices.scoring.severity import SHAPES
+from rindices.scoring.severity_and_reference import SHAPES
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")

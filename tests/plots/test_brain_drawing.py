@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from rindices.interop.muse import MUSE72_NAMES, muse_regions
+from rindices.plots.brain import measures_of, outlined_regions
 from rindices.plots.brain_drawing import Layout, draw_brain
-from rindices.plots.region_outlines import measures_of, outlined_regions
 from rindices.regions import known_regions
 from rindices.regions.meanings import source_meanings
 

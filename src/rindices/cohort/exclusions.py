@@ -15,7 +15,7 @@ from rindices.cohort.comparability import refuse_apart
 from rindices.cohort.outliers import MEASURES, MIN_PEOPLE, Outlier, find_outliers, with_middles
 from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, refusal, shown
 from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, Groups, Observed, Seen
-from rindices.schema.region_field import missing_regions
+from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.schema.role_guesses import looks_like_score
 from rindices.settings import TableSettings
 

@@ -29,7 +29,7 @@ class Rows:
         Label of each person, ``n/a`` where missing.
     group
         ``control``, ``patient`` or ``other`` (scored, never learned from), by the label of the same row; of new people
-        by the training table's labels, see `rindices.schema.diagnosis_field.groups_of`.
+        by the training table's labels, see `rindices.schema.diagnosis_and_region_fields.groups_of`.
     clinical
         Clinical scores: numbers as float64, categories as text, gaps as NaN.
     first_visit

@@ -28,7 +28,7 @@ from rindices.schema import (
     years_since_first,
 )
 from rindices.schema.cells import typed
-from rindices.schema.units import deviation_unit, refuse_mixed_units
+from rindices.schema.units_and_impossible_values import deviation_unit, refuse_mixed_units
 from rindices.settings import TableSettings
 from rindices.tables import (
     Column,

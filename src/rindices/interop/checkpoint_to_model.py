@@ -16,7 +16,7 @@ from rindices.problems import InputError, Remedy, counted, listed, shown
 from rindices.schema import Contract, CovariateSpec
 from rindices.schema.role_guesses import SEX_NAMES, kind_of
 from rindices.scoring.intervals import fit_curves
-from rindices.scoring.severity import SeverityScale
+from rindices.scoring.severity_and_reference import SeverityScale
 from rindices.settings import Names
 
 _OLDEST = 130  # years

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rindices.core.networks import Parameters
     from rindices.preprocessing import Preprocessing
     from rindices.scoring.person import Familiar
-    from rindices.scoring.severity import SeverityScale
+    from rindices.scoring.severity_and_reference import SeverityScale
 
 
 class ModelFileError(InputError):
@@ -145,7 +145,7 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
     from rindices.preprocessing.missing import Population
     from rindices.preprocessing.pipeline import restore
     from rindices.scoring.person import Familiar
-    from rindices.scoring.severity import SHAPES, SeverityScale
+    from rindices.scoring.severity_and_reference import SHAPES, SeverityScale
 
     read, n_models = partial(_checked, arrays), len(header.members)
     sizes = networks.sizes(len(header.contract.features), header.parameters.n_patterns)

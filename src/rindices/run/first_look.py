@@ -32,7 +32,7 @@ from rindices.problems import InputError, Wording, counted, listed, roughly
 from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
 from rindices.run.study_power import in_words
-from rindices.schema.sums_and_sides import pairs_of_sides
+from rindices.schema.role_guesses import pairs_of_sides
 from rindices.settings import AUTO, SearchSettings
 
 _ROWS = 6  # of a pattern, in its drawing

@@ -22,9 +22,9 @@ from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.missing import Population
 from rindices.problems import listed
 from rindices.schema.contract import Contract
-from rindices.schema.region_field import missing_regions
+from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.scoring.intervals import Healthy, make_people, severity_intervals
-from rindices.scoring.severity import SeverityScale
+from rindices.scoring.severity_and_reference import SeverityScale
 
 FEWEST_CONTROLS = 20  # fewer say nothing of how far healthy people lie
 _FOLDS = 20  # the more, the nearer is what is judged to what is used

@@ -25,8 +25,8 @@ from rindices.pages.elements import (
 from rindices.pages.run_view import RunView
 from rindices.pages.sections.clinical_section import related
 from rindices.pages.sections.patterns_section import SMALL_BRAIN, brains_of, has_outlines
+from rindices.plots.brain import measures_of
 from rindices.plots.brain_drawing import draw_brain
-from rindices.plots.region_outlines import measures_of
 from rindices.plots.style import PATTERN_COLOURS
 from rindices.regions import pair_sides
 

@@ -16,8 +16,8 @@ from rindices import plots
 from rindices.pages.elements import Gallery, Picture, Table, counts, limits, listed, measures, probabilities, words
 from rindices.pages.run_view import RunView
 from rindices.plots import brain
+from rindices.plots.brain import measures_of, outlined_regions
 from rindices.plots.brain_drawing import BrainDrawing, Layout, draw_brain
-from rindices.plots.region_outlines import measures_of, outlined_regions
 from rindices.record import BRAIN, VOXELWISE, Run, damaged
 from rindices.regions import known_columns, known_regions
 

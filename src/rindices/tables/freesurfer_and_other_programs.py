@@ -1,19 +1,76 @@
-"""A ``SUBJECTS_DIR`` of FreeSurfer or FastSurfer: ``stats`` folders of people, read without FreeSurfer.
+"""What other programs leave behind for each person: FreeSurfer and FastSurfer by subject, others by volumes.
 
-Volumes of structures are in ``aseg.stats``, measures of cortical regions in ``lh.aparc.stats`` and the like; FastSurfer
-without surfaces has volumes of both in ``aseg+DKT.stats``. Columns are called as ``asegstats2table`` and
-``aparcstats2table`` call them. Sums of other columns are not copied.
+A ``SUBJECTS_DIR`` has ``stats`` folders of people. Volumes of structures are in ``aseg.stats``, measures of cortical
+regions in ``lh.aparc.stats`` and the like; FastSurfer without surfaces has volumes of both in ``aseg+DKT.stats``.
+Columns are called as ``asegstats2table`` and ``aparcstats2table`` call them. Sums of other columns are not copied.
+
+Volumes are in the tables of NiChart DLMUSE and of SynthSeg with its quality file, and in CAT12's ``catROI_*.xml``, a
+file for each scan: grey matter in the regions of Neuromorphometrics, in mL.
 """
 
+import csv
 import re
-from collections.abc import Iterator
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rindices.problems import InputError, Remedy, counted, listed
+from rindices.regions import known_columns, known_regions
 from rindices.settings import GatherSettings
-from rindices.tables.foreign import Found, Measured, each
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One person, or one scan of a person.
+
+    Attributes
+    ----------
+    person
+        The id.
+    values
+        Measures by column: regions, head size and quality.
+    program
+        What wrote them, with its version where it is known.
+    where
+        The file or folder.
+    problem
+        Why the person should not be used as it is, or nothing.
+    missing
+        Files that are not there.
+    session
+        The visit, in longitudinal folders.
+    """
+
+    person: str
+    values: Mapping[str, float]
+    program: str
+    where: Path
+    problem: str = ""
+    missing: tuple[str, ...] = ()
+    session: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Everybody in a folder, the unit of volumes, and what there is to say about all of them."""
+
+    people: tuple[Measured, ...]
+    unit: str
+    notes: tuple[str, ...] = field(default=())
+
+
+def each(read: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> list[Result]:
+    """Read several files at once: network drives answer late, so threads help where processors are idle."""
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(read, items))
+
 
 # Folders that FreeSurfer puts beside people.
 TEMPLATES = ("fsaverage*", "?h.EC_average", "cvs_avg35*", "V1_average")
@@ -64,7 +121,7 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
         ]
     stems = _parcellation(people, settings.atlas)
     measures = tuple(settings.measures)
-    found = each(lambda one: _person(one, stems, measures), people, settings.jobs)
+    found = each(lambda one: _freesurfer_person(one, stems, measures), people, settings.jobs)
     if not stems:
         read = dict.fromkeys(f"{_segmentation(one.folder / 'stats')}.stats" for one in people if not one.problem)
         notes.append(f"No folder contains a cortical parcellation; only {listed(read)} was read.")
@@ -106,7 +163,7 @@ def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
     return ()
 
 
-def _person(subject: Subject, stems: tuple[str, ...], measures: tuple[str, ...]) -> Measured:
+def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple[str, ...]) -> Measured:
     stats, problems, missing = subject.folder / "stats", [subject.problem] * bool(subject.problem), []
     values: dict[str, float] = {}
     program = ""
@@ -202,3 +259,100 @@ def _program(folder: Path, aseg: Stats) -> str:
         return f"{name} {version[1]}"
     program = re.search(r"(mri_segstats)\.c,v (\S+)", said)
     return f"{name} ({program[1]} {program[2]})" if program else name
+
+
+_MUSE_REGIONS = 55  # of 145 that a table of MUSE has at least; some are called as in aseg
+_HEAD, _QUALITY = "total intracranial", "general white matter"  # columns by which SynthSeg's two kinds are told
+_LARGEST = 1_000_000  # characters of the first line: others are no tables
+
+
+class Rows(NamedTuple):
+    """A table: its file, its columns, and its rows."""
+
+    file: Path
+    columns: list[str]
+    rows: list[list[str]]
+
+
+def read_dlmuse(folder: Path, settings: GatherSettings) -> Found | None:
+    """Return everybody in the tables of NiChart DLMUSE below a folder; None if there are none."""
+    return _found([table for table in _tables(folder, settings) if _is_muse(table.columns)], "DLMUSE", {})
+
+
+def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
+    """Return everybody in SynthSeg's tables below a folder; None if there are none."""
+    tables = list(_tables(folder, settings))
+    quality = {
+        row[0]: {f"qc {name}": float(cell) for name, cell in zip(table.columns[1:], row[1:], strict=True)}
+        for table in tables
+        if _QUALITY in table.columns
+        for row in table.rows
+        if len(row) == len(table.columns)
+    }
+    return _found([table for table in tables if _HEAD in table.columns], "SynthSeg", quality)
+
+
+def _found(tables: list[Rows], program: str, quality: dict[str, dict[str, float]]) -> Found | None:
+    """Return the people of tables, without sums of other columns."""
+    known = known_columns(name for table in tables for name in table.columns)
+    sums = [name for name, one in known.items() if one.kind == "total"]
+    people = [person for table in tables for person in _people(table, sums, program, quality)]
+    notes = [f"{len(sums)} sums of regions were not copied, such as {listed(sums, limit=2)}."] if sums else []
+    return Found(tuple(people), "mm3", tuple(notes)) if tables else None
+
+
+def _is_muse(columns: list[str]) -> bool:
+    known = known_columns(columns)
+    return sum(one.kind == "region" and one.source == "atlas_muse" for one in known.values()) >= _MUSE_REGIONS
+
+
+def _tables(folder: Path, settings: GatherSettings) -> Iterator[Rows]:
+    files = sorted(path for path in folder.rglob("*.csv") if path.is_file())
+    yield from filter(None, each(_read, files, settings.jobs))
+
+
+def _read(path: Path) -> Rows | None:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        first = file.readline(_LARGEST)
+        columns = [name.strip() for name in next(csv.reader([first]), [])]
+        return Rows(path, columns, [row for row in csv.reader(file) if row]) if len(columns) > 1 else None
+
+
+def _people(table: Rows, sums: list[str], program: str, quality: dict[str, dict[str, float]]) -> Iterator[Measured]:
+    for person, *cells in table.rows:
+        values, problem = dict(quality.get(person, {})), ""
+        if len(cells) + 1 != len(table.columns):
+            problem = f"{table.file.name} has {len(cells) + 1} of {len(table.columns)} cells in this row"
+        try:
+            named = zip(table.columns[1:], cells, strict=False)
+            values = {name: float(cell) for name, cell in named if name not in sums and cell.strip()} | values
+        except ValueError as error:
+            problem = f"{table.file.name}: {error}"
+        yield Measured(person, values, program, table.file, problem)
+
+
+_ATLAS, _GREY_MATTER = "neuromorphometrics", "Vgm"
+_FLUID = ("ventricle", "cerebrospinal fluid")
+
+
+def read_cat12(folder: Path, settings: GatherSettings) -> Found | None:
+    """Return everybody in the files of CAT12 below a folder; None if there are none."""
+    files = sorted(folder.rglob("catROI_*.xml"))
+    return Found(tuple(each(_cat12_person, files, settings.jobs)), "mL") if files else None
+
+
+def _cat12_person(path: Path) -> Measured:
+    person = path.stem.removeprefix("catROI_")
+    try:
+        atlas = ET.parse(path).getroot().find(_ATLAS)
+    except ET.ParseError as error:
+        return Measured(person, {}, "CAT12", path, f"{path.name} cannot be read: {error}")
+    names = [str(item.text) for item in atlas.iterfind("names/item")] if atlas is not None else []
+    numbers = (atlas.findtext(f"data/{_GREY_MATTER}") or "") if atlas is not None else ""
+    volumes = [float(number) for number in numbers.strip("[] \n").split(";") if number.strip()]
+    if not names or len(names) != len(volumes):
+        return Measured(person, {}, "CAT12", path, f"{path.name} has no {_GREY_MATTER} of {_ATLAS}")
+    fluid = {name for name, one in known_regions(names).items() if one.title.endswith(_FLUID)}
+    values = {name: volume for name, volume in zip(names, volumes, strict=True) if name not in fluid}
+    revision = (atlas.findtext("version") or "") if atlas is not None else ""
+    return Measured(person, values, f"CAT12 {f'r{revision}' if revision else ''}".strip(), path)
