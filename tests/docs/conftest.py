@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from rindices import plots, presets
 from rindices.cli import app
-from rindices.cli.console import set_output
+from rindices.cli.console_and_exits import set_output
 from rindices.pages import report
 from rindices.run import report_again, write_results
 from tests.docs import given

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from rindices import SurrealGANSearch
 from rindices.cli import app
-from rindices.cli.console import set_output
+from rindices.cli.console_and_exits import set_output
 from rindices.cohort import read_cohort
 from rindices.problems import roughly
 from rindices.run import first_look as looks

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rindices.cli.console import (
+from rindices.cli.console_and_exits import (
+    USER_ERROR,
     console,
     on_command_line,
     ready_options,
@@ -16,7 +17,6 @@ from rindices.cli.console import (
     show_places,
     warn,
 )
-from rindices.cli.exits import USER_ERROR
 from rindices.cli.options import PAGE, TABLE, argument, check_output, command, one_table, option
 from rindices.files import atomic_file
 from rindices.problems import InputError, Remedy, counted, joined, listed

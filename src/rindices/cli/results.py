@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rindices.cli.console import console, counting_bar, on_command_line, show_places, show_verdict, warn
+from rindices.cli.console_and_exits import console, counting_bar, on_command_line, show_places, show_verdict, warn
 from rindices.cli.options import (
     MODEL,
     PAGE,

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from rindices.plots.rendering import hover
 from rindices.plots.style import (
     GREY,
     GROUPS,
@@ -18,6 +17,7 @@ from rindices.plots.style import (
     STYLE,
     Group,
     draw_points,
+    hover,
     look_of,
     make_panels,
     measure_of,

@@ -1,4 +1,4 @@
-"""How every figure looks, and how it becomes a file: colours, labels, panels; SVG whose marks can be pointed at, PNG."""
+"""How every figure looks, and how it becomes a file: colours, labels, panels; SVG that can be pointed at, PNG."""
 
 import io
 import re

@@ -16,7 +16,7 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import People, read_people
-from rindices.cohort.follow_up import check_follow_up
+from rindices.cohort.people import check_follow_up
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import fills_gaps, read_header

@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rindices.analysis import balance_warnings, flow_table
 from rindices.cohort import Cohort, Looked
-from rindices.pages.privacy import Curtain
-from rindices.problems import InputError, Problem, Remedy, Text, Value, Wording, in_python, remedies_in, worded
+from rindices.problems import Curtain, InputError, Problem, Remedy, Text, Value, Wording, in_python, remedies_in, worded
 from rindices.record.documents import DifferenceEvidence
 from rindices.run.plan import balance_of, look
 from rindices.schema.role_guesses import Kind, grouped, kinds_of

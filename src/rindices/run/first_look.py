@@ -25,10 +25,9 @@ from rindices.judging.spectrum import Spectrum
 from rindices.judging.verdict import Evidence, differences_that_count, likely_missed
 from rindices.linear_estimator import ContrastiveFactors
 from rindices.pages.elements import Gallery, Picture
-from rindices.pages.privacy import Curtain
-from rindices.pages.sections.verdict_section import spectrum_picture
+from rindices.pages.verdict_section import spectrum_picture
 from rindices.presets import get_preset
-from rindices.problems import InputError, Wording, counted, listed, roughly
+from rindices.problems import Curtain, InputError, Wording, counted, listed, roughly
 from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
 from rindices.run.study_power import in_words

@@ -10,7 +10,7 @@ import pandas as pd
 from rindices import record
 from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.column_roles import require_column
-from rindices.cohort.follow_up import check_follow_up
+from rindices.cohort.people import check_follow_up
 from rindices.pages.report import write_report
 from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, refusal
 from rindices.schema import Roster, ScoreField

@@ -22,14 +22,11 @@ from rindices.cohort import Cohort, wanted_names
 from rindices.cohort.column_roles import paths_of
 from rindices.pages.elements import Picture
 from rindices.pages.server import query
-from rindices.pages.server.page import free_name, page, soon, tables_of
+from rindices.pages.server.page import Desk, address, free_name, on_page, page, soon, tables_of
 from rindices.pages.server.query import (
-    Desk,
     Pairs,
-    address,
     buttons_of,
     form_of,
-    on_page,
     options_of,
     pairs_of,
     posted,

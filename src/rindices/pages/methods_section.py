@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from rindices.pages.layout import render
-from rindices.pages.privacy import Curtain
-from rindices.pages.run_view import RunView
+from rindices.pages.layout import RunView, render
+from rindices.problems import Curtain
 from rindices.record import SETTINGS, Run
 
 

@@ -21,7 +21,7 @@ from rindices.pages.elements import (
     probabilities,
     words,
 )
-from rindices.pages.run_view import RunView
+from rindices.pages.layout import RunView
 from rindices.record import AGREEMENTS, Run
 
 MOST_SETTINGS = 20

@@ -17,7 +17,7 @@ from rindices.pages.elements import (
     probabilities,
     words,
 )
-from rindices.pages.run_view import RunView
+from rindices.pages.layout import RunView
 from rindices.settings import FOLLOW_UP
 
 _LARGEST_Q = 0.05

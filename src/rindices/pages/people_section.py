@@ -8,7 +8,7 @@ import pandas as pd
 
 from rindices import plots
 from rindices.pages.elements import GROUPS, Table, counts, measures, number, script_json, words
-from rindices.pages.run_view import RunView
+from rindices.pages.layout import RunView
 from rindices.record import Run
 
 Row = dict[Hashable, Any]  # of a table, by column

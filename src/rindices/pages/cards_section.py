@@ -9,6 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from scipy.stats import mannwhitneyu
 
 from rindices import plots
+from rindices.pages.clinical_section import related
 from rindices.pages.elements import (
     Column,
     Picture,
@@ -22,9 +23,8 @@ from rindices.pages.elements import (
     script_json,
     words,
 )
-from rindices.pages.run_view import RunView
-from rindices.pages.sections.clinical_section import related
-from rindices.pages.sections.patterns_section import SMALL_BRAIN, brains_of, has_outlines
+from rindices.pages.layout import RunView
+from rindices.pages.patterns_section import SMALL_BRAIN, brains_of, has_outlines
 from rindices.plots.brain import measures_of
 from rindices.plots.brain_drawing import draw_brain
 from rindices.plots.style import PATTERN_COLOURS

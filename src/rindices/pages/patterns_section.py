@@ -14,7 +14,7 @@ import pandas as pd
 
 from rindices import plots
 from rindices.pages.elements import Gallery, Picture, Table, counts, limits, listed, measures, probabilities, words
-from rindices.pages.run_view import RunView
+from rindices.pages.layout import RunView
 from rindices.plots import brain
 from rindices.plots.brain import measures_of, outlined_regions
 from rindices.plots.brain_drawing import BrainDrawing, Layout, draw_brain
