@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 
 from rindices.core import networks
-from rindices.core.latent import unit_rows
+from rindices.core.losses import unit_rows
 from rindices.core.networks import Parameters, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, step
 from rindices.core.train import held_out

@@ -15,7 +15,7 @@ from rindices.cli import app
 from rindices.model.file import read_header
 from rindices.problems import InputError
 from rindices.record import read_summary
-from rindices.run.share_model import CARD, EXAMPLES, FILES, MANIFEST, SCORES, example_people, verify_model
+from rindices.run.report_and_share import CARD, EXAMPLES, FILES, MANIFEST, SCORES, example_people, verify_model
 
 
 def invoke(*words):

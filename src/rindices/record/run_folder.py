@@ -25,7 +25,6 @@ from pydantic import BaseModel, ValidationError
 from safetensors import SafetensorError, safe_open
 
 from rindices.files import check_writable, may_be_alive, write_text
-from rindices.judging import agreement
 from rindices.problems import InputError, Message, Remedy, counted, listed
 from rindices.record.documents import (
     DONE,
@@ -340,6 +339,8 @@ def _agreement_so_far(folder: Path) -> tuple[AgreementSoFar, ...]:
 
 @lru_cache(maxsize=8)
 def _agreement_of(names: tuple[tuple[str, int], ...]) -> tuple[AgreementSoFar, ...]:
+    from rindices.judging import agreement  # loads SciPy
+
     r_indices: dict[tuple[int, float], list[np.ndarray]] = {}
     for name, _ in names:
         with contextlib.suppress(OSError, SafetensorError, KeyError, ValueError, TypeError):

@@ -21,9 +21,9 @@ from rindices import plots
 from rindices.analysis import group_balance
 from rindices.cohort import Cohort, correction_of
 from rindices.core import devices
+from rindices.estimator import ContrastiveFactors
 from rindices.judging.spectrum import Spectrum
 from rindices.judging.verdict import Evidence, differences_that_count, likely_missed
-from rindices.linear_estimator import ContrastiveFactors
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.verdict_section import spectrum_picture
 from rindices.presets import get_preset
