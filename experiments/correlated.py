@@ -32,7 +32,7 @@ from rindices.core.step import Data, TrainState, step
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.presets import LearningRates, Training, blind
-from rindices.scoring.consensus import aligned, find_consensus
+from rindices.scoring.consensus_and_person import aligned, find_consensus
 
 N_PATTERNS = 3
 BASE_RATE = LearningRates().generator

@@ -13,7 +13,7 @@ from rindices.judging.selection import sweep
 from rindices.judging.study import Study
 from rindices.preprocessing import ControlScaler
 from rindices.presets import LearningRates, LossWeights, Schedule, Training, adjusted, blind, fast, linear
-from rindices.scoring.consensus import consensus
+from rindices.scoring.consensus_and_person import consensus
 from rindices.simulate import simulate_cohort
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution

@@ -23,26 +23,30 @@ from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, sweep
 from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.judging.study import Study
-from rindices.linear.halves import METHODS, Method, fitted
-from rindices.model.estimator_inputs import (
+from rindices.linear import METHODS, Method, fitted
+from rindices.model import (
+    Header,
+    Parameters,
+    StoredAgreement,
     check_gaps,
     check_groups,
     check_residuals,
     check_roles,
+    complete,
     covariate_table,
     is_patient,
+    read_model,
     seed_from,
+    write_model,
 )
-from rindices.model.file import Header, Parameters, StoredAgreement, complete, read_model, write_model
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.missing import fill_training
 from rindices.preprocessing.pipeline import describe
 from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.schema import Contract
-from rindices.scoring.consensus import Selected, consensus
+from rindices.scoring.consensus_and_person import Scaled, Selected, consensus, fit_familiar, score_people
 from rindices.scoring.intervals import Healthy, fit_scale
-from rindices.scoring.person import Scaled, fit_familiar, score_people
 from rindices.scoring.severity_and_reference import leave_one_out
 from rindices.settings import AUTO, State
 from rindices.training.chunks import Point, Settings

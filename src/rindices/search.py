@@ -16,7 +16,7 @@ from rindices.judging.study import Study
 from rindices.judging.verdict import Verdict, judged, not_testable
 from rindices.presets import get_preset
 from rindices.problems import counted
-from rindices.scoring.consensus import consensus
+from rindices.scoring.consensus_and_person import consensus
 from rindices.settings import AUTO, Basis, SearchSettings
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store

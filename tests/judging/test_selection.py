@@ -13,7 +13,7 @@ from rindices.judging.selection import FIRST_LOOK, choose, judge, members_of, ri
 from rindices.judging.study import Study
 from rindices.preprocessing import whitening_matrix
 from rindices.presets import Schedule, Training, blind, fast
-from rindices.scoring.consensus import consensus
+from rindices.scoring.consensus_and_person import consensus
 from rindices.training.chunks import Point, Settings, cut
 from rindices.training.execution import Execution, Memory
 from tests.core import plain

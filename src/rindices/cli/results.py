@@ -151,7 +151,7 @@ def import_official(
 @command()
 def describe(model: Model) -> None:
     """Say what a model is and what it expects."""
-    from rindices.model.file import read_header
+    from rindices.model import read_header
     from rindices.record.documents import IN_SHORT
 
     header = read_header(model)

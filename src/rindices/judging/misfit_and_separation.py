@@ -26,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 from rindices.core import inference
 from rindices.core.networks import Parameters
 from rindices.core.train import People
-from rindices.linear.factors import one_thread
+from rindices.linear import one_thread
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.presets import Correction
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from rindices.core.train import People
 from rindices.judging.spectrum import Spectrum, look
-from rindices.linear.halves import Method, suited
+from rindices.linear import Method, suited
 from rindices.preprocessing import SCALED_SD, ControlScaler, whitening_matrix
 from rindices.preprocessing.covariates import (
     leverage_of,

@@ -19,8 +19,7 @@ import pandas as pd
 
 from rindices.judging.spectrum import LEVEL, Spectrum
 from rindices.judging.study import Study
-from rindices.linear.factors import one_thread
-from rindices.linear.halves import fitted, halves_agreement, matched_concordance
+from rindices.linear import fitted, halves_agreement, matched_concordance, one_thread
 from rindices.problems import Message, Text, counted, listed
 from rindices.settings import State
 

@@ -22,7 +22,7 @@ from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.column_roles import require_column
 from rindices.cohort.people import check_follow_up
 from rindices.files import atomic_file, private_folder, write_csv
-from rindices.model.file import read_header
+from rindices.model import read_header
 from rindices.pages.layout import render
 from rindices.pages.report import write_report
 from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, listed, refusal

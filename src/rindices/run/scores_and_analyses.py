@@ -21,8 +21,8 @@ from rindices.preprocessing import SCALED_SD
 from rindices.presets import Correction
 from rindices.problems import OutsideTraining
 from rindices.record import Results, Separation, Summary
+from rindices.scoring.consensus_and_person import Scaled, person_columns, person_flags
 from rindices.scoring.intervals import Noise, can_tell, change_limits, paired_readings
-from rindices.scoring.person import Scaled, person_columns, person_flags
 from rindices.scoring.severity_and_reference import CENTILES, DOSES, KNOTS, increasing
 from rindices.settings import OutputSettings
 

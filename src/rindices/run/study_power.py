@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
+from rindices import linear
 from rindices.judging import spectrum
 from rindices.judging.agreement import match_patterns
 from rindices.judging.spectrum import NotTestable, look
-from rindices.linear import factors
-from rindices.linear.factors import sparse_factors
+from rindices.linear import sparse_factors
 from rindices.problems import InputError, Remedy
 from rindices.training.starts import power_of_uniform
 
@@ -45,7 +45,7 @@ def stamp() -> str:
     """Return a mark of the training that a table was made with: all constants of the look and of the linear model."""
     versions = {
         f"{module.__name__}.{name}": value
-        for module in (spectrum, factors)
+        for module in (spectrum, linear)
         for name, value in vars(module).items()
         if name.isupper() and isinstance(value, int | float | tuple)
     }

@@ -27,7 +27,7 @@ from rindices.problems import Text, Wording, without_data, without_people, worde
 from rindices.record import Summary
 from rindices.run.plan import PlannedRun, balance_of, versions
 from rindices.run.scores_and_analyses import analyse, keep_training, results_of, separation
-from rindices.scoring.person import reference_of, unknown_of
+from rindices.scoring.consensus_and_person import reference_of, unknown_of
 from rindices.search import SurrealGANSearch
 from rindices.settings import AUTO, follow_up_of
 
