@@ -25,8 +25,8 @@ from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.judging.study import Study
 from rindices.linear import METHODS, Method, fitted
 from rindices.model import (
+    EstimatorParameters,
     Header,
-    Parameters,
     StoredAgreement,
     check_gaps,
     check_groups,
@@ -256,7 +256,7 @@ class SurrealGAN(FittedEstimator):
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one safetensors file, which holds numbers and text but no code."""
         check_is_fitted(self, "models_")
-        given = {field.name: getattr(self, field.name) for field in fields(Parameters)}
+        given = {field.name: getattr(self, field.name) for field in fields(EstimatorParameters)}
         given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
         agreement = {name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()}
         header = Header(
@@ -264,7 +264,7 @@ class SurrealGAN(FittedEstimator):
             step=self.step_,
             seed=self.seed_,
             # NumPy's numbers may come in settings.
-            parameters=Parameters(
+            parameters=EstimatorParameters(
                 **{name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
             ),
             contract=self.contract_,

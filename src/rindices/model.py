@@ -161,7 +161,7 @@ FORMAT_VERSION = 4  # those of before the first release are not read
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Parameters:
+class EstimatorParameters:
     """Settings of the estimator, but for those that say where it was trained."""
 
     correction: Correction | None
@@ -204,7 +204,7 @@ class Header:
     members: tuple[int, ...] = Field(min_length=1)
     step: int
     seed: int | None
-    parameters: Parameters
+    parameters: EstimatorParameters
     contract: Contract
     agreement: StoredAgreement
     verdict: tuple[State | None, str]  # None: was not judged
