@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from rindices import InputError, SearchSettings, TableSettings, fit_table, load_model
 from rindices.cli import app, console_and_exits
 from rindices.cli import console_and_exits as console_module
-from rindices.judging.verdict import Evidence, Verdict
+from rindices.judging.study_and_verdict import Evidence, Verdict
 from rindices.problems import Message, Remedy
 from rindices.run.write_results import summarise
 from rindices.simulate import simulate_cohort

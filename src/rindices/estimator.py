@@ -22,7 +22,7 @@ from rindices.fitted_model import Controls, FittedEstimator, OfTwoGroups
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, sweep
 from rindices.judging.spectrum import NotTestable, Spectrum
-from rindices.judging.study import Study
+from rindices.judging.study_and_verdict import Study
 from rindices.linear import METHODS, Method, fitted
 from rindices.model import (
     EstimatorParameters,

@@ -108,7 +108,7 @@ class PreviewedPattern(_Part):
 
 
 class FirstLook(DifferenceEvidence):
-    """What can be said before anything is trained: see `rindices.run.first_look`.
+    """What can be said before anything is trained: see `rindices.run.first_look_and_power`.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class FirstLook(DifferenceEvidence):
     n_patterns, patterns
         How many patterns would be looked for, and what a linear model finds.
     p, p_spread, p_shift, directions, found_again, eigenvalues, limit, band, detectable_auc, detectable_ratio
-        As in `rindices.judging.verdict.Evidence`.
+        As in `rindices.judging.study_and_verdict.Evidence`.
     """
 
     headline: str

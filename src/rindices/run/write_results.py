@@ -20,7 +20,7 @@ from rindices.cohort import Cohort
 from rindices.core import devices, inference
 from rindices.files import atomic_file, guarded, plain_text, write_text
 from rindices.judging.agreement import match_patterns
-from rindices.judging.verdict import Verdict, differences_that_count, to_json
+from rindices.judging.study_and_verdict import Verdict, differences_that_count, to_json
 from rindices.pages.report import write_report
 from rindices.presets import Correction
 from rindices.problems import Text, Wording, without_data, without_people, worded

@@ -31,9 +31,8 @@ from starlette.responses import (
 from rindices import record
 from rindices.pages.cards_section import cards_section, groups_section
 from rindices.pages.layout import offline_policy, render, view_of
-from rindices.pages.methods_section import cited_in, methods_of
 from rindices.pages.people_section import explorer_section
-from rindices.pages.report import section_html
+from rindices.pages.report import cited_in, methods_of, section_html
 from rindices.pages.server.page import (
     Desk,
     address,
@@ -159,7 +158,7 @@ def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSett
     cohort = checked(stamp_of(path, settings), path, settings).cohort
     if cohort is None:
         return ""
-    from rindices.run.first_look import time_needed  # the engine, which is loaded once
+    from rindices.run.first_look_and_power import time_needed  # the engine, which is loaded once
 
     most = 3 if search.n_patterns == AUTO else max(search.n_patterns)
     return str(time_needed(len(cohort.features), cohort.features.shape[1], most, search))

@@ -1,12 +1,18 @@
-"""What one second of linear algebra says of a table before anything is trained: `rindices check`, and the page of it.
+"""What one second of linear algebra says of a table before anything is trained, and how many people a study needs.
 
-The test is the one that `fit` makes, with the same random numbers; the patterns are those of one linear model.
+The test of `rindices check`, and of the page of it, is the one that `fit` makes, with the same random numbers; the
+patterns are those of one linear model. The chance to find patterns is read from simulated studies that are shipped as a
+table, made by ``experiments/planning.py``. A study counts as having found its patterns if patients and controls differ
+and at least as many directions are found again in people who were left out: what the verdict and the automatic number
+of patterns rest on. Severities are those of the linear model.
 """
 
+import hashlib
 import os
 import time
 import warnings
 from dataclasses import asdict
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -15,24 +21,206 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
-from rindices import plots
+from rindices import linear, plots
 from rindices.analysis import group_balance
 from rindices.cohort import Cohort, correction_of
 from rindices.core import devices
 from rindices.estimator import ContrastiveFactors
-from rindices.judging.spectrum import Spectrum
-from rindices.judging.verdict import Evidence, differences_that_count, likely_missed
+from rindices.judging import spectrum
+from rindices.judging.agreement import match_patterns
+from rindices.judging.spectrum import NotTestable, Spectrum, look
+from rindices.judging.study_and_verdict import Evidence, differences_that_count, likely_missed
+from rindices.linear import sparse_factors
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.verdict_section import spectrum_picture
 from rindices.presets import get_preset
-from rindices.problems import Curtain, InputError, Wording, counted, listed, roughly
-from rindices.regions.region_names import known_regions
+from rindices.problems import Curtain, InputError, Remedy, Wording, counted, listed, roughly
+from rindices.regions import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
-from rindices.run.study_power import in_words
 from rindices.schema.role_guesses import pairs_of_sides
 from rindices.settings import AUTO, SearchSettings
+from rindices.training.starts import power_of_uniform
+
+PATTERNS, STRENGTHS = (1, 2, 3), (0.5, 1.0, 2.0)
+CONTROLS, PATIENTS, REGIONS = (40, 80, 160, 320), (40, 80, 160, 320), (34, 68, 128)
+SHARE = 0.25  # of the regions that a pattern changes
+N_PERMUTATIONS = 39  # p of 0.05 can be reached, and a study takes half a second
+LIKE = 20  # studies of the user's own controls
+_FILE = Path(__file__).with_name("planning_grid.csv")
+_WIDTH = 0.7  # doublings: how far studies of other sizes count
+_FEWEST, _MOST = 28, 450  # people of a group: half a doubling beyond those that were simulated
+_LEVEL = 0.95
+
+
+class Study(NamedTuple):
+    """What a simulated study found: whether all patterns, and the error and concordance of severities."""
+
+    found: bool
+    error: float
+    concordance: float
+
+
+def stamp() -> str:
+    """Return a mark of the training that a table was made with: all constants of the look and of the linear model."""
+    versions = {
+        f"{module.__name__}.{name}": value
+        for module in (spectrum, linear)
+        for name, value in vars(module).items()
+        if name.isupper() and isinstance(value, int | float | tuple)
+    }
+    return hashlib.sha256(repr((sorted(versions.items()), N_PERMUTATIONS, SHARE)).encode()).hexdigest()[:12]
+
+
+def simulated_study(
+    healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_patterns: int, strength: float, seed: int
+) -> Study:
+    """Put patterns into healthy people, and look for them.
+
+    Parameters
+    ----------
+    healthy
+        People × regions; the first `n_controls` stay controls.
+    design
+        Their covariates as numbers.
+    n_controls, n_patterns
+        How many controls and patterns there are.
+    strength
+        Change of a quarter of the regions at severity 1, in sd of controls. Severities are uniform.
+    seed
+        Of patterns and severities.
+    """
+    rng, (n_people, n_regions) = np.random.default_rng(seed), healthy.shape
+    patient = np.arange(n_people) >= n_controls
+    values = (healthy - healthy[:n_controls].mean(axis=0)) / healthy[:n_controls].std(axis=0)
+    maps = np.zeros((n_patterns, n_regions))
+    for own in maps:
+        own[rng.choice(n_regions, max(1, round(SHARE * n_regions)), replace=False)] = -strength
+    severities = rng.uniform(size=(n_people - n_controls, n_patterns))
+    values[patient] += severities @ maps
+    seen = look(values, patient, design, seed=seed, n_permutations=N_PERMUTATIONS)
+    columns = np.column_stack([np.ones(n_people), *([] if design is None else [design])])
+    values = values - columns @ np.linalg.lstsq(columns[~patient], values[~patient], rcond=None)[0]
+    values = values / values[~patient].std(axis=0)
+    model = sparse_factors(values[~patient], values[patient], n_patterns, seed, quick=True)
+    scores = model.severities(values[patient]) / (model.mean * (1 + power_of_uniform(model.mean)))
+    order, concordances = match_patterns(severities, scores)
+    error = float(np.sqrt(np.mean((np.clip(scores[:, order], 0, None) - severities) ** 2)))
+    return Study(bool(seen.differs and seen.found_again >= n_patterns), error, float(np.mean(concordances)))
+
+
+@cache
+def _grid() -> pd.DataFrame:
+    """Return the simulated studies; one that was made with another training is refused."""
+    made_with = _FILE.read_text(encoding="utf-8").partition("\n")[0] if _FILE.is_file() else ""
+    if made_with.split("stamp ")[-1] != stamp():
+        raise InputError(
+            "The table of simulated studies was made with a training procedure that differs from this version.\n"
+            "Regenerate it with experiments/planning.py, or simulate from your own controls with ",
+            Remedy("like"),
+            ".",
+        )
+    return pd.read_csv(_FILE, comment="#")
+
+
+def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFrame:
+    """Return the chance to find one, two or three patterns in a study of this size.
+
+    Studies of nearby sizes count, the less the farther they are.
+
+    Returns
+    -------
+    DataFrame
+        ``patterns``, ``strength`` (change at severity 1, in sd), ``studies`` that count, ``chance`` to find all with
+        ``low`` and ``high`` (95 %), ``error`` of severities (root mean square) and ``concordance`` with the truth.
+
+    Raises
+    ------
+    InputError
+        If the study is smaller or larger than those that were simulated, or the table is of another training.
+    """
+    for name, number in (("controls", n_controls), ("patients", n_patients)):
+        if not _FEWEST <= number <= _MOST:
+            raise InputError(
+                f"Simulated studies have {_FEWEST} to {_MOST:,} people per group, but got {number:,} {name}.\n"
+                "Choose a number in this range, or simulate from your own controls with ",
+                Remedy("like"),
+                ".",
+            )
+    if n_regions < 2:
+        raise InputError(Remedy("regions"), f" should be 2 or more, but got {n_regions}.")
+    grid = _grid()
+    asked = {"controls": n_controls, "patients": n_patients, "regions": n_regions}
+    ends = {name: (grid[name].min(), grid[name].max()) for name in asked}
+    far = sum(np.log2(grid[name] / np.clip(value, *ends[name])) ** 2 for name, value in asked.items())
+    weight = np.exp(-far / (2 * _WIDTH**2))
+    rows = []
+    for (patterns, strength), own in grid.groupby(["patterns", "strength"]):
+        rows.append({"patterns": patterns, "strength": strength} | _summary(own, weight[own.index].to_numpy()))
+    return pd.DataFrame(rows)
+
+
+def by_size(n_regions: int) -> pd.DataFrame:
+    """Return `chances` of studies with as many controls as patients, of growing size: ``people`` of each group."""
+    sizes = np.round(np.geomspace(min(PATIENTS), max(PATIENTS), 7)).astype(int).tolist()
+    return pd.concat([chances(n, n, n_regions).assign(people=n) for n in sizes], ignore_index=True)
+
+
+def _summary(studies: pd.DataFrame, weight: np.ndarray) -> dict[str, float]:
+    """Return the weighted share of studies that found all, with Wilson's interval, and the mean error."""
+    share, number = float(np.average(studies["found"], weights=weight)), weight.sum() ** 2 / (weight**2).sum()
+    z = norm.ppf(0.5 + _LEVEL / 2)
+    middle = (share + z**2 / (2 * number)) / (1 + z**2 / number)
+    half = z * np.sqrt(share * (1 - share) / number + z**2 / (4 * number**2)) / (1 + z**2 / number)
+    means = {name: float(np.average(studies[name], weights=weight)) for name in ("error", "concordance")}
+    ends = {"chance": share, "low": float(max(middle - half, 0)), "high": float(min(middle + half, 1))}
+    return {"studies": round(float(number), 1)} | ends | means
+
+
+def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_patients: int) -> pd.DataFrame:
+    """Return the same as `chances` by studies of the user's own controls, who are drawn with replacement."""
+    rows = []
+    for patterns, strength in ((m, s) for m in PATTERNS for s in STRENGTHS):
+        studies = []
+        for seed in range(LIKE):
+            rng = np.random.default_rng([seed, patterns])
+            people = rng.integers(0, len(healthy), n_controls + n_patients)
+            own = None if design is None else design[people]
+            try:
+                # People who are drawn twice would be the same in both groups: a little noise tells them apart.
+                noise = rng.normal(0, 0.1 * healthy.std(axis=0), (len(people), healthy.shape[1]))
+                studies.append(simulated_study(healthy[people] + noise, own, n_controls, patterns, strength, seed))
+            except NotTestable as error:
+                raise InputError(f"A study of this size cannot be tested: {error}.\nPlan for more people.") from error
+        table = pd.DataFrame(studies)
+        rows.append({"patterns": patterns, "strength": strength} | _summary(table, np.ones(len(table))))
+    return pd.DataFrame(rows)
+
+
+def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:
+    """Say in a sentence what a study of this size can find; nothing where the table does not say.
+
+    Examples
+    --------
+    >>> in_words(5, 5, 68)
+    ''
+    """
+    try:
+        table = chances(n_controls, n_patients, n_regions)
+    except InputError:
+        return ""
+    said = {
+        strength: " / ".join(f"{100 * chance:.0f}" for chance in own.sort_values("patterns")["chance"])
+        for strength, own in table.groupby("strength")
+    }
+    mild, usual, _ = STRENGTHS
+    return (
+        f"Among simulated studies of this size, {said[usual]} % find one / two / three patterns of {usual:g} sd, and "
+        f"{said[mild]} % those of {mild:g} sd (change of a quarter of the regions at severity 1)."
+    )
+
 
 _ROWS = 6  # of a pattern, in its drawing
 
