@@ -32,7 +32,23 @@ def test_every_table_is_computed_from_committed_ones():
         table = PAGE.split(f"{head}\n")[1].split("\n\n")[0]
         assert table.split("\n")[1:] == rows()
     for row in script.claims():
-        assert (ROOT / row.command.split("`")[1].split()[1]).exists()
+        assert (ROOT / "experiments" / "numbers" / row.command.strip("`").split()[0]).exists()
+
+
+def test_ranges_of_confounding_and_of_the_auc():
+    table = pd.read_csv(RESULTS / "balance.csv").query("sites == 1")
+    called = table.groupby(["older_sd", "a_group", "variables"])[["confounded", "before"]].mean().mul(100).round()
+    found = called.loc[0, "confounded"]
+    assert f"{found.min():.0f} to {found.max():.0f} % of randomised studies" in PAGE
+    one, two, six, twenty = (f"{value:.0f}" for value in called.loc[(0, 100), "before"])
+    assert f"called {one}, {two}, {six} and {twenty} % so with 100 per group" in PAGE
+    six, twenty = (f"{value:.0f} %" for value in called.loc[(0.5, 100), "confounded"])
+    assert f"recognised in {six} (6 variables) and {twenty} (20 variables)" in PAGE
+    table = pd.read_csv(RESULTS / "separation.csv")
+    inside = 100 * table.groupby(["size", "aim"])["inside"].mean()
+    assert f"it does so in {inside.min():.0f} to {inside.max():.0f} %" in PAGE
+    before = 100 * table.groupby("aim")["before"].mean()
+    assert f"Hanley and McNeil's interval does so in {before.min():.0f} to {before.max():.0f} %" in PAGE
 
 
 def test_what_is_said_of_verdicts_and_counts():
@@ -95,9 +111,11 @@ def test_prognosis():
 
 def test_three_programs():
     table = pd.read_csv(RESULTS / "three_programs.csv")
-    for row in table.to_dict("records"):
-        numbers = [f"{row[name]:.2f}".replace("-", "−") for name in ("icc", "rank", "maps")]
-        who = f"{row['what']} | {row['first']} and {row['second']} | {row['pattern']} | {row['patients']}"
-        assert f"| {who} | {' | '.join(numbers)} |" in PAGE
+    said = {"autism": "patients with autism | 1", "put in": "identical in each program | 2"}
+    for what, of in table.groupby("what"):
+        ranges = [f"{of[name].min():.2f} to {of[name].max():.2f}".replace("-", "−") for name in ("icc", "rank", "maps")]
+        (patients,) = set(of["patients"])
+        assert of["pattern"].max() == int(said[what][-1])
+        assert f"{said[what]} | {patients} | {' | '.join(ranges)} |" in PAGE
     assert set(table[table["what"] == "put in"]["found_first"]) == {2}
     assert set(table[table["what"] == "autism"]["found_first"]) == {0}
