@@ -258,9 +258,11 @@ def at_its_difficulty(folder: Folder) -> list[str]:
             f"cohorts, compared with 0.871 in the paper. Here, healthy variation is {told['spread'].iloc[0]:g} "
             "times as",
             "large. This factor was fitted to the accuracy of unregularised linear regression in held-out patients of",
-            "the basic cohorts; nothing else was fitted. Linear regression and SVR, in training and held-out patients of",
+            "the basic cohorts; nothing else was fitted. Linear regression and SVR, in training and held-out",
+            "patients of",
             f"all kinds, then differ from the paper's Table 6 by at most {shown(float(off.max()))}",
-            f"(`matched_regression.csv`). At most {100 * told['clipped'].max():.2f} % of the volumes had to be clipped at",
+            f"(`matched_regression.csv`). At most {100 * told['clipped'].max():.2f} % of the volumes had to be",
+            "clipped at",
             "the smallest permitted volume.",
         ),
         *paragraph(
@@ -268,7 +270,8 @@ def at_its_difficulty(folder: Folder) -> list[str]:
             "with the preset `paper` (100,000 steps) and ten with the others; λ was chosen among the paper's five "
             "values",
             "by agreement alone. Entries are for one model (standard error over cohorts at most",
-            f"{shown(float(max(error.max() for error in errors)))}); the last column is the consensus of ten. The default is the",
+            f"{shown(float(max(error.max() for error in errors)))}); the last column is the consensus of ten.",
+            "The default is the",
             "mean of its *networks* and its *linear model*.",
         ),
         *markdown(summaries.by_kind(table), "cohort"),
@@ -429,7 +432,8 @@ def _variants(folder: Folder) -> list[str]:
         "",
         *paragraph(
             f"One setting was changed at a time, with λ = {middle}, ten models and {int(last):,} steps (our default:",
-            f"its own number), in cohort {seed}. Entries are for one model; `paper_preset.csv` has the agreement. With more healthy variation, ridge regression trained on the truth",
+            f"its own number), in cohort {seed}. Entries are for one model; `paper_preset.csv` has the",
+            "agreement. With more healthy variation, ridge regression trained on the truth",
             "reaches the same accuracy as the paper's linear regression (0.87 and 0.82).",
         ),
         *markdown(rows, "changed"),

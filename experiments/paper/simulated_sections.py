@@ -59,7 +59,8 @@ def _choice(looks: pd.DataFrame, found: pd.DataFrame) -> list[str]:
     return paragraph(
         "Does agreement indicate accuracy? The rank correlation between the pattern-agr-index and the accuracy of",
         f"single models is {over_all} over λ and checkpoints, by kind of cohort. This is the easier test, because both",
-        f"quantities rise during training. Over the five λ at the last checkpoint, it is {at_last}. The target was that",
+        f"quantities rise during training. Over the five λ at the last checkpoint, it is {at_last}. The target",
+        "was that",
         "the λ chosen by agreement costs the consensus at most 0.01 relative to the λ that is best by the truth; this",
         f"was {reached(mean_loss <= 0.01, looks)} (at most {shown(mean_loss)} averaged over the cohorts of a kind, and",
         f"{shown(float(found['largest_loss'].max()))} in a single cohort).",
@@ -165,7 +166,8 @@ def choice_of_patterns(folder: Folder) -> list[str]:
     return [
         *lines,
         *paragraph(
-            f"With {n_models} models for each M, M was chosen by agreement alone. M = 1 was excluded, because a single pattern cannot be confused with another and agreement",
+            f"With {n_models} models for each M, M was chosen by agreement alone. M = 1 was excluded, because a",
+            "single pattern cannot be confused with another and agreement",
             "is therefore too high. Number of cohorts for each choice:",
         ),
         *markdown(pd.concat(rows).fillna(0).astype(int), "cohorts"),
@@ -266,7 +268,8 @@ def regularisers(folder: Folder) -> list[str]:
         told = "; ".join(f"{kind} {row['one model']} and {row['consensus']}" for kind, row in ranges.iterrows())
         lines += paragraph(
             "Each of γ, κ, ζ, μ and η was varied from 50 to 150 % of its default, with the others unchanged and the λ",
-            f"that agreement chose for the cohort. Concordance of one model and of the consensus: {told}. The paper shows",
+            f"that agreement chose for the cohort. Concordance of one model and of the consensus: {told}. The",
+            "paper shows",
             "these results only in a figure and finds accuracy “mostly robust”.",
         )
         lines += [f"![Accuracy and agreement against weights](../results/{figure})", ""]

@@ -52,9 +52,11 @@ def _study_variables(folder: Folder) -> list[str]:
     n_true, n_false = (found["true_q"] < 0.05).sum(), ((found["q"] < 0.05) & (found["true_q"] >= 0.05)).sum()
     return [
         *paragraph(
-            f"Partial correlations of the R-indices with {found['variable'].nunique()} clinical variables, adjusted for",
+            f"Partial correlations of the R-indices with {found['variable'].nunique()} clinical variables,",
+            "adjusted for",
             "age, sex and site, were compared with those of the true severities of the same patients",
-            f"(`study_clinical.csv`). The mean error is {shown(float(error.mean()))} and the largest {shown(float(error.max()))}. Of the "
+            f"(`study_clinical.csv`). The mean error is {shown(float(error.mean()))} and the largest "
+            f"{shown(float(error.max()))}. Of the "
             f"{n_true}",
             f"correlations that are significant at 5 % for the true severities, {both} are significant for the "
             "R-indices,",
