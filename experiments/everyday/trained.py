@@ -193,7 +193,7 @@ def estimator(of: Made) -> SurrealGAN:
 def study_of(of: Made) -> Study:
     """Return a cohort ready for training."""
     seed = of.case.recipe.seed
-    regions = fill_training(of.regions, of.covariates, of.correction, seed)
+    regions = fill_training(of.regions, of.covariates, of.correction, seed)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         study = (

@@ -45,7 +45,7 @@ def measured(what: str, n_controls: int, n_patients: int, seed: int) -> list[dic
             search.fit(given.regions.mask(gaps & few), given.patient, given.covariates)
             rows.append(row | {"state": search.verdict_.state, "value": search.verdict_.evidence.p})
             continue
-        filled = fill_training(np.where(gaps, np.nan, complete), given.covariates, None, seed)
+        filled = fill_training(np.where(gaps, np.nan, complete), given.covariates, None, seed)[0]
         if what == "auc":
             folds = StratifiedKFold(5, shuffle=True, random_state=0)
             rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")

@@ -190,7 +190,8 @@ class SurrealGAN(FittedEstimator):
         regions = [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
         check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
         contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
-        X = fill_training(X, table, self.correction, seed)
+        drawn = fill_training(X, table, self.correction, seed)
+        X = drawn[0]
         check_groups(X[~patient], int(patient.sum()), regions)
         preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], self.correction)
         check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
@@ -199,7 +200,8 @@ class SurrealGAN(FittedEstimator):
         design = None if table is None else design_of(table, patient, self.correction)
         site = None if self.correction is None or self.correction.site is None else self.correction.site
         sites = None if site is None or table is None else pd.factorize(table[site])[0]
-        study = Study(preprocessing.transform(X, table), patient, settings, design, sites)
+        residuals = np.stack([preprocessing.transform(draw, table) for draw in drawn])
+        study = Study(residuals[0], patient, settings, design, sites, residuals[1:])
         if study.uncertainty > TOO_UNCERTAIN:
             warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
         return TrainingSet(study, contract, preprocessing)

@@ -243,8 +243,8 @@ def train_members(study: Study, members: Sequence[Member], execution: Execution,
     chunks = [chunk for chunk in execution.store.earlier() if not {*chunk.members}.isdisjoint(members)]
     there = {member for chunk in chunks for member in chunk.members}
     left = [member for member in members if member not in there]
-    chunks += cut(left, execution.models_per_chunk or 1, mixed=execution.mixed)
-    train_all(chunks, study.settings, study.people, execution, stage)
+    chunks += cut(left, execution.models_per_chunk or 1, mixed=execution.mixed, apart=len(study.redrawn) > 0)
+    train_all(chunks, study.settings, lambda chunk: study.people(chunk.cohort, chunk.repetition), execution, stage)
     return chunks
 
 

@@ -34,6 +34,8 @@ class Study:
         What was removed, see `rindices.preprocessing.covariates.design_of`; None without covariates.
     site : ndarray of shape (people,), optional
         Where they were measured.
+    redrawn : ndarray of shape (draws, people, regions), optional
+        Residuals again, with other draws of what was missing; repetitions take all draws in turn.
     """
 
     residuals: np.ndarray
@@ -41,6 +43,7 @@ class Study:
     settings: Settings
     design: np.ndarray | None = None
     site: np.ndarray | None = None
+    redrawn: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0)))
     _methods: dict[int, Method] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -84,16 +87,18 @@ class Study:
         """Squared error of the covariates' effects in patients, relative to controls."""
         return 1.0 if self.design is None else uncertainty_of_patients(self.design, self.patient)
 
-    def people(self, cohort: int = 0) -> People:
+    def people(self, cohort: int = 0, repetition: int = 0) -> People:
         """Return the data (cohort 0), or the same people without a difference between the groups.
 
         What is left after covariates were removed is dealt out to the people anew; everybody keeps group and
         covariates. Then all that is estimated in controls is estimated and removed again (Freedman and Lane, 1983): in
         such a cohort the groups differ by chance alone, and by the error that removing covariates makes in patients.
         """
+        draw = repetition % (len(self.redrawn) + 1)
+        drawn = self._of_one_variance(self.redrawn[draw - 1]) if draw else self.scaled
         if not cohort:
-            return self._data._replace(methods=dict(self._methods))
-        scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(self.scaled)
+            return (self._grouped(drawn) if draw else self._data)._replace(methods=dict(self._methods))
+        scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(drawn)
         scaled = scaled if self.design is None else without_effects(scaled, self.design, self.patient)
         return self._grouped(self._of_one_variance(ControlScaler.fit(scaled[~self.patient]).transform(scaled)))
 
