@@ -177,7 +177,12 @@ def gather(
     versions = [f"{program} ({counted(number, 'row')})" for program, number in gathered.programs.items()]
     console.print(f"Written by {listed(versions)}.")
     if len(versions) > 1:
-        warn(["Programs or versions, and so measurements, differ between people: see the column program."])
+        warn(
+            [
+                "People were processed with different programs or versions, so their measurements may differ: "
+                "see the column program."
+            ]
+        )
     show_places({"Table": out, "Dictionary": gathered.dictionary})
     console.print(f"Next: rindices check {out} --dictionary {gathered.dictionary} --join LABELS.csv")
 

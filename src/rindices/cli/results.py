@@ -77,7 +77,7 @@ def apply(
     if done.scan_noise is not None:
         console.print(_noise_in_words(done.scan_noise))
     if summary.state is not None:
-        show_verdict(summary, "What the model's training found: ")
+        show_verdict(summary, "Verdict of the training run: ")
     show_places({"R-indices": out, "Change": done.change, "Left out": done.left_out, "Report": report})
 
 
