@@ -139,11 +139,12 @@ def _numbers() -> list[Claim]:
 
 def _severities() -> list[Claim]:
     table, script = _read("severe"), _COMMAND.format("severe")
-    claim, severe = "true severities inside, 300 + 600", table["cohort"].str.contains(r"Beta\(3, 1\)")
-    return [
-        mean(claim, "basic and mild, Beta(3, 1)", table["inside"][severe], script, FAST),
-        mean(claim, "basic; mild, Beta(1, 3); half", table["inside"][~severe], script, FAST),
-    ]
+    claim, severe = "true severities inside, four repetitions", table["cohort"].str.contains(r"Beta\(3, 1\)")
+    worst = table["cohort"] == table.groupby("cohort")["inside"].mean().idxmin()
+    sets = {"Beta(3, 1)": severe, "other severities": ~severe}
+    named = {f"{table['cohort'][who].nunique()} kinds, {name}": who for name, who in sets.items()}
+    named[f"lowest: {table['cohort'][worst].iloc[0]}"] = worst
+    return [mean(claim, name, table["inside"][who], script, FAST) for name, who in named.items()]
 
 
 def _groups() -> list[Claim]:
