@@ -73,7 +73,8 @@ def test_what_is_said_of_verdicts_and_counts():
 
 
 def test_intervals_of_change_and_elsewhere():
-    page = (ROOT / "docs" / "how-to" / "change-between-visits.md").read_text(encoding="utf-8")
+    page = (RESULTS / "README.md").read_text(encoding="utf-8")
+    how_to = (ROOT / "docs" / "how-to" / "change-between-visits.md").read_text(encoding="utf-8")
     table = pd.read_csv(RESULTS / "true_change.csv")
     for (kind, progression), of in table.groupby(["kind", "progression"]):
         cells = [f"{100 * own['inside'].mean():.1f} %, {own['width'].mean():.2f}" for _, own in of.groupby("noise")]
@@ -81,7 +82,11 @@ def test_intervals_of_change_and_elsewhere():
     null = pd.read_csv(RESULTS / "group_change.csv").drop_duplicates("seed")["least_q"] < 0.05
     assert f"In {len(null)} studies of 40 + 40" in page
     assert f"below 0.05 in {percent([null.mean()], 1)[0]}." in page
-    page = (ROOT / "docs" / "how-to" / "anybody.md").read_text(encoding="utf-8")
+    assert f"below 0.05 in {percent([null.mean()], 1)[0]}." in how_to
+    inside = 100 * table.groupby(["noise", "kind", "seed"])["inside"].mean().groupby("noise").mean()
+    assert f"[{inside.min():.0f} to {inside.max():.0f} % of true changes]" in how_to
+    width = table.groupby(["kind", "progression", "noise"])["width"].mean()
+    assert f"which is {width.min():.2f} to {width.max():.2f} wide" in how_to
     for _, of in pd.read_csv(RESULTS / "elsewhere.csv").groupby(["what", "size"]):
         cells = [f"{100 * own['inside'].mean():.1f} %, {own['width'].mean():.2f}" for _, own in of.groupby("kind")]
         assert f" | {' | '.join(cells)} |" in page
