@@ -1,7 +1,7 @@
 """Does a verdict, a pattern, a severity survive another program? The same people through CIVET and two FreeSurfers.
 
     python experiments/three_programs.py --table ABIDE_CT_pipelines_DKT_software_QC.csv --out results/three_programs.csv
-    … --networks --out results/three_programs_networks.csv       # five repetitions of the default: ten minutes of a core
+    … --networks --out results/three_programs_networks.csv       # five repetitions of the default
 
 The table has 62 DKT thicknesses of the same people of ABIDE by three programs. ``autism``: patients against controls as
 they are. ``put in``: half of the controls become patients, by two patterns in a quarter of the regions each, with the

@@ -73,15 +73,13 @@ def fitted(kind: str, share: float, seed: int) -> list[dict[str, object]]:
     """Fit a cohort with gaps, and score new people."""
     given = make(Recipe(kind, seed, 300, 300, n_fresh=300, covariates=2))
     rng, shape = np.random.default_rng([seed, 6]), given.regions.shape
-    order = rng.random(shape)
-    few = order.argsort(axis=1).argsort(axis=1) < int(0.2 * shape[1])  # of nobody more than a fifth
     model = SurrealGAN(3, n_repetitions=5, random_state=0)
-    model.fit(given.regions.mask((order < share) & few), given.patient, given.covariates)
+    model.fit(given.regions.mask(_gaps(rng, shape, share)), given.patient, given.covariates)
     matched, _ = match_patterns(given.truth, model.r_indices_[given.patient])
     factor, ill, rows = unit(model, given, matched), given.fresh_patient, []
     about = {"kind": kind, "seed": seed, "gaps": share, "left_out": len(model.left_out_)}
     for missing in (0.0, 0.1):
-        people = given.fresh[ill].mask(rng.random((ill.sum(), shape[1])) < missing)
+        people = given.fresh[ill].mask(_gaps(rng, (ill.sum(), shape[1]), missing))
         covariates, true = given.fresh_covariates[ill], given.fresh_truth
         scores = model.transform(people, covariates)[:, matched]
         low, high = (side[:, matched] for side in model.intervals(people, covariates))
@@ -93,6 +91,12 @@ def fitted(kind: str, share: float, seed: int) -> list[dict[str, object]]:
             | {"raw": float(raw.mean()), "width": float((high - low).mean()), "n": held.size}
         )
     return rows
+
+
+def _gaps(rng: np.random.Generator, shape: tuple[int, int], share: float) -> np.ndarray:
+    """Say which cells are missing: a share of all, and of nobody more than a fifth."""
+    order = rng.random(shape)
+    return (order < share) & (order.argsort(axis=1).argsort(axis=1) < int(0.2 * shape[1]))
 
 
 def _difference(regions: np.ndarray, cells: np.ndarray, patient: np.ndarray) -> float:

@@ -3,11 +3,10 @@
     python experiments/numbers/true_change.py            # writes results/true_change.csv and results/group_change.csv
     python experiments/numbers/true_change.py --show
 
-A model of five repetitions of the default is fitted to a simulated cohort; the people who come twice are new to it.
-It corrects for age and sex, since a year of
-ageing changes regions, too. Noise of scans is learned from 40 controls who come again. In half of the studies every pattern of the patients
-progresses. `group_change.csv` has studies of 40 controls and 40 patients without any change: slopes by person, patients
-less controls.
+A model of five repetitions of the default is fitted to a simulated cohort; the people who come twice are new to it. It
+corrects for age and sex, since a year of ageing changes regions, too. Noise of scans is learned from 40 controls who
+come again. In half of the studies every pattern of the patients progresses. `group_change.csv` has studies of 40
+controls and 40 patients without any change: slopes by person, patients less controls.
 """
 
 from __future__ import annotations

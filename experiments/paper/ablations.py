@@ -4,8 +4,8 @@
     python experiments/paper/ablations.py --matched --out results/matched_ablations.csv
 
 Weights set to 0, the others as in the default preset, λ the one whose repetitions agreed best on the cohort (table1.csv
-in the same folder); five kinds of cohorts, three cohorts each, ten models (three, where `--matched`). Section B.3 swaps two letters: its "ζ = 0
-(no cn loss)" is η here. Without κ, λ, μ and η the terms of Smile-GAN remain (the pseudo-Smile-GAN).
+in the same folder); five kinds of cohorts, three cohorts each, ten models (`--matched`: three). Section B.3 swaps two
+letters: its "ζ = 0 (no cn loss)" is η here. Without κ, λ, μ and η the terms of Smile-GAN remain (the pseudo-Smile-GAN).
 """
 
 from __future__ import annotations

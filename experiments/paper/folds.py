@@ -88,7 +88,8 @@ def run(size: Scope, out: Path) -> None:
     steps = steps_of_looks(preset)
     groups = [Group(3, cases, [case.seed for case in cases], [preset.weights], size.n_models)]
     with Parallel(n_jobs=-1) as cores:
-        brains = dict(zip(cases, cores(delayed(fold_brains)(case, int(case.part), size.spread) for case in cases), strict=True))
+        made = cores(delayed(fold_brains)(case, int(case.part), size.spread) for case in cases)
+        brains = dict(zip(cases, made, strict=True))
         for group, trained in train_all(groups, brains, preset):
             own = [brains[case] for case in group.cohorts]
             judged = cores(

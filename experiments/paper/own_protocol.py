@@ -5,9 +5,9 @@
 
 `--study` is the made-up study of study.py (850 + 2204 people of four sites, two true patterns), with M of 2 to 4, the
 paper's five λ and ten models each, by the preset `paper`. `--authors` is the sample cohort of the authors' package (600
-+ 900 people, 100 regions, three patterns), with M = 3 and five models each. A row for each M and λ: agreement, and, with
-the true number, the concordance of single models and of their consensus with the truth; beside them, regression that is
-told the truth, our default and its linear model, and two decompositions.
++ 900 people, 100 regions, three patterns), with M = 3 and five models each. A row for each M and λ: agreement, and,
+with the true number, the concordance of single models with the truth; beside them, regression that is told the truth, our
+default and its linear model, and two decompositions.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def authors(folder: Path, preset: Preset, n_models: int) -> list[dict[str, Any]]
     regions, patient = table.drop(columns=["participant_id", "diagnosis"]), (table["diagnosis"] == 1).to_numpy()
     truth = told.set_index("participant_id").loc[table.loc[patient, "participant_id"]].to_numpy()
     model = SurrealGAN(3, preset=preset, random_state=0)
-    return protocol(model, (regions, patient), truth, [3], n_models) + others(regions, patient, truth, preset.schedule.max_steps)
+    beside = others(regions, patient, truth, preset.schedule.max_steps)
+    return protocol(model, (regions, patient), truth, [3], n_models) + beside
 
 
 def made_up_study(preset: Preset, n_models: int, size: tuple[int, int]) -> list[dict[str, Any]]:
