@@ -269,7 +269,7 @@ def open_folder(
     from rindices.pages.server.addresses import serve
 
     def ready(address: str) -> None:
-        console.print(f"Serving {folder.resolve()} to this machine only (127.0.0.1). Ctrl-C stops.")
+        console.print(f"Serving {folder.resolve()} to this machine only (127.0.0.1). Press Ctrl-C to stop.")
         console.print(address, style="bold")
         console.print("The address works once, for one browser; do not share it.")
         if browser:
