@@ -250,7 +250,7 @@ def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
     strange = np.flatnonzero((cells.notna() & ~cells.isin(list(levels))).to_numpy())
     if not len(strange):
         return []
-    more = f", and {counted(len(strange) - 1, 'more row also has', 'more rows also have')} an undeclared level" if len(strange) > 1 else ""
+    more = f", and {counted(len(strange) - 1, 'more row has', 'more rows have')} others" if len(strange) > 1 else ""
     possible = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
     text = (
         f"Column {cells.name!r} has a list of levels in its dictionary, but row "
