@@ -112,7 +112,7 @@ def _show_columns(checked: CheckedTable) -> None:
         if column.role != "a region":
             roles.setdefault((column.role, column.why), []).append(column.name)
     for (role, why), names in roles.items():
-        console.print(f"{listed(names)}: {role} ({why}).")
+        console.print(f"{listed(names)}: {role[2:] + 's' if role[:2] == 'a ' and len(names) > 1 else role} ({why}).")
     console.print(regions_in_words(checked.kinds))
     suspects: dict[str, list[str]] = {}
     for column in checked.columns:
