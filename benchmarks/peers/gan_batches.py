@@ -489,6 +489,8 @@ def train(trainings: list[Trainings], seconds: float) -> None:
                 if own.due(share * SNAPSHOTS >= looked[number] + 1):
                     looked[number] += 1
                     own.look()
+                    if number == 0:
+                        print(f"{time.monotonic() - start:.0f} s:", *(one.steps for one in trainings), flush=True)
                 own.advance(EVERY)
                 if own.stream is not None:
                     events[number] = torch.cuda.Event()
