@@ -1,11 +1,12 @@
 """Every method on the same cohorts: concordance, subtypes, split halves, verdicts, processor time and memory.
 
     make peers                                            # builds the environments, then all of this
-    make peers PYSUSTAIN=~/pySuStaIn MINUTES=60           # with SuStaIn from a checkout; more time for each fit
+    make peers PYSUSTAIN=~/pySuStaIn MINUTES=60 JOBS=16   # with SuStaIn from a checkout; more time for each fit
+    make peers QUICK=1                                    # does everything install, and every method give a row?
     python benchmarks/peers/compare_peers.py --methods NMF rindices --cohorts basic mild --parts whole --seeds 0
 
-Writes results/peers.csv: a row for each fit of everybody (`whole`), and for each pair of fits of halves of the people
-that have nobody in common (`halves`). Rows that are there already are not computed again. Methods without an
+Writes results/peers.csv: a row for each fit of everybody (`whole`, or `chosen` where the method chooses the number of
+patterns), and for each pair of fits of halves of the people that have nobody in common (`halves`). Rows that are there already are not computed again. Methods without an
 environment, and cohorts without data (RINDICES_DATA names the folder), are left out and named. Each fit is a process of
 its own with one thread.
 """
@@ -185,7 +186,7 @@ def main() -> None:
     """Compute what is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="*", default=LONGEST)
-    parser.add_argument("--cohorts", nargs="*", default=list(COHORTS))
+    parser.add_argument("--cohorts", nargs="*", default=[name for name in COHORTS if name != "small"])
     parser.add_argument("--parts", nargs="*", default=["whole", "halves"], help="everybody, halves of the people")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1])
     parser.add_argument("--minutes", type=float, default=30, help="processor time after which a training is stopped")
@@ -194,7 +195,12 @@ def main() -> None:
     parser.add_argument("--machine", default="two cores", help="what the table says about it")
     parser.add_argument("--environments", type=Path, default=HERE.parents[1] / ".venv-peers")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--quick", action="store_true", help="one small cohort, half a minute a training, a file apart")
     options = parser.parse_args()
+    if options.quick:
+        options.cohorts, options.seeds, options.parts, options.minutes = ["small"], [0], ["whole"], 0.5
+        options.out = options.environments / "quick.csv"
+        os.environ["PYSUSTAIN_STARTS"] = "1"
     options.end = time.monotonic() + options.seconds
     with ThreadPoolExecutor(options.jobs) as pool:
         for done in [pool.submit(compute, job, options) for job in possible(options)]:

@@ -81,17 +81,10 @@ def surreal_gan(given: Given) -> Found:
     latest = given.timed(SurrealGAN)
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(TimeIsUpError):
         # A single repetition fails where it would be saved and compared with others, so that is put off for ever.
-        number = given.seed % 100
-        learn(
-            given.table(),
-            given.n_patterns,
-            number + 1,
-            1.0,
-            NEVER,
-            folder,
-            saving_freq=NEVER // 4,
-            start_repetition=number,
-        )
+        number, table = given.seed % 100, given.table()
+        batch = min(300, int((table["diagnosis"] == 1).sum()) // 3)  # with less than two batches it takes no step
+        more = {"saving_freq": NEVER // 4, "start_repetition": number, "batchsize": batch}
+        learn(table, given.n_patterns, number + 1, 1.0, NEVER, folder, **more)
     scaled = torch.FloatTensor(1 + (given.patients - given.mean) / (10 * given.sd))
     return Found(latest[0].predict_rindices(scaled), False, f"{latest[1]} steps")
 

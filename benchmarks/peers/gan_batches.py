@@ -563,7 +563,7 @@ def main() -> None:
     """Train, and write rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="*", default=list(KINDS))
-    parser.add_argument("--cohorts", nargs="*", default=list(COHORTS))
+    parser.add_argument("--cohorts", nargs="*", default=[name for name in COHORTS if name != "small"])
     parser.add_argument("--choose", nargs="*", default=[], help="cohorts whose number of patterns is chosen, too")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1])
     parser.add_argument("--repetitions", type=int, default=6, help="of Surreal-GAN; half as many for halves")
