@@ -125,11 +125,12 @@ $(PEERS)/installed:
 	$(PEERS)/sustain/bin/python -m pip install --quiet 'numpy<2.4' pathos dill
 	@touch $@
 
-# The methods of the field beside ours on the same cohorts (MINUTES=30 of processor time a fit, PYSUSTAIN=a checkout).
+# The methods of the field beside ours on the same cohorts: about three days of one core, five
+# hours with JOBS=16 (MINUTES=30 of processor time a training, PYSUSTAIN=a checkout). QUICK=1: a row of each method.
 peers: $(VENV)/installed $(PEERS)/installed
-	PYSUSTAIN=$(PYSUSTAIN) $(BIN)/python benchmarks/peers/compare_peers.py $(if $(MINUTES),--minutes $(MINUTES))
-	PYSUSTAIN=$(PYSUSTAIN) $(BIN)/python benchmarks/peers/compare_peers.py $(if $(MINUTES),--minutes $(MINUTES)) --halves
-	$(BIN)/python benchmarks/peers/peers_page.py --write
+	PYSUSTAIN=$(PYSUSTAIN) $(BIN)/python benchmarks/peers/compare_peers.py $(if $(QUICK),--quick) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS))
+	$(if $(QUICK),,$(BIN)/python benchmarks/peers/peers_page.py --write)
 
 # The paper's experiments: the page from the tables in results/, then a reduced rerun on two cores.
 reproduce: $(VENV)/installed
