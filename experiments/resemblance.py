@@ -1,13 +1,13 @@
 """Are patterns recognised that are made from ENIGMA's maps, and unrelated ones not? Simulated cohorts, whole fits.
 
-python experiments/resemblance.py --cohorts 100 --out results/resemblance.csv
-
+    python experiments/resemblance.py --cohorts 100 --out results/resemblance.csv
     … --cohorts 60 --people 500 --first 1000 --strengths 2.5 --maps 0 --out results/resemblance_large.csv
 
-A cohort has 250 controls and 250 patients (or as many as `--people` says) with 68 thicknesses: normal, correlated between neighbours on the cortex,
-between the hemispheres and everywhere a little. Patients have two patterns of uniform severity, which change the region
-that changes most by 1.5 or 2.5 sd at severity 1. ``enigma``: two disorders drawn at random. ``unrelated``: two
-random maps as smooth as ENIGMA's. The patterns are found by the linear model, and laid beside all disorders.
+A cohort has 250 controls and 250 patients (or as many as `--people` says) with 68 thicknesses: normal, correlated
+between neighbours on the cortex, between the hemispheres and everywhere a little. Patients have two patterns of uniform
+severity, which change the region that changes most by 1.5 or 2.5 sd at severity 1. ``enigma``: two disorders drawn at
+random. ``unrelated``: two random maps as smooth as ENIGMA's. The patterns are found by the linear model, and laid
+beside all disorders.
 """
 
 from __future__ import annotations

@@ -145,9 +145,10 @@ def _published_maps(folder: Folder) -> list[str]:
     ]
     return [
         *paragraph(
-            "**Fig. 3**: the authors' published model of Alzheimer's disease (72 regions; `authors_maps.py`), asked what",
-            "severity 1 of each pattern changes, in standard deviations of controls. As in the paper, the first pattern",
-            f"is temporal and parietal cortex ({strongest[0]}) and the second the medial temporal lobe ({strongest[1]}).",
+            "**Fig. 3**: the authors' published model of Alzheimer's disease (72 regions; `authors_maps.py`), asked",
+            "what severity 1 of each pattern changes, in standard deviations of controls. As in the paper, the first",
+            f"pattern is temporal and parietal cortex ({strongest[0]})",
+            f"and the second the medial temporal lobe ({strongest[1]}).",
         ),
         "![First pattern of the published model](../results/authors_maps_1.svg)",
         "",
