@@ -6,9 +6,9 @@
     python benchmarks/peers/compare_peers.py --methods NMF rindices --cohorts basic mild --parts whole --seeds 0
 
 Writes results/peers.csv: a row for each fit of everybody (`whole`, or `chosen` where the method chooses the number of
-patterns), and for each pair of fits of halves of the people that have nobody in common (`halves`). Rows that are there already are not computed again. Methods without an
-environment, and cohorts without data (RINDICES_DATA names the folder), are left out and named. Each fit is a process of
-its own with one thread.
+patterns), and for each pair of fits of halves of the people that have nobody in common (`halves`). Rows that are there
+already are not computed again. Methods without an environment, and cohorts without data (RINDICES_DATA names the
+folder), are left out and named. Each fit is a process of its own with one thread.
 """
 
 from __future__ import annotations

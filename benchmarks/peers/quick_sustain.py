@@ -51,7 +51,9 @@ class QuickSustain(ZscoreSustain):
     def _optimise_parameters(self, people: Any, sequences: np.ndarray, shares: Any, rng: np.random.Generator) -> Any:
         """Move each event of each subtype once to where it is most likely, as the package does."""
         best, n = sequences.copy(), self.stage_zscore.shape[1]
-        chances = np.stack([self.likelihoods(people, one[None])[:, 0].sum(axis=1) for one in best])  # (subtypes, people)
+        chances = np.stack(
+            [self.likelihoods(people, one[None])[:, 0].sum(axis=1) for one in best]
+        )  # (subtypes, people)
         share = self._shares(chances, np.ravel(shares))
         for subtype in rng.permutation(len(best)):
             others = share @ chances - share[subtype] * chances[subtype]
@@ -102,7 +104,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             model = kind(data, thresholds, np.full(5, 5), names, 2, 2, 10, folder, "check", False, 1)
             start = time.process_time()
-            sequences, shares, value, *_ = model._estimate_ml_sustain_model_nplus1_clusters(
+            sequences, _, value, *_ = model._estimate_ml_sustain_model_nplus1_clusters(
                 model._AbstractSustain__sustainData,
                 *model._estimate_ml_sustain_model_nplus1_clusters(model._AbstractSustain__sustainData, [], [])[:2],
             )
