@@ -198,7 +198,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one small cohort, half a minute a training, a file apart")
     options = parser.parse_args()
     if options.quick:
-        options.cohorts, options.seeds, options.parts, options.minutes = ["small"], [0], ["whole"], 0.5
+        options.cohorts, options.seeds, options.parts = ["small"], [0], ["whole"]
+        options.minutes = min(options.minutes, 0.5)
         options.out = options.environments / "quick.csv"
         os.environ["PYSUSTAIN_STARTS"] = "1"
     options.end = time.monotonic() + options.seconds
