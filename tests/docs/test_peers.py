@@ -41,6 +41,20 @@ def test_measurements_bear_out_what_the_page_says(measured):
     assert len(claims) >= 12
 
 
+def test_readme_has_the_measured_numbers(measured):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    ours, surreal, hydra, nmf = (
+        measured.told(np.mean([measured.cell(name, kind) for kind in measured.KINDS]))
+        for name in (measured.OURS, measured.SURREAL, measured.HYDRA, measured.NMF)
+    )
+    assert f"is {ours} for rindices, {surreal} for Surreal-GAN and HYDRA, and {nmf} for NMF" in readme
+    assert surreal == hydra
+    labels = [measured.found(name, "subtypes", column="ari") for name in (measured.OURS, measured.SMILE)]
+    assert f"is {labels[0]}, Smile-GAN's {labels[1]}" in readme
+    stages = [measured.found(name, "sequence") for name in (measured.SUSTAIN, measured.OURS)]
+    assert f"at {stages[0]} against {stages[1]}" in readme
+
+
 def test_a_claim_fails_where_measurements_say_otherwise(measured, monkeypatch):
     table = measured.TABLE
     sequence = table["cohort"].str.startswith("sequence") & (table["method"] == measured.OURS)
