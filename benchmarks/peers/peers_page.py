@@ -178,7 +178,7 @@ def filled(page: str) -> str:
     for name, lines in PARTS.items():
         before, rest = page.split(f"<!-- {name} -->\n", 1)
         _, after = rest.split("<!-- end -->", 1)
-        page = f"{before}<!-- {name} -->\n" + "\n".join(lines()) + f"\n<!-- end -->{after}"
+        page = f"{before}<!-- {name} -->\n\n" + "\n".join(lines()) + f"\n\n<!-- end -->{after}"
     return page
 
 
