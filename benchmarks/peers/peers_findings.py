@@ -87,12 +87,12 @@ def answers() -> dict[str, tuple[str, Claim]]:
 
 
 def _several() -> Claim:
-    both, (second, _) = ("basic", "mild"), best_peer("basic")
+    both = ("basic", "mild")
+    others = " and ".join(f"{told(value)} ({name})" for name, value in map(best_peer, both))
     text = (
         f"{found(OURS, *both)} on *basic* and *mild*; regression told the truth {found(BOUND, *both)}, the best of the "
     )
-    text += f"others ({second}) {found(second, *both)}"
-    return Claim(text, all(cell(OURS, name) > best_peer(name)[1] for name in both))
+    return Claim(f"{text}others {others}", all(cell(OURS, name) > best_peer(name)[1] for name in both))
 
 
 def _seconds() -> Claim:
