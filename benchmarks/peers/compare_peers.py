@@ -6,9 +6,9 @@
     python benchmarks/peers/compare_peers.py --methods NMF rindices --cohorts basic mild --parts whole --seeds 0
 
 Writes results/peers.csv: a row for each fit of everybody (`whole`, or `chosen` where the method chooses the number of
-patterns), and for each pair of fits of halves of the people that have nobody in common (`halves`). Rows that are there already are not computed again. Methods without an
-environment, and cohorts without data (RINDICES_DATA names the folder), are left out and named. Each fit is a process of
-its own with one thread.
+patterns), and for each pair of fits of halves of the people that have nobody in common (`halves`). Rows that are there
+already are not computed again. Methods without an environment, and cohorts without data (RINDICES_DATA names the
+folder), are left out and named. Each fit is a process of its own with one thread.
 """
 
 from __future__ import annotations
@@ -198,7 +198,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one small cohort, half a minute a training, a file apart")
     options = parser.parse_args()
     if options.quick:
-        options.cohorts, options.seeds, options.parts, options.minutes = ["small"], [0], ["whole"], 0.5
+        options.cohorts, options.seeds, options.parts = ["small"], [0], ["whole"]
+        options.minutes = min(options.minutes, 0.5)
         options.out = options.environments / "quick.csv"
         os.environ["PYSUSTAIN_STARTS"] = "1"
     options.end = time.monotonic() + options.seconds

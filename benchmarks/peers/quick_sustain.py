@@ -104,7 +104,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             model = kind(data, thresholds, np.full(5, 5), names, 2, 2, 10, folder, "check", False, 1)
             start = time.process_time()
-            sequences, shares, value, *_ = model._estimate_ml_sustain_model_nplus1_clusters(
+            sequences, _, value, *_ = model._estimate_ml_sustain_model_nplus1_clusters(
                 model._AbstractSustain__sustainData,
                 *model._estimate_ml_sustain_model_nplus1_clusters(model._AbstractSustain__sustainData, [], [])[:2],
             )
