@@ -22,35 +22,36 @@ from rindices.training.starts import power_of_uniform
 class ContrastiveFactors(OfTwoGroups):
     """How patients differ from controls, as a sum of patterns: v = s · maps + healthy variation.
 
-    A good method by itself, and the baseline that networks have to beat. `SurrealGANSearch` with ``preset="linear"``
-    has several such models of parts of the people, with severities, intervals and a verdict; this is one model of all.
+    This is a good method in its own right, and the baseline that networks have to beat. `SurrealGANSearch` with
+    ``preset="linear"`` combines several such models of parts of the sample, with severities, intervals and a verdict;
+    this is a single model of the whole sample.
 
     Parameters
     ----------
     n_patterns : "auto" or int, default="auto"
-        Number of patterns M; by default as many as people who were left out show, at least one.
+        Number of patterns M; by default the number that held-out people support, but at least one.
     method : {"auto", "sparse", "ica"}, default="auto"
-        Patterns that touch few regions and hardly overlap, or severities that are independent and not normal; by
-        default what halves of the patients agree on better.
+        Patterns that affect few regions and hardly overlap, or severities that are independent and non-normal; by
+        default, the one on which halves of the patients agree better.
     correction : Correction, optional
         As in `SurrealGAN`.
     random_state : int, RandomState or None, default=None
-        Of permutations, halves and starts.
+        Seed of permutations, halves and starting values.
 
     Attributes
     ----------
     model_ : LinearModel
-        Maps, and how severities are read.
+        The maps, and how severities are computed from them.
     maps_ : ndarray of shape (n_patterns, n_features)
         Change of each region, in sd of controls, with one sd of severity among the patients.
     changes_ : ndarray of shape (n_patterns, n_features)
-        The same at severity 1 of `SurrealGAN`: the largest change, if severities are uniform or a power of that.
+        The same at severity 1 of `SurrealGAN`: the largest change, if severities are uniform or a power of a uniform.
     n_patterns_, method_
-        What was chosen.
+        The number and the method that were chosen.
     spectrum_ : Spectrum or None
         The test of whether patients and controls differ; None with too few people, and `untestable_` says why.
     preprocessing_ : Preprocessing
-        What was estimated in controls.
+        Effects and scales estimated in controls.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -102,7 +103,7 @@ class ContrastiveFactors(OfTwoGroups):
     def transform(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return each person's severities ``(n_samples, n_patterns)``: posterior means, 0 for no disease.
 
-        In sd of severity among the patients of the training.
+        The unit is the sd of the severity among the training patients.
         """
         check_is_fitted(self, "model_")
         index = X.index if isinstance(X, pd.DataFrame) else None

@@ -121,18 +121,18 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Correction:
-    """How covariates are corrected for, beyond a straight line for each; all names are covariates.
+    """Corrections for covariates beyond a linear effect of each; all names must be covariates.
 
     Parameters
     ----------
     smooth : sequence of str
-        Covariates of numbers that get a curve (a natural cubic spline) instead of a line.
+        Numeric covariates whose effect is a curve (a natural cubic spline) instead of a line.
     interactions : sequence of pairs of str
         Covariates whose effects depend on each other.
     proportion : str, optional
-        Head size: regions are divided by it.
+        Head size, by which regions are divided.
     site : str, optional
-        Where people were measured: the sites' offsets and scales are removed (ComBat).
+        Site of the measurement, whose offset and scale are removed (ComBat).
 
     Examples
     --------

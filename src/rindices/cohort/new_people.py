@@ -68,7 +68,7 @@ def read_people(
     settings
         How the table is to be read.
     prepare
-        Changes the table after it was read and before it is checked.
+        Function that changes the table after it has been read and before it is checked.
     progress
         Called with the share of the table that is done.
     whole

@@ -209,7 +209,7 @@ def check_table(
     path
         A table, or the folder of a BIDS dataset.
     settings
-        Which columns are what, and who is used.
+        Column roles, and which people are used.
     wording
         How settings are mentioned.
     read
