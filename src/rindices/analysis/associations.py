@@ -42,12 +42,12 @@ def associations(
     r_indices
         One column per pattern.
     variables
-        Numbers or text. Missing values are left out, variable by variable.
+        Numbers or text. Missing values are excluded, variable by variable.
     covariates
-        Numbers or text, for partial coefficients: both sides less what covariates explain linearly. Who lacks one is
-        left out of the partial coefficients only.
+        Numbers or text, for partial coefficients: both variables are adjusted linearly for the covariates. People who
+        lack one are excluded from the partial coefficients only.
     people
-        Who they are, "patients" or "everybody"; only written into the table.
+        Label of these people, "patients" or "everybody", which is only written into the table.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def associations(
 
     Notes
     -----
-    Intervals do not assume normal scores; see `rindices.analysis.statistics` for how, and for how well they hold.
+    Intervals do not assume normally distributed scores; see `rindices.analysis.statistics`.
 
     Examples
     --------

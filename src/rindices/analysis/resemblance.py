@@ -161,9 +161,9 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
     patterns
         Columns ``pattern``, ``region`` and ``change_sd``.
     n_spins
-        How many times each pattern's map is turned.
+        Number of rotations of each pattern's map.
     seed
-        Of the turns.
+        Seed of the rotations.
 
     Returns
     -------
@@ -171,8 +171,8 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
         ``pattern``, ``measure`` (``thickness``, ``area`` or ``subcortex``), ``disorder``, ``n_regions``, ``r``, its
         one-sided ``p`` against spins and ``p_corrected`` (for the choice of the disorder), ``chance`` (the largest
         correlation over disorders that 39 of 40 spins stay below), and ``beyond``, ``beyond_p``,
-        ``beyond_p_corrected``: the same given the mean of all maps. Of the subcortex only ``r``, which is description.
-        No rows where no map is at hand.
+        ``beyond_p_corrected``: the same given the mean of all maps. For the subcortex, only a descriptive ``r``.
+        There are no rows if no map is available.
     """
     rows = []
     for pattern, own in patterns.groupby("pattern"):

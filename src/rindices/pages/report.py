@@ -15,14 +15,14 @@ from rindices.record import DONE, REPORT, Summary, read_run, read_summary
 
 @dataclass(frozen=True)
 class Report:
-    """A report: one HTML page that needs nothing else.
+    """A report: a single, self-contained HTML page.
 
     Attributes
     ----------
     html
         The page.
     status
-        Whether the run is ``done``, ``failed`` or ``unfinished``; without results in the last two cases.
+        Whether the run is ``done``, ``failed`` or ``unfinished``; there are no results in the last two cases.
     gallery
         Its figures.
     height

@@ -28,9 +28,9 @@ class FittedRun(NamedTuple):
     Attributes
     ----------
     folder
-        Where its results are.
+        Folder of its results.
     summary
-        What came of it; ``summary.verdict`` and ``summary.reliable_reason`` are the verdict, and why.
+        Its results; ``summary.verdict`` and ``summary.reliable_reason`` are the verdict and the reason for it.
     cohort
         The people.
     """

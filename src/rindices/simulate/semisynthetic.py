@@ -43,11 +43,11 @@ class SimulatedCohort:
     patterns : mapping of str to tuple of str
         Regions that each pattern p1 to pM changes.
     losses : DataFrame
-        Share of each region that each pattern takes at severity 1: one row per pattern, one column per region.
+        Fraction of each region lost at severity 1: one row per pattern, one column per region.
     kind : str
         Kind of the cohort.
     note : str
-        Where people, patterns and severities come from, a sentence each.
+        Origin of people, patterns and severities, in one sentence each.
 
     Examples
     --------
