@@ -357,7 +357,7 @@ CLAIMS = [
     (rf"This cohort is small \({N} controls and {N} patients", lambda told: [*reversed(groups_of(told))]),
     (
         rf"In simulated cohorts of 60 \+ 60 people, 95 % intervals contained only {N} % of the true severities",
-        lambda told: [f"{100 * pd.read_csv(SEVERE).query('cohort == "basic, 60 + 60"')['inside'].mean():.0f}"],
+        lambda told: [f"{100 * pd.read_csv(SEVERE).groupby('cohort')['inside'].mean()['basic, 60 + 60']:.0f}"],
     ),
     (
         r"Adjusted for (\w+), the difference between the mean severities of patients and controls changes (.*?)\.\n",
