@@ -99,7 +99,7 @@ def test_the_page_says_how_patterns_of_a_published_model_are_numbered(muse_table
     [
         (lambda table: table.drop(columns="MUSE_Volume_47"), "the table lacks 1: MUSE_47+48 hippocampus"),
         (lambda table: table.drop(columns="age"), "age"),
-        (lambda table: table.assign(H_MUSE_Volume_47=3000.0), "is there 2 times"),
+        (lambda table: table.assign(H_MUSE_Volume_47=3000.0), "occurs 2 times"),
     ],
 )
 def test_muse_tables_that_do_not_fit_are_refused(imported, muse_table, tmp_path, change, expected):

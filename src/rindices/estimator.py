@@ -66,81 +66,82 @@ class TrainingSet(NamedTuple):
 class SurrealGAN(FittedEstimator):
     """R-indices and severities of each disease pattern in each person, learned from controls and patients.
 
-    Repeated trainings of small networks learn how the disease transforms a healthy brain; those that agree are
-    averaged. Regions are residualised on covariates and scaled by the controls; nothing needs to be done before.
+    Small networks learn, in repeated trainings, how the disease transforms a healthy brain; trainings that agree are
+    averaged. Regions are adjusted for covariates and scaled by the controls, so no preprocessing is needed.
 
     Parameters
     ----------
     n_patterns : int, default=3
         Number of disease patterns M.
     n_repetitions : int, default=10
-        Trainings that differ in their random numbers only.
+        Number of trainings, which differ only in their random numbers.
     preset : {"fast", "linear", "blind", "paper", "official"} or Preset, default="fast"
         All other choices; see `rindices.settings`.
     inference : {"consensus", "medoid"}, default="consensus"
-        R-indices are the mean of the agreeing repetitions, or those of the one that agrees best (the paper's choice).
+        Mean of the repetitions that agree, or the one that agrees best with the others (the paper's choice).
     orthogonality : float, optional
         Weight λ of the separation of patterns; by default the preset's.
     max_steps : int, optional
-        Longest training; by default the preset's. Below the preset's least number of steps (6,000 for ``fast``) the
-        last step is taken, without a choice among checkpoints: that is for trying, not for results.
+        Maximum number of steps; by default the preset's. Below the preset's minimum (6,000 for ``fast``), the last step
+        is used without a choice among checkpoints: use this to try things out, not to obtain results.
     latent : str, optional
-        Whether severities of patterns are taken to be independent (``"independent"``), or their correlation is learned
-        (``"correlated"``); by default the preset's choice (correlated, but for ``paper``).
+        Whether severities of different patterns are assumed to be independent (``"independent"``) or their correlation
+        is learned (``"correlated"``); by default the preset's choice (correlated, except for ``paper``).
     correction : Correction, optional
-        Curves and interactions of covariates, head size by proportion, sites; by default all covariates have linear
+        Curves and interactions of covariates, division by head size, and sites; by default, all covariates have linear
         effects.
     output : {"r_indices", "severities"}, default="r_indices"
         What `transform` returns.
     random_state : int, RandomState or None, default=None
-        An int makes the result repeatable to the bit on the same machine.
+        With an int, the result is identical to the bit on the same machine.
     n_jobs : int, optional
-        Models or groups of models trained at the same time, as in joblib; by default one a core, or what
-        ``joblib.parallel_config`` says. It does not change the result.
+        Number of models or groups of models trained in parallel, as in joblib; by default one per core, or as set by
+        ``joblib.parallel_config``. It does not change the result.
     models_per_chunk : int, optional
-        Models that one worker trains together; by default one on a processor, on an accelerator all that fit.
+        Number of models that one worker trains together; by default one on a processor, and all that fit on an
+        accelerator.
 
     Attributes
     ----------
     r_indices_ : ndarray of shape (n_samples, n_patterns)
-        R-indices of the people given to `fit`: about their place among the patients, from about 0.1 like controls to
-        about 1 like the most severe; not clipped.
+        R-indices of the people given to `fit`: roughly their rank among the patients, from about 0.1 as in controls to
+        about 1 as in the most severe; not clipped.
     held_out_r_indices_ : ndarray of shape (n_samples, n_patterns)
-        R-indices of the controls by repetitions that did not learn from them; NaN for patients.
+        R-indices of the controls from repetitions that were not trained on them; NaN for patients.
     scale_ : SeverityScale
-        Turns R-indices into severities, intervals, and centiles among held-out controls.
+        Converts R-indices into severities, intervals, and centiles among held-out controls.
     familiar_ : Familiar or None
-        People whom the model can produce, and how far healthy people lie from them; None in imported models, and with
-        fewer than 20 controls.
+        The people that the model can produce, and how far healthy people lie from them; None for imported models and
+        with fewer than 20 controls.
     spread_ : ndarray of shape (n_samples, n_patterns)
-        Standard deviation over repetitions: how much trainings differ. It is no confidence interval of a severity.
+        Standard deviation over repetitions: how much trainings differ. It is not a confidence interval.
     maps_ : dict of ndarray
-        What each pattern did to each region ``(patterns, regions)`` of the people of the training, by columns of
+        The effect of each pattern on each region ``(patterns, regions)`` in the training sample, by column of
         ``patterns.csv``; empty unless a run folder was written.
     agreement_ : Agreement
-        Mean agreement of all sound repetitions, over the patients.
+        Mean agreement of all sound repetitions in the patients.
     history_ : DataFrame
-        Agreement and losses at each checkpoint; `chosen` marks the one that was kept.
+        Agreement and losses at each checkpoint; `chosen` marks the one that is used.
     members_ : list of int
         Repetitions that were used, the medoid first.
     left_out_ : dict
-        Repetitions that were not, and why.
+        Repetitions that were excluded, and why.
     step_ : int
         Training step of the chosen checkpoint.
     seed_ : int
         The seed that repeats this fit.
     preset_ : Preset
-        All choices, with `orthogonality` and `max_steps` put in.
+        All choices, including `orthogonality` and `max_steps`.
     correlation_ : ndarray of shape (n_patterns, n_patterns) or None
-        Correlation of severities (of their normal scores) that was learned, mean over repetitions; None where they were
-        taken to be independent.
+        The learned correlation of severities (of their normal scores), averaged over repetitions; None if they were
+        assumed to be independent.
     verdict_ : tuple of (str or None, str)
-        What `SurrealGANSearch` found: ``reproducible``, ``weak``, ``confounded``, ``not found again``, ``no
-        difference`` or ``not testable``, and why; None where that was not judged.
+        The verdict of `SurrealGANSearch` (``reproducible``, ``weak``, ``confounded``, ``not found again``, ``no
+        difference`` or ``not testable``) and the reason for it; None if there was no verdict.
     models_ : Parameters
-        Weights of the members, patterns in the same order in all.
+        Weights of the members, with the patterns in the same order in all of them.
     preprocessing_ : Preprocessing
-        What was estimated in controls.
+        Effects and scales estimated in controls.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -171,16 +172,16 @@ class SurrealGAN(FittedEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Regional measures of controls and patients. People may lack a fifth of the regions (NaN): these are drawn,
-            given the others and the covariates; the group is not looked at.
+            Regional measures of controls and patients. A person may lack up to a fifth of the regions (NaN); these are
+            imputed from the others and the covariates, without regard to the group.
         y : array-like of shape (n_samples,)
-            0 for controls, 1 for patients. Of two other numbers the lower marks controls, with a warning.
+            0 for controls, 1 for patients. With two other numbers, the lower one marks controls, with a warning.
         covariates : array-like of shape (n_samples, n_covariates), optional
             Numbers or categories whose effects, estimated in controls, are removed; `correction` says how.
         progress : callable, optional
-            Called with a `Progress` as training goes on.
+            Called with a `Progress` during training.
         store : Store, optional
-            Where trained models are kept until all are; a `rindices.training.journal.Journal` outlives a sudden end.
+            Where trained models are kept until all are done; a `rindices.training.journal.Journal` survives a crash.
         """
         training = self._training_set(X, y, covariates)
         execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
@@ -254,7 +255,7 @@ class SurrealGAN(FittedEstimator):
         return self
 
     def save(self, path: str | Path) -> Path:
-        """Write the fitted model to one safetensors file, which holds numbers and text but no code."""
+        """Write the fitted model to a safetensors file, which contains numbers and text but no code."""
         check_is_fitted(self, "models_")
         given = {field.name: getattr(self, field.name) for field in fields(EstimatorParameters)}
         given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
@@ -291,7 +292,7 @@ class SurrealGAN(FittedEstimator):
 
 
 def load_model(path: str | Path) -> SurrealGAN:
-    """Read a fitted model from a file that `SurrealGAN.save` wrote; no code is run from it.
+    """Read a fitted model from a file written by `SurrealGAN.save`; this never runs code.
 
     Raises
     ------
@@ -318,35 +319,36 @@ def load_model(path: str | Path) -> SurrealGAN:
 class ContrastiveFactors(OfTwoGroups):
     """How patients differ from controls, as a sum of patterns: v = s · maps + healthy variation.
 
-    A good method by itself, and the baseline that networks have to beat. `SurrealGANSearch` with ``preset="linear"``
-    has several such models of parts of the people, with severities, intervals and a verdict; this is one model of all.
+    This is a good method in its own right, and the baseline that networks have to beat. `SurrealGANSearch` with
+    ``preset="linear"`` combines several such models of parts of the sample, with severities, intervals and a verdict;
+    this is a single model of the whole sample.
 
     Parameters
     ----------
     n_patterns : "auto" or int, default="auto"
-        Number of patterns M; by default as many as people who were left out show, at least one.
+        Number of patterns M; by default the number that held-out people support, but at least one.
     method : {"auto", "sparse", "ica"}, default="auto"
-        Patterns that touch few regions and hardly overlap, or severities that are independent and not normal; by
-        default what halves of the patients agree on better.
+        Patterns that affect few regions and hardly overlap, or severities that are independent and non-normal; by
+        default, the one on which halves of the patients agree better.
     correction : Correction, optional
         As in `SurrealGAN`.
     random_state : int, RandomState or None, default=None
-        Of permutations, halves and starts.
+        Seed of permutations, halves and starting values.
 
     Attributes
     ----------
     model_ : LinearModel
-        Maps, and how severities are read.
+        The maps, and how severities are computed from them.
     maps_ : ndarray of shape (n_patterns, n_features)
         Change of each region, in sd of controls, with one sd of severity among the patients.
     changes_ : ndarray of shape (n_patterns, n_features)
-        The same at severity 1 of `SurrealGAN`: the largest change, if severities are uniform or a power of that.
+        The same at severity 1 of `SurrealGAN`: the largest change, if severities are uniform or a power of a uniform.
     n_patterns_, method_
-        What was chosen.
+        The number and the method that were chosen.
     spectrum_ : Spectrum or None
         The test of whether patients and controls differ; None with too few people, and `untestable_` says why.
     preprocessing_ : Preprocessing
-        What was estimated in controls.
+        Effects and scales estimated in controls.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -395,7 +397,7 @@ class ContrastiveFactors(OfTwoGroups):
     def transform(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return each person's severities ``(n_samples, n_patterns)``: posterior means, 0 for no disease.
 
-        In sd of severity among the patients of the training.
+        The unit is the sd of the severity among the training patients.
         """
         check_is_fitted(self, "model_")
         index = X.index if isinstance(X, pd.DataFrame) else None

@@ -38,7 +38,7 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """A transformer that learns from controls and patients, and may have covariates of people."""
 
     def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
-        """Fit, then return what `transform` does of the same people."""
+        """Fit, then transform the same people."""
         return self.fit(X, y, covariates).transform(X, covariates)
 
     def __sklearn_tags__(self) -> Tags:
@@ -80,7 +80,7 @@ class FittedEstimator(RIndexEstimator):
     _controls: Controls
 
     def held_out_again(self, X: Any, first: np.ndarray, covariates: Any = None) -> np.ndarray:
-        """Return R-indices of further scans of controls of `fit`, by the repetitions that did not learn from them.
+        """Return the R-indices of further scans of training controls, from repetitions that were not trained on them.
 
         Only where this estimator was fitted and not read from a file.
 
@@ -100,7 +100,7 @@ class FittedEstimator(RIndexEstimator):
         return self._controls.held_out.scores(scores[: len(self._controls.held_out.held_out)], place)
 
     def transform(self, X: Any, covariates: Any = None) -> Any:
-        """Return the R-indices of people, or their severities where `output` says so.
+        """Return the R-indices of people, or their severities, depending on `output`.
 
         They need not have been in `fit`; columns are matched by name.
         """
@@ -108,7 +108,7 @@ class FittedEstimator(RIndexEstimator):
         return self._scale().severities(r_indices) if self.output == "severities" else r_indices
 
     def severities(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Return the severity of each pattern in people: the share of the largest change that was learned.
+        """Return each person's severity of each pattern: a fraction of the largest change that was learned.
 
         Some patients exceed 1; healthy people average slightly above 0.
         """
@@ -117,7 +117,7 @@ class FittedEstimator(RIndexEstimator):
     def intervals(
         self, X: Any, covariates: Any = None, level: float = SearchSettings.level
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lower and the upper limits of each person's severities, which hold the truth in `level` of people.
+        """Return lower and upper limits of each person's severities, which contain the truth in a proportion `level`.
 
         NaN with fewer than three repetitions, and for imported models.
         """
@@ -129,7 +129,7 @@ class FittedEstimator(RIndexEstimator):
         return self.scale_
 
     def strangeness(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Return how far each person lies from all that the model can produce; above 1 they are strangers.
+        """Return how far each person lies from anyone the model can produce; a person above 1 is a stranger.
 
         Of healthy people, one or two in a hundred are; NaN where the model does not know, see `familiar_`.
         """
@@ -137,7 +137,7 @@ class FittedEstimator(RIndexEstimator):
         return np.full(len(people), np.nan) if self.familiar_ is None else self.familiar_.strangeness(people, gaps)
 
     def adapt(self, X: Any, covariates: Any, *, few_controls: bool = False) -> Self:
-        """Return this model with further sites, learned from controls who were measured there.
+        """Return this model with additional sites, learned from controls measured there.
 
         Nobody's scores at the sites of the training change.
 
@@ -174,11 +174,11 @@ class FittedEstimator(RIndexEstimator):
         return self.transform_with_spread(X, covariates)[1]
 
     def transform_with_spread(self, X: Any, covariates: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return what `transform` and `spread` return, in the time of one of them."""
+        """Return the results of `transform` and `spread` in the time of one of them."""
         return self.scores(X, covariates)[:2]
 
     def scores(self, X: Any, covariates: Any = None) -> Scores:
-        """Return R-indices, their spread over repetitions, and how uncertain missing regions make them."""
+        """Return R-indices, their spread over repetitions, and their uncertainty due to missing regions."""
         return score_people(self, self.prepare(X, covariates))
 
     def network_r_indices(self, X: Any, covariates: Any = None) -> np.ndarray | None:
@@ -192,7 +192,7 @@ class FittedEstimator(RIndexEstimator):
         return (self.prepare(X, covariates).values - 1) / SCALED_SD
 
     def decompose(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Return the change that each pattern made to each person's regions, as g₁ sees it, in the units of `X`.
+        """Return the change in each person's regions that g₁ attributes to each pattern, in the units of `X`.
 
         Where the correction has head size or sites, it is the change in a head of average size, without a site.
 
@@ -241,7 +241,7 @@ class FittedEstimator(RIndexEstimator):
         return self._maps(changes, ("change_sd", "change_percent", "spread_sd"))
 
     def decomposed_maps(self, X: Any, covariates: Any = None) -> pd.DataFrame:
-        """Return how each pattern at severity 1 changed each region of patients `X`, as g₁ sees it.
+        """Return the change in each region of patients `X` that g₁ attributes to each pattern, at severity 1.
 
         In each repetition a line through the origin of the decomposed changes over the repetition's own R-indices.
 
@@ -281,7 +281,7 @@ class FittedEstimator(RIndexEstimator):
         return n_patterns(self.models_)
 
     def prepare(self, X: Any, covariates: Any = None) -> Scaled:
-        """Check people, correct and scale them: once, for all that is then asked about them.
+        """Check, correct and scale people once, for all further calls.
 
         With ``people = model.prepare(X, covariates)``, ask ``model.transform(people)`` and ``model.z_scores(people)``.
         """

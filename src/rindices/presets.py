@@ -85,24 +85,24 @@ class Training:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long, on how many people at a time, and when to look.
+    """Length of training, batch size, and checkpoints.
 
     Parameters
     ----------
     batch_size : int or None
-        People of each group per step; None takes an eighth of the patients (the paper).
+        Number of people of each group per step; None means an eighth of the patients (the paper).
     min_steps, max_steps : int
-        Training ends with the second; no checkpoint before the first is chosen. Where the second is smaller, there is
-        no choice: the last one is taken.
+        Training ends at the second; no checkpoint before the first can be chosen. If the second is smaller, the last
+        checkpoint is used.
     checkpoint_every : int
-        Steps between two looks at the models.
+        Steps between two checkpoints.
     longest : int
         Steps to which a repetition that failed is trained on before it is replaced; 0: it is replaced at once.
     whitening : float
         0: the discriminator sees regions as they are; 1: decorrelated by the controls' covariance; between: a mixture.
     folds : int
-        Each repetition learns from all patients and all but one of so many folds of the controls, who are then scored
-        by the repetitions that did not see them; 0: from everybody.
+        Number of folds of the controls. Each repetition leaves out one of them, so that controls are scored by
+        repetitions that were not trained on them; 0: everyone is used.
     """
 
     batch_size: int | None = 32  # a third of the cost of 112, and no less accurate
@@ -121,18 +121,18 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Correction:
-    """How covariates are corrected for, beyond a straight line for each; all names are covariates.
+    """Corrections for covariates beyond a linear effect of each; all names must be covariates.
 
     Parameters
     ----------
     smooth : sequence of str
-        Covariates of numbers that get a curve (a natural cubic spline) instead of a line.
+        Numeric covariates whose effect is a curve (a natural cubic spline) instead of a line.
     interactions : sequence of pairs of str
         Covariates whose effects depend on each other.
     proportion : str, optional
-        Head size: regions are divided by it.
+        Head size, by which regions are divided.
     site : str, optional
-        Where people were measured: the sites' offsets and scales are removed (ComBat).
+        Site of the measurement, whose offset and scale are removed (ComBat).
 
     Examples
     --------
@@ -181,14 +181,14 @@ class Preset:
 
 
 def fast() -> Preset:
-    """Return our default: the most accurate and the cheapest of what was measured on ten cohorts."""
+    """Return the default, the most accurate and cheapest setting measured on ten cohorts."""
     return Preset("fast", schedule=Schedule(longest=30_000))
 
 
 def paper() -> Preset:
-    """Return the paper's section 3.3, with the additive reading of f; λ is its middle value where it is not searched.
+    """Return the settings of the paper's section 3.3, with additive f; λ has its middle value unless it is searched.
 
-    Of the three readings of f, only changes that add up come near the paper's figures with these settings.
+    Of the three interpretations of f, only additive changes come close to the paper's figures with these settings.
     """
     return Preset(
         "paper",
@@ -223,7 +223,7 @@ def linear() -> Preset:
 
 
 def blind() -> Preset:
-    """Return our default from random weights, which takes three times the steps."""
+    """Return the default from random weights, which needs three times as many steps."""
     return Preset("blind", training=Training(start="random"), schedule=Schedule(min_steps=20_000, max_steps=20_000))
 
 

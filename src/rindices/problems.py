@@ -97,17 +97,17 @@ class Problem(NamedTuple):
 
 
 class InputError(ValueError):
-    """A mistake in what the user gave: a table, a column name, a label.
+    """An error in the user's input, such as a table, a column name or a label.
 
-    The message is a few lines of plain text: what was expected, what was found, what to do. As text it speaks of
-    settings as Python does; `message` is what `worded` can say otherwise.
+    The message is a few lines of plain text: what was expected, what was found, and what to do. As text, it refers to
+    settings by their Python names; `worded` can express `message` in other terms.
 
     Parameters
     ----------
     parts
-        The message: text, and the settings that it mentions.
+        The message: text, and the settings it mentions.
     problems, remedies
-        What is wrong and what would help, one by one, where it is a table.
+        For a table: each problem, and what would help.
 
     Examples
     --------

@@ -28,20 +28,20 @@ _COLLAPSED = (
 
 @dataclass(eq=False, repr=False)
 class SurrealGANSearch(RIndexEstimator):
-    """Chooses the number of patterns, trains, and says whether there is anything to find.
+    """Estimate the number of patterns, train, and judge whether there is anything to find.
 
-    A look before training counts the directions in which patients vary more than controls, also in people who were left
-    out; so many patterns are trained. From random weights (preset ``blind`` or ``paper``), or where `exhaustive`, all
-    numbers are trained, and the fewest whose synthesised patients fit and whose repetitions agree are chosen.
+    Before training, the number of patterns is estimated as the number of directions in which patients vary more than
+    controls, also in held-out people. From random weights (preset ``blind`` or ``paper``), or with `exhaustive`, all
+    numbers are trained, and the smallest whose synthesised patients fit and whose repetitions agree is chosen.
 
     Parameters
     ----------
     n_patterns : "auto", int or sequence of int, default="auto"
-        Number of patterns M; of several, the one that the look before training is nearest to.
+        Number of patterns M; of several, the one nearest to the estimate.
     orthogonality : float, sequence of float or None, default=None
-        Weights λ of the separation of patterns to try; by default the preset's.
+        Weights λ of the separation of patterns to try; by default that of the preset.
     n_repetitions : int, default=10
-        Trainings of a setting that differ in their random numbers only.
+        Number of trainings per setting, which differ only in their random numbers.
     exhaustive : bool, default=False
         Train all repetitions of all settings.
     preset, inference, max_steps, latent, correction, random_state, n_jobs, models_per_chunk
@@ -50,9 +50,9 @@ class SurrealGANSearch(RIndexEstimator):
     Attributes
     ----------
     best_estimator_ : SurrealGAN
-        Fitted, with the setting that was chosen.
+        The fitted estimator with the chosen setting.
     best_params_ : dict
-        ``n_patterns`` and ``orthogonality`` of it.
+        Its ``n_patterns`` and ``orthogonality``.
     best_score_ : float
         Pattern agreement of its repetitions.
     results_ : DataFrame
@@ -61,12 +61,12 @@ class SurrealGANSearch(RIndexEstimator):
     history_ : DataFrame
         The same at every checkpoint.
     spectrum_ : Spectrum or None
-        The look before training; None with too few people.
+        The test before training; None with too few people.
     verdict_ : Verdict
         Whether there is anything to find, and why.
     basis_ : str
-        What the number of patterns rests on: ``given``; ``counted`` before training; ``fit`` and agreement of several
-        numbers; ``unsupported``.
+        How the number of patterns was determined: ``given``; ``counted`` before training; by ``fit`` and agreement of
+        several numbers; or ``unsupported``.
     reason_ : str
         Why this setting was chosen.
 
@@ -93,7 +93,7 @@ class SurrealGANSearch(RIndexEstimator):
         progress: Callable[[Progress], None] | None = None,
         store: Store | None = None,
     ) -> Self:
-        """Look, train, choose and judge; the arguments are those of `SurrealGAN.fit`."""
+        """Test the table, train, choose and judge; the arguments are those of `SurrealGAN.fit`."""
         points = self._points()  # before anything is computed: they are checked
         one = self._estimator(1, points[0].orthogonality)
         training = one._training_set(X, y, covariates)
@@ -148,7 +148,7 @@ class SurrealGANSearch(RIndexEstimator):
         return [point for point in points if point.n_patterns == nearest]
 
     def transform(self, X: Any, covariates: Any = None) -> Any:
-        """Return the R-indices of people by the best estimator."""
+        """Return the R-indices of people from the best estimator."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.transform(X, covariates)
 

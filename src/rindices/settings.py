@@ -89,10 +89,10 @@ def follow_up_of(settings: object) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class TableSettings:
-    """Which columns of a table are what, and who of its people is used; ``[table]`` of a run.toml.
+    """The role of each column of a table, and which people are used: ``[table]`` in run.toml.
 
-    Names are a name, several separated by commas, a sequence, or a file with one per line; in `features`, `exclude` and
-    `clinical` also patterns such as ``l*``. Interactions are written ``age:sex``; see `Correction`.
+    Names may be given as text separated by commas, a sequence, or a file with one name per line; `features`,
+    `exclude` and `clinical` also accept patterns such as ``l*``. Interactions are written ``age:sex`` (`Correction`).
     """
 
     id: str = setting("participant_id", TEXT, "Column with the participants' ids.", label="id")
@@ -141,7 +141,7 @@ class TableSettings:
 
 @dataclass(frozen=True)
 class SearchSettings(TakesPlainValues):
-    """What is trained; ``[training]`` of a run.toml. The names are those of `rindices.SurrealGANSearch`."""
+    """Training settings: ``[training]`` in run.toml. The names are those of `rindices.SurrealGANSearch`."""
 
     n_patterns: tuple[int, ...] | Literal["auto"] = setting(
         AUTO,
@@ -194,7 +194,7 @@ class SearchSettings(TakesPlainValues):
 
 @dataclass(frozen=True)
 class OutputSettings(TakesPlainValues):
-    """What is written besides the tables of a run."""
+    """What a run writes in addition to its tables."""
 
     report: bool = setting(True, FLAG, "Write report.html.")
     limits: tuple[float, float] = setting(  # the paper's

@@ -296,7 +296,7 @@ def test_errors_of_a_new_site_are_those_that_its_controls_leave():
 
 @pytest.mark.parametrize(
     ("site", "number", "told"),
-    [("Bonn", 20, "knows Bonn already"), ("Graz", 3, "Graz .3."), ("Graz", 9, "at least 10 controls")],
+    [("Bonn", 20, "already knows Bonn"), ("Graz", 3, "Graz .3."), ("Graz", 9, "at least 10 controls")],
 )
 def test_sites_that_cannot_be_learned_are_refused(fitted, volumes, table, site, number, told):
     with pytest.raises(InputError, match=told):

@@ -69,7 +69,7 @@ def test_without_a_difference_it_says_what_would_have_shown(tmp_path):
     assert found["p"] > 0.05
     assert "differ no more than expected by chance" in found["headline"]
     assert f"an AUC of about {found['detectable_auc']:.2f}" in found["verdicts"]
-    assert "can only be: no difference found" in found["verdicts"]
+    assert "only possible verdict is: no difference found" in found["verdicts"]
     assert found["patterns"] == []
 
 

@@ -205,7 +205,7 @@ def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     assert found.programs == {"FreeSurfer 7.4.1": 2, "FreeSurfer (mri_segstats 1.121)": 1}
     assert table["Left-Thalamus"].notna().all()
     assert "Left-Thalamus-Proper" not in table
-    assert "differ between people: see the column program" in run("gather", folder, "--out", tmp_path / "t.csv").output
+    assert "measurements may differ: see the column program" in run("gather", folder, "--out", tmp_path / "t.csv").output
 
 
 def test_tables_of_dlmuse(tmp_path):
@@ -227,7 +227,7 @@ def test_tables_of_dlmuse(tmp_path):
         "2 people are in several files with the same numbers; each is used once.",
     )
     table.assign(**{"47": 1.0}).iloc[[0]].to_csv(folder / "again.csv", index=False)
-    with pytest.raises(InputError, match="a is there 3 times, with different numbers"):
+    with pytest.raises(InputError, match="a occurs 3 times, with different numbers"):
         gathered(folder, tmp_path / "t.csv")
     (folder / "again.csv").write_text(",".join(columns) + "\ne,1,2\n")
     with pytest.raises(InputError, match=r"again\.csv has 3 of 149 cells in this row"):

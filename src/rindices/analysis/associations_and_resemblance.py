@@ -53,12 +53,12 @@ def associations(
     r_indices
         One column per pattern.
     variables
-        Numbers or text. Missing values are left out, variable by variable.
+        Numbers or text. Missing values are excluded, variable by variable.
     covariates
-        Numbers or text, for partial coefficients: both sides less what covariates explain linearly. Who lacks one is
-        left out of the partial coefficients only.
+        Numbers or text, for partial coefficients: both variables are adjusted linearly for the covariates. People who
+        lack one are excluded from the partial coefficients only.
     people
-        Who they are, "patients" or "everybody"; only written into the table.
+        Label of these people, "patients" or "everybody", which is only written into the table.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def associations(
 
     Notes
     -----
-    Intervals do not assume normal scores; see `rindices.analysis.statistics` for how, and for how well they hold.
+    Intervals do not assume normally distributed scores; see `rindices.analysis.statistics`.
 
     Examples
     --------
@@ -303,9 +303,9 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
     patterns
         Columns ``pattern``, ``region`` and ``change_sd``.
     n_spins
-        How many times each pattern's map is turned.
+        Number of rotations of each pattern's map.
     seed
-        Of the turns.
+        Seed of the rotations.
 
     Returns
     -------
@@ -313,8 +313,8 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
         ``pattern``, ``measure`` (``thickness``, ``area`` or ``subcortex``), ``disorder``, ``n_regions``, ``r``, its
         one-sided ``p`` against spins and ``p_corrected`` (for the choice of the disorder), ``chance`` (the largest
         correlation over disorders that 39 of 40 spins stay below), and ``beyond``, ``beyond_p``,
-        ``beyond_p_corrected``: the same given the mean of all maps. Of the subcortex only ``r``, which is description.
-        No rows where no map is at hand.
+        ``beyond_p_corrected``: the same given the mean of all maps. For the subcortex, only a descriptive ``r``.
+        There are no rows if no map is available.
     """
     rows = []
     for pattern, own in patterns.groupby("pattern"):

@@ -36,19 +36,20 @@ _REASONS = ("missing covariate", "missing region", "impossible value", "outlier"
 
 
 def flow_table(people: pd.DataFrame) -> pd.DataFrame:
-    """Count the rows that were read, left out for each reason, and used, by site and group.
+    """Count the rows that were read, excluded for each reason, and used, by site and group.
 
     Parameters
     ----------
     people
-        A cohort's record: a row for everybody who was read (with visits, for each visit), with the columns group,
-        used, reason and, where there are sites, site.
+        The record of a cohort: one row for everyone who was read (or for each visit), with the columns group, used,
+        reason and, if there are sites, site.
 
     Returns
     -------
     pandas.DataFrame
-        Columns site, group, read, one for each reason that occurs, used. First the rows of site ``all``, then those
-        of each site; of each first the group ``all``. In every row, reasons and used add up to read.
+        Columns site, group, read, one for each reason that occurs, used. The rows of site ``all`` come
+        first, then those of each site, each beginning with the group ``all``. In every row, reasons and used add up to
+        read.
 
     Examples
     --------
@@ -92,20 +93,20 @@ def group_balance(
     ----------
     variables
         One row per person, one column per variable. Text, true/false and numbers with exactly two distinct values are
-        categories, other numbers are numbers. Missing values are left out, variable by variable.
+        categories; other numbers are numeric. Missing values are excluded, variable by variable.
     patient
         True for patients, false for controls; one value per person.
     site
-        Of each person, where it is known: labels are permuted within sites.
+        Site of each person, if known; labels are permuted within sites.
     regions
-        Of the same people: variables that explain more of them count more. Where some have gaps, the number of a
-        person's gaps is compared, too.
+        Regions of the same people: variables that explain more of their variation have more weight. If values are
+        missing, the number of a person's missing regions is also compared.
 
     Returns
     -------
     DataFrame
         One row per variable: ``variable``, ``kind`` ("number" or "category"), ``n_controls`` and ``n_patients`` (not
-        missing), ``controls`` and ``patients`` (in words), ``difference`` (numbers: patients less controls, in pooled
+        missing), ``controls`` and ``patients`` (in words), ``difference`` (numbers: patients minus controls, in pooled
         standard deviations; categories: Cramér's V, 0 to 1), ``p`` (Welch's t test; chi-square test without
         correction; NaN where there is none), ``p_corrected`` (for the number of variables, by permuting labels; see
         `rindices.analysis.imbalance`) and ``imbalanced`` (``p_corrected`` of at most 0.05 and a difference beyond
@@ -131,7 +132,7 @@ def group_balance(
 
 
 def balance_warnings(table: pd.DataFrame) -> list[str]:
-    """Say in a sentence or two what each imbalanced variable of a table from `group_balance` may do.
+    """Return a warning about each imbalanced variable in a table from `group_balance`.
 
     Examples
     --------
@@ -216,20 +217,20 @@ def group_check(
     removed: Collection[str] = (),
     imbalanced: Collection[str] | None = None,
 ) -> pd.DataFrame:
-    """Look for severities that follow a background variable in controls, in which the groups differ too.
+    """Find severities that are associated with a background variable in which the groups also differ.
 
     Parameters
     ----------
     r_indices
-        One column per pattern, everybody.
+        One column per pattern, for all people.
     background
-        Age, sex, site and the like, the same people: numbers or text.
+        Age, sex, site and similar variables of the same people: numbers or text.
     group
-        ``control``, ``patient`` or ``other``, one per person; others are left out.
+        ``control``, ``patient`` or ``other``, one per person; others are excluded.
     removed
         Variables whose effects in controls were removed before training.
     imbalanced
-        Variables in which the groups differ, where that is known already.
+        Variables in which the groups differ, if already known.
 
     Returns
     -------

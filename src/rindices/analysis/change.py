@@ -25,25 +25,25 @@ def change_per_year(
     freedom: float = np.inf,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Fit a line through each person's severities, by least squares, and say whether it is more than scan noise.
+    """Fit a least-squares line through each person's severities, and compare the change with scan noise.
 
     Parameters
     ----------
     r_indices
         One column per pattern, one row per visit.
     participant_id
-        Whose visit it is.
+        The person of each visit.
     years
-        Time of the visit in years; visits of unknown time (NaN) are left out.
+        Time of the visit in years; visits at unknown times (NaN) are excluded.
     group
-        ``control``, ``patient`` or ``other``, one per visit; a person's is that of the first visit.
+        ``control``, ``patient`` or ``other``, one per visit; that of the first visit counts.
     noise_sd
         Standard deviation of each severity over scans of a person who has not changed: one number, or one per visit and
-        pattern; without it changes have no intervals.
+        pattern. Without it, changes have no intervals.
     freedom
-        Degrees of freedom that `noise_sd` was estimated with.
+        Degrees of freedom of the estimate `noise_sd`.
     level
-        Of the intervals.
+        Confidence level of the intervals.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def change_per_year(
 def group_change(
     r_indices: pd.DataFrame, participant_id: ArrayLike, years: ArrayLike, group: ArrayLike
 ) -> pd.DataFrame:
-    """Compare the change of patients and controls by a linear mixed model, or by the slopes of single people.
+    """Compare the change of patients and controls by a linear mixed model, or by individual slopes.
 
     Severity ~ time × group, with an intercept and a slope of each person; with fewer than ten people of a group who
     were seen three times, the mean of their slopes. Patients' severities
@@ -96,14 +96,14 @@ def group_change(
     Parameters
     ----------
     r_indices, participant_id, years, group
-        As in `change_per_year`; whoever was seen once does not count.
+        As in `change_per_year`; people who were seen once are ignored.
 
     Returns
     -------
     DataFrame
         One row per group and pattern: ``group``, ``pattern``, ``n`` (people), ``n_visits``, ``start`` (mean at time 0),
         ``mean`` (change per year), ``low`` and ``high`` (95 %), ``p``, ``q`` (Benjamini–Hochberg over the patterns),
-        ``random_effects``, and ``note``: why there is no figure, or a simpler model. Rows of the group ``patients less
+        ``random_effects``, and ``note``: why there is no estimate or a simpler model. Rows of the group ``patients less
         controls`` compare the two; ``n`` is that of both together.
     """
     names = [str(name) for name in r_indices]
@@ -179,14 +179,14 @@ class ScanNoise(NamedTuple):
     Attributes
     ----------
     vectors
-        Contrasts between scans of the same control ``(contrasts, regions)``, in the units of the regions: each has the
-        variance of one scan, and they keep how regions go together.
+        Contrasts between scans of the same control ``(contrasts, regions)``, in the units of the regions. Each has the
+        variance of one scan, and together they preserve the covariance of the regions.
     freedom
-        Degrees of freedom of a variance made of them; 0 where there are too few controls.
+        Degrees of freedom of a variance estimated from them; 0 if there are too few controls.
     n_controls
-        How many controls came again.
+        Number of controls with repeated visits.
     years
-        Longest time between two scans of a control that are compared.
+        Longest interval between two scans that are compared.
     """
 
     vectors: np.ndarray
@@ -196,15 +196,15 @@ class ScanNoise(NamedTuple):
 
 
 def scan_noise(regions: pd.DataFrame, participant_id: ArrayLike, years: ArrayLike, group: ArrayLike) -> ScanNoise:
-    """Learn the noise of regions from the visits of controls, less what controls change in the mean.
+    """Estimate the noise of regions from repeated visits of controls, after removing their mean change.
 
-    Visits within a year of a control's first are used, because healthy people hardly change in a year; all visits where
-    these are too few, which makes the noise greater by what controls change differently from each other.
+    Visits within a year of a control's first visit are used, because healthy people hardly change in a year. If there
+    are too few of them, all visits are used, and the noise then includes true differences in change between controls.
 
     Parameters
     ----------
     regions
-        One column a region, one row a visit.
+        One column per region and one row per visit.
     participant_id, years, group
         As in `change_per_year`.
 

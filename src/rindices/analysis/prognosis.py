@@ -27,20 +27,20 @@ _MOST_COMPARED = 1000  # people: concordance compares all pairs of them
 
 
 class FollowUp(NamedTuple):
-    """What became of people, one value per person.
+    """Follow-up of people, one value per person.
 
     Attributes
     ----------
     time, event
-        When they were last known, and whether the event had happened then.
+        Time of the last contact, and whether the event had happened by then.
     entry
-        When they came under observation, if not at 0.
+        Time at which observation began, if not 0.
     seen
-        When they were last seen without the event: it happened between that and `time`.
+        Time at which the person was last seen without the event, which happened between then and `time`.
     competing
-        Whether something else happened at `time` that rules the event out, such as death.
+        Whether another event that precludes it, such as death, happened at `time`.
     site
-        Whose hazards are not compared with each other.
+        Site; hazards are not compared between sites.
     """
 
     time: np.ndarray
@@ -80,19 +80,19 @@ def prognosis(
     scores
         Severities, one column per pattern.
     follow_up
-        What became of the same people.
+        Follow-up of the same people.
     covariates
-        Held fixed in every model, and the model that severities are added to.
+        Variables in every model; the model with these alone is the reference.
     n_resamples
-        How often people are drawn anew for ``gain_corrected``; none leaves it unknown.
+        Number of bootstrap samples for ``gain_corrected``, which is unknown with none.
 
     Returns
     -------
     DataFrame
         One row per pattern: ``n``, ``n_events``, ``kind`` of the model, ``hazard_ratio`` for 0.1 of severity with
-        ``low``, ``high``, ``p`` and ``q``; ``p_proportional``, small where the ratio changes with time (Schoenfeld's
+        ``low``, ``high``, ``p`` and ``q``; ``p_proportional``, small if the ratio changes with time (Schoenfeld
         residuals); ``concordance`` of covariates and severity, ``base`` of covariates alone, ``gain``, and
-        ``gain_corrected`` for the optimism of the same people having been fitted (bootstrap); ``note``.
+        ``gain_corrected`` for the optimism of fitting the same people (bootstrap); ``note``.
     """
     columns, complete = design(covariates)
     complete &= follow_up.complete
@@ -340,7 +340,7 @@ def _variance(
 
 
 def survival_curves(scores: pd.DataFrame, follow_up: FollowUp) -> pd.DataFrame:
-    """Return the share of people who have had the event by time, in thirds of each severity.
+    """Return the proportion of people with the event over time, in thirds of each severity.
 
     Returns
     -------

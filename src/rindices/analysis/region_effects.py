@@ -27,7 +27,7 @@ def dose_response(
 ) -> pd.DataFrame:
     """Average the strongest regions of each pattern over patients of similar severity.
 
-    There are five bins of severity between 0 and 1, and one for all above 1, which ends at 2 for 2 or more.
+    There are five bins of severity between 0 and 1, and one for values above 1; its upper limit of 2 means 2 or more.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ def dose_response(
     patterns_table
         Columns ``region``, ``pattern`` and ``change_sd``.
     n_regions
-        How many regions of each pattern: those whose ``change_sd`` is farthest from 0, strongest first.
+        Number of regions per pattern: those whose ``change_sd`` is farthest from 0, strongest first.
 
     Returns
     -------
     DataFrame
         ``pattern``, ``region``, ``low`` and ``high`` (limits of the bin), ``n``, ``severity`` (mean), ``mean``,
-        ``mean_low`` and ``mean_high`` (z score, 95 % t interval). Bins of fewer than 5 people are left out.
+        ``mean_low`` and ``mean_high`` (z score, 95 % t interval). Bins with fewer than 5 people are omitted.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def group_effects(
     *,
     smallest: int = FEWEST_PEOPLE,
 ) -> pd.DataFrame:
-    """Compare all patients with all controls, region by region, whatever their patterns.
+    """Compare all patients with all controls, region by region, regardless of patterns.
 
     Parameters
     ----------
@@ -93,17 +93,17 @@ def group_effects(
     group
         ``control``, ``patient`` or ``other``, one per person.
     covariates
-        What else the regression has beside the group. Regions that were corrected before keep their values, but the
-        intervals allow for the effects having been estimated.
+        Further regressors besides the group. Regions that were corrected before keep their values, but the intervals
+        then account for the estimation of these effects.
     smallest
-        Least number of patients, and of controls.
+        Minimum number of patients and of controls.
 
     Returns
     -------
     DataFrame
         ``region``, ``n_controls``, ``n_patients``, ``effect`` (Cohen's d: the difference given the covariates, in
         residual standard deviations; negative: smaller than in controls), ``low`` and ``high`` (95 %, large-sample
-        error), ``t``, ``p`` and ``q`` (Benjamini–Hochberg over the regions). Empty where a group is too small.
+        error), ``t``, ``p`` and ``q`` (Benjamini–Hochberg over the regions). Empty if a group is too small.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def group_effects(
 
 
 def whole_brain(z_scores: pd.DataFrame, controls: np.ndarray) -> np.ndarray:
-    """Return how small each brain is as a whole: the first component of the controls' regions, higher for less.
+    """Return how small each brain is overall: the first component of the controls' regions, higher for smaller brains.
 
     Examples
     --------
@@ -151,18 +151,18 @@ class _Subgroup(NamedTuple):
 def subgroup_sizes(
     r_indices: pd.DataFrame, group: ArrayLike, *, low: float = LOW, high: float = HIGH, smallest: int = FEWEST_PEOPLE
 ) -> pd.DataFrame:
-    """Count patients with little, some and much of one pattern and little of all others.
+    """Count the patients with little, some or much of one pattern and little of all others.
 
     Parameters
     ----------
     r_indices
-        One column per pattern, everybody.
+        One column per pattern, for all people.
     group
         ``control``, ``patient`` or ``other``, one per person.
     low, high
         Limits of severity: below `low` is little, above `high` is much.
     smallest
-        Least number of patients, and of controls, for a comparison.
+        Minimum number of patients and of controls for a comparison.
 
     Returns
     -------
@@ -281,18 +281,18 @@ def drivers(
     Parameters
     ----------
     decomposed
-        What g₁ says each pattern did, in sd of controls: people × patterns × regions.
+        The change that g₁ attributes to each pattern, in sd of controls: people × patterns × regions.
     z_scores
         One column per region, the same people.
     participant_id, visit
-        Who they are, and which visit where there are several.
+        The people, and their visits if there are several.
     n
-        Regions a person and pattern.
+        Number of regions per person and pattern.
 
     Returns
     -------
     DataFrame
-        ``participant_id``, ``visit`` (where given), ``pattern``, ``rank`` (1 is the largest change), ``region``,
+        ``participant_id``, ``visit`` (if given), ``pattern``, ``rank`` (1 is the largest change), ``region``,
         ``change_sd`` and ``z`` (the person's z score there).
 
     Examples

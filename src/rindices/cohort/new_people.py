@@ -54,10 +54,10 @@ def read_people(
     progress: Callable[[float], None] | None = None,
     whole: bool = False,
 ) -> Iterator[People]:
-    """Read new people from a file, a BIDS dataset or a table in memory, checked, some at a time.
+    """Read and check new people from a file, a BIDS dataset or a table in memory, some at a time.
 
     A table with visits, clinical scores or joined tables, a BIDS dataset and a table that `prepare` changes are read
-    whole. What is wrong is raised at the end, about all rows; people who came before should then be forgotten.
+    whole. Problems of all rows are raised together at the end; discard the people returned before.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def read_people(
     settings
         How the table is to be read.
     prepare
-        Changes the table after it was read and before it is checked.
+        Function that changes the table after it has been read and before it is checked.
     progress
         Called with the share of the table that is done.
     whole

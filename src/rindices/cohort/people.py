@@ -84,31 +84,31 @@ class Cohort(Rows):
     Attributes
     ----------
     control_labels, patient_labels
-        The labels that each group was made of.
+        The labels that define each group.
     people
-        What became of every row that was read, also those left out, in the order of the table: participant_id, visit,
-        diagnosis, group, site, used, reason; distance from the controls, size, farthest region, and in which of these a
-        person is an outlier (far_in); flags.
+        Every row that was read, including those excluded, in the order of the table: participant_id, visit, diagnosis,
+        group, site, used, reason; distance from the controls, size, farthest region, and the measures by which a person
+        is an outlier (far_in); flags.
     ignored_columns
         Columns of the table without a role.
     messages
-        Sentences for the user, with the settings that would help; `warnings` words them as Python does.
+        Sentences for the user, with the settings that would help; `warnings` returns them in Python's terms.
     source, sha256
         Name of the file and its SHA-256 (empty for a table in memory).
     site
         Site of each person as text, if a site column was named.
     unit
-        Unit of the regions, where a data dictionary tells.
+        Unit of the regions, if a data dictionary gives it.
     region_names
-        What a data dictionary calls regions, where it does.
+        Names of the regions in the data dictionary, if there is one.
     background
-        Covariates, and columns such as age, sex and site that are not covariates: what the groups should not differ in.
+        Variables in which the groups should not differ: covariates, and other columns such as age, sex and site.
     doi
-        Identifier of the BIDS dataset that it came from, if it tells one.
+        DOI of the BIDS dataset, if it has one.
     settings
-        Which columns are what: as asked for, with the names of all covariates, scores and regions.
+        The role of each column as requested, with the names of all covariates, scores and regions.
     outliers
-        Who is far from everybody else, by row, left out or not.
+        Rows that lie far from all others, whether excluded or not.
 
     Examples
     --------

@@ -59,21 +59,21 @@ def read_cohort(
         A table, the folder of a BIDS dataset, its ``participants.tsv``, or several tables with a label each:
         ``CN=controls.csv,SCZ=patients.csv``.
     settings
-        Which columns are what, and who is used.
+        Column roles, and which people are used.
     prepare
-        Changes the table after it was read and before it is checked.
+        Function that changes the table after it has been read and before it is checked.
     choices
-        Single settings by their names in `rindices.settings.TableSettings`.
+        Individual settings, named as in `rindices.settings.TableSettings`.
 
     Returns
     -------
     Cohort
-        Everything checked.
+        The checked cohort.
 
     Raises
     ------
     InputError
-        If a file cannot be read, or the table cannot be used; the message says where and what to do.
+        If a file cannot be read or the table cannot be used; the message says where the problem is and what to do.
 
     Examples
     --------
@@ -118,19 +118,19 @@ def make_cohort(
     source: str = "table",
     **choices: object,
 ) -> Cohort:
-    """Check a table in memory and make it a cohort.
+    """Check a table in memory and return it as a cohort.
 
     Parameters
     ----------
     frame
-        One row per person or, with visits, per visit. The ids may also be the index, if it has the name of the id
+        One row per person or, with visits, per visit. The ids may also be the index, if it is named like the id
         column.
     settings, choices
         As in `read_cohort`.
     dictionary
-        What the columns mean: missing codes, levels, ranges, units.
+        Meaning of the columns: missing codes, levels, ranges, units.
     source
-        Name of the table for the records.
+        Name of the table, for the record.
 
     Examples
     --------

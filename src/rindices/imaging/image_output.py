@@ -20,7 +20,7 @@ _COLUMNS = ["pattern", "level", "cluster", "x", "y", "z", "peak_t", "peak_q", "n
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
-    """Return one row a comparison.
+    """Return a table with one row per comparison.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ def comparison_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
 
 
 def write_comparisons(folder: str | Path, comparisons: Sequence[Comparison]) -> list[Path]:
-    """Write images of t and q, the table of comparisons and that of clusters; images of an earlier time are removed.
+    """Write images of t and q and the tables of comparisons and clusters; earlier images are removed.
 
     Outside the mask, and where nothing could be computed, t is 0 and q is 1, so that no viewer shows it as a finding.
 
     Parameters
     ----------
     folder
-        Made where it does not exist.
+        Created if it does not exist.
     comparisons
         From `compare_maps`.
 

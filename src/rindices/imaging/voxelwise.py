@@ -70,15 +70,15 @@ class Comparison(NamedTuple):
     Attributes
     ----------
     pattern
-        Which R-index, from 1.
+        Number of the pattern, from 1.
     level
         ``low``, ``middle``, ``high`` or ``regression``.
     rule
         Who is in the subgroup, in words.
     n_patients, n_controls
-        Who was compared; regressions have no controls.
+        Number of people compared; regressions have no controls.
     without_map, without_covariates
-        Patients and controls that were left out, and why; who lacks both counts as without map.
+        Patients and controls that were excluded, and why; people who lack both count as without map.
     note
         Why there is no result, or "".
     result
@@ -141,13 +141,13 @@ def compare_maps(
     group
         ``control``, ``patient`` or ``other``, one per row of `r_indices`.
     covariates
-        Numbers and categories, with the same rows; people who lack one are left out.
+        Numbers and categories, with the same rows; people who lack one are excluded.
     settings
         The mask, an image of two values or of ones everywhere (the standard brain where none is given); limits of the
         subgroups, as in `rindices.analysis.subgroup_sizes`; whether the maps of all patients are also regressed on each
         R-index; and whether images of another grid are resampled to that of most maps, or refused.
     progress
-        Called with the number of maps read and of all.
+        Called with the number of maps read so far and in total.
 
     Returns
     -------
@@ -346,7 +346,7 @@ def t_values(
     n_voxels
         How many there are.
     progress
-        Called with the number of maps read and of all.
+        Called with the number of maps read so far and in total.
 
     Returns
     -------

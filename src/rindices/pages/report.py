@@ -262,14 +262,14 @@ def section_html(template: str, view: RunView, data: dict[str, object] | None) -
 
 @dataclass(frozen=True)
 class Report:
-    """A report: one HTML page that needs nothing else.
+    """A report: a single, self-contained HTML page.
 
     Attributes
     ----------
     html
         The page.
     status
-        Whether the run is ``done``, ``failed`` or ``unfinished``; without results in the last two cases.
+        Whether the run is ``done``, ``failed`` or ``unfinished``; there are no results in the last two cases.
     gallery
         Its figures.
     height
@@ -303,7 +303,7 @@ class Report:
 
 
 def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids: bool = False) -> Report:
-    """Make the report of a run as one page that needs nothing else.
+    """Return the report of a run as a single, self-contained page.
 
     The report of a run that failed or is not finished says so, with the reason and what to do, and shows no results.
 
@@ -312,9 +312,9 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
     folder
         A run folder.
     summary
-        What ``summary.json`` is going to say, if it is not written yet.
+        The contents of ``summary.json``, if it has not been written yet.
     show_ids
-        Whether people can be looked up by their id. Without, no id is anywhere in the page.
+        Whether people can be looked up by id. Otherwise, the page contains no ids.
 
     Raises
     ------
@@ -355,7 +355,7 @@ def write_report(
     show_ids: bool = False,
     figures: Path | str | None = None,
 ) -> Path:
-    """Write the report of a run as one HTML file, see `make_report`, and return its path.
+    """Write the report of a run as a single HTML file (see `make_report`) and return its path.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class Covariate(NamedTuple):
 class CovariateResidualizer:
     """Removes the effects of covariates that were estimated in controls.
 
-    What is left is what the person would have with the controls' average covariates.
+    The result is the value that the person would have with the controls' average covariates.
 
     Examples
     --------

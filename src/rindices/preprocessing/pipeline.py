@@ -27,7 +27,7 @@ SCALED_SD = 0.1  # controls have mean 1 and this sd after scaling; the loss weig
 
 
 class HeadSize(NamedTuple):
-    """Regions as a proportion of the head, times the controls' mean head size, so that units stay.
+    """Regions divided by head size and multiplied by the controls' mean head size, which preserves units.
 
     Examples
     --------
@@ -113,7 +113,7 @@ _OF_NUMBERS = {"smooth": "a curve", "proportion": "a head size"}
 
 @dataclass(frozen=True, eq=False)
 class Preprocessing:
-    """All that happens to a table before training, with what was estimated in controls.
+    """All corrections applied before training, with the parameters estimated in controls.
 
     Examples
     --------

@@ -27,11 +27,11 @@ _NOTHING_LEFT = 1e-9  # of the sd: rounding, not people
 
 @dataclass(frozen=True, eq=False)
 class SiteHarmonizer:
-    """Removes offset and scale that each site adds to each region, and keeps the effects of covariates.
+    """Removes the offset and scale of each region at each site, and preserves the effects of covariates.
 
     Parametric ComBat (Johnson et al. 2007; Fortin et al. 2018), with splines as in ComBat-GAM (Pomponio et al. 2020).
     Each site's offsets and scales are shrunk towards their distribution over regions (empirical Bayes), so that small
-    sites can be corrected. All of it is estimated in controls, so that sites may differ in the share of patients.
+    sites can be corrected. Everything is estimated in controls, so sites may differ in their proportion of patients.
 
     A person whose site is `UNCORRECTED` gets no offset and no scale; any other unknown site is refused.
     `leave_new_sites` puts the one in the place of the others.
@@ -39,7 +39,7 @@ class SiteHarmonizer:
     Attributes
     ----------
     name : str
-        Covariate that holds the site.
+        Covariate that contains the site.
     sites : tuple of str
         Sites of the controls.
     kept : CovariateResidualizer or None

@@ -210,7 +210,7 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
     folder
         A run folder.
     summary
-        What ``summary.json`` is going to say, if it is not written yet.
+        The contents of ``summary.json``, if it has not been written yet.
 
     Raises
     ------

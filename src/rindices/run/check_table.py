@@ -139,34 +139,34 @@ class FirstLook(DifferenceEvidence):
 
 
 class CheckedTable(_Part):
-    """What `rindices check` found. People are named by their rows, never by their ids.
+    """Result of `rindices check`. People are identified by row, never by id.
 
     Attributes
     ----------
     source, n_rows
         The table.
     usable
-        Whether `fit` would train on it as it is.
+        Whether `fit` would train on this table.
     problems, remedies, fixes
-        Why not, what would help, and the settings among that.
+        Why not, what would help, and the settings that would.
     as_if
-        Settings that leave people out, which would make it usable: people are told as if they were given.
+        Settings that exclude people and would make the table usable; people are counted as if they were given.
     columns, kinds
-        Every column; and the regions by what they measure, suspects by what they may be instead.
+        Every column; and the regions by type of measure.
     labels, control_labels, patient_labels
-        How many rows have each label of the diagnosis, and which labels make controls and patients.
+        Number of rows with each diagnosis label, and the labels of controls and patients.
     n_controls, n_patients, n_other
-        Who would be trained on, and who would only be scored.
+        Number of people used for training, and of those who would only be scored.
     left_out
-        Rows that would be left out, by reason.
+        Rows that would be excluded, by reason.
     flow, balance, outliers
-        People by site and group, how the groups compare, and who is far from everybody else.
+        People by site and group, the comparison of the groups, and the outliers.
     warnings, advice
-        What `fit` would warn of before it trains, and the settings that would help there.
+        Warnings that `fit` would issue before training, and the settings that would help.
     look
-        What can be said of the groups before anything is trained; None where it was not asked for, or not usable.
+        Comparison of the groups before training; None if it was not requested or the table is not usable.
     shown_warnings
-        The warnings for whoever has the table: who was not found in joined tables is named. They are in no document.
+        Warnings for the owner of the table, which name people not found in joined tables; they are never stored.
     """
 
     source: str
@@ -201,18 +201,18 @@ def check_table(
     wording: Wording = in_python,
     read: Callable[..., Source] = read_source,
 ) -> CheckedTable:
-    """Look at a table as `fit` would, without training.
+    """Check a table as `fit` would, without training.
 
     Parameters
     ----------
     path
         A table, or the folder of a BIDS dataset.
     settings
-        Which columns are what, and who is used.
+        Column roles, and which people are used.
     wording
-        How settings are mentioned.
+        How settings are named in messages.
     read
-        Reads the table; for whoever checks one again and again, and keeps what was read.
+        Function that reads the table; callers that check a table repeatedly can cache it.
 
     Raises
     ------

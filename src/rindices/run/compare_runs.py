@@ -49,25 +49,25 @@ class Pair(NamedTuple):
 
 
 class ComparedRuns(NamedTuple):
-    """What two runs have in common.
+    """Comparison of two runs.
 
     Attributes
     ----------
     first, second
         The runs.
     pairs, unmatched
-        Patterns that belong together, the most concordant first; and the others of either run.
+        Matched patterns, the most concordant first; and the unmatched patterns of either run.
     matched_by
         "people" or "maps".
     people
-        A row for each person in both: participant_id, visit, group, scores of the pairs, differences; those who moved
-        most first.
+        One row per person in both: participant_id, visit, group, scores of the pairs, differences; the largest
+        differences first.
     regions
-        A row for each pair and region in both.
+        One row per pair and region in both.
     n_patients
-        Patients in both, of whom concordances are.
+        Number of patients in both, on whom concordances are based.
     settings
-        What differs between the runs: name, in the first, in the second.
+        Settings that differ between the runs: name, value in the first, value in the second.
     """
 
     first: Run
@@ -84,7 +84,7 @@ class ComparedRuns(NamedTuple):
 def compare_runs(first: Path, second: Path) -> ComparedRuns:
     """Compare two finished runs.
 
-    Patterns are matched by the order in which they put the patients who are in both runs; where there are fewer than
+    Patterns are matched by the order in which they place the patients who are in both runs or, if there are fewer than
     20, by their maps.
 
     Raises

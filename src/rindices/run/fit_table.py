@@ -28,9 +28,9 @@ class FittedRun(NamedTuple):
     Attributes
     ----------
     folder
-        Where its results are.
+        Folder of its results.
     summary
-        What came of it; ``summary.verdict`` and ``summary.reliable_reason`` are the verdict, and why.
+        Its results; ``summary.verdict`` and ``summary.reliable_reason`` are the verdict and the reason for it.
     cohort
         The people.
     """
@@ -52,8 +52,8 @@ def fit_table(
 ) -> FittedRun:
     """Read a table, train, and write a run folder with its report: what ``rindices fit`` does.
 
-    A run that was interrupted goes on when the same is asked for again; one that is finished is returned as it is. Of
-    a finished run more patterns or repetitions can be asked for: what is trained is not trained again.
+    The same call resumes an interrupted run and returns a finished one unchanged. A finished run can be extended by
+    more patterns or repetitions; finished trainings are kept.
 
     Parameters
     ----------
@@ -62,21 +62,21 @@ def fit_table(
     out
         Folder for the results: new, or that of the same run.
     table, search, output
-        Which columns are what, what is trained, and what is written; the defaults where not given.
+        Column roles, training settings, and what is written; by default the default settings.
     overwrite
-        Whether to replace what run there is in the folder.
+        Whether to replace an existing run in the folder.
     progress
-        Called as training goes on.
+        Called during training.
 
     Returns
     -------
     FittedRun
-        The folder, what came of it, and the people.
+        The folder, the results and the people.
 
     Raises
     ------
     InputError
-        If the table or a setting cannot be used; nothing is written then.
+        If the table or a setting cannot be used; in that case, nothing is written.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def carry_out(
     truth
         Known severities of a simulated cohort, to be compared with the R-indices.
     progress
-        Called as training goes on.
+        Called during training.
     ending
         Called just before the run becomes complete.
     wording

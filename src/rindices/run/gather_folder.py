@@ -34,20 +34,20 @@ _OLD_NAMES = {"Left-Thalamus-Proper": "Left-Thalamus", "Right-Thalamus-Proper": 
 
 
 class Gathered(NamedTuple):
-    """What was gathered.
+    """Result of gathering a folder.
 
     Attributes
     ----------
     n_people, n_regions
-        Rows of the table, and its regions.
+        Number of rows and of regions of the table.
     programs
         People by program and version.
     left_out
-        Who was left out, and why.
+        People who were excluded, and why.
     notes
-        What else there is to say: gaps, and what was not copied.
+        Notes on missing values and on what was not copied.
     dictionary
-        The data dictionary beside the table.
+        The data dictionary written next to the table.
     """
 
     n_people: int

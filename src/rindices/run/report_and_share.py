@@ -256,7 +256,7 @@ class Verified(NamedTuple):
 
 
 def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
-    """Write the model of a finished run with its card and examples as one zip, whole or not at all.
+    """Write the model of a finished run, with its card and examples, as one zip archive.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
     out
         The archive to write.
     settings
-        What the card says that the run does not know.
+        Information for the card that the run does not contain.
 
     Raises
     ------
@@ -338,12 +338,12 @@ def _ages(run: record.Run) -> list[float]:
 
 
 def verify_model(path: Path, out: Path | None = None) -> Verified:
-    """Check an archive, score its examples again, and compare; then write its model to `out`, where that is given.
+    """Check an archive, compare the scores of its examples, and write its model to `out`, if given.
 
     Raises
     ------
     InputError
-        If it is no such archive, was changed, or gives other scores here.
+        If it is not such an archive, was changed, or gives different scores here.
     """
     with private_folder() as folder:
         manifest = _unpack(path, folder)

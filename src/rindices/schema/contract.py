@@ -55,7 +55,7 @@ class Contract:
     id_column, diagnosis_column
         Names of these columns.
     control_labels, patient_labels
-        The labels that each group was made of.
+        The labels that define each group.
     unit
         Unit of the regions, if known.
     site_column, visit_column

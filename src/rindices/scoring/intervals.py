@@ -304,7 +304,7 @@ def change_limits(
     centre
         Mean severity of the visits: the true ones are taken to lie about it.
     level
-        Of the intervals.
+        Confidence level of the intervals.
     freedom
         Degrees of freedom of the noise.
     """

@@ -43,11 +43,11 @@ class SimulatedCohort:
     patterns : mapping of str to tuple of str
         Regions that each pattern p1 to pM changes.
     losses : DataFrame
-        Share of each region that each pattern takes at severity 1: one row per pattern, one column per region.
+        Fraction of each region lost at severity 1: one row per pattern, one column per region.
     kind : str
         Kind of the cohort.
     note : str
-        Where people, patterns and severities come from, a sentence each.
+        Origin of people, patterns and severities, in one sentence each.
 
     Examples
     --------
@@ -99,51 +99,51 @@ def simulate_cohort(
     progression: float = SimulationSettings.progression,
     scan_noise: float = SimulationSettings.scan_noise,
 ) -> SimulatedCohort:
-    """Simulate a cohort of controls and of patients with known severities.
+    """Simulate a cohort of controls, and of patients with known severities.
 
     The same seed gives the same people and severities for every kind, so that kinds can be compared pairwise.
 
     Parameters
     ----------
     kind : {"basic", "overlap", "scarce", "noise", "mild", "dense", "half", "graded", "signed", "shift", "null"}
-        Cohort of the paper to follow; from "dense" on they are ours, and "null" has patients without a disease.
+        Kind of cohort: the first five are the paper's, the others are ours; in "null", patients have no disease.
         ``KINDS`` describes them.
     n_controls, n_patients : int, optional
-        Sizes of the groups; 492 and 900 unless given. With ``controls``, a third of its rows and the rest; where one
-        is given, the other is the rest.
+        Sizes of the groups, by default 492 and 900. With ``controls``, the default is a third of its rows and the rest;
+        if one is given, the other is the rest.
     n_patterns : int
         Number of disease patterns, 1 to 8.
     seed : int
-        Decides every random draw.
+        Seed of all random draws.
     controls : DataFrame, optional
         Your own healthy people instead of the embedded population: region columns and any others, which are kept.
         Rows are split at random into controls and patients. Patterns are those of the paper where the columns have
         its regions, and otherwise drawn at random; ``note`` says which.
     regions : sequence of str, optional
-        Region columns of ``controls``; all numeric columns but well-known covariates unless given.
+        Region columns of ``controls``; by default all numeric columns except well-known covariates.
     severities : {"uniform", "mild", "absent", "severe"}, or a table or array of shape (n, n_patterns)
         Distribution of each pattern's severities: uniform on [0, 1]; Beta(1, 3); exactly 0 in half of the patients
         and uniform in the others; Beta(3, 1). A table has the columns s1 to sM, from 0 to 1; patients are drawn from
         it with replacement, by whole rows. Without a disease ("null") all severities are 0.
     severity_correlation : float or array of shape (n_patterns, n_patterns), optional
-        Correlation between the patterns' severities, on the scale of a Gaussian copula; independent unless given.
-        Not with a table, whose own correlation carries over.
+        Correlation between the patterns' severities, on the scale of a Gaussian copula; independent by default.
+        Not available with a table of severities, whose own correlation is preserved.
     severity_age : float
         Correlation of every pattern's severity with the patient's age, by normal scores, between -1 and 1; the
         distribution of severities stays. ``severity_correlation`` is then that among people of one age. Not with a
         table of severities.
     spread : float
-        How much healthy brains vary, relative to the population or to `controls`; at 1.7 regression that knows the
-        truth does as well as in the paper.
+        How much healthy brains vary, relative to the population or to `controls`; at 1.7, regression trained on the
+        truth is as accurate as in the paper.
     n_visits : int
         Visits of each person, a year apart; with several, table and truth have a column ``visit`` (bl, m12, m24 ...).
-        Not with ``controls``, of whom it is not known how they age.
+        Not available with ``controls``, because it is unknown how these people would age.
     progression : float
-        With several visits: mean growth of each severity in a year; patients and patterns differ, from none to twice as
+        With several visits: mean yearly increase of each severity; individual increases range from none to twice as
         much.
     scan_noise : float
-        With several visits: sd of the noise of one scan, as a share of that between people. Half of its variance is
-        correlated between regions as their volumes are.
+        With several visits: sd of the noise of one scan, relative to the sd between people. Half of its variance is
+        correlated between regions in the same way as their volumes.
 
     Returns
     -------

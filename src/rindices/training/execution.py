@@ -145,7 +145,7 @@ class Execution:
     n_jobs
         As in joblib; None: one thread a core, or what ``joblib.parallel_config`` says.
     progress
-        Called as training goes on.
+        Called during training.
     models_per_chunk
         None: as many as a worker's device can hold.
     mixed
