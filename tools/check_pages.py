@@ -123,6 +123,7 @@ FOCUS = """() => {
   return node === document.body || look.outlineStyle !== "none" || look.boxShadow !== "none";
 }"""
 ALIKE, APART = 30, 60  # largest and least distance of red, green and blue
+COLOURED = 15  # least difference of the largest and the smallest of the three
 
 
 class Visit:
@@ -177,6 +178,10 @@ class Visit:
                 eyes.send("Emulation.setEmulatedVisionDeficiency", {"type": kind})
                 low, high = (_colour(self._screen(), point) for point in at["ends"])
                 self._note(math.dist(low, high) < APART, f"{at['name']}: with {kind} smaller and larger look alike")
+                (left, y), (right, _), seen = *at["ends"], self._screen()
+                halves = (_colour(seen, [(1 - share) * left + share * right, y]) for share in (0.25, 0.75))
+                dull = min(max(colour) - min(colour) for colour in halves)
+                self._note(dull < COLOURED, f"{at['name']}: with {kind} half a change looks grey, as if uncertain")
             eyes.send("Emulation.setEmulatedVisionDeficiency", {"type": "none"})
 
     def _screen(self) -> Image.Image:
