@@ -27,7 +27,7 @@ from together import Job, Looks, Pretrained, train_jobs
 from rindices import SurrealGAN, simulate_cohort
 from rindices.core import devices, networks
 from rindices.core.networks import Parameters
-from rindices.judging.study import Study
+from rindices.judging.study_and_verdict import Study
 from rindices.preprocessing.missing import fill_training
 from rindices.presets import Correction, blind
 

@@ -18,7 +18,7 @@ from cases import KINDS, SEEDS, SIZE, SPREAD
 import rindices
 from rindices.core import devices
 from rindices.files import atomic_file, write_csv
-from rindices.model.header import plain
+from rindices.model import plain
 from rindices.presets import Preset, blind, paper
 
 RESULTS = Path(__file__).parents[2] / "results"

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.judging.separation import separated
+from rindices.judging.misfit_and_separation import separated
 
 
 def people(shift, seed, n=40, n_regions=12):

@@ -12,15 +12,14 @@ import pandas as pd
 import pytest
 
 from rindices.interop.muse import MUSE72_NAMES, muse_regions
+from rindices.plots.brain import measures_of, outlined_regions
 from rindices.plots.brain_drawing import Layout, draw_brain
-from rindices.plots.region_outlines import measures_of, outlined_regions
-from rindices.regions import known_regions
-from rindices.regions.meanings import source_meanings
+from rindices.regions import known_regions, source_meanings
 
 SVG = "{http://www.w3.org/2000/svg}"
 DATA = files("rindices.plots")
 ATLASES = {
-    atlas: files("rindices.regions") / "dictionaries" / f"atlas_{atlas}.csv"
+    atlas: files("rindices") / "region_dictionaries" / f"atlas_{atlas}.csv"
     for atlas in ("aseg", "dk", "destrieux", "muse")
 }
 NAMES = pd.concat(

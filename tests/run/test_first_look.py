@@ -7,11 +7,11 @@ from typer.testing import CliRunner
 
 from rindices import SurrealGANSearch
 from rindices.cli import app
-from rindices.cli.console import set_output
+from rindices.cli.console_and_exits import set_output
 from rindices.cohort import read_cohort
 from rindices.problems import roughly
-from rindices.run import first_look as looks
-from rindices.run.first_look import first_look, look_pictures
+from rindices.run import first_look_and_power as looks
+from rindices.run.first_look_and_power import first_look, look_pictures
 from rindices.settings import SearchSettings
 from rindices.simulate import simulate_cohort
 from tests.pages.page import Page
@@ -99,7 +99,7 @@ def with_covariates(folder, n_controls, n_patients, n_covariates):
 def test_too_few_people_for_their_covariates_are_not_testable(tmp_path):
     path, names = with_covariates(tmp_path, 30, 20, 12)
     look = first_look(read_cohort(path, covariates=names))
-    assert look.verdicts == "The verdict can only be: not testable."
+    assert look.verdicts == "The only possible verdict is: not testable."
     assert look.headline.startswith("Whether patients and controls differ cannot be tested: too few people")
     assert look_pictures(look) == (None, None)
     assert look.warnings

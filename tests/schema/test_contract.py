@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from scipy.stats import norm
 
 from rindices.cohort import make_cohort, read_people
-from rindices.model.header import plain
+from rindices.model import plain
 from rindices.problems import InputError
 from rindices.schema import Contract, CovariateField, CovariateSpec
 from rindices.settings import ApplySettings
@@ -179,7 +179,7 @@ def test_ordinary_differences_are_no_other_unit(contract, factor):
 
 def test_one_region_in_another_unit_is_named(contract):
     frame = people().assign(rAmy=1000 * people()["rAmy"])
-    with pytest.raises(InputError, match=r"unlike the others: rAmy\.\nColumn 'rAmy' is 1000"):
+    with pytest.raises(InputError, match=r"unit from the others: rAmy\.\nColumn 'rAmy' is 1000"):
         check_people(frame, contract)
     assert check_people(frame.head(4), contract).flags.str.contains("rAmy").all()
 

@@ -5,9 +5,9 @@ import pytest
 from scipy.spatial.distance import mahalanobis
 
 from rindices.preprocessing.missing import Population
-from rindices.scoring import person
+from rindices.scoring import consensus_and_person
+from rindices.scoring.consensus_and_person import Familiar, fit_familiar
 from rindices.scoring.intervals import Healthy
-from rindices.scoring.person import Familiar, fit_familiar
 from tests.core import plain
 
 N_REGIONS = 30
@@ -23,7 +23,7 @@ def brains(n_people, seed):
 @pytest.fixture(scope="module")
 def familiar():
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(person, "make_people", lambda _, healthy, z, *__: healthy + z @ MAPS)
+        patched.setattr(consensus_and_person, "make_people", lambda _, healthy, z, *__: healthy + z @ MAPS)
         models = plain.stacked([plain.random_parameters(N_REGIONS, 2, seed) for seed in range(3)])
         return fit_familiar(models, Healthy(brains(200, 0), np.ones((3, 200), bool)), "additive", None, seed=1)
 
@@ -62,7 +62,7 @@ def test_regions_that_are_missing_add_nothing(familiar):
 def test_the_strangest_region_is_the_one_that_is_wrong(familiar):
     person = brains(1, 5)[0]
     person[7] += 1
-    assert familiar.strangest(person, 1).tolist() == [7]
+    assert familiar.strangest(consensus_and_person, 1).tolist() == [7]
 
 
 def test_few_controls_say_nothing():

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.follow_up import check_follow_up
-from rindices.cohort.people import Cohort
+from rindices.cohort.people import Cohort, check_follow_up
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
 from rindices.schema import CONTROL_NAMES, labels_with_counts
 from rindices.schema.role_guesses import Kind, grouped, kinds_of, unlike_regions
@@ -252,7 +251,7 @@ def _region_warnings(
         apart = f"Each of these columns almost separates controls from patients by itself: {listed(telling)}."
         warnings.append(Message(apart, " Are they regions? If not, exclude them with ", Remedy("exclude"), "."))
     if len(regions) > _MANY_REGIONS:
-        many = f"{len(regions):,} regions is a large number: time and memory grow with it, and the method is designed"
+        many = f"{len(regions):,} regions are many: time and memory grow with their number, and the method is designed"
         warnings.append(Message(many, " for 70 to 200. Select the regions of one atlas with ", Remedy("features"), "."))
     return warnings
 

@@ -15,8 +15,8 @@ import pandas as pd
 
 from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
-from rindices.judging.misfit import Misfit, misfit
-from rindices.judging.study import Study
+from rindices.judging.misfit_and_separation import Misfit, misfit
+from rindices.judging.study_and_verdict import Study
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, cut, models_per_chunk
 from rindices.training.execution import Execution, train_all
 

@@ -22,10 +22,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Line
 
-from rindices.plots.brain import Rect
-from rindices.plots.region_outlines import VIEWS, Panel, Piece, panels_of, points_of, strongest
-from rindices.plots.rendering import hover
-from rindices.plots.style import HIGHER, LOWER, STYLE
+from rindices.plots.brain import VIEWS, Panel, Piece, Rect, panels_of, points_of, strongest
+from rindices.plots.style import HIGHER, LOWER, STYLE, hover
 from rindices.regions import Region, known_regions, split_measure
 
 SEVERITIES = (0.25, 0.5, 1.0)

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from rindices.plots.rendering import hover
-from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WIDTH, safe_label
+from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WIDTH, hover, safe_label
 from rindices.problems import counted
 
 CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0

@@ -16,7 +16,7 @@ from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
 from rindices.tables.several_tables import labelled_parts, like_ours, not_found, own_ids, stacked
 from rindices.tables.table import AS_TEXT, Table, file_and_sheet
-from rindices.tables.text import KINDS_OF_FILES
+from rindices.tables.text_and_workbook import KINDS_OF_FILES
 
 _PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
 
@@ -188,7 +188,7 @@ def _a_row_each_visit(
     if len(rows) == len(frame):
         return rows.set_axis(frame.index, axis=0), []
     note = (
-        f"{main} has one row per person, {listed(of_visits)} one row per visit, so rows are numbered as in the "
+        f"{main} has one row per person and {listed(of_visits)} one row per visit, so rows are numbered as in the "
         "joined table."
     )
     return rows, [note]
