@@ -48,12 +48,20 @@ DRAWINGS = """() => {
     }
     return "rgb(255, 255, 255)";
   };
+  const ground = (text, box) => {
+    const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+    const solid = (node) => node !== text && node.closest("svg") && !node.closest("text, tspan, svg:not(:has(text))")
+      && /^rgb\\(/.test(getComputedStyle(node).fill) && Number(getComputedStyle(node).fillOpacity) > 0.5;
+    const found = document.elementsFromPoint(x, y).find((node) => node.tagName !== "svg" && solid(node));
+    return found && getComputedStyle(found).fill;
+  };
   const contrast = (...colours) => {
     const [low, high] = colours.map(light).sort((a, b) => a - b);
     return (high + 0.05) / (low + 0.05);
   };
   const wrong = [], shown = [...document.querySelectorAll("svg:has(text)")].filter((svg) => svg.checkVisibility());
   for (const svg of shown) {
+    svg.scrollIntoView({ block: "center" });
     const frame = svg.getBoundingClientRect(), boxes = [];
     const name = svg.closest("figure")?.dataset.name ?? (svg.getAttribute("class") || "a drawing");
     if (!frame.width) continue;
@@ -65,7 +73,8 @@ DRAWINGS = """() => {
       const down = box.top < frame.top - 3 || box.bottom > frame.bottom + 3;
       if (across || down) wrong.push(`${name}: “${text.textContent}” leaves its frame`);
       if (size < 9.9) wrong.push(`${name}: “${text.textContent}” has ${size.toFixed(1)} pixels`);
-      const clear = contrast(getComputedStyle(text).fill, behind(svg));
+      const fill = getComputedStyle(text).fill, below = ground(text, box);
+      const clear = contrast(fill, below ?? behind(svg));
       if (clear < 4.5) wrong.push(`${name}: “${text.textContent}” has a contrast of ${clear.toFixed(1)}`);
       const over = boxes.find(([other]) => Math.min(box.right, other.right) - Math.max(box.left, other.left) > 2
         && Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top) > 0.3 * size);
@@ -114,6 +123,7 @@ FOCUS = """() => {
   return node === document.body || look.outlineStyle !== "none" || look.boxShadow !== "none";
 }"""
 ALIKE, APART = 30, 60  # largest and least distance of red, green and blue
+COLOURED = 15  # least difference of the largest and the smallest of the three
 
 
 class Visit:
@@ -168,6 +178,10 @@ class Visit:
                 eyes.send("Emulation.setEmulatedVisionDeficiency", {"type": kind})
                 low, high = (_colour(self._screen(), point) for point in at["ends"])
                 self._note(math.dist(low, high) < APART, f"{at['name']}: with {kind} smaller and larger look alike")
+                (left, y), (right, _), seen = *at["ends"], self._screen()
+                halves = (_colour(seen, [(1 - share) * left + share * right, y]) for share in (0.25, 0.75))
+                dull = min(max(colour) - min(colour) for colour in halves)
+                self._note(dull < COLOURED, f"{at['name']}: with {kind} half a change looks grey, as if uncertain")
             eyes.send("Emulation.setEmulatedVisionDeficiency", {"type": "none"})
 
     def _screen(self) -> Image.Image:

@@ -58,8 +58,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Put drawings and figures into the page itself, so that their colours are those of its text, and keep options."""
-    html = _DRAWING.sub(lambda found: _drawing(found[1], found[2]), html)
-    drawn = _FIGURE.sub(lambda found: _figure(found[1], _folder(found[2]) / found[3]), html)
+    drawn = _DRAWING.sub(lambda found: _drawing(found[1], found[2]), html)
+    drawn = _FIGURE.sub(lambda found: _figure(found[1], _folder(found[2]) / found[3]), drawn)
     kept = _OPTION.sub(lambda found: re.sub(r"--[a-z][a-z-]+", r'<span class="option">\g<0></span>', found[0]), drawn)
     return kept if drawn == html else _palette() + kept
 
@@ -95,14 +95,19 @@ def _figure(words: str, path: Path) -> str:
 
 def _palette() -> str:
     light, dark = ("".join(f"--{name}: {two[place]}; " for name, two in PALETTE.items()) for place in (0, 1))
-    dark += "--paper: var(--md-default-bg-color)"
+    dark += "--paper: var(--md-default-bg-color); --bad-back: #3a1d1b; --bad: #ff8a80; --bad-ink: #ffc9c4"
     return f'<style>:root {{ {light}}} [data-md-color-scheme="slate"] {{ {dark} }}</style>'
 
 
 def _drawing(words: str, name: str) -> str:
+    """Return a diagram in the colours of the page, at least so wide that its letters can be read."""
     svg = (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8")
-    labelled = svg[svg.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{words}"', 1)
-    return f'<span class="drawing">{labelled}</span>'
+    for title, (light, _) in PALETTE.items():
+        svg = svg.replace(f'"{light}"', f'"var(--{title}, {light})"')
+    least = min(map(float, re.findall(r'font-size="([\d.]+)"', svg)))
+    width = float(svg.partition('viewBox="')[2].split()[2]) * _LEAST / least
+    opening = f'<svg role="img" aria-label="{words}" style="min-width: {width:.0f}px"'
+    return f'<span class="drawing">{svg[svg.index("<svg") :].replace("<svg", opening, 1)}</span>'
 
 
 def command_line() -> str:

@@ -136,7 +136,10 @@ def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
     line = page_text(analysed).split('class="number-line"')[1].split("</svg>")[0]
     assert line.index("halves of the people: <") < line.index("repetitions: <")  # else its line would cross these words
     change_summary(analysed, evidence=NOTHING)
-    assert 'class="number-line"' not in page_text(analysed)  # nothing was trained on halves
+    [line] = re.findall('<svg class="number-line".*?</svg>', page_text(analysed), re.DOTALL)
+    assert "halves" not in line  # nothing was trained on them
+    assert f">p = {NOTHING['p']:.2g}<" in line
+    assert f'cx="{10 + 330 * NOTHING["p"]}"' in line
 
 
 def test_regions_without_sides_and_full_names_have_neither_columns_for_them(run, undrawn):

@@ -35,7 +35,7 @@ PALETTE = {
     "pattern5": ("#4a3728", "#cfae94"),
     "pattern6": ("#9d8ad6", "#d9cffb"),
     "lower": ("#2166ac", "#6cb4f5"),
-    "higher": ("#b2182b", "#ff7b83"),
+    "higher": ("#c4300a", "#ff7a5c"),  # with yellow in it: who does not see red would take crimson for grey
 }
 INK, PAPER, GREY, CONTROL, PATIENT, OTHER, *PATTERN_COLOURS, LOWER, HIGHER = (light for light, _ in PALETTE.values())
 STRIP = ("#fdecea", "#b3261e", "#7a150f")  # a warning: ground, edge, letters
