@@ -32,8 +32,7 @@ def study(tmp_path_factory):
     fit = ("fit", folder / "cohort.csv", "--out", folder / "run", "--covariates", "age,sex")
     result = run(*fit, "--patterns", "2", "--repetitions", "1", "--steps", "10", "--no-report")
     assert result.exit_code == 0, result.output
-    scores = pd.read_csv(folder / "run" / "r_indices.csv")
-    rng = np.random.default_rng(0)
+    scores, rng = pd.read_csv(folder / "run" / "r_indices.csv"), np.random.default_rng(0)
     names = []
     for row in scores.itertuples():
         values = rng.standard_normal(SHAPE).astype(np.float32)
@@ -77,8 +76,7 @@ def test_patterns_are_painted_on_an_atlas_at_each_severity(study, tmp_path):
     names = pd.read_csv(study / "atlas.csv")
     row = severities[(severities["region"] == names["region"][0]) & (severities["pattern"] == 1)].set_index("severity")
     image = nibabel.load(study / "run" / "brain" / "pattern-1_severity-0.5.nii.gz").get_fdata()
-    assert image[2, 5, 5] == pytest.approx(row["change_sd"][0.5], rel=1e-4)
-    assert image[5, 5, 5] == 0
+    assert (image[2, 5, 5], image[5, 5, 5]) == (pytest.approx(row["change_sd"][0.5], rel=1e-4), 0)
     assert any("brain_slices_1" in path.name for path in (tmp_path / "figures").iterdir())
 
 
@@ -89,8 +87,7 @@ def test_too_few_images_leave_earlier_ones_alone(study):
     pd.read_csv(study / "maps.csv").head(3).to_csv(study / "few.csv", index=False)
     result = run("voxelwise", study / "run", "--maps", study / "few.csv", "--mask", study / "mask.nii")
     assert result.exit_code == 2
-    assert "few.csv" in result.output
-    assert "fewer than" in result.output
+    assert not [part for part in ("few.csv", "fewer than") if part not in result.output]
     assert {path.name: path.read_bytes() for path in (study / "run" / "voxelwise").iterdir()} == before
 
 

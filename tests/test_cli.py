@@ -53,8 +53,7 @@ def small_table(n_controls=40, n_patients=40, n_regions=12):
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fit")
-    table = small_table()
+    folder, table = tmp_path_factory.mktemp("fit"), small_table()
     table.loc[3, "diagnosis"] = "SCD"
     table.to_csv(folder / "cohort.csv", index=False)
     out = folder / "run"
@@ -144,8 +143,7 @@ def test_fit_writes_the_whole_run_folder(fitted):
     assert result.exit_code == 0, result.output
     assert {path.name for path in out.iterdir()} == FILES
     assert not list(out.parent.glob(".*")), "something half-written was left"
-    last = result.output.strip().splitlines()[-1]
-    assert last.startswith("Done in")
+    assert result.output.strip().splitlines()[-1].startswith("Done in")
     assert "given, not chosen from the data" in " ".join(result.output.split())
     assert str(out / "report.html") in result.output
 
@@ -153,8 +151,7 @@ def test_fit_writes_the_whole_run_folder(fitted):
 def test_fit_scores_everybody_and_says_who_they_are(fitted):
     _, out, table = fitted
     scores = pd.read_csv(out / "r_indices.csv")
-    names = ("r{}", "r{}_sd", "severity{}", "centile{}", "r{}_networks")
-    known = [name.format(k) for name in names for k in (1, 2)]
+    known = [name.format(k) for name in ("r{}", "r{}_sd", "severity{}", "centile{}", "r{}_networks") for k in (1, 2)]
     assert list(scores) == [
         "participant_id",
         "diagnosis",
@@ -171,8 +168,7 @@ def test_fit_scores_everybody_and_says_who_they_are(fitted):
 def test_summary_says_what_was_done(fitted):
     _, out, table = fitted
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["status"] == "done"
-    assert summary["n_other"] == 1
+    assert (summary["status"], summary["n_other"]) == ("done", 1)
     assert summary["n_controls"] + summary["n_patients"] + 1 == len(table)
     assert summary["patterns_chosen_from_data"] is False
     assert any("SCD" in warning for warning in summary["warnings"])
@@ -184,14 +180,12 @@ def test_summary_says_what_was_done(fitted):
     assert list(patterns) == ["region", "pattern", "change_sd", "change_percent", "spread_sd", *decomposed]
     assert len(patterns) == 2 * 12
     selection = pd.read_csv(out / "selection.csv")
-    assert selection["chosen"].sum() == 1
-    assert selection.loc[selection["chosen"], "step"].item() == summary["step"]
+    assert (selection["chosen"].sum(), selection.loc[selection["chosen"], "step"].item()) == (1, summary["step"])
 
 
 def test_run_toml_is_enough_to_run_again(fitted, tmp_path):
     _, out, table = fitted
-    settings = tomllib.loads((out / "run.toml").read_text())
-    assert settings["command"]["line"].startswith("rindices")
+    assert tomllib.loads((out / "run.toml").read_text())["command"]["line"].startswith("rindices")
     table.to_csv(tmp_path / "moved.csv", index=False)
     again = run(
         *("fit", tmp_path / "moved.csv", "--config", out / "run.toml", "--out", tmp_path / "again", "--no-report"),
@@ -250,8 +244,7 @@ def test_what_a_report_says_of_a_model_does_not_depend_on_who_is_scored(fitted, 
         text = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
         found.append(maps_in(text))
         drawn.append(pictures(text)["severities_1"])
-    fit = (out / "report.html").read_text(encoding="utf-8")
-    assert found == [maps_in(fit)] * 2
+    assert found == [maps_in((out / "report.html").read_text(encoding="utf-8"))] * 2
     assert all("Training patients, n = " in picture for picture in drawn)
     assert ">Controls, n = " not in drawn[0]  # two people get no bars
 
@@ -269,8 +262,7 @@ def test_demo_compares_with_the_truth(tmp_path):
     assert "Concordance of the severities with the known truth: 0." in result.output
     folder = tmp_path / "demo" / "run"
     assert {path.name for path in folder.iterdir()} == FILES | {"truth.csv"}
-    recovery = json.loads((folder / "summary.json").read_text())["recovery"]
-    assert sorted(recovery["matched_truth"]) == ["s1", "s2", "s3"]
+    assert sorted(json.loads((folder / "summary.json").read_text())["recovery"]["matched_truth"]) == ["s1", "s2", "s3"]
     again = run("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10)
     assert again.exit_code == 0, "a second demonstration replaces the first"
 
@@ -342,8 +334,7 @@ def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, olde
     assert told in words
     assert ("Do not interpret" in words) is (final not in ("reproducible", "weak"))
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    found = ("reproducible", "weak", "confounded")
-    assert (summary["verdict"], summary["reliable"]) == (final, final in found)
+    assert (summary["verdict"], summary["reliable"]) == (final, final in ("reproducible", "weak", "confounded"))
     assert (summary["evidence"]["p"], summary["evidence"]["eigenvalues"]) == (0.25, [2.0, 1.5])
     assert load_model(tmp_path / "run" / "model.safetensors").verdict_ == (final, summary["reliable_reason"])
     assert ("differ in age" in summary["reliable_reason"]) is (final == "confounded")
@@ -351,8 +342,7 @@ def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, olde
 
 def test_a_training_that_failed_is_called_so(fitted, tmp_path, monkeypatch):
     monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 1.0)
-    options = ("--out", tmp_path / "run", "--patients", "PT", *TINY)
-    result = run("fit", fitted[1].parent / "cohort.csv", *options)
+    result = run("fit", fitted[1].parent / "cohort.csv", *("--out", tmp_path / "run", "--patients", "PT", *TINY))
     assert result.exit_code == 0, result.output
     told = "not in patterns that are found again. Training failed: in every repetition an R-index is nearly the same"
     assert told in " ".join(result.output.split())
@@ -404,8 +394,7 @@ def test_codes_for_missing_values_are_gaps(fitted, tmp_path):
     again = run("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
     assert again.exit_code == 0, again.output
     assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (tmp_path / "run" / "r_indices.csv").read_bytes()
-    renamed = coded.rename(columns={"participant_id": "who", "code": "note"})
-    renamed.to_csv(tmp_path / "new.csv", index=False)
+    coded.rename(columns={"participant_id": "who", "code": "note"}).to_csv(tmp_path / "new.csv", index=False)
     files = (out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "scores.csv")
     applied = run("apply", *files, "--id", "who", "--exclude", "mmse", *missing)
     assert applied.exit_code == 0, applied.output
@@ -423,8 +412,7 @@ def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(fitted, tmp
     assert refused.exit_code == 2
     assert "exclude the columns with --exclude NAMES" in refused.stderr
     option = shlex.split(refused.stderr.splitlines()[-1])
-    assert option == ["--exclude", ",".join(others)]
-    assert [path.name for path in tmp_path.iterdir()] == ["wide.csv"]
+    assert (option, [path.name for path in tmp_path.iterdir()]) == (["--exclude", ",".join(others)], ["wide.csv"])
     result = run("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
     assert result.exit_code == 0, result.output
     assert "12 regions" in result.output

@@ -16,8 +16,7 @@ from tests.test_cli import TINY, run
 @pytest.fixture(scope="module")
 def muse_table():
     """80 people in mm³, single regions with the names that MUSE gives, and two sums of regions."""
-    rng = np.random.default_rng(0)
-    numbers = muse_regions().index
+    rng, numbers = np.random.default_rng(0), muse_regions().index
     values = rng.uniform(0.7, 1.3, (80, len(numbers))) * rng.uniform(0.5, 1.5, len(numbers))
     volumes = pd.DataFrame(1.2e6 * values / values.sum(axis=1, keepdims=True), columns=numbers)
     table = volumes.add_prefix("MUSE_Volume_").assign(MUSE_Volume_601=6e5, MUSE_Volume_702=1.2e6)
@@ -57,8 +56,7 @@ def test_an_imported_model_is_described(imported):
 @pytest.mark.parametrize("naming", ["single regions", "harmonised, in mL", "summed already"])
 def test_imported_model_is_applied_to_muse_tables(imported, muse_table, tmp_path, naming):
     _, out, _, content, arrays = imported
-    regions = muse72(muse_table)
-    others = muse_table[["participant_id", "sex", "age"]]
+    regions, others = muse72(muse_table), muse_table[["participant_id", "sex", "age"]]
     options = []
     if naming == "summed already":
         given = pd.concat([others, regions], axis=1)
@@ -135,11 +133,9 @@ def test_fit_sums_muse_regions_and_can_be_run_again(muse_table, tmp_path, harmon
     table.to_csv(tmp_path / "muse.csv", index=False)
     result = run("fit", tmp_path / "muse.csv", "--out", tmp_path / "run", *options)
     assert result.exit_code == 0, result.output
-    patterns = pd.read_csv(tmp_path / "run" / "patterns.csv")
-    assert patterns["region"][:72].tolist() == list(MUSE72_NAMES)
+    assert pd.read_csv(tmp_path / "run" / "patterns.csv")["region"][:72].tolist() == list(MUSE72_NAMES)
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["n_features"] == 72
-    settings = tomllib.loads((tmp_path / "run" / "run.toml").read_text())
-    assert settings["table"]["features"] == "muse72"
+    assert tomllib.loads((tmp_path / "run" / "run.toml").read_text())["table"]["features"] == "muse72"
     again = run("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
     assert again.exit_code == 0, again.output
     same = run("fit", tmp_path / "muse.csv", "--out", tmp_path / "again", "--no-report", *options)

@@ -73,8 +73,6 @@ def test_every_key_of_a_model_file_is_told(finished_run):
     with safe_open(finished_run / "model.safetensors", framework="numpy") as file:
         metadata, arrays = file.metadata(), list(file.keys())
     assert all(f"`{key}`" in words for key in metadata)
-    header = json.loads(metadata["header"])
-    keys = {name for name in named("`model.safetensors`") if not name.isdigit()}
-    assert keys == set(header)
+    assert {name for name in named("`model.safetensors`") if not name.isdigit()} == set(json.loads(metadata["header"]))
     assert all(f"`{array.partition('.')[0]}.*`" in words for array in arrays)
     assert f"| {metadata['format_version']} |" in words

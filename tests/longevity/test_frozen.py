@@ -82,5 +82,4 @@ def test_files_of_other_versions_are_refused_with_advice(tmp_path, version, reme
     path.write_bytes(re.sub(rb'("format_version": ?)"\d"', rb'\1"' + version + rb'"', content, count=1))
     done = run("describe", path)
     assert done.exit_code == 2
-    assert f"format version {version.decode()}" in done.output
-    assert remedy in done.output
+    assert not [part for part in (f"format version {version.decode()}", remedy) if part not in done.output]

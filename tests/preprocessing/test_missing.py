@@ -20,8 +20,7 @@ def covariance():
 
 
 def test_draws_have_the_mean_and_covariance_of_the_conditional_normal(covariance):
-    mean = np.arange(N_REGIONS, dtype=float)
-    person = np.array([[1.0, np.nan, 3.0, 2.0, np.nan, 6.0]])
+    mean, person = np.arange(N_REGIONS, dtype=float), np.array([[1.0, np.nan, 3.0, 2.0, np.nan, 6.0]])
     gaps = np.isnan(person[0])
     draws = Population(mean, np.linalg.inv(covariance)).fill(person, 40_000)[:, 0]
     np.testing.assert_array_equal(draws[:, ~gaps], np.broadcast_to(person[0, ~gaps], (len(draws), 4)))
@@ -59,14 +58,12 @@ def test_training_people_are_filled_in_by_other_regions_and_covariates():
     for group in (patient, ~patient):
         assert abs(np.nanmean(errors[group])) < 0.2  # of a difference of 3
         assert 0.5 < np.nanstd(errors[group]) < 0.9  # a draw of sd 0.5 against another
-    old = age > 70
-    assert abs(np.nanmean(errors[old])) < 0.2
+    assert abs(np.nanmean(errors[age > 70])) < 0.2
 
 
 def test_filled_cells_do_not_know_the_group():
     """Without a difference between the groups, no rule that is learned from filled people tells others apart."""
-    rng = np.random.default_rng(6)
-    found = []
+    rng, found = np.random.default_rng(6), []
     for seed in range(6):
         people = rng.normal(size=(120, 30)) + rng.normal(size=(120, 1))
         people[rng.random(people.shape) < 0.25] = np.nan
@@ -84,8 +81,7 @@ def test_filled_controls_vary_as_new_people_do_along_what_was_learned_from_them(
     controls, new = np.split(regions[~patient].to_numpy(), [150])
     changes = np.array([regions.columns.isin(of) for of in cohort.patterns.values()]) * controls.mean(axis=0)
     gaps = np.random.default_rng(5).random((190, regions.shape[1])) < 0.2
-    training = np.where(gaps, np.nan, np.vstack([controls, regions[patient]]))
-    filled = fill_training(training, None, None, seed=5)[:150]
+    filled = fill_training(np.where(gaps, np.nan, np.vstack([controls, regions[patient]])), None, None, seed=5)[:150]
     after, complete = (_scatter(who, changes, new) for who in (filled, controls))
     assert abs(after / complete - 1) < 0.15
 

@@ -60,8 +60,7 @@ def test_impossible_times_are_refused_and_nothing_is_changed(finished, tmp_path)
 
 def test_new_people_have_their_follow_up_in_the_report(tmp_path):
     people = pd.read_csv(HERE / "people.csv")
-    time = np.random.default_rng(1).uniform(0.5, 5, len(people))
-    told = people.assign(years=time, died=np.arange(len(people)) % 2)
+    told = people.assign(years=np.random.default_rng(1).uniform(0.5, 5, len(people)), died=np.arange(len(people)) % 2)
     told.to_csv(tmp_path / "people.csv", index=False)
     line = ("apply", HERE / "frozen/linear/model.safetensors", tmp_path / "people.csv", "--out", tmp_path / "r.csv")
     named = ("--time", "years", "--event", "died")

@@ -1,13 +1,16 @@
 """Strangers, in a world where disease moves people along two directions."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import mahalanobis
 
 from rindices.preprocessing.missing import Population
 from rindices.scoring import person
 from rindices.scoring.intervals import Healthy
-from rindices.scoring.person import Familiar, fit_familiar
+from rindices.scoring.person import Familiar, fit_familiar, score_people
 from tests.core import plain
 
 N_REGIONS = 30
@@ -29,12 +32,10 @@ def familiar():
 
 
 def test_healthy_people_and_patients_are_no_strangers_and_mixed_up_regions_are(familiar):
-    fresh = brains(2000, 1)
-    severities = np.random.default_rng(2).uniform(size=(2000, 2))
+    fresh, severities = brains(2000, 1), np.random.default_rng(2).uniform(size=(2000, 2))
     assert 0.002 < (familiar.strangeness(fresh) > 1).mean() < 0.05
     assert (familiar.strangeness(fresh + severities @ MAPS) > 1).mean() < 0.05
-    mixed = fresh[:, np.random.default_rng(3).permutation(N_REGIONS)]
-    assert (familiar.strangeness(mixed) > 1).mean() > 0.7
+    assert (familiar.strangeness(fresh[:, np.random.default_rng(3).permutation(N_REGIONS)]) > 1).mean() > 0.7
     plain_distance = Population.of(brains(200, 0)).distances(fresh + severities @ MAPS)
     assert (plain_distance > np.quantile(Population.of(brains(200, 0)).distances(fresh), 0.98)).mean() > 0.5
 
@@ -51,8 +52,7 @@ def test_strangeness_is_a_distance_after_decorrelation(familiar):
 def test_regions_that_are_missing_add_nothing(familiar):
     person, (mean, precision) = brains(1, 6), vars(familiar.population).values()
     gaps = np.arange(N_REGIONS)[None] % 7 == 3
-    filled = familiar.population.fill(np.where(gaps, np.nan, person), 2).mean(axis=0)
-    known = ~gaps[0]
+    filled, known = familiar.population.fill(np.where(gaps, np.nan, person), 2).mean(axis=0), ~gaps[0]
     covariance = np.linalg.inv(precision)[np.ix_(known, known)]
     square = mahalanobis(person[0, known], mean[known], np.linalg.inv(covariance)) ** 2 / known.sum()
     whole = familiar.strangeness(person)[0] ** 2 / familiar.population.distances(person)[0]
@@ -81,3 +81,28 @@ def test_few_controls_say_nothing():
 def test_who_is_familiar_is_seen_in_the_population_only():
     population = Population(np.zeros(2), np.eye(2))
     assert Familiar(population, np.array([0.0, 0.0])).strangeness(np.array([[1.0, 1.0]])).tolist() == [1.0]
+
+
+def test_errors_of_a_site_that_was_learned_later_are_those_of_regions_and_of_what_regions_share(monkeypatch):
+    """Three people, the first of a site that was known; all regions correlate by a half."""
+    rng, sd = np.random.default_rng(7), np.array([0.5, 1, 2, 3])
+    values, slopes, r = rng.normal(1, 0.3, (3, 4)), rng.standard_normal((3, 2, 4)), rng.uniform(size=(3, 2))
+    healthy, shared, (offsets, scales) = rng.uniform(size=(2, 50)), np.array([0, 0.2, 0.3]), rng.uniform(size=(2, 3, 4))
+    population = Population(np.zeros(4), np.linalg.inv(np.outer(sd, sd) * (1 + np.eye(4)) / 2))
+    made_up = SimpleNamespace(r_indices=lambda *_: np.stack([r, r]), slopes=lambda _, __: slopes[1:])
+    monkeypatch.setattr(person, "inference", made_up)
+    model = SimpleNamespace(
+        models_=None,
+        inference="mean",
+        familiar_=SimpleNamespace(population=population),
+        preprocessing_=SimpleNamespace(harmonizer=SimpleNamespace(errors_left=lambda _: (shared, offsets, scales))),
+        scale_=SimpleNamespace(reference=healthy),
+    )
+    people = SimpleNamespace(values=values, covariates=pd.DataFrame(index=range(3)), gaps=None)
+    expected = np.zeros((3, 2))
+    for row, pattern in [(1, 0), (1, 1), (2, 0), (2, 1)]:
+        alone = slopes[row, pattern] ** 2 @ (0.1**2 * offsets[row] + (values[row] - 1) ** 2 * scales[row])
+        away = r[row, pattern] - healthy[pattern].mean()
+        together = (shared[row] * healthy[pattern].std()) ** 2 + 0.5**2 * shared[row] ** 2 / 2 * away**2
+        expected[row, pattern] = np.sqrt(alone + together)
+    np.testing.assert_allclose(score_people(model, people).more_sd, expected)

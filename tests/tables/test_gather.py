@@ -199,8 +199,7 @@ def test_parcellations_are_chosen_or_found(tmp_path):
 def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     folder = subjects_dir(tmp_path / "subjects", 2)
     old = ("Left-Lateral-Ventricle", "Left-Thalamus-Proper", *ASEG[2:])
-    identification = "$Id: mri_segstats.c,v 1.121 2016/05/31 17:27:11 greve Exp $"
-    subject(folder, "sub-old", 9, version=identification, regions=old)
+    subject(folder, "sub-old", 9, version="$Id: mri_segstats.c,v 1.121 2016/05/31 17:27:11 greve Exp $", regions=old)
     found, table, _ = gathered(folder, tmp_path / "t.csv")
     assert found.programs == {"FreeSurfer 7.4.1": 2, "FreeSurfer (mri_segstats 1.121)": 1}
     assert table["Left-Thalamus"].notna().all()
@@ -281,8 +280,7 @@ def test_other_folders_are_refused(tmp_path):
 
 @pytest.mark.slow
 def test_a_thousand_subjects_take_less_than_half_a_minute(tmp_path):
-    folder = subjects_dir(tmp_path / "subjects", 1000)
-    start = time.perf_counter()
+    folder, start = subjects_dir(tmp_path / "subjects", 1000), time.perf_counter()
     found, *_ = gathered(folder, tmp_path / "t.csv")
     assert found.n_people == 1000
     assert time.perf_counter() - start < 30
