@@ -18,7 +18,7 @@ import pandas as pd
 from starlette.requests import Request
 
 from rindices import OutputSettings, SearchSettings, TableSettings, fit_table
-from rindices.cli.console import on_command_line
+from rindices.cli.console_and_exits import on_command_line
 from rindices.pages.server import run_pages, table_page
 from rindices.pages.server.page import NotYet
 from rindices.pages.server.query import Desk

@@ -27,12 +27,12 @@ from many_cohorts import ALL_REGIONS, BATCH_SIZE, Brains, score, stack, start
 from scipy.stats import spearmanr
 
 from rindices import simulate_cohort
-from rindices.core.latent import unit_rows
+from rindices.core.losses import unit_rows
 from rindices.core.step import Data, TrainState, step
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.presets import LearningRates, Training, blind
-from rindices.scoring.consensus import aligned, find_consensus
+from rindices.scoring.consensus_and_person import aligned, find_consensus
 
 N_PATTERNS = 3
 BASE_RATE = LearningRates().generator

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from rindices.run.study_power import CONTROLS, PATIENTS, PATTERNS, REGIONS, STRENGTHS, simulated_study, stamp
+from rindices.run.first_look_and_power import CONTROLS, PATIENTS, PATTERNS, REGIONS, STRENGTHS, simulated_study, stamp
 from rindices.simulate.healthy_people import drawn_people
 
 

@@ -22,7 +22,7 @@ from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.presets import LearningRates, LossWeights, Schedule, Training, blind
-from rindices.scoring.consensus import aligned, find_consensus
+from rindices.scoring.consensus_and_person import aligned, find_consensus
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from accuracy import KINDS, NOT_REGIONS, ridge_ceiling

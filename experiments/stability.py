@@ -26,7 +26,7 @@ from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.presets import adjusted, blind
-from rindices.scoring.consensus import aligned, find_consensus
+from rindices.scoring.consensus_and_person import aligned, find_consensus
 
 OUT = Path(__file__).parents[1] / "results" / "stability.csv"
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")

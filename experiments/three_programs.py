@@ -1,11 +1,12 @@
 """Does a verdict, a pattern, a severity survive another program? The same people through CIVET and two FreeSurfers.
 
-python experiments/three_programs.py --table ABIDE_CT_pipelines_DKT_software_QC.csv --out results/three_programs.csv
+    python experiments/three_programs.py --table ABIDE_CT_pipelines_DKT_software_QC.csv --out results/three_programs.csv
+    … --networks --out results/three_programs_networks.csv       # five repetitions of the default
 
 The table has 62 DKT thicknesses of the same people of ABIDE by three programs. ``autism``: patients against controls as
 they are. ``put in``: half of the controls become patients, by two patterns in a quarter of the regions each, with the
-same people, regions and severities in each program (2 sd of that program at severity 1). Linear models with age, sex
-and sites; patterns are matched to the first program's. Only figures of groups are written.
+same people, regions and severities in each program (2 sd of that program at severity 1). Models correct for age,
+sex and sites; patterns are matched to the first program's. Only figures of groups are written.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from __future__ import annotations
 import argparse
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from rindices import ContrastiveFactors
+from rindices import ContrastiveFactors, SurrealGANSearch
 from rindices.judging.agreement import match_patterns
 from rindices.presets import Correction
 
@@ -51,22 +53,43 @@ def by_program(path: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
     return {name: own[large] for name, own in parts.items()}, regions
 
 
-def fitted(
-    own: pd.DataFrame, regions: list[str], patient: np.ndarray, n_patterns: int
-) -> tuple[ContrastiveFactors, np.ndarray]:
-    """Return a linear model of one program, and everybody's severities."""
+class Fitted(NamedTuple):
+    """One program: how the groups differ, everybody's severities, and maps."""
+
+    p: float
+    found_again: int
+    state: str
+    severities: np.ndarray
+    maps: np.ndarray
+
+
+def fitted(own: pd.DataFrame, regions: list[str], patient: np.ndarray, n_patterns: int, networks: bool) -> Fitted:
+    """Fit one program."""
     covariates = own[["AGE_AT_SCAN", "SEX", "SITE_ID"]].astype({"SEX": float, "SITE_ID": str})
-    model = ContrastiveFactors(n_patterns=n_patterns, correction=Correction(site="SITE_ID"), random_state=0)
-    model.fit(own[regions], patient, covariates)
-    return model, model.transform(own[regions], covariates)
+    correction = Correction(site="SITE_ID")
+    if networks:
+        search = SurrealGANSearch(n_patterns=[n_patterns], n_repetitions=5, correction=correction, random_state=0)
+        search.fit(own[regions], patient, covariates)
+        seen, model = search.verdict_, search.best_estimator_
+        maps = model.pattern_maps(own[regions][~patient], covariates[~patient])
+        maps = maps.pivot(index="pattern", columns="region", values="change_sd")[regions].to_numpy()
+        severities = model.severities(own[regions], covariates)
+        return Fitted(seen.evidence.p, seen.evidence.found_again or 0, seen.state, severities, maps)
+    linear = ContrastiveFactors(n_patterns=n_patterns, correction=correction, random_state=0)
+    linear.fit(own[regions], patient, covariates)
+    p, again = (linear.spectrum_.p, linear.spectrum_.found_again) if linear.spectrum_ else (np.nan, 0)
+    return Fitted(p, again, "", linear.transform(own[regions], covariates), linear.maps_)
 
 
-def compared(what: str, parts: dict[str, pd.DataFrame], regions: list[str], patient: np.ndarray, n: int) -> list[dict]:
+def compared(
+    what: str, parts: dict[str, pd.DataFrame], regions: list[str], patient: np.ndarray, n: int, networks: bool
+) -> list[dict]:
     """Fit each program, and compare patients' severities and maps of each pair of them."""
-    models = {name: fitted(own, regions, patient, n) for name, own in parts.items()}
+    models = {name: fitted(own, regions, patient, n, networks) for name, own in parts.items()}
     rows = []
     for one, other in combinations(models, 2):
-        (first, a), (second, b) = models[one], models[other]
+        first, second = models[one], models[other]
+        a, b = first.severities, second.severities
         order, _ = match_patterns(a[patient], b[patient])
         for place, match in enumerate(order):
             x, y = a[patient][:, place], b[patient][:, match]
@@ -77,13 +100,14 @@ def compared(what: str, parts: dict[str, pd.DataFrame], regions: list[str], pati
                     "second": other,
                     "pattern": place + 1,
                     "patients": int(patient.sum()),
-                    "p_first": first.spectrum_.p if first.spectrum_ else np.nan,
-                    "p_second": second.spectrum_.p if second.spectrum_ else np.nan,
-                    "found_first": first.spectrum_.found_again if first.spectrum_ else 0,
-                    "found_second": second.spectrum_.found_again if second.spectrum_ else 0,
+                    "p_first": first.p,
+                    "p_second": second.p,
+                    "found_first": first.found_again,
+                    "found_second": second.found_again,
+                    **({"state_first": first.state, "state_second": second.state} if networks else {}),
                     "icc": icc(x, y),
                     "rank": float(spearmanr(x, y).statistic),
-                    "maps": float(np.corrcoef(first.maps_[place], second.maps_[match])[0, 1]),
+                    "maps": float(np.corrcoef(first.maps[place], second.maps[match])[0, 1]),
                 }
             )
     return rows
@@ -94,10 +118,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--networks", action="store_true")
     options = parser.parse_args()
     parts, regions = by_program(options.table)
     first = next(iter(parts.values()))
-    rows = compared("autism", parts, regions, (first["DX_GROUP"] == 1).to_numpy(), 1)
+    rows = compared("autism", parts, regions, (first["DX_GROUP"] == 1).to_numpy(), 1, options.networks)
     rng = np.random.default_rng(0)
     healthy = {name: own[own["DX_GROUP"] != 1].copy() for name, own in parts.items()}
     sites = next(iter(healthy.values()))["SITE_ID"]
@@ -108,7 +133,7 @@ def main() -> None:
         own[rng.choice(len(regions), round(SHARE * len(regions)), replace=False)] = -STRENGTH
     for own in healthy.values():
         own.loc[patient, regions] += severities @ maps * own.loc[~patient, regions].std().to_numpy()
-    rows += compared("put in", healthy, regions, patient, N_PATTERNS)
+    rows += compared("put in", healthy, regions, patient, N_PATTERNS, options.networks)
     pd.DataFrame(rows).round(4).to_csv(options.out, index=False)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cli.console import set_output
+from rindices.cli.console_and_exits import set_output
 from rindices.core import devices
 from rindices.core.train import People
 from rindices.presets import Schedule, fast

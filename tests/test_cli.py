@@ -14,9 +14,9 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 from rindices import InputError, SearchSettings, TableSettings, fit_table, load_model
-from rindices.cli import app, exits
-from rindices.cli import console as console_module
-from rindices.judging.verdict import Evidence, Verdict
+from rindices.cli import app, console_and_exits
+from rindices.cli import console_and_exits as console_module
+from rindices.judging.study_and_verdict import Evidence, Verdict
 from rindices.problems import Message, Remedy
 from rindices.run.write_results import summarise
 from rindices.simulate import simulate_cohort
@@ -426,7 +426,7 @@ def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch
     with monkeypatch.context() as broken:
         broken.setattr("rindices.training.execution.train_chunk", fail)
         result = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
-    assert result.exit_code == exits.INNER_ERROR == 3
+    assert result.exit_code == console_and_exits.INNER_ERROR == 3
     assert "the device went away" in result.output
     assert "Traceback" not in result.output
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())

@@ -17,8 +17,7 @@ from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.presets import Correction, paper
 from rindices.problems import InputError
 from rindices.scoring.intervals import severity_intervals
-from rindices.scoring.reference import leave_one_out
-from rindices.scoring.severity import SHAPES
+from rindices.scoring.severity_and_reference import SHAPES, leave_one_out
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")

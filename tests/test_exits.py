@@ -3,7 +3,7 @@ import sys
 import pytest
 import typer
 
-from rindices.cli import exits
+from rindices.cli import console_and_exits
 from rindices.problems import LostWorkers
 
 
@@ -20,7 +20,7 @@ def test_only_a_stop_is_silent_where_python_drops_exceptions(monkeypatch, error,
     seen = []
     monkeypatch.setattr(sys, "unraisablehook", seen.append)
     before = sys.unraisablehook
-    with exits._terminable():
+    with console_and_exits._terminable():
         Dying(error)
     assert len(seen) == told
     assert sys.unraisablehook is before
@@ -28,7 +28,7 @@ def test_only_a_stop_is_silent_where_python_drops_exceptions(monkeypatch, error,
 
 
 def test_lost_workers_are_not_called_a_fault_of_the_program(capsys):
-    @exits.guarded
+    @console_and_exits.guarded
     def command():
         raise LostWorkers("workers were lost 5 times in a row (KilledWorker).")
 

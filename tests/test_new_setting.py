@@ -9,9 +9,10 @@ import typer
 from starlette.datastructures import QueryParams
 from typer.testing import CliRunner
 
-from rindices.cli.console import on_command_line
+from rindices.cli.console_and_exits import on_command_line
 from rindices.cli.options import Only, with_settings
-from rindices.pages.server.query import Desk, form_of, options_of, pairs_of, read_query
+from rindices.pages.server.page import Desk
+from rindices.pages.server.query import form_of, options_of, pairs_of, read_query
 from rindices.problems import InputError
 from rindices.record import RunSettings, RunTable
 from rindices.settings import OutputSettings, SearchSettings, TableSettings

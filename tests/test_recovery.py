@@ -10,10 +10,10 @@ from rindices.core.inference import pattern_changes, r_indices
 from rindices.core.train import make_members, train
 from rindices.judging.agreement import pattern_concordance
 from rindices.judging.selection import sweep
-from rindices.judging.study import Study
+from rindices.judging.study_and_verdict import Study
 from rindices.preprocessing import ControlScaler
 from rindices.presets import LearningRates, LossWeights, Schedule, Training, adjusted, blind, fast, linear
-from rindices.scoring.consensus import consensus
+from rindices.scoring.consensus_and_person import consensus
 from rindices.simulate import simulate_cohort
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution

@@ -113,7 +113,7 @@ def filled_controls() -> pd.DataFrame:
             given = make(Recipe("basic", seed, n_controls, n_patients, n_fresh=300, covariates=2))
             complete = given.regions.to_numpy()
             gaps = np.isnan(with_gaps(complete, share, seed))
-            filled = fill_training(np.where(gaps, np.nan, complete), given.covariates, None, seed)
+            filled = fill_training(np.where(gaps, np.nan, complete), given.covariates, None, seed)[0]
             less, usual = (_scatter(given, regions) for regions in (filled, complete))
             rows.append({"n_controls": n_controls, "gaps": share, "seed": seed, "needed": (usual / less).mean()})
     return pd.DataFrame(rows)

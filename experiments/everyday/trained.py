@@ -27,7 +27,7 @@ from together import Job, Looks, Pretrained, train_jobs
 from rindices import SurrealGAN, simulate_cohort
 from rindices.core import devices, networks
 from rindices.core.networks import Parameters
-from rindices.judging.study import Study
+from rindices.judging.study_and_verdict import Study
 from rindices.preprocessing.missing import fill_training
 from rindices.presets import Correction, blind
 
@@ -193,7 +193,7 @@ def estimator(of: Made) -> SurrealGAN:
 def study_of(of: Made) -> Study:
     """Return a cohort ready for training."""
     seed = of.case.recipe.seed
-    regions = fill_training(of.regions, of.covariates, of.correction, seed)
+    regions = fill_training(of.regions, of.covariates, of.correction, seed)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         study = (

@@ -17,7 +17,7 @@ from people import Given, Recipe, make
 
 from rindices import SurrealGAN
 from rindices.core import devices
-from rindices.judging.study import Study
+from rindices.judging.study_and_verdict import Study
 from rindices.presets import Preset, blind
 
 RESULTS = Path(__file__).parents[2] / "results"

@@ -21,8 +21,8 @@ from rindices.core import inference
 from rindices.judging.agreement import match_patterns
 from rindices.training.execution import Memory
 
-FIRST_SEED = 131_100
-COHORTS = 2
+FIRST_SEED = 431_000
+COHORTS = 3
 REPETITIONS = 4
 KINDS = {
     "basic, Beta(3, 1)": {"kind": "basic", "severities": "severe"},
@@ -30,12 +30,24 @@ KINDS = {
     "basic": {"kind": "basic"},
     "mild, Beta(1, 3)": {"kind": "mild", "severities": "mild"},
     "half": {"kind": "half"},
+    "scarce, Beta(3, 1)": {"kind": "scarce", "severities": "severe"},
+    "overlap, Beta(3, 1)": {"kind": "overlap", "severities": "severe"},
+    "signed, Beta(3, 1)": {"kind": "signed", "severities": "severe"},
+    "noise, Beta(1, 3)": {"kind": "noise", "severities": "mild"},
+    "basic, correlated by 0.7": {"kind": "basic", "correlation": 0.7},
+    "mild, correlated by 0.7": {"kind": "mild", "correlation": 0.7},
+    "basic, 60 + 60": {"kind": "basic", "n_controls": 60, "n_patients": 60},
+    "mild, 100 + 100": {"kind": "mild", "n_controls": 100, "n_patients": 100},
+    "basic, healthy spread 1.71": {"kind": "basic", "spread": 1.71},
+    "mild, healthy spread 1.71": {"kind": "mild", "spread": 1.71},
+    "scarce, healthy spread 1.71, Beta(3, 1)": {"kind": "scarce", "spread": 1.71, "severities": "severe"},
 }
+SIZES = {"n_controls": 300, "n_patients": 600, "n_fresh": 300}
 
 
 def measured(name: str, seed: int) -> list[dict[str, object]]:
     """Score one cohort twice: as it is done, and with f making people whatever it does at severity 0."""
-    given = make(Recipe(seed=seed, n_controls=300, n_patients=600, n_fresh=300, **KINDS[name]))
+    given = make(Recipe(seed=seed, **SIZES | KINDS[name]))
     row, limit, store = {"cohort": name, "seed": seed}, inference.MOST_AT_ZERO, Memory()
     try:
         for prefix, most in (("", limit), ("f_", np.inf)):

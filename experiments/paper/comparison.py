@@ -2,6 +2,7 @@
 
     python experiments/paper/comparison.py --out results/baselines.csv
     python experiments/paper/comparison.py --controls healthy.csv --out results/real_baselines.csv
+    python experiments/paper/comparison.py --matched --out results/matched_baselines.csv
 
 The cohorts of table1.py (or, with --controls, of real_controls.py). Each decomposition with three components from three
 random starts (Table 1) and, from one start, with four to ten, of which the best three count ("practical upper bounds",
@@ -33,10 +34,10 @@ def fit(known: Known, method: str, n_components: int, start: int) -> float:
     return float(best_components(model.transform(known.regions[known.patient]), known.truth).concordances.mean())
 
 
-def rows_of(cases: list[Case], controls: pd.DataFrame | None, small: bool, cores: Parallel) -> list[dict]:
+def rows_of(cases: list[Case], controls: pd.DataFrame | None, size: Scope, cores: Parallel) -> list[dict]:
     """Fit everything to some cohorts."""
-    drawn = dict(zip(cases, cores(delayed(draw)(case, controls) for case in cases), strict=True))
-    numbers = COMPONENTS[:2] if small else COMPONENTS
+    drawn = dict(zip(cases, cores(delayed(draw)(case, controls, size.spread) for case in cases), strict=True))
+    small, numbers = size.small, COMPONENTS[:2] if size.small else COMPONENTS
     jobs = [
         (case, method, n, start)
         for case in cases
@@ -72,7 +73,7 @@ def run(size: Scope, out: Path, controls: pd.DataFrame | None = None) -> None:
         for seed in size.seeds:
             if not results.has(seed=seed):
                 cases = [Case(*people, kind, seed) for kind in size.kinds]
-                results.add(rows_of(cases, controls, size.small, cores))
+                results.add(rows_of(cases, controls, size, cores))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -80,7 +81,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser(__doc__, "baselines")
     options.add_argument("--controls", type=Path, help="table of real healthy people to build the cohorts from")
     chosen = options.parse_args(arguments)
-    run(scope(chosen.small), chosen.out, None if chosen.controls is None else pd.read_csv(chosen.controls))
+    size = scope(chosen.small, chosen.matched)
+    run(size, chosen.out, None if chosen.controls is None else pd.read_csv(chosen.controls))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.judging import agreement
-from rindices.scoring.consensus import aligned, find_consensus
+from rindices.scoring.consensus_and_person import aligned, find_consensus
 
 
 class Agreed(NamedTuple):

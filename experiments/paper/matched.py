@@ -12,12 +12,10 @@ from __future__ import annotations
 import argparse
 
 import pandas as pd
-from cases import KINDS, SEEDS, SIZE, Case, draw
+from cases import KINDS, SEEDS, SIZE, SPREAD, Case, draw
 from folds import regressions
 from joblib import Parallel, delayed
 from tables import RESULTS
-
-SPREAD = 1.71  # times that of healthy people
 
 
 def rows_of(case: Case, spread: float) -> list[dict[str, object]]:

@@ -29,11 +29,10 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from cases import KINDS, SEEDS, SIZE, Case, draw, scaled
+from cases import KINDS, SEEDS, SIZE, SPREAD, Case, draw, scaled
 from joblib import Parallel, delayed
 from judging import judge
 from many_cohorts import Brains, Group, Trained, train
-from matched import SPREAD
 from table1 import ORTHOGONALITIES
 from tables import RESULTS, Results, device
 

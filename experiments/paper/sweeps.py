@@ -51,7 +51,7 @@ def compare(
     weights = [[one for _, one in named[case]] for case in cases]
     group = Group(3, cases, [case.seed for case in cases], weights, size.n_models)
     with Parallel(n_jobs=-1) as cores:
-        brains = all_whole(cases, cores, controls)
+        brains = all_whole(cases, cores, controls, size.spread)
         for _, trained in train_all([group], brains, preset):
             results.add(_rows(group, trained, named, brains, preset, cores))
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import jax
 import pandas as pd
-from cases import KINDS, SEEDS, SIZE
+from cases import KINDS, SEEDS, SIZE, SPREAD
 
 import rindices
 from rindices.core import devices
 from rindices.files import atomic_file, write_csv
-from rindices.model.header import plain
-from rindices.presets import Preset, blind
+from rindices.model import plain
+from rindices.presets import Preset, blind, paper
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -86,6 +86,7 @@ class Scope(NamedTuple):
     size: tuple[int, int]
     n_models: int
     preset: Preset
+    spread: float  # of healthy people
     early_looks: int  # first step that is looked at; choices are made from `preset.schedule.min_steps` on
 
     def looking(self) -> Preset:
@@ -95,17 +96,21 @@ class Scope(NamedTuple):
         return replace(self.preset, schedule=schedule)
 
 
-def scope(small: bool) -> Scope:
-    """Return the whole experiment, or a small one."""
+def scope(small: bool, matched: bool = False) -> Scope:
+    """Return the whole experiment, or a small one; `matched`: as difficult as the paper's, with its settings."""
+    preset, n_models, spread = (paper(), 3, SPREAD) if matched else (blind(), 10, 1.0)
+    if matched:  # the rule ends every model at its first look
+        preset = replace(preset, schedule=replace(preset.schedule, max_steps=preset.schedule.min_steps))
     if not small:
-        return Scope(False, KINDS, SEEDS, SIZE, 10, blind(), 2_000)
-    preset = replace(blind(), schedule=replace(blind().schedule, min_steps=20, max_steps=40, checkpoint_every=20))
-    return Scope(True, ("basic", "mild"), SEEDS[:1], (50, 60), 3, preset, 20)
+        return Scope(False, KINDS, SEEDS, SIZE, n_models, preset, spread, 2_000)
+    preset = replace(preset, schedule=replace(preset.schedule, min_steps=20, max_steps=40, checkpoint_every=20))
+    return Scope(True, ("basic", "mild"), SEEDS[:1], (50, 60), 3, preset, spread, 20)
 
 
 def parser(description: str | None, name: str) -> argparse.ArgumentParser:
     """Return the options that all experiments have."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--out", type=Path, default=RESULTS / f"{name}.csv", help="CSV to write or to go on with")
+    made.add_argument("--matched", action="store_true", help="at the paper's difficulty and with its settings")
     made.add_argument("--small", action="store_true", help="a minute on two cores; results are not comparable")
     return made

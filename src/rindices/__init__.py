@@ -8,7 +8,7 @@ __version__ = "0.3.0"
 # Loaded when first used: reading and checking a table must not wait for the training engine.
 _HOMES = {
     "Cohort": "rindices.cohort",
-    "ContrastiveFactors": "rindices.linear_estimator",
+    "ContrastiveFactors": "rindices.estimator",
     "Correction": "rindices.presets",
     "InputError": "rindices.problems",
     "OutputSettings": "rindices.settings",

@@ -3,9 +3,9 @@
 from rindices.cohort import Cohort as Cohort
 from rindices.cohort import make_cohort as make_cohort
 from rindices.cohort import read_cohort as read_cohort
+from rindices.estimator import ContrastiveFactors as ContrastiveFactors
 from rindices.estimator import SurrealGAN as SurrealGAN
 from rindices.estimator import load_model as load_model
-from rindices.linear_estimator import ContrastiveFactors as ContrastiveFactors
 from rindices.pages.report import make_report as make_report
 from rindices.pages.report import write_report as write_report
 from rindices.presets import Correction as Correction

@@ -1,11 +1,14 @@
-"""`SurrealGAN`: the scikit-learn shell around the engine. It validates, delegates, keeps, and stores in a file."""
+"""The scikit-learn shells: `SurrealGAN` around the engine, and `ContrastiveFactors`, the linear model alone.
+
+They validate, delegate, keep, and store in a file.
+"""
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -15,34 +18,40 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import rindices
 from rindices.core import devices, inference
 from rindices.core.train import held_out
-from rindices.fitted_model import Controls, FittedEstimator
+from rindices.fitted_model import Controls, FittedEstimator, OfTwoGroups
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, sweep
-from rindices.judging.study import Study
-from rindices.model.estimator_inputs import (
+from rindices.judging.spectrum import NotTestable, Spectrum
+from rindices.judging.study_and_verdict import Study
+from rindices.linear import METHODS, Method, fitted
+from rindices.model import (
+    EstimatorParameters,
+    Header,
+    StoredAgreement,
     check_gaps,
     check_groups,
     check_residuals,
     check_roles,
+    complete,
     covariate_table,
     is_patient,
+    read_model,
     seed_from,
+    write_model,
 )
-from rindices.model.file import complete, read_model, write_model
-from rindices.model.header import Header, Parameters, StoredAgreement
-from rindices.preprocessing import Preprocessing
+from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.missing import fill_training
 from rindices.preprocessing.pipeline import describe
-from rindices.presets import Preset, adjusted, get_preset
+from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.schema import Contract
-from rindices.scoring.consensus import Selected, consensus
+from rindices.scoring.consensus_and_person import Scaled, Selected, consensus, fit_familiar, score_people
 from rindices.scoring.intervals import Healthy, fit_scale
-from rindices.scoring.person import Scaled, fit_familiar, score_people
-from rindices.scoring.reference import leave_one_out
-from rindices.settings import State
+from rindices.scoring.severity_and_reference import leave_one_out
+from rindices.settings import AUTO, State
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
+from rindices.training.starts import power_of_uniform
 
 
 class TrainingSet(NamedTuple):
@@ -190,7 +199,8 @@ class SurrealGAN(FittedEstimator):
         regions = [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
         check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
         contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
-        X = fill_training(X, table, self.correction, seed)
+        drawn = fill_training(X, table, self.correction, seed)
+        X = drawn[0]
         check_groups(X[~patient], int(patient.sum()), regions)
         preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], self.correction)
         check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
@@ -199,7 +209,8 @@ class SurrealGAN(FittedEstimator):
         design = None if table is None else design_of(table, patient, self.correction)
         site = None if self.correction is None or self.correction.site is None else self.correction.site
         sites = None if site is None or table is None else pd.factorize(table[site])[0]
-        study = Study(preprocessing.transform(X, table), patient, settings, design, sites)
+        residuals = np.stack([preprocessing.transform(draw, table) for draw in drawn])
+        study = Study(residuals[0], patient, settings, design, sites, residuals[1:])
         if study.uncertainty > TOO_UNCERTAIN:
             warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
         return TrainingSet(study, contract, preprocessing)
@@ -245,7 +256,7 @@ class SurrealGAN(FittedEstimator):
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one safetensors file, which holds numbers and text but no code."""
         check_is_fitted(self, "models_")
-        given = {field.name: getattr(self, field.name) for field in fields(Parameters)}
+        given = {field.name: getattr(self, field.name) for field in fields(EstimatorParameters)}
         given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
         agreement = {name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()}
         header = Header(
@@ -253,7 +264,7 @@ class SurrealGAN(FittedEstimator):
             step=self.step_,
             seed=self.seed_,
             # NumPy's numbers may come in settings.
-            parameters=Parameters(
+            parameters=EstimatorParameters(
                 **{name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
             ),
             contract=self.contract_,
@@ -301,3 +312,97 @@ def load_model(path: str | Path) -> SurrealGAN:
         model.feature_names_in_ = np.array(header.contract.features, dtype=object)
     model.models_, model.preprocessing_, model.familiar_, model.maps_ = models, preprocessing, familiar, known_maps
     return model
+
+
+@dataclass(eq=False, repr=False)
+class ContrastiveFactors(OfTwoGroups):
+    """How patients differ from controls, as a sum of patterns: v = s · maps + healthy variation.
+
+    A good method by itself, and the baseline that networks have to beat. `SurrealGANSearch` with ``preset="linear"``
+    has several such models of parts of the people, with severities, intervals and a verdict; this is one model of all.
+
+    Parameters
+    ----------
+    n_patterns : "auto" or int, default="auto"
+        Number of patterns M; by default as many as people who were left out show, at least one.
+    method : {"auto", "sparse", "ica"}, default="auto"
+        Patterns that touch few regions and hardly overlap, or severities that are independent and not normal; by
+        default what halves of the patients agree on better.
+    correction : Correction, optional
+        As in `SurrealGAN`.
+    random_state : int, RandomState or None, default=None
+        Of permutations, halves and starts.
+
+    Attributes
+    ----------
+    model_ : LinearModel
+        Maps, and how severities are read.
+    maps_ : ndarray of shape (n_patterns, n_features)
+        Change of each region, in sd of controls, with one sd of severity among the patients.
+    changes_ : ndarray of shape (n_patterns, n_features)
+        The same at severity 1 of `SurrealGAN`: the largest change, if severities are uniform or a power of that.
+    n_patterns_, method_
+        What was chosen.
+    spectrum_ : Spectrum or None
+        The test of whether patients and controls differ; None with too few people, and `untestable_` says why.
+    preprocessing_ : Preprocessing
+        What was estimated in controls.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from rindices import ContrastiveFactors, simulate_cohort
+    >>> table = simulate_cohort("basic", n_controls=100, n_patients=200, n_patterns=2, seed=0).table
+    >>> regions = table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
+    >>> model = ContrastiveFactors(random_state=0).fit(regions, table["diagnosis"] == "PT", table[["age", "sex"]])
+    >>> model.n_patterns_, model.transform(regions, table[["age", "sex"]]).shape
+    (2, (300, 2))
+    """
+
+    n_patterns: Literal["auto"] | int = "auto"
+    method: Literal["auto"] | Method = "auto"
+    correction: Correction | None = None
+    random_state: Any = None
+
+    def fit(self, X: Any, y: Any, covariates: Any = None) -> Self:
+        """Test whether the groups differ, and find the patterns; the arguments are those of `SurrealGAN.fit`."""
+        given = self.n_patterns if self.n_patterns != AUTO else 1
+        if self.method not in (AUTO, *METHODS):
+            raise ValueError(f"method should be 'auto', 'sparse' or 'ica', found {self.method!r}.")
+        shell = SurrealGAN(given, preset="linear", correction=self.correction, random_state=self.random_state)
+        training = shell._training_set(X, y, covariates)
+        study = training.study
+        self.untestable_ = ""
+        try:
+            self.spectrum_: Spectrum | None = study.spectrum
+        except NotTestable as error:
+            self.spectrum_, self.untestable_ = None, str(error)
+        n_directions = self.spectrum_.found_again if self.spectrum_ is not None and self.spectrum_.differs else 0
+        self.n_patterns_: int = max(n_directions, 1) if self.n_patterns == AUTO else int(given)
+        if self.n_patterns_ > (n_regions := study.residuals.shape[1]):
+            few = f"{self.n_patterns_} patterns cannot be distinguished in few regions: n_features={n_regions}."
+            raise ValueError(few)
+        self.method_: Method = study.method(self.n_patterns_) if self.method == AUTO else self.method
+        self.model_ = fitted(self.method_, *study.standardised(), self.n_patterns_, study.settings.seed)
+        self.maps_, mean = self.model_.maps, self.model_.mean
+        self.changes_ = (mean * (1 + power_of_uniform(mean)))[:, None] * self.maps_
+        self.preprocessing_, self.n_features_in_ = training.preprocessing, shell.n_features_in_
+        if hasattr(shell, "feature_names_in_"):
+            self.feature_names_in_ = shell.feature_names_in_
+        return self
+
+    def transform(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return each person's severities ``(n_samples, n_patterns)``: posterior means, 0 for no disease.
+
+        In sd of severity among the patients of the training.
+        """
+        check_is_fitted(self, "model_")
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        scaled = self.preprocessing_.transform(X, covariate_table(covariates, len(X), index))
+        return self.model_.severities((scaled - 1) / SCALED_SD)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_patterns_

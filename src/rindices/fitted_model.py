@@ -14,15 +14,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rindices.core import inference
 from rindices.core.networks import Parameters, n_patterns
-from rindices.model.estimator_inputs import check_gaps, covariate_table
+from rindices.model import check_gaps, covariate_table
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.presets import Correction, Preset
 from rindices.problems import InputError, OutsideTraining, joined
 from rindices.schema import Contract, RegionField, Roster
+from rindices.scoring.consensus_and_person import DRAWS, Familiar, Scaled, Scores, score_people, spread_over_repetitions
 from rindices.scoring.intervals import severity_intervals
-from rindices.scoring.person import DRAWS, Familiar, Scaled, Scores, score_people, spread_over_repetitions
-from rindices.scoring.reference import HeldOut
-from rindices.scoring.severity import SeverityScale
+from rindices.scoring.severity_and_reference import HeldOut, SeverityScale
 from rindices.settings import SearchSettings
 from rindices.value_kinds import check_level
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 _MENTION = re.compile(r"\s*\(participants? [^()\n]*\)", re.IGNORECASE)
+_EDGE = r"(?:(?<![^\W_])|(?![^\W_]))"  # not within a word
+_SHORTEST_NUMBER = 5  # a shorter number in a text is rather a count or a setting than a person
 Value = bool | int | float | str | tuple[str, ...] | None
 
 
@@ -237,6 +239,38 @@ def without_people(text: str) -> str:
     '2 rows not found.'
     """
     return _MENTION.sub("", text)
+
+
+class Curtain:
+    """Hides ids in free text: each stands for itself only, so "sub-1" does not hide a part of "sub-12".
+
+    Parameters
+    ----------
+    ids
+        The ids to hide; none hides nothing but what is marked as a participant.
+    active
+        Whether to hide at all.
+
+    Examples
+    --------
+    >>> Curtain(["sub-01"])("sub-01.csv: row 3 (participant sub-01) is odd; sub-012 is not.")
+    '[id].csv: row 3 is odd; sub-012 is not.'
+    """
+
+    def __init__(self, ids: Iterable[str], *, active: bool = True) -> None:
+        self._active = active
+        telling = {one for one in ids if one.strip() and not (one.isdecimal() and len(one) < _SHORTEST_NUMBER)}
+        self._ids = sorted(telling, key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        """Return the text without ids."""
+        if not self._active or not text:
+            return text
+        text = without_people(text)
+        for one in self._ids:
+            if one in text:
+                text = re.sub(f"{_EDGE}{re.escape(one)}{_EDGE}", "[id]", text)
+        return text
 
 
 def without_data(error: BaseException) -> str:

@@ -12,11 +12,10 @@ from rindices.estimator import SurrealGAN
 from rindices.fitted_model import RIndexEstimator
 from rindices.judging.selection import UNLIKELY, Swept, best_of_each_number, sweep
 from rindices.judging.spectrum import NotTestable, Spectrum
-from rindices.judging.study import Study
-from rindices.judging.verdict import Verdict, judged, not_testable
+from rindices.judging.study_and_verdict import Study, Verdict, judged, not_testable
 from rindices.presets import get_preset
 from rindices.problems import counted
-from rindices.scoring.consensus import consensus
+from rindices.scoring.consensus_and_person import consensus
 from rindices.settings import AUTO, Basis, SearchSettings
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store

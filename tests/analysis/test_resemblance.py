@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rindices.analysis import resemblance
-from rindices.analysis.resemblance import _FOLDER, desikan_map, spins
+from rindices.analysis.associations_and_resemblance import _FOLDER, desikan_map, spins
 
 ENIGMA = pd.read_csv(_FOLDER / "enigma.csv")
 POSITIONS = pd.read_csv(_FOLDER / "desikan_positions.csv").set_index("region")

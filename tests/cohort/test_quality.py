@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rindices import make_cohort
-from rindices.cohort.outliers import find_outliers
+from rindices.cohort.exclusions_and_outliers import find_outliers
 from rindices.simulate import KINDS, simulate_cohort
 
 

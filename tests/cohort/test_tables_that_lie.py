@@ -7,7 +7,7 @@ from openpyxl import Workbook
 from typer.testing import CliRunner
 
 from rindices.cli import app
-from rindices.cli.console import set_output
+from rindices.cli.console_and_exits import set_output
 from rindices.run.check_table import check_table
 from rindices.settings import TableSettings
 from rindices.tables import read_source

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, multivariate_normal, norm
 
-from rindices.core.latent import copula_density, correlated, divergence_from_independence, draw, unit_rows
+from rindices.core.losses import copula_density, correlated, divergence_from_independence, draw, unit_rows
 
 MANY, N_PATTERNS = 20_000, 3
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from rindices.core import networks, step
-from rindices.core.latent import Draw
+from rindices.core.losses import Draw
 from rindices.presets import Training
 from tests.core import plain
 

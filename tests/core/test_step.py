@@ -8,8 +8,8 @@ import numpy as np
 import optax
 import pytest
 
-from rindices.core import latent, networks, step
-from rindices.core.losses import Losses
+from rindices.core import networks, step
+from rindices.core.losses import Draw, Losses, draw
 from rindices.core.networks import Parameters
 from rindices.presets import LearningRates, LossWeights, Training
 from tests.core import plain
@@ -31,7 +31,7 @@ class Case(NamedTuple):
     before: step.TrainState
     after: step.TrainState
     losses: Any
-    draws: latent.Draw
+    draws: Draw
 
 
 def warm_state(seed=0):
@@ -63,7 +63,7 @@ def run(training, whitening, moves_copula=True, **changes):
     data = step.Data(controls, np.array([4, 1, 5, 0, 2, 3]), patients, whitening, 5, 4, 0, 1.0)
     with jax.enable_x64(True):
         before = warm_state()._replace(**changes)
-        draws = latent.draw(jax.random.fold_in(before.key, N_BEFORE), BATCH_SIZE, N_PATTERNS, 5, 4)
+        draws = draw(jax.random.fold_in(before.key, N_BEFORE), BATCH_SIZE, N_PATTERNS, 5, 4)
         one = jax.jit(step.step, static_argnames=("training", "batch_size", "precision"))
         after, losses = one(before, data, WEIGHTS, RATES, training, BATCH_SIZE, jnp.float64, moves_copula)
     after = after._replace(parameters=jax.tree.map(np.asarray, after.parameters))
@@ -204,7 +204,7 @@ def test_regions_that_are_padding_do_not_count(training):
     real = networks.sizes(N_REGIONS, N_PATTERNS)
     parameters = plain.random_parameters(N_REGIONS, N_PATTERNS, seed=1)
     x = 1 + 0.3 * np.random.default_rng(1).standard_normal((BATCH_SIZE, N_REGIONS))
-    draws = latent.draw(jax.random.key(0), BATCH_SIZE, N_PATTERNS, 6, 4)
+    draws = draw(jax.random.key(0), BATCH_SIZE, N_PATTERNS, 6, 4)
 
     @jax.jit
     def losses(parameters, x, share):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rindices.run.study_power import chances
+from rindices.run.first_look_and_power import chances
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs" / "tutorials" / "schizophrenia.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import pytest
 from judging import agree, best_look, chosen_looks, judge, together
 from scipy.stats import kendalltau
 
-from rindices.scoring.consensus import find_consensus
+from rindices.scoring.consensus_and_person import find_consensus
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pandas as pd
 
 from rindices.cohort import make_cohort
 from rindices.problems import InputError
-from rindices.tables import text
+from rindices.tables import text_and_workbook
 from rindices.tables.table import read_table
 from tests.fuzz.binary_tables import write_parquet, write_workbook
 from tests.fuzz.engine import Case, Failure
@@ -89,7 +89,7 @@ def _accepted(grid: Grid | None, use: Callable, given: object) -> Any:
 
 def _compare_batches(frame: pd.DataFrame, path: Path) -> None:
     """Read the table a few rows at a time: this must not change a value or a kind."""
-    with mock.patch.object(text, "CELLS", 100):
+    with mock.patch.object(text_and_workbook, "CELLS", 100):
         pieces = read_table(path)
     if np.isinf(frame.select_dtypes(float)).to_numpy().any():
         return  # numbers of hundreds of digits: infinite or text, they are refused as regions either way

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from rindices import InputError
-from rindices.interop.pickle_machine import ArchiveError
-from rindices.interop.torch_archive import read_archive
+from rindices.interop.torch_archive import ArchiveError, read_archive
 
 STORAGES = {"f4": "FloatStorage", "f8": "DoubleStorage", "i8": "LongStorage", "b1": "BoolStorage", "f2": "HalfStorage"}
 

@@ -9,7 +9,7 @@ from rindices.core import networks
 from rindices.interop.checkpoint_contents import read_checkpoint
 from rindices.interop.checkpoint_to_model import import_official
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
-from rindices.interop.pickle_machine import ArchiveError
+from rindices.interop.torch_archive import ArchiveError
 from rindices.run.apply_table import people_for
 from rindices.settings import ApplySettings
 from tests.interop.archives import Tensor, checkpoint, data_folder, save

@@ -104,7 +104,7 @@ def test_deep_and_shared_containers_do_no_harm(tmp_path):
 
 
 def test_too_many_instructions_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("rindices.interop.pickle_machine.MOST_INSTRUCTIONS", 100)
+    monkeypatch.setattr("rindices.interop.torch_archive.MOST_INSTRUCTIONS", 100)
     refused(write_archive(tmp_path / "model.pt", b"\x80\x02" + b"N0" * 60 + b"N."), "more than 100 instructions")
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rindices.core.train import People
-from rindices.judging import misfit as module
-from rindices.judging.misfit import Misfit, covariances, misfit, squared_distance
+from rindices.judging import misfit_and_separation as module
+from rindices.judging.misfit_and_separation import Misfit, covariances, misfit, squared_distance
 from tests.core import plain
 
 

@@ -5,12 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.judging import verdict as verdicts
+from rindices.judging import study_and_verdict as verdicts
 from rindices.judging.spectrum import Spectrum
-from rindices.judging.study import Study
-from rindices.judging.verdict import (
+from rindices.judging.study_and_verdict import (
     FEWEST_SHUFFLED,
     Evidence,
+    Study,
     Verdict,
     differences_that_count,
     halves_test,

@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import check_grad
 from threadpoolctl import threadpool_limits
 
+from rindices import linear
 from rindices.judging.agreement import pattern_concordance
-from rindices.linear import factors
-from rindices.linear.factors import LinearModel, Whitening, contrastive_ica, least_overlap, sparse_factors
+from rindices.linear import LinearModel, Whitening, contrastive_ica, least_overlap, sparse_factors
 
 N_REGIONS, N_CONTROLS, N_PATIENTS = 40, 300, 400
 
@@ -57,8 +57,8 @@ def test_gradient_of_the_overlap_is_that_of_finite_differences(n_patterns):
     for _ in range(3):
         at = rng.standard_normal(n_patterns**2)
         assert check_grad(
-            lambda flat: factors._overlap(flat, basis)[0], lambda flat: factors._overlap(flat, basis)[1], at
-        ) < 1e-5 * max(1.0, np.linalg.norm(factors._overlap(at, basis)[1]))
+            lambda flat: linear._overlap(flat, basis)[0], lambda flat: linear._overlap(flat, basis)[1], at
+        ) < 1e-5 * max(1.0, np.linalg.norm(linear._overlap(at, basis)[1]))
 
 
 def test_rotation_finds_the_maps_that_overlap_least():
@@ -79,10 +79,10 @@ def test_posterior_is_that_of_a_joint_normal_distribution():
     # Of regions and severities together; what is known of the severities given the regions.
     gain = covariance @ maps.T @ np.linalg.inv(maps @ covariance @ maps.T + healthy)
     expected, precision = mean + (people - mean @ maps.T) @ gain.T, np.linalg.inv(healthy)
-    found, error = factors._posterior(people, maps, precision, mean, covariance)
+    found, error = linear._posterior(people, maps, precision, mean, covariance)
     np.testing.assert_allclose(found, expected, atol=1e-10)
     np.testing.assert_allclose(error, covariance - gain @ maps @ covariance, atol=1e-10)
-    model = factors._finished(maps, mean, covariance, precision)
+    model = linear._finished(maps, mean, covariance, precision)
     sign = np.array([1, 1, -1])  # severities grow towards the patients
     np.testing.assert_allclose(model.severities(people), expected * sign, atol=1e-10)
     np.testing.assert_allclose(model.mean, mean * sign)
@@ -169,7 +169,7 @@ def test_changes_are_those_of_generalised_least_squares():
     people = scores @ true + rng.standard_normal((50, 6)) @ root.T
     squares, precision = scores.T @ scores, np.linalg.inv(healthy)
     start = np.linalg.solve(squares, scores.T @ people).T
-    found = factors._cut(start, squares, healthy, precision, precision @ people.T @ scores)
+    found = linear._cut(start, squares, healthy, precision, precision @ people.T @ scores)
     # Whiten people and stack them: ordinary least squares of one long column.
     white, places = np.linalg.inv(np.linalg.cholesky(healthy)), np.argwhere(true.T != 0)
     columns = np.stack([np.outer(scores[:, k], white[:, region]).ravel() for region, k in places], axis=1)
@@ -180,6 +180,6 @@ def test_changes_are_those_of_generalised_least_squares():
 
 @pytest.mark.parametrize("projected", [np.zeros((5, 2)), np.outer(np.arange(5.0), [1, 1]), 1e200 * np.eye(4)[:, :2]])
 def test_components_that_cannot_be_computed_are_not_rotated(projected):
-    found = factors._independent(projected, 0)
+    found = linear._independent(projected, 0)
     assert np.isfinite(found).all()
     assert np.linalg.matrix_rank(found) == 2

@@ -22,7 +22,7 @@ from rindices.judging.agreement import interval, mean_agreement, pairwise, patte
 from rindices.judging.spectrum import look
 from rindices.preprocessing import Preprocessing
 from rindices.presets import Correction, LossWeights, Schedule, Training, fast
-from rindices.scoring.consensus import aligned, find_consensus
+from rindices.scoring.consensus_and_person import aligned, find_consensus
 from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS
 from tests.longevity.freeze import HERE, PEOPLE
 

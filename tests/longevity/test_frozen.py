@@ -9,7 +9,7 @@ from safetensors import safe_open
 from typer.testing import CliRunner
 
 from rindices.cli import app
-from rindices.model.header import FORMAT_VERSION
+from rindices.model import FORMAT_VERSION
 from tests.longevity.freeze import FROZEN, MODELS, PEOPLE, description_of, maps_of, model_of, scores_of
 
 # Inference is in double precision, so that other processors and libraries change the last digits only: 3e-14 was the

@@ -43,7 +43,7 @@ def test_documents_are_written_as_they_were(name):
 
 
 def test_finished_run_is_reported(place, monkeypatch):
-    monkeypatch.setattr("rindices.pages.sections.patterns_section.find_spec", lambda _: None)
+    monkeypatch.setattr("rindices.pages.patterns_section.find_spec", lambda _: None)
     assert rindices("report", "finished", "--subgroup-limits", "0.3,0.6")[0] == 0
     run = read_run(place / "finished")
     assert (run.summary.versions["rindices"], run.summary.subgroup_limits) == (__version__, (0.3, 0.6))

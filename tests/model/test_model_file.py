@@ -14,9 +14,9 @@ from safetensors.numpy import save_file
 from sklearn.base import clone
 
 from rindices import InputError, SurrealGAN, load_model
-from rindices.model.file import ModelFileError
+from rindices.model import ModelFileError
 from rindices.presets import PRESETS, Correction, LearningRates, LossWeights, Preset, Schedule, Training
-from rindices.scoring.severity import SHAPES
+from rindices.scoring.severity_and_reference import SHAPES
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")
@@ -219,7 +219,7 @@ def test_the_file_holds_arrays_and_text_only(saved):
 
 def test_the_header_is_read_without_loading_the_engine(saved, loaded):
     code = (
-        "import sys; from rindices.model.file import read_header; "
+        "import sys; from rindices.model import read_header; "
         f"print(read_header({str(saved)!r}).step, {{'jax', 'sklearn'}} & set(sys.modules))"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -6,8 +6,8 @@ import re
 import pandas as pd
 import pytest
 
-from rindices.pages.privacy import Curtain
 from rindices.pages.report import make_report, write_report
+from rindices.problems import Curtain
 from tests.pages.made_run import add_analyses, add_truth, add_visits, change_summary, make_run
 
 

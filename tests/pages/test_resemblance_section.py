@@ -3,7 +3,7 @@ import re
 import pandas as pd
 
 from rindices.analysis import resemblance
-from rindices.analysis.resemblance import _FOLDER
+from rindices.analysis.associations_and_resemblance import _FOLDER
 from rindices.pages.report import make_report
 from tests.pages.made_run import make_run
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rindices import plots
-from rindices.pages.run_view import VERDICT_LOOKS
+from rindices.pages.layout import VERDICT_LOOKS
 from tests.plots import tables
 from tests.plots.tables import LONG, people, texts_on_page
 

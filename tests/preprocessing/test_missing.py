@@ -7,8 +7,11 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import cross_val_score
 
-from rindices import simulate_cohort
+from rindices import SurrealGAN, simulate_cohort
+from rindices.judging.selection import sweep
 from rindices.preprocessing.missing import Population, fill_training
+from rindices.training.chunks import Point
+from rindices.training.execution import Execution, Memory
 
 N_REGIONS = 6
 
@@ -52,7 +55,7 @@ def test_training_people_are_filled_in_by_other_regions_and_covariates():
     patient, age = np.arange(400) % 2 == 1, rng.uniform(50, 80, 400)
     truth = 10 - 0.1 * (age - 65)[:, None] - 3 * patient[:, None] + 0.5 * rng.standard_normal((400, 8))
     gaps = rng.random(truth.shape) < 0.1
-    filled = fill_training(np.where(gaps, np.nan, truth), pd.DataFrame({"age": age}), None, seed=0)
+    filled = fill_training(np.where(gaps, np.nan, truth), pd.DataFrame({"age": age}), None, seed=0)[0]
     np.testing.assert_array_equal(filled[~gaps], truth[~gaps])
     errors = np.where(gaps, filled - truth, np.nan)
     for group in (patient, ~patient):
@@ -67,7 +70,7 @@ def test_filled_cells_do_not_know_the_group():
     for seed in range(6):
         people = rng.normal(size=(120, 30)) + rng.normal(size=(120, 1))
         people[rng.random(people.shape) < 0.25] = np.nan
-        filled, patient = fill_training(people, None, None, seed), np.arange(120) >= 60
+        filled, patient = fill_training(people, None, None, seed)[0], np.arange(120) >= 60
         found.append(cross_val_score(LinearDiscriminantAnalysis(), filled, patient, cv=5, scoring="roc_auc").mean())
     assert abs(np.mean(found) - 0.5) < 0.06  # filled by group, it is 0.68
 
@@ -81,7 +84,7 @@ def test_filled_controls_vary_as_new_people_do_along_what_was_learned_from_them(
     controls, new = np.split(regions[~patient].to_numpy(), [150])
     changes = np.array([regions.columns.isin(of) for of in cohort.patterns.values()]) * controls.mean(axis=0)
     gaps = np.random.default_rng(5).random((190, regions.shape[1])) < 0.2
-    filled = fill_training(np.where(gaps, np.nan, np.vstack([controls, regions[patient]])), None, None, seed=5)[:150]
+    filled = fill_training(np.where(gaps, np.nan, np.vstack([controls, regions[patient]])), None, None, seed=5)[0, :150]
     after, complete = (_scatter(who, changes, new) for who in (filled, controls))
     assert abs(after / complete - 1) < 0.15
 
@@ -97,3 +100,19 @@ def _scatter(people, changes, new):
     for one in range(10):
         found[fold == one] = along(people[fold != one], people[fold == one])
     return (found.std(axis=0) / along(people, new).std(axis=0)).mean()
+
+
+def test_repetitions_learn_from_draws_of_their_own():
+    """What was measured is the same for all, and what was missing differs; each chunk trains on its own draw."""
+    rng = np.random.default_rng(8)
+    people = rng.normal(10, 1, (60, 6)) + rng.normal(size=(60, 1))
+    gaps = np.arange(6) == rng.integers(20, size=(60, 1))  # one region of some people
+    model = SurrealGAN(2, n_repetitions=3, preset="linear", random_state=0)
+    study = model._training_set(np.where(gaps, np.nan, people), np.arange(60) >= 30).study
+    draws = [np.vstack(study.people(0, repetition)[:2]) for repetition in range(3)]
+    for other in draws[1:]:
+        np.testing.assert_array_equal(other == draws[0], ~gaps)
+    store = Memory()
+    sweep(study, [Point(2, 0.8)], 3, Execution(store, models_per_chunk=3))
+    assert [chunk.repetition for chunk in store] == [0, 1, 2]
+    assert len(model._training_set(people, np.arange(60) >= 30).study.redrawn) == 0

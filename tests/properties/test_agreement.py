@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import somersd
 
 from rindices.judging import agreement
-from rindices.scoring.consensus import aligned, find_consensus
+from rindices.scoring.consensus_and_person import aligned, find_consensus
 from tests.properties.strategies import SCALES, SEEDS, orders
 
 MANY = settings(max_examples=5 * settings.default.max_examples)  # they cost next to nothing

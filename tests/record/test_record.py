@@ -23,7 +23,7 @@ from rindices.record import (
     write_summary,
     write_tables,
 )
-from rindices.record.progress import progress_of
+from rindices.record.run_folder import progress_of
 from rindices.settings import SearchSettings
 from tests.pages.made_run import add_analyses, add_truth, change_summary, make_run
 

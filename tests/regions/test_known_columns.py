@@ -8,10 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rindices.regions import known_columns, known_regions, pair_sides
-from rindices.regions.meanings import source_columns, sources
+from rindices.regions import known_columns, known_regions, pair_sides, source_columns, sources
 
-DICTIONARIES = Path(str(files("rindices.regions"))) / "dictionaries"
+DICTIONARIES = Path(str(files("rindices"))) / "region_dictionaries"
 KINDS = {
     *("region", "total", "head size", "spread", "quality", "id", "visit", "date", "scan", "age", "sex", "site"),
 }

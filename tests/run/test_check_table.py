@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rindices.cli import app
-from rindices.cli.console import set_output
+from rindices.cli.console_and_exits import set_output
 from rindices.run.check_table import CheckedTable, check_table
 from rindices.schema.role_guesses import kind_of
 from rindices.settings import TableSettings

@@ -7,11 +7,11 @@ from typer.testing import CliRunner
 
 from rindices import SurrealGANSearch
 from rindices.cli import app
-from rindices.cli.console import set_output
+from rindices.cli.console_and_exits import set_output
 from rindices.cohort import read_cohort
 from rindices.problems import roughly
-from rindices.run import first_look as looks
-from rindices.run.first_look import first_look, look_pictures
+from rindices.run import first_look_and_power as looks
+from rindices.run.first_look_and_power import first_look, look_pictures
 from rindices.settings import SearchSettings
 from rindices.simulate import simulate_cohort
 from tests.pages.page import Page

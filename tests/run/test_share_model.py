@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from rindices import presets
 from rindices.cli import app
-from rindices.model.file import read_header
+from rindices.model import read_header
 from rindices.problems import InputError
 from rindices.record import read_summary
-from rindices.run.share_model import CARD, EXAMPLES, FILES, MANIFEST, SCORES, example_people, verify_model
+from rindices.run.report_and_share import CARD, EXAMPLES, FILES, MANIFEST, SCORES, example_people, verify_model
 
 
 def invoke(*words):

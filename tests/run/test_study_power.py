@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from rindices.cli import app
 from rindices.judging import spectrum
 from rindices.problems import InputError
-from rindices.run import study_power
+from rindices.run import first_look_and_power
 
 
 def asked(*words):
@@ -14,7 +14,7 @@ def asked(*words):
 
 
 def test_larger_studies_and_stronger_patterns_are_found_more_often():
-    small, large = study_power.chances(40, 40, 68), study_power.chances(320, 320, 68)
+    small, large = first_look_and_power.chances(40, 40, 68), first_look_and_power.chances(320, 320, 68)
     assert (large["chance"] >= small["chance"] - 0.1).all()
     assert large["chance"].mean() > small["chance"].mean() + 0.1
     assert (large["error"] < small["error"] + 0.02).all()
@@ -26,7 +26,7 @@ def test_larger_studies_and_stronger_patterns_are_found_more_often():
 def test_the_command_says_it_and_draws_it(tmp_path):
     result = asked("--controls", 60, "--patients", 80, "--figure", tmp_path / "power.svg")
     assert result.exit_code == 0, result.output
-    row = study_power.chances(60, 80, 68).iloc[0]
+    row = first_look_and_power.chances(60, 80, 68).iloc[0]
     assert f"1 pattern of 0.5 sd: {100 * row['chance']:.0f} %" in result.output
     assert "3 patterns of 2 sd" in result.output
     assert "Chance to find all patterns" in (tmp_path / "power.svg").read_text(encoding="utf-8")
@@ -40,29 +40,30 @@ def test_sizes_that_were_not_simulated_are_refused(words):
 
 
 def test_a_table_of_another_training_is_refused(monkeypatch):
-    study_power._grid.cache_clear()
+    first_look_and_power._grid.cache_clear()
     monkeypatch.setattr(spectrum, "LEVEL", 0.01)
     with pytest.raises(InputError, match="training procedure that differs"):
-        study_power.chances(60, 80)
-    assert study_power.in_words(60, 80, 68) == ""
+        first_look_and_power.chances(60, 80)
+    assert first_look_and_power.in_words(60, 80, 68) == ""
     monkeypatch.undo()
-    study_power._grid.cache_clear()
-    assert "Among simulated studies of this size" in study_power.in_words(60, 80, 68)
+    first_look_and_power._grid.cache_clear()
+    assert "Among simulated studies of this size" in first_look_and_power.in_words(60, 80, 68)
 
 
 def test_a_strong_pattern_is_found_and_no_pattern_is_not():
     rng = np.random.default_rng(0)
-    strong = study_power.simulated_study(rng.normal(size=(160, 20)), None, 80, 1, 3.0, 0)
+    strong = first_look_and_power.simulated_study(rng.normal(size=(160, 20)), None, 80, 1, 3.0, 0)
     assert strong.found
     assert strong.error < 0.2
     nothing = [
-        study_power.simulated_study(rng.normal(size=(160, 20)), None, 80, 1, 1e-9, seed).found for seed in range(8)
+        first_look_and_power.simulated_study(rng.normal(size=(160, 20)), None, 80, 1, 1e-9, seed).found
+        for seed in range(8)
     ]
     assert sum(nothing) <= 2
 
 
 def test_own_controls_are_simulated_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(study_power, "LIKE", 2)
+    monkeypatch.setattr(first_look_and_power, "LIKE", 2)
     rng = np.random.default_rng(0)
     healthy = pd.DataFrame(rng.normal(5, 1, (90, 12)), columns=[f"region{k}" for k in range(12)])
     healthy.assign(age=rng.normal(60, 5, 90)).to_csv(tmp_path / "healthy.csv", index=False)

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from scipy.stats import norm
 
 from rindices.cohort import make_cohort, read_people
-from rindices.model.header import plain
+from rindices.model import plain
 from rindices.problems import InputError
 from rindices.schema import Contract, CovariateField, CovariateSpec
 from rindices.settings import ApplySettings

@@ -7,8 +7,8 @@ from rindices.estimator import SurrealGAN
 from rindices.preprocessing import SCALED_SD
 from rindices.record import Results, Summary
 from rindices.run.scores_and_analyses import change_of
-from rindices.scoring.change_intervals import change_limits
-from rindices.scoring.severity import DOSES
+from rindices.scoring.intervals import change_limits
+from rindices.scoring.severity_and_reference import DOSES
 from rindices.simulate import simulate_cohort
 
 SD = 0.05

@@ -1,7 +1,7 @@
 import numpy as np
 
 from rindices.judging import agreement
-from rindices.scoring.consensus import aligned, find_consensus
+from rindices.scoring.consensus_and_person import aligned, find_consensus
 from tests.judging.test_agreement import noisy, severities
 
 

@@ -9,7 +9,7 @@ from rindices.core import inference
 from rindices.core.train import held_out
 from rindices.scoring import intervals
 from rindices.scoring.intervals import Healthy, draw_others, fit_curves, fit_scale, severity_intervals
-from rindices.scoring.severity import KNOTS
+from rindices.scoring.severity_and_reference import KNOTS
 from tests.core import plain
 
 N_CONTROLS, N_PATTERNS = 300, 2

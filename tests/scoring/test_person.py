@@ -8,9 +8,9 @@ import pytest
 from scipy.spatial.distance import mahalanobis
 
 from rindices.preprocessing.missing import Population
-from rindices.scoring import person
+from rindices.scoring import consensus_and_person
+from rindices.scoring.consensus_and_person import Familiar, fit_familiar, score_people
 from rindices.scoring.intervals import Healthy
-from rindices.scoring.person import Familiar, fit_familiar, score_people
 from tests.core import plain
 
 N_REGIONS = 30
@@ -26,7 +26,7 @@ def brains(n_people, seed):
 @pytest.fixture(scope="module")
 def familiar():
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(person, "make_people", lambda _, healthy, z, *__: healthy + z @ MAPS)
+        patched.setattr(consensus_and_person, "make_people", lambda _, healthy, z, *__: healthy + z @ MAPS)
         models = plain.stacked([plain.random_parameters(N_REGIONS, 2, seed) for seed in range(3)])
         return fit_familiar(models, Healthy(brains(200, 0), np.ones((3, 200), bool)), "additive", None, seed=1)
 
@@ -90,7 +90,7 @@ def test_errors_of_a_site_that_was_learned_later_are_those_of_regions_and_of_wha
     healthy, shared, (offsets, scales) = rng.uniform(size=(2, 50)), np.array([0, 0.2, 0.3]), rng.uniform(size=(2, 3, 4))
     population = Population(np.zeros(4), np.linalg.inv(np.outer(sd, sd) * (1 + np.eye(4)) / 2))
     made_up = SimpleNamespace(r_indices=lambda *_: np.stack([r, r]), slopes=lambda _, __: slopes[1:])
-    monkeypatch.setattr(person, "inference", made_up)
+    monkeypatch.setattr(consensus_and_person, "inference", made_up)
     model = SimpleNamespace(
         models_=None,
         inference="mean",

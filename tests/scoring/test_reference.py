@@ -6,7 +6,7 @@ import pytest
 
 from rindices.preprocessing import Preprocessing
 from rindices.preprocessing.covariates import design_of, leverage_of
-from rindices.scoring.reference import HeldOut, leave_one_out, split_variance
+from rindices.scoring.severity_and_reference import HeldOut, leave_one_out, split_variance
 
 PERSON, REPETITION = 0.10, 0.06  # sd of made-up scores
 

@@ -7,7 +7,7 @@ from scipy.stats import norm, percentileofscore
 
 from rindices.problems import InputError
 from rindices.scoring.intervals import severity_intervals, usual_severities
-from rindices.scoring.severity import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale
+from rindices.scoring.severity_and_reference import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale
 from rindices.value_kinds import check_level
 
 SD = np.array([0.06, 0.12])  # of R-indices of people of one severity, by pattern

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 import rindices
-from rindices.judging.separation import _FOLDS
+from rindices.judging.misfit_and_separation import _FOLDS
 from rindices.judging.spectrum import N_PERMUTATIONS
 from rindices.presets import Schedule
 from rindices.training.starts import PATIENTS

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rindices.cli import app
-from rindices.cli.console import set_output
+from rindices.cli.console_and_exits import set_output
 from rindices.tables import read_source
 
 FORMATS = Path(os.environ.get("RINDICES_DATA", "nowhere")).parent / "formats"

@@ -34,7 +34,7 @@ def settings(quick_preset):
 def people(small_people):
     """Cohort 1 has the groups exchanged."""
     exchanged = small_people._replace(controls=small_people.patients, patients=small_people.controls)
-    return lambda cohort: exchanged if cohort else small_people
+    return lambda chunk: exchanged if chunk.cohort else small_people
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from rindices import files
-from rindices.cli import exits
+from rindices.cli import console_and_exits
 from rindices.core import devices
 from rindices.files import atomic_file, private_folder
 from rindices.problems import InputError
@@ -146,7 +146,7 @@ def test_a_process_that_ends_at_once_leaves_nothing_half_written(tmp_path, monke
     worker = threading.Thread(target=thread)
     worker.start()
     assert writes.wait(600)
-    exits._stop(143, "Repeat.")
+    console_and_exits._stop(143, "Repeat.")
     assert (ended, list(tmp_path.iterdir())) == ([143], [])
     stop.set()
     worker.join()

@@ -1,6 +1,6 @@
 """What follows from R-indices and what could mislead about them: results as tables."""
 
-from rindices.analysis.associations import associations
+from rindices.analysis.associations_and_resemblance import associations, resemblance
 from rindices.analysis.balance import (
     balance_warnings,
     flow_table,
@@ -17,7 +17,6 @@ from rindices.analysis.region_effects import (
     subgroup_sizes,
     whole_brain,
 )
-from rindices.analysis.resemblance import resemblance
 
 __all__ = [
     "FollowUp",

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
-from rindices.analysis.associations import associations
+from rindices.analysis.associations_and_resemblance import associations
 from rindices.analysis.imbalance import corrected_p
 from rindices.analysis.statistics import (
     GROUPS,

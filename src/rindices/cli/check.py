@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rindices.cli.console import (
+from rindices.cli.console_and_exits import (
+    USER_ERROR,
     console,
     on_command_line,
     ready_options,
@@ -16,7 +17,6 @@ from rindices.cli.console import (
     show_places,
     warn,
 )
-from rindices.cli.exits import USER_ERROR
 from rindices.cli.options import PAGE, TABLE, argument, check_output, command, one_table, option
 from rindices.files import atomic_file
 from rindices.problems import InputError, Remedy, counted, joined, listed
@@ -78,7 +78,7 @@ def check(
 def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable:
     """Say what can be said of the groups before anything is trained; while that is computed, the rest can be read."""
     console.print("Comparing patients and controls …")
-    from rindices.run.first_look import with_look
+    from rindices.run.first_look_and_power import with_look
 
     checked = with_look(checked, cohort, on_command_line)
     if (look := checked.look) is None:
@@ -98,7 +98,7 @@ def _write_page(checked: CheckedTable, report: Path) -> Path:
 
     pictures: tuple[object, ...] = ()
     if checked.look is not None:
-        from rindices.run.first_look import look_pictures
+        from rindices.run.first_look_and_power import look_pictures
 
         pictures = look_pictures(checked.look)
     return write_sheet("check", report, title=f"Check of {checked.source}", found=checked, pictures=pictures)
@@ -194,7 +194,7 @@ def power(*, asked: PowerSettings) -> None:
     or 2 standard deviations at severity 1. Patterns count as found if patients and controls differ and as many
     directions are found again in held-out people. Severities are those of the linear model.
     """
-    from rindices.run import study_power
+    from rindices.run import first_look_and_power
 
     check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
@@ -206,7 +206,10 @@ def power(*, asked: PowerSettings) -> None:
             ".",
         )
     if asked.like is None:
-        table, n_regions = study_power.chances(asked.n_controls, asked.n_patients, asked.n_regions), asked.n_regions
+        table, n_regions = (
+            first_look_and_power.chances(asked.n_controls, asked.n_patients, asked.n_regions),
+            asked.n_regions,
+        )
     else:
         table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
     sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
@@ -235,7 +238,7 @@ def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, in
     import numpy as np
     import pandas as pd
 
-    from rindices.run import study_power
+    from rindices.run import first_look_and_power
     from rindices.simulate.healthy_people import own_people
     from rindices.tables import read_table
 
@@ -245,14 +248,14 @@ def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, in
     numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
     design = np.column_stack(numbers) if numbers else None
     healthy = people.table[people.regions].to_numpy(float)
-    return study_power.like(healthy, design, n_controls, n_patients), len(people.regions)
+    return first_look_and_power.like(healthy, design, n_controls, n_patients), len(people.regions)
 
 
 def _draw(path: Path, asked: PowerSettings, n_regions: int) -> None:
     from rindices import plots
-    from rindices.run import study_power
+    from rindices.run import first_look_and_power
 
-    figure = plots.power_curves(study_power.by_size(n_regions), asked.n_controls, asked.n_patients)
+    figure = plots.power_curves(first_look_and_power.by_size(n_regions), asked.n_controls, asked.n_patients)
     with atomic_file(path) as beside:
         if path.suffix.casefold() == ".png":
             plots.figure_png(figure, beside)

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rindices.cli.console import (
+from rindices.cli.console_and_exits import (
+    Ending,
     console,
     describe_cohort,
     describe_run,
     end,
+    interruptible,
     on_command_line,
     set_output,
     show_places,
     training_bars,
 )
-from rindices.cli.exits import Ending, interruptible
 from rindices.cli.options import (
     TABLE,
     Only,

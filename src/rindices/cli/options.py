@@ -15,8 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import rindices
-from rindices.cli.console import console
-from rindices.cli.exits import guarded
+from rindices.cli.console_and_exits import console, guarded
 from rindices.files import check_writable, refuse_same
 from rindices.problems import Blank, InputError, Remedy
 from rindices.value_kinds import Setting, settings_of

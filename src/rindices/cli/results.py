@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rindices.cli.console import console, counting_bar, on_command_line, show_places, show_verdict, warn
+from rindices.cli.console_and_exits import console, counting_bar, on_command_line, show_places, show_verdict, warn
 from rindices.cli.options import (
     MODEL,
     PAGE,
@@ -151,7 +151,7 @@ def import_official(
 @command()
 def describe(model: Model) -> None:
     """Say what a model is and what it expects."""
-    from rindices.model.file import read_header
+    from rindices.model import read_header
     from rindices.record.documents import IN_SHORT
 
     header = read_header(model)
@@ -219,7 +219,7 @@ def report(
 
     A column of a later table replaces the whole column of that name.
     """
-    from rindices.run.report_again import report_again
+    from rindices.run.report_and_share import report_again
 
     check_folder(asked.figures, "figures")
     check_output(out, "out", PAGE, own=folder / "report.html")
@@ -237,7 +237,7 @@ def voxelwise(
     asked: ImageSettings,
 ) -> None:
     """Compare brain images of patients with each pattern with those of controls, voxel by voxel."""
-    from rindices.run.report_again import compare_images
+    from rindices.run.report_and_share import compare_images
 
     with counting_bar("Reading images") as bar:
         table, page = compare_images(folder, maps, asked, bar)
@@ -336,7 +336,7 @@ def share(
 ) -> None:
     """Pack a model to pass it on: with a card, and made-up people whose scores the receiver can verify."""
     from rindices.record import read_summary
-    from rindices.run.share_model import share_model
+    from rindices.run.report_and_share import share_model
 
     check_output(out, "out", _ARCHIVE)
     share_model(folder, out, card)
@@ -353,7 +353,7 @@ def verify(
     out: Annotated[Path | None, option("Then write its model here (.safetensors), replaced if it exists.")] = None,
 ) -> None:
     """Check a shared model: nothing was changed, and it gives its made-up people the scores that were sent along."""
-    from rindices.run.share_model import verify_model
+    from rindices.run.report_and_share import verify_model
 
     check_output(out, "out", MODEL, archive)
     verified = verify_model(archive, out)

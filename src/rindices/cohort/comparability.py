@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.follow_up import check_follow_up
-from rindices.cohort.people import Cohort
+from rindices.cohort.people import Cohort, check_follow_up
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
 from rindices.schema import CONTROL_NAMES, labels_with_counts
 from rindices.schema.role_guesses import Kind, grouped, kinds_of, unlike_regions

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.cohort.column_roles import expand_names, paths_of, require_column, wanted_names
-from rindices.cohort.exclusions import Record, unusable
+from rindices.cohort.exclusions_and_outliers import Record, unusable
 from rindices.cohort.people import People
 from rindices.cohort.training_table import told_with
 from rindices.problems import (

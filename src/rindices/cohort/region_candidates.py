@@ -16,8 +16,15 @@ from numpy.typing import NDArray
 from rindices.problems import Blank, Message, Problem, Remedy, Text, listed, shown
 from rindices.regions import KnownColumn, known_columns
 from rindices.schema.cells import numbers_of
-from rindices.schema.role_guesses import NEVER_REGIONS, is_code, kind_of, looks_like_score, words_of
-from rindices.schema.sums_and_sides import copies_and_sums, pairs_of_sides
+from rindices.schema.role_guesses import (
+    NEVER_REGIONS,
+    copies_and_sums,
+    is_code,
+    kind_of,
+    looks_like_score,
+    pairs_of_sides,
+    words_of,
+)
 
 _MUSE = "nichart_dlmuse"  # whose regions are all there beside their sums
 _FAMILY = 4  # columns whose names differ in a number only

@@ -11,7 +11,7 @@ import pandas as pd
 
 from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_names
 from rindices.cohort.comparability import check_comparability
-from rindices.cohort.exclusions import leave_out, refuse_unusable
+from rindices.cohort.exclusions_and_outliers import leave_out, refuse_unusable
 from rindices.cohort.people import Cohort
 from rindices.problems import InputError, Problem, Remedy, Text, joined, listed
 from rindices.schema import (
@@ -28,7 +28,7 @@ from rindices.schema import (
     years_since_first,
 )
 from rindices.schema.cells import typed
-from rindices.schema.units import deviation_unit, refuse_mixed_units
+from rindices.schema.units_and_impossible_values import deviation_unit, refuse_mixed_units
 from rindices.settings import TableSettings
 from rindices.tables import (
     Column,

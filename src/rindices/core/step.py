@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from rindices.core import latent, networks
 from rindices.core import losses as terms
-from rindices.core.latent import Draw, draw
-from rindices.core.losses import Losses, Prior
+from rindices.core import networks
+from rindices.core.losses import Draw, Losses, Prior, draw
 from rindices.core.networks import Network, Parameters, Sizes, only
 from rindices.presets import LearningRates, LossWeights, Training
 
@@ -38,7 +37,7 @@ class Data(NamedTuple):
 class Copula(NamedTuple):
     """What one model learns about the correlation of severities."""
 
-    raw: Array  # (patterns, patterns); see `latent.unit_rows`
+    raw: Array  # (patterns, patterns); see `losses.unit_rows`
     moments: optax.OptState
 
 
@@ -306,7 +305,7 @@ def _correlated(independent: Draw, raw: Array, training: Training, active: Array
     """Return the draws at correlated severities, where they are sampled so; later ones stay as much later."""
     if training.latent != "sampled":
         return independent
-    earlier = latent.correlated(independent.earlier, latent.unit_rows(raw))
+    earlier = terms.correlated(independent.earlier, terms.unit_rows(raw))
     further = (independent.later - independent.earlier) / jnp.maximum(1 - independent.earlier, _TINY)
     later = earlier + (1 - earlier) * further
     if active is not None:
@@ -318,7 +317,7 @@ def _weights(draws: Draw, copula: Copula | None, training: Training) -> Array | 
     """Return how much each synthesised patient counts."""
     if copula is None or training.latent != "weighted":
         return 1.0
-    return latent.copula_density(draws.earlier, latent.unit_rows(copula.raw))
+    return terms.copula_density(draws.earlier, terms.unit_rows(copula.raw))
 
 
 def _adversarial(
@@ -337,7 +336,7 @@ def _fooled(discriminator: Network, fake: Array, people: Array | float) -> Array
 
 
 def _penalty(raw: Array, training: Training) -> Array:
-    return training.correlation_penalty * latent.divergence_from_independence(latent.unit_rows(raw))
+    return training.correlation_penalty * terms.divergence_from_independence(terms.unit_rows(raw))
 
 
 def _moved(

@@ -20,8 +20,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rindices.core import networks
-from rindices.core.latent import unit_rows
-from rindices.core.losses import Losses, Prior
+from rindices.core.losses import Losses, Prior, unit_rows
 from rindices.core.networks import Parameters, Sizes, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, seen_by_discriminator, step
 from rindices.presets import LearningRates, LossWeights, Schedule, Training

@@ -1,4 +1,4 @@
-"""Image files: opening them with nibabel, the grid that maps share, the voxels inside a mask, and values there."""
+"""Image files, and the table that says whose they are: opened with nibabel; their grid, mask, and values there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.ndimage import map_coordinates
 
-from rindices.problems import InputError, Remedy, counted, shown
+from rindices.files import plain
+from rindices.problems import InputError, Remedy, counted, did_you_mean, listed, shown
 
 _NEAR = 1e-3  # mm: affines are stored with single precision
 _ROUNDING = 1e-6  # of a voxel
@@ -268,3 +270,110 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
     if not len(voxels):
         raise InputError(f"No voxel of the maps is inside the mask {path}.\nGive a mask in the maps' space.")
     return voxels
+
+
+ID, VISIT, PATH = "participant_id", "visit", "path"
+_OTHER_NAMES = {"map": PATH, "file": PATH}
+_MISSING = {"", "na", "n/a", "nan", "none"}
+
+
+class MapTable(NamedTuple):
+    """A checked table of people and their maps, and how messages call it."""
+
+    table: pd.DataFrame
+    name: str
+
+    def file(self, position: int) -> tuple[Path, str]:
+        """Return the path in a row, and what messages call that row."""
+        return Path(self.table[PATH].iloc[position]), f"Row {self.table.index[position]} of {self.name}"
+
+
+def read_map_table(path: str | Path) -> pd.DataFrame:
+    r"""Read a table of people and their maps from a .csv or .tsv file.
+
+    Parameters
+    ----------
+    path
+        Its columns: ``participant_id``, ``visit`` (optional) and ``path`` (also called ``map`` or ``file``), relative
+        to the folder of the table. Others are ignored.
+
+    Returns
+    -------
+    DataFrame
+        ``participant_id``, ``visit`` (where there is one) and ``path``, as text; "" for people without a map. The index
+        says in which row of the file, the header being row 1.
+
+    Raises
+    ------
+    InputError
+        If the file or a column is missing, or a person has two maps.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = Path(folder, "maps.csv")
+    ...     _ = table.write_text("participant_id;map\n007;grey/007.nii.gz\n")
+    ...     found = read_map_table(table)
+    >>> found["participant_id"].tolist(), Path(found["path"][2]).name
+    (['007'], '007.nii.gz')
+    """
+    path = Path(path)
+    try:
+        header = path.read_text(encoding="utf-8-sig").partition("\n")[0]
+        separator = max(",", ";", "\t", key=header.count)
+        table = plain(pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read as a table of images.\nCheck the name given with ", Remedy("maps"), ", a .csv file."
+        ) from error
+    return _checked(table, path.parent, path.name)
+
+
+def map_table(maps: pd.DataFrame | str | Path) -> MapTable:
+    """Return the table of a file, or check one that is given; its paths are relative to the working folder."""
+    if isinstance(maps, pd.DataFrame):
+        return MapTable(_checked(maps, Path(), "maps"), "maps")
+    return MapTable(read_map_table(maps), Path(maps).name)
+
+
+def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
+    names = {str(column): _OTHER_NAMES.get(str(column).strip().lower(), str(column).strip()) for column in table}
+    problem = "" if len(table) else "has a header but no rows."
+    for needed in (ID, PATH):
+        columns = [column for column, meaning in names.items() if meaning == needed]
+        if not columns:
+            problem = f"has no column {needed!r}.{did_you_mean(needed, list(names))}"
+        elif len(columns) > 1:
+            problem = f"has {listed(map(repr, columns))}."
+    if problem:
+        raise InputError(
+            f"{name} should have one column {ID!r} and one column {PATH!r}; it {problem}\n"
+            "Each row assigns an image to a person."
+        )
+    renamed = table.set_axis(list(names.values()), axis=1)
+    columns = [column for column in (ID, VISIT, PATH) if column in renamed]
+    checked = pd.DataFrame({column: as_text(renamed[column]) for column in columns}, index=range(2, len(table) + 2))
+    repeated = checked.duplicated(columns[:-1], keep=False)
+    if repeated.any():
+        rows = checked.index[repeated & (checked[ID] == checked.loc[repeated, ID].iloc[0])]
+        raise InputError(
+            f"{name} should have one map per person{' and visit' if VISIT in columns else ''}, but rows "
+            f"{listed(rows, joiner=' and ')} belong to {checked[ID][rows[0]]!r}.\nKeep one of them."
+        )
+    missing = checked[PATH].str.lower().isin(_MISSING)
+    checked[PATH] = ["" if none else str(folder / cell) for cell, none in zip(checked[PATH], missing, strict=True)]
+    paths = checked[PATH][~missing]
+    if paths.duplicated().any():
+        rows = paths.index[paths == paths[paths.duplicated()].iloc[0]]
+        raise InputError(
+            f"{name} gives the same image to rows {listed(rows, joiner=' and ')}: {paths[rows[0]]}.\n"
+            "Every person should have a separate image."
+        )
+    return checked
+
+
+def as_text(values: pd.Series) -> list[str]:
+    """Return identifiers as text without spaces around; a visit 1.0 is the visit 1."""
+    whole = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
+    return ["" if pd.isna(value) else str(value).strip() for value in whole]

@@ -20,9 +20,19 @@ from scipy.special import stdtr
 
 from rindices.analysis.region_effects import FEWEST_PEOPLE, HIGH, LOW, subgroups_of
 from rindices.analysis.statistics import basis, design, false_discovery, in_group, residuals, same_people
-from rindices.imaging.images import MapFile, Space, common_space, open_map
-from rindices.imaging.map_table import MapTable, as_text, map_table, rows_of
-from rindices.problems import InputError, Remedy
+from rindices.imaging.images import (
+    ID,
+    PATH,
+    VISIT,
+    MapFile,
+    MapTable,
+    Space,
+    as_text,
+    common_space,
+    map_table,
+    open_map,
+)
+from rindices.problems import InputError, Remedy, counted, listed
 from rindices.settings import ImageSettings
 
 THRESHOLD = 0.05  # of the false discovery rate
@@ -161,6 +171,41 @@ def compare_maps(
     ]
 
 
+def _rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
+    """Return for each person the position of their row in a checked table of maps; −1 for who has no map.
+
+    Parameters
+    ----------
+    maps
+        From `map_table`.
+    people
+        ``participant_id`` and, where there are visits, ``visit``; one row per person.
+
+    Raises
+    ------
+    InputError
+        If nobody has a map, or a person has several and the visit is not known.
+    """
+    table, name = maps
+    by = [column for column in (ID, VISIT) if column in table and column in people]
+    twice = table.loc[table.duplicated(by), ID]
+    if len(twice):
+        raise InputError(
+            f"{name} has maps of several visits of {counted(twice.nunique(), 'person', 'people')}, such as "
+            f"{twice.iloc[0]!r}, but the run has no visits.\nKeep only the visit used in the run."
+        )
+    wanted = pd.MultiIndex.from_frame(pd.DataFrame({column: as_text(people[column]) for column in by}))
+    rows = pd.MultiIndex.from_frame(table[by]).get_indexer(wanted)
+    rows[(rows >= 0) & (table[PATH].to_numpy()[rows] == "")] = -1
+    if (rows < 0).all():
+        keys = [repr("/".join(map(str, key))) for key in (table[by].iloc[0], wanted[0])]
+        raise InputError(
+            f"{name} has no map of anyone in the run: it has people such as {keys[0]}, the run such as {keys[1]}.\n"
+            f"Make the columns {listed(by, joiner=' and ')} the same in both."
+        )
+    return rows
+
+
 def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates: pd.DataFrame | None) -> _Study:
     groups = np.asarray(group, object)
     covariates = pd.DataFrame(index=range(len(r_indices))) if covariates is None else covariates
@@ -176,7 +221,7 @@ def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates
         )
     columns, complete = design(covariates[kept])
     scores = people.filter(regex=r"^(r|severity)\d+$")
-    return _Study(scores, groups[kept], columns, complete, maps, rows_of(maps, people))
+    return _Study(scores, groups[kept], columns, complete, maps, _rows_of(maps, people))
 
 
 def _questions(study: _Study, low: float, high: float, regressions: bool) -> Iterator[_Question]:

@@ -15,8 +15,7 @@ import numpy as np
 from rindices.core import networks
 from rindices.core.networks import Parameters
 from rindices.interop.muse import HEAD_SIZE
-from rindices.interop.pickle_machine import ArchiveError, plain
-from rindices.interop.torch_archive import read_archive
+from rindices.interop.torch_archive import ArchiveError, plain, read_archive
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 from rindices.problems import InputError, Remedy, counted, listed
 

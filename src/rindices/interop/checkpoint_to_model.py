@@ -10,13 +10,13 @@ from rindices.estimator import SurrealGAN
 from rindices.interop.checkpoint_contents import PUBLISHED, OfficialModel, read_checkpoint
 from rindices.interop.muse import HEAD_SIZE, MUSE72, MUSE72_NAMES, UNIT, is_head_size
 from rindices.judging.agreement import Agreement
-from rindices.model.estimator_inputs import check_roles
+from rindices.model import check_roles
 from rindices.presets import official
 from rindices.problems import InputError, Remedy, counted, listed, shown
 from rindices.schema import Contract, CovariateSpec
 from rindices.schema.role_guesses import SEX_NAMES, kind_of
 from rindices.scoring.intervals import fit_curves
-from rindices.scoring.severity import SeverityScale
+from rindices.scoring.severity_and_reference import SeverityScale
 from rindices.settings import Names
 
 _OLDEST = 130  # years

@@ -15,8 +15,8 @@ import pandas as pd
 
 from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
-from rindices.judging.misfit import Misfit, misfit
-from rindices.judging.study import Study
+from rindices.judging.misfit_and_separation import Misfit, misfit
+from rindices.judging.study_and_verdict import Study
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, cut, models_per_chunk
 from rindices.training.execution import Execution, train_all
 
@@ -243,8 +243,8 @@ def train_members(study: Study, members: Sequence[Member], execution: Execution,
     chunks = [chunk for chunk in execution.store.earlier() if not {*chunk.members}.isdisjoint(members)]
     there = {member for chunk in chunks for member in chunk.members}
     left = [member for member in members if member not in there]
-    chunks += cut(left, execution.models_per_chunk or 1, mixed=execution.mixed)
-    train_all(chunks, study.settings, study.people, execution, stage)
+    chunks += cut(left, execution.models_per_chunk or 1, mixed=execution.mixed, apart=len(study.redrawn) > 0)
+    train_all(chunks, study.settings, lambda chunk: study.people(chunk.cohort, chunk.repetition), execution, stage)
     return chunks
 
 

@@ -18,7 +18,7 @@ from scipy.linalg import eigh
 from scipy.special import ndtr
 from sklearn.covariance import ledoit_wolf
 
-from rindices.linear.factors import one_thread
+from rindices.linear import one_thread
 
 N_PERMUTATIONS = 199
 LEVEL = 0.05

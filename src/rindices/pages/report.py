@@ -1,16 +1,263 @@
-"""From a run folder to one HTML file that needs nothing else."""
+"""From a run folder to one HTML file that needs nothing else: the list of its sections, and what was done.
+
+One more section is a function that takes a view of a run, a template, and a line in the list.
+"""
 
 import html
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
+from markupsafe import Markup
+
+from rindices.pages.cards_section import cards_section, groups_section
+from rindices.pages.clinical_section import associations_section, change_section, prognosis_section
 from rindices.pages.elements import Gallery
-from rindices.pages.layout import offline_page, write_page
-from rindices.pages.privacy import Curtain
-from rindices.pages.run_view import view_of
-from rindices.pages.sections import layers_of
-from rindices.pages.sections.methods_section import settings_text
-from rindices.record import DONE, REPORT, Summary, read_run, read_summary
+from rindices.pages.layout import RunView, offline_page, render, view_of, without_ids, write_page
+from rindices.pages.patterns_section import (
+    dose_section,
+    resemblance_section,
+    subgroups_section,
+    voxelwise_section,
+)
+from rindices.pages.people_section import (
+    correlation_section,
+    explorer_section,
+    people_section,
+    reading_section,
+    recovery_section,
+)
+from rindices.pages.verdict_section import (
+    agreement_section,
+    repetitions_section,
+    search_section,
+    verdict_section,
+)
+from rindices.problems import Curtain
+from rindices.record import DONE, REPORT, SETTINGS, Run, Summary, read_run, read_summary
+
+
+class Work(NamedTuple):
+    """A work: how it is cited, its authors (surname and initials), and where it appeared."""
+
+    cited: str
+    authors: str
+    title: str
+    journal: str
+    year: int
+    volume: str = ""
+    pages: str = ""
+
+    def __str__(self) -> str:
+        """Return the reference as a line of text."""
+        where = f"{self.journal} {self.volume}:{self.pages}" if self.volume else self.journal
+        return f"{self.authors}. {self.title}. {where}, {self.year}.".replace("--", "–")
+
+    @property
+    def bibtex(self) -> str:
+        """The reference as an entry of BibTeX."""
+        kind, where = ("article", "journal") if self.volume else ("inproceedings", "booktitle")
+        people = [name.rsplit(" ", 1) for name in self.authors.removesuffix(", et al").split(", ")]
+        authors = " and ".join(f"{surname}, {' '.join(f'{letter}.' for letter in first)}" for surname, first in people)
+        fields = {
+            "author": authors + (" and others" if self.authors.endswith("et al") else ""),
+            "title": f"{{{self.title}}}",
+            where: self.journal,
+            "volume": self.volume,
+            "pages": self.pages,
+            "year": str(self.year),
+        }
+        known = ",\n".join(f"  {name} = {{{value}}}".replace("&", r"\&") for name, value in fields.items() if value)
+        key = f"{people[0][0].lower()}{self.year}"
+        return f"@{kind}{{{key},\n{known}\n}}"
+
+
+WORKS = (
+    Work(
+        "Yang et al., 2022",
+        "Yang Z, Wen J, Davatzikos C",
+        "Surreal-GAN: Semi-Supervised Representation Learning via GAN for uncovering heterogeneous disease-related "
+        "imaging patterns",
+        "International Conference on Learning Representations (ICLR)",
+        2022,
+    ),
+    Work(
+        "Johnson et al., 2007",
+        "Johnson WE, Li C, Rabinovic A",
+        "Adjusting batch effects in microarray expression data using empirical Bayes methods",
+        "Biostatistics",
+        2007,
+        "8",
+        "118--127",
+    ),
+    Work(
+        "Fortin et al., 2018",
+        "Fortin JP, Cullen N, Sheline YI, et al",
+        "Harmonization of cortical thickness measurements across scanners and sites",
+        "NeuroImage",
+        2018,
+        "167",
+        "104--120",
+    ),
+    Work(
+        "Pomponio et al., 2020",
+        "Pomponio R, Erus G, Habes M, et al",
+        "Harmonization of large MRI datasets for the analysis of brain imaging patterns throughout the lifespan",
+        "NeuroImage",
+        2020,
+        "208",
+        "116450",
+    ),
+    Work(
+        "Huh & Jhun, 2001",
+        "Huh MH, Jhun M",
+        "Random permutation testing in multiple linear regression",
+        "Communications in Statistics - Theory and Methods",
+        2001,
+        "30",
+        "2023--2032",
+    ),
+    Work(
+        "Benjamini & Hochberg, 1995",
+        "Benjamini Y, Hochberg Y",
+        "Controlling the false discovery rate: a practical and powerful approach to multiple testing",
+        "Journal of the Royal Statistical Society B",
+        1995,
+        "57",
+        "289--300",
+    ),
+)
+
+
+def cited_in(text: str) -> list[Work]:
+    """Return the works that a text cites.
+
+    Examples
+    --------
+    >>> [work] = cited_in("learned by Surreal-GAN (Yang et al., 2022)")
+    >>> work.bibtex.splitlines()[:2]
+    ['@inproceedings{yang2022,', '  author = {Yang, Z. and Wen, J. and Davatzikos, C.},']
+    """
+    return [work for work in WORKS if work.cited in text]
+
+
+def methods_of(run: Run) -> str:
+    """Return a paragraph for a paper in plain text."""
+    return " ".join(render("methods.txt.j2", run=run, summary=run.summary).split())
+
+
+def methods_section(view: RunView) -> dict[str, object]:
+    """Return the paragraph for a paper and the works that it cites."""
+    text = methods_of(view.run)
+    return {"text": text, "works": cited_in(text)}
+
+
+def settings_section(view: RunView) -> dict[str, object]:
+    """Return the settings of the run as its folder has them."""
+    return {"run_toml": settings_text(view.run.folder, view.curtain)}
+
+
+def settings_text(folder: Path, curtain: Curtain) -> str:
+    """Return ``run.toml`` without ids; whatever is left of a run that stopped must not stop its report."""
+    path = folder / SETTINGS
+    return curtain(path.read_text("utf-8", errors="replace")) if path.is_file() else ""
+
+
+class Section(NamedTuple):
+    """A section of a page.
+
+    Attributes
+    ----------
+    name
+        Of its template and of its place in the page.
+    layer
+        Where it stands: in the result, the checks or the details.
+    title
+        Above it.
+    contents
+        What its template shows as ``data``; nothing where it is left out.
+    """
+
+    name: str
+    layer: str
+    title: str
+    contents: Callable[[RunView], dict[str, object] | None]
+
+
+SECTIONS = (
+    Section("groups", "difference", "", groups_section),
+    Section("cards", "result", "", cards_section),
+    Section("explorer", "result", "People", explorer_section),
+    Section("associations", "result", "Clinical variables", associations_section),
+    Section("resemblance", "result", "What the patterns resemble", resemblance_section),
+    Section("prognosis", "result", "Follow-up and prognosis", prognosis_section),
+    Section("change", "result", "Change between visits", change_section),
+    Section("voxelwise", "result", "Voxel-wise maps", voxelwise_section),
+    Section("verdict", "checks", "Is there anything to find?", verdict_section),
+    Section("recovery", "checks", "Recovery of the known truth", recovery_section),
+    Section("search", "checks", "How many patterns?", search_section),
+    Section("people", "checks", "Participants", people_section),
+    Section("reading", "details", "How to read {a_measure}", reading_section),
+    Section("dose", "details", "Regions by severity", dose_section),
+    Section("subgroups", "details", "Subgroups of patients", subgroups_section),
+    Section("agreement", "details", "Agreement over training", agreement_section),
+    Section("correlation", "details", "Correlation of the patterns", correlation_section),
+    Section("methods", "details", "Methods paragraph", methods_section),
+    Section("limits", "details", "Limits", lambda _: {}),
+    Section("repetitions", "details", "Repetitions used and excluded", repetitions_section),
+    Section("glossary", "details", "Glossary", lambda _: {}),
+    Section("settings", "details", "Settings and versions", settings_section),
+)
+
+LAYERS = {"difference": "Patients against controls", "result": "Patterns", "checks": "Checks", "details": "Details"}
+
+
+class ShownSection(NamedTuple):
+    """A section as a page has it."""
+
+    name: str
+    title: str
+    html: Markup
+
+
+class Layer(NamedTuple):
+    """One of the layers of a report."""
+
+    name: str
+    title: str
+    sections: list[ShownSection]
+
+
+def layers_of(view: RunView) -> list[Layer]:
+    """Return the layers of a report in their order, without sections that have nothing to show.
+
+    Of people whom a model was applied to, they come first and the model after them.
+    """
+    sections = {one.name: one for one in SECTIONS}
+    if view.summary.applied:
+        sections = {"explorer": sections["explorer"]} | sections
+        sections["cards"] = sections["cards"]._replace(title="These people among the training sample")
+        sections["groups"] = sections["groups"]._replace(layer="checks", title=LAYERS["difference"])
+        sections["verdict"] = sections["verdict"]._replace(title="Could other variables explain it?")
+    measure = view.results.measure
+    words = {"a_measure": f"{'an' if measure == 'R-index' else 'a'} {measure}"}
+    titles = LAYERS | ({"result": "Result"} if view.summary.applied else {})
+    layers = {name: Layer(name, title, []) for name, title in titles.items()}
+    for one in sections.values():
+        if html := section_html(one.name, view, one.contents(view)):
+            layers[one.layer].sections.append(ShownSection(one.name, one.title.format(**words), html))
+    return [layer for layer in layers.values() if layer.sections]
+
+
+def section_html(template: str, view: RunView, data: dict[str, object] | None) -> Markup:
+    """Return a section of a run as HTML, empty where there is nothing to show."""
+    if data is None:
+        return Markup("")
+    run = view.run
+    common = {"run": run, "summary": run.summary, "measure": run.results.measure, "measures": run.results.measures}
+    common |= {"strip": view.gallery.strip, "n_people": len(run.results.first_visits)}
+    return Markup(render(f"{template}.html.j2", data=data, **common))  # escaped there
 
 
 @dataclass(frozen=True)
@@ -86,7 +333,7 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
     if summary.status != DONE:
         curtain = Curtain((), active=not show_ids)  # nobody was scored, so ids are known by their mention only
         data = {"run_toml": settings_text(folder, curtain)}
-        return Report(offline_page("stopped.html.j2", summary=curtain.summary(summary), data=data), summary.status)
+        return Report(offline_page("stopped.html.j2", summary=without_ids(summary, curtain), data=data), summary.status)
     view = view_of(read_run(folder, summary), show_ids=show_ids)
     page = offline_page(
         "results.html.j2",

@@ -1,9 +1,13 @@
 """Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
 
-from rindices.plots.curves import follow_up_curves, power_curves
-from rindices.plots.pattern_card import pattern_mixture, severity_by_age, severity_histogram
+from rindices.plots.cards_and_curves import (
+    follow_up_curves,
+    pattern_mixture,
+    power_curves,
+    severity_by_age,
+    severity_histogram,
+)
 from rindices.plots.patterns_and_associations import disorder_dots, forest, pattern_dots, subgroup_dots
-from rindices.plots.rendering import figure_png, figure_svg, strip_above
 from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, spectrum, two_maps, two_scores
 from rindices.plots.scores import (
     change_lines,
@@ -13,6 +17,7 @@ from rindices.plots.scores import (
     recovery,
     trajectories,
 )
+from rindices.plots.style import figure_png, figure_svg, strip_above
 
 __all__ = [
     "agreement_over_settings",

@@ -9,7 +9,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rindices.plots.rendering import hover
 from rindices.plots.style import (
     GREY,
     INK,
@@ -17,6 +16,7 @@ from rindices.plots.style import (
     STYLE,
     WIDTH,
     farthest,
+    hover,
     look_of,
     mark_legend,
     safe_label,

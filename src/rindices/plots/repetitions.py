@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from rindices.plots.rendering import hover
-from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WIDTH, safe_label
+from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WIDTH, hover, safe_label
 from rindices.problems import counted
 
 CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0
@@ -201,12 +200,18 @@ def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) 
     """
     places = np.arange(1, len(eigenvalues) + 1)
     beyond = np.asarray(eigenvalues) > limit
-    figure = Figure(figsize=(WIDTH, 2.4), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 2.1), layout="constrained")
     axes = figure.subplots()
     axes.fill_between(places[: len(band)], 0, band, color=GREY, alpha=0.3, linewidth=0, label="permuted groups")
     axes.axhline(limit, color=INK, linewidth=1, linestyle="--", label=f"limit: {limit:.1f}")
     axes.plot(places, eigenvalues, color=GREY, linewidth=1, zorder=1)
-    axes.plot(places[beyond], np.asarray(eigenvalues)[beyond], "o", color=PATIENT, label="beyond chance")
+    axes.plot(
+        places[beyond],
+        np.asarray(eigenvalues)[beyond],
+        "o",
+        color=PATIENT,
+        label="beyond chance" if beyond.any() else "",
+    )
     axes.plot(places[~beyond], np.asarray(eigenvalues)[~beyond], "o", color=GREY, markerfacecolor="white")
     axes.set(xlabel="Direction", ylabel="Variance of patients\n(controls = 1)", xticks=places, ylim=(0, None))
     figure.legend(loc="outside upper center", ncols=3)

@@ -19,6 +19,7 @@ from rindices.presets import Correction
 
 _ROUNDS = 6  # of estimating and filling in; with a fifth missing, later ones change draws by less than 0.01 sd
 _PASSES = 2  # of correcting and filling in
+_DRAWS = 10  # which repetitions take in turn
 _FOLDS = 3  # of people who are filled in by a population of the others
 _HIDDEN = 0.1  # share of their known regions that is hidden, to learn how good draws are
 
@@ -116,21 +117,21 @@ class Population:
         return population
 
 
-def _filled(people: np.ndarray, seed: int) -> np.ndarray:
-    """Return people with their gaps drawn as others let expect.
+def _filled(people: np.ndarray, seed: int, n_draws: int) -> np.ndarray:
+    """Return people with their gaps drawn as others let expect → ``(draws, people, regions)``.
 
     A population that was estimated from few people fits them too well: whoever it fills in would vary too little. So
     everybody is filled in by a population of others, and draws are as far from what it expects as regions are that are
     known and were hidden from it.
     """
-    rng, filled = np.random.default_rng([seed, len(people)]), people.copy()
+    rng, filled = np.random.default_rng([seed, len(people)]), np.repeat(people[None], n_draws, axis=0)
     fold = rng.permutation(len(people)) % _FOLDS
     for one in range(_FOLDS):
         rows, others = fold == one, people[fold != one]
         population = Population.with_gaps(people if np.isnan(others).all(axis=0).any() else others)
         hidden = rng.random(people[rows].shape) < _HIDDEN
         spread = population.surprise(people[rows], hidden & ~np.isnan(people[rows]))
-        filled[rows] = population.fill(people[rows], 1, seed, max(spread, 1.0))[0]
+        filled[:, rows] = population.fill(people[rows], n_draws, seed, max(spread, 1.0))
     return filled
 
 
@@ -138,6 +139,8 @@ def fill_training(
     regions: np.ndarray, covariates: pd.DataFrame | None, correction: Correction | None, seed: int
 ) -> np.ndarray:
     """Return the regions of training people with their gaps drawn, given their covariates and other regions.
+
+    The result has several draws, for repetitions to differ in ``(draws, people, regions)``; without gaps, one.
 
     Controls and patients are one population here, and nothing looks at the diagnosis: drawn from a population of each,
     cells would carry it, and a table without disease would separate. What patients have in common is in the covariance
@@ -147,10 +150,11 @@ def fill_training(
     """
     gaps = np.isnan(regions)
     if not gaps.any():
-        return regions
-    filled = np.where(gaps, np.nanmean(regions, axis=0), regions)
-    for _ in range(_PASSES):
-        fitted = Preprocessing.fit(filled, covariates, correction)
-        scaled = np.where(gaps, np.nan, fitted.transform(filled, covariates))
-        filled = np.where(gaps, fitted.inverse_transform(_filled(scaled, seed), covariates), regions)
+        return regions[None]
+    filled = np.where(gaps, np.nanmean(regions, axis=0), regions)[None]
+    for n_draws in (1,) * (_PASSES - 1) + (_DRAWS,):
+        fitted = Preprocessing.fit(filled[0], covariates, correction)
+        scaled = np.where(gaps, np.nan, fitted.transform(filled[0], covariates))
+        drawn = [fitted.inverse_transform(draw, covariates) for draw in _filled(scaled, seed, n_draws)]
+        filled = np.where(gaps, np.stack(drawn), regions)
     return filled

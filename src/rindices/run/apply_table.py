@@ -16,10 +16,10 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import People, read_people
-from rindices.cohort.follow_up import check_follow_up
+from rindices.cohort.people import check_follow_up
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
-from rindices.model.file import fills_gaps, read_header
+from rindices.model import fills_gaps, read_header
 from rindices.presets import Correction
 from rindices.problems import Blank, InputError, Remedy, Text, Wording, counted, in_python, joined, listed, worded
 from rindices.run.plan import versions
@@ -96,7 +96,7 @@ def apply_table(
     check_scan_noise(output.scan_noise, (read_header(model).parameters.n_patterns,), visits=first.visit is not None)
     from rindices.estimator import load_model
     from rindices.run.scores_and_analyses import change_of, results_of, scores_of
-    from rindices.scoring.person import reference_of, training_of, unknown_of
+    from rindices.scoring.consensus_and_person import reference_of, training_of, unknown_of
 
     fitted, counts = load_model(model), Counter[str]()
     notes, left_out, results = dict[str, None](), list[pd.DataFrame](), list[record.Results]()

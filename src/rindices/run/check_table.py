@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rindices.analysis import balance_warnings, flow_table
 from rindices.cohort import Cohort, Looked
-from rindices.pages.privacy import Curtain
-from rindices.problems import InputError, Problem, Remedy, Text, Value, Wording, in_python, remedies_in, worded
+from rindices.problems import Curtain, InputError, Problem, Remedy, Text, Value, Wording, in_python, remedies_in, worded
 from rindices.record.documents import DifferenceEvidence
 from rindices.run.plan import balance_of, look
 from rindices.schema.role_guesses import Kind, grouped, kinds_of
@@ -109,7 +108,7 @@ class PreviewedPattern(_Part):
 
 
 class FirstLook(DifferenceEvidence):
-    """What can be said before anything is trained: see `rindices.run.first_look`.
+    """What can be said before anything is trained: see `rindices.run.first_look_and_power`.
 
     Attributes
     ----------
@@ -126,7 +125,7 @@ class FirstLook(DifferenceEvidence):
     n_patterns, patterns
         How many patterns would be looked for, and what a linear model finds.
     p, p_spread, p_shift, directions, found_again, eigenvalues, limit, band, detectable_auc, detectable_ratio
-        As in `rindices.judging.verdict.Evidence`.
+        As in `rindices.judging.study_and_verdict.Evidence`.
     """
 
     headline: str

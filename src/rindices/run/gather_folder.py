@@ -14,9 +14,14 @@ from rindices.files import write_csv, write_text
 from rindices.problems import InputError, Remedy, counted, listed
 from rindices.regions import KnownColumn, known_columns
 from rindices.settings import GatherSettings
-from rindices.tables.foreign import Found, Measured
-from rindices.tables.foreign.freesurfer import read_freesurfer
-from rindices.tables.foreign.volume_tables import read_cat12, read_dlmuse, read_synthseg
+from rindices.tables.freesurfer_and_other_programs import (
+    Found,
+    Measured,
+    read_cat12,
+    read_dlmuse,
+    read_freesurfer,
+    read_synthseg,
+)
 
 PROGRAM, SESSION = "program", "session"
 _READERS = (read_freesurfer, read_cat12, read_dlmuse, read_synthseg)

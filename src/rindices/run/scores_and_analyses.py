@@ -16,14 +16,14 @@ from rindices import analysis
 from rindices.cohort import Cohort, People
 from rindices.core import inference
 from rindices.estimator import SurrealGAN
-from rindices.judging.separation import separated
+from rindices.judging.misfit_and_separation import separated
 from rindices.preprocessing import SCALED_SD
 from rindices.presets import Correction
 from rindices.problems import OutsideTraining
 from rindices.record import Results, Separation, Summary
-from rindices.scoring.change_intervals import Noise, can_tell, change_limits, paired_readings
-from rindices.scoring.person import Scaled, person_columns, person_flags
-from rindices.scoring.severity import CENTILES, DOSES, KNOTS, increasing
+from rindices.scoring.consensus_and_person import Scaled, person_columns, person_flags
+from rindices.scoring.intervals import Noise, can_tell, change_limits, paired_readings
+from rindices.scoring.severity_and_reference import CENTILES, DOSES, KNOTS, increasing
 from rindices.settings import OutputSettings
 
 _FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be theirs rather than that of controls
@@ -126,7 +126,7 @@ def keep_training(model: SurrealGAN, results: Results, analyses: Mapping[str, pd
 
 
 def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
-    """Tell patients from controls whom the rule was not learned from; see `rindices.judging.separation`."""
+    """Tell patients from controls whom the rule was not learned from; see `rindices.judging.misfit_and_separation`."""
     own = cohort.training
     # Where regions are missing, the middle of everybody says nothing of the group.
     regions = cohort.features[own].fillna(cohort.features[own].median()).to_numpy(float)

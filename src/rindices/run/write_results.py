@@ -20,14 +20,14 @@ from rindices.cohort import Cohort
 from rindices.core import devices, inference
 from rindices.files import atomic_file, guarded, plain_text, write_text
 from rindices.judging.agreement import match_patterns
-from rindices.judging.verdict import Verdict, differences_that_count, to_json
+from rindices.judging.study_and_verdict import Verdict, differences_that_count, to_json
 from rindices.pages.report import write_report
 from rindices.presets import Correction
 from rindices.problems import Text, Wording, without_data, without_people, worded
 from rindices.record import Summary
 from rindices.run.plan import PlannedRun, balance_of, versions
 from rindices.run.scores_and_analyses import analyse, keep_training, results_of, separation
-from rindices.scoring.person import reference_of, unknown_of
+from rindices.scoring.consensus_and_person import reference_of, unknown_of
 from rindices.search import SurrealGANSearch
 from rindices.settings import AUTO, follow_up_of
 

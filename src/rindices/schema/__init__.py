@@ -8,17 +8,20 @@ from rindices.schema.covariate_and_score_fields import (
     CovariateSpec,
     ScoreField,
 )
-from rindices.schema.diagnosis_field import (
+from rindices.schema.diagnosis_and_region_fields import (
     CONTROL_NAMES,
+    MIN_REGIONS,
+    MOST_LACKING,
+    MOST_MISSING,
     NO_LABEL,
     DiagnosisField,
     Groups,
+    RegionField,
     groups_of,
     labels_with_counts,
 )
 from rindices.schema.field import LEAVE_OUT, STRICT, Roster, Seen
 from rindices.schema.id_and_visit_fields import IdField, VisitField, years_since_first
-from rindices.schema.region_field import MIN_REGIONS, MOST_LACKING, MOST_MISSING, RegionField
 
 __all__ = [
     "CONTROL_NAMES",

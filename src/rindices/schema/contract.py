@@ -19,10 +19,9 @@ from pydantic.dataclasses import dataclass
 
 from rindices.problems import Problem, Text, refusal
 from rindices.schema.covariate_and_score_fields import CovariateField, CovariateSpec, ScoreField
-from rindices.schema.diagnosis_field import DiagnosisField
+from rindices.schema.diagnosis_and_region_fields import DiagnosisField, RegionField
 from rindices.schema.field import QUANTILE, STRICT, Field, Roster, Seen, kept_quantile
 from rindices.schema.id_and_visit_fields import IdField, Timeline, VisitField
-from rindices.schema.region_field import RegionField
 
 # A new person is flagged beyond what a normal distribution through the quantiles has at four sd; in halves of two real
 # cohorts that flags fewer than smallest and largest values do (experiments/region_ranges.py).

@@ -11,8 +11,8 @@ from pydantic.dataclasses import dataclass
 from rindices.problems import Message, Problem, Remedy, counted, listed, shown
 from rindices.schema.cells import meant_as_numbers, numbers_of, text_of
 from rindices.schema.field import CORRECT, DIGITS, LEAVE_OUT, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
-from rindices.schema.impossible_values import impossible_covariate, suspected_codes
 from rindices.schema.role_guesses import USUAL_NAMES
+from rindices.schema.units_and_impossible_values import impossible_covariate, suspected_codes
 
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 # Share of a covariate's range that may be exceeded: with 80 people a sixteenth lies beyond each of its two quantiles,

@@ -1,7 +1,7 @@
 """What every role of a column has in common: a field that looks at rows, learns from a training table, and checks any.
 
 A field serves the training table and new people alike, whole tables or some rows at a time. It finds gaps and
-impossible values; who is refused or left out for them is for `rindices.cohort.exclusions`.
+impossible values; who is refused or left out for them is for `rindices.cohort.exclusions_and_outliers`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DIGITS = 3  # that count of what a model keeps of its people
 # beyond each.
 QUANTILE, _FEWEST_BEYOND = 0.01, 5
 CORRECT = "correct the cells"
-# The remedy of missing and impossible values; `rindices.cohort.exclusions` has the rule.
+# The remedy of missing and impossible values; `rindices.cohort.exclusions_and_outliers` has the rule.
 LEAVE_OUT = Message("exclude these people with ", Remedy("drop_missing", True))
 _POSSIBLE = (
     "Ages must lie between 0 and 120, sex must have two codes, and sizes must be positive and not far from all "

@@ -16,7 +16,7 @@ from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
 from rindices.tables.several_tables import labelled_parts, like_ours, not_found, own_ids, stacked
 from rindices.tables.table import AS_TEXT, Table, file_and_sheet
-from rindices.tables.text import KINDS_OF_FILES
+from rindices.tables.text_and_workbook import KINDS_OF_FILES
 
 _PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
 

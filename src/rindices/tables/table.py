@@ -15,8 +15,15 @@ from rindices.files import plain_cells
 from rindices.problems import InputError, listed
 from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.settings import TableSettings
-from rindices.tables.text import CELLS, KINDS_OF_FILES, TEXT_KINDS, TextFile, named_columns
-from rindices.tables.workbook import WORKBOOKS, Workbook
+from rindices.tables.text_and_workbook import (
+    CELLS,
+    KINDS_OF_FILES,
+    TEXT_KINDS,
+    WORKBOOKS,
+    TextFile,
+    Workbook,
+    named_columns,
+)
 
 AS_TEXT = (TableSettings.id, TableSettings.diagnosis)
 # A second row of headings: over so many columns of numbers, with so many people below, all of them units or most
@@ -42,7 +49,7 @@ def file_and_sheet(path: str | Path) -> tuple[Path, str | None]:
 
 
 class ParquetFile:
-    """A table in a Parquet file, where pyarrow is installed; see `rindices.tables.text.TextFile`."""
+    """A table in a Parquet file, where pyarrow is installed; see `rindices.tables.text_and_workbook.TextFile`."""
 
     decimal_comma = False
 

@@ -70,6 +70,11 @@ class Chunk:
         return self.members[0].cohort
 
     @property
+    def repetition(self) -> int:
+        """The first repetition; the only one where repetitions learn from different draws of missing regions."""
+        return self.members[0].repetition
+
+    @property
     def name(self) -> str:
         """A name for files."""
         alike = len({member.point.n_patterns for member in self.members}) == 1
@@ -277,13 +282,15 @@ def models_per_chunk(people: People, n_patterns: int, batch_size: int, device: D
     return max(1, int(memory / (4 * (_COPIES * weights + passes + scores))))
 
 
-def cut(members: Sequence[Member], size: int, *, mixed: bool = False) -> list[Chunk]:
+def cut(members: Sequence[Member], size: int, *, mixed: bool = False, apart: bool = False) -> list[Chunk]:
     """Cut models into chunks of at most `size`, nearly alike in number so that they share programs.
 
     Where chunks may be `mixed`, different numbers of patterns train together: an accelerator takes hardly longer.
+    Where repetitions learn from people of their own, they are kept `apart`.
     """
     chunks: list[Chunk] = []
-    kind = attrgetter("cohort", "prolonged", *([] if mixed else ["point.n_patterns"]))
+    alone = ["repetition"] if apart else []
+    kind = attrgetter("cohort", "prolonged", *alone, *([] if mixed else ["point.n_patterns"]))
     for _, group in groupby(sorted(members, key=kind), key=kind):
         alike = list(group)
         n_chunks = -(-len(alike) // size)

@@ -190,7 +190,7 @@ def _describe() -> Device:
 def train_all(
     chunks: Sequence[Chunk],
     settings: Settings,
-    people: Callable[[int], People],
+    people: Callable[[Chunk], People],
     execution: Execution,
     stage: str = "Training",
 ) -> None:
@@ -201,7 +201,7 @@ def train_all(
     chunks, settings
         What to train.
     people
-        Gives the people of a cohort by its number.
+        Gives the people that a chunk learns from.
     execution
         How and where.
     stage
@@ -224,7 +224,7 @@ def train_all(
 def _trained(
     chunks: list[Chunk],
     settings: Settings,
-    people: Callable[[int], People],
+    people: Callable[[Chunk], People],
     execution: Execution,
     progress: Callable[[Chunk, int], None],
 ) -> Iterator[Chunk]:
@@ -240,7 +240,7 @@ def _trained(
         store[chunk] = train_chunk(chunk, *arguments, progress=report)
         return chunk
 
-    tasks = ((chunk, settings, people(chunk.cohort), store.keeper(chunk)) for chunk in chunks)
+    tasks = ((chunk, settings, people(chunk), store.keeper(chunk)) for chunk in chunks)
     try:
         if place.is_here:
             yield from place.run(train_here, tasks)

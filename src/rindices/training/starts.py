@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from rindices.core.losses import Prior
 from rindices.core.train import held_out
-from rindices.linear.factors import LinearModel
-from rindices.linear.halves import Method, fitted
+from rindices.linear import LinearModel, Method, fitted
 
 PATIENTS = 0.9  # of the patients that a repetition's linear model learns from
 SHARE = 0.5  # of the linear model in the R-index; from a quarter to three quarters of it differ little

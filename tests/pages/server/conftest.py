@@ -11,7 +11,7 @@ import httpx
 import pytest
 import uvicorn
 
-from rindices.cli.console import on_command_line
+from rindices.cli.console_and_exits import on_command_line
 from rindices.pages.server.addresses import make_app
 from tests import longevity
 from tests.pages.conftest import browser  # noqa: F401 (a fixture)

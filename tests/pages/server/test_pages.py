@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from rindices.cli import app
 from rindices.cli import results as open_command
 from rindices.pages import layout
-from rindices.pages.server.query import on_page
+from rindices.pages.server.page import on_page
 from rindices.problems import Remedy
 from tests.pages.page import rows_of
 from tests.pages.server.conftest import TOKEN

@@ -8,7 +8,7 @@ import socket
 import httpx
 import pytest
 
-from rindices.pages.server import safety
+from rindices.pages.server import page
 from tests.pages.server.conftest import TOKEN
 
 
@@ -115,7 +115,7 @@ def test_too_large_uploads_are_cut_off(client, folder, monkeypatch):
     with socket.create_connection(("127.0.0.1", port)) as said:  # 2 GB are announced, and not a byte of them is read
         said.sendall(f"{head}Cookie: {cookie}\r\nContent-Length: {2 * 2**30}\r\n\r\n".encode())
         assert said.recv(1000).startswith(b"HTTP/1.1 413")
-    monkeypatch.setattr(safety, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(page, "MOST_BYTES", 2**20)
     sent = []
 
     def endless():

@@ -9,18 +9,37 @@ from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rindices.pages.layout import page_script, page_style
-from rindices.pages.server import apply_page, run_pages, table_page, train_page
-from rindices.pages.server.page import NotYet, busy, trouble
-from rindices.pages.server.query import Desk
-from rindices.pages.server.safety import ENTRANCE, Guard, TooLarge, receive_file
+from rindices.pages.server import apply_page, run_pages, table_page
+from rindices.pages.server.page import Desk, NotYet, TooLarge, busy, receive_file, trouble
 from rindices.problems import InputError, Wording, without_data
 
+ENTRANCE = "/enter"
+_DAYS = 30  # that a browser may stay away
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # without any, browsers say of no form where it comes from
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+# A page of our own that asks for the next: a cookie that was just set goes along, wherever the first link was.
+_ENTERED = (
+    '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">'
+    '<meta http-equiv="refresh" content="0; url=/"><title>rindices</title></html>'
+)
 Handler = Callable[[Desk, Request], Response] | Callable[[Desk, Request], Awaitable[Response]]
 _PAGES: dict[str, Handler] = {
     "/": run_pages.runs_page,
@@ -28,9 +47,9 @@ _PAGES: dict[str, Handler] = {
     "/table/checked": table_page.checked_part,
     "/table/look": table_page.look_part,
     "/gather": table_page.gather_page,
-    "/train": train_page.train_page,
+    "/train": run_pages.train_page,
     "/run": run_pages.run_page,
-    "/events": train_page.watch,
+    "/events": run_pages.watch,
     "/people": run_pages.people_page,
     "/compare": run_pages.compare_page,
     "/methods": run_pages.methods_answer,
@@ -42,13 +61,77 @@ _PAGES: dict[str, Handler] = {
 }
 _CHANGES: dict[str, Handler] = {
     "/gather": table_page.gather,
-    "/train": train_page.begin,
-    "/stop": train_page.stop,
-    "/continue": train_page.go_on,
+    "/train": run_pages.begin,
+    "/stop": run_pages.stop,
+    "/continue": run_pages.go_on,
     "/report": run_pages.write_again,
     "/apply": apply_page.score,
     "/person": apply_page.keep_person,
 }
+
+
+class Guard:
+    """Lets in whoever came with the token, from this machine's own address only.
+
+    The token is good for one browser: it is exchanged for a cookie that no script can read and that no other site can
+    send along. It outlives the browser's window, so whoever closes that can come back while this is served. Another
+    name of this machine (Host) or another site that asks for a change (Origin) is refused.
+
+    Parameters
+    ----------
+    app
+        What is guarded.
+    port
+        Where it is served.
+    token
+        What the address that is opened first ends in.
+    """
+
+    def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
+        self._app, self._tokens = app, {token}
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        self._cookie, self._key = f"rindices_{port}", secrets.token_urlsafe(32)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "lifespan":
+            return await self._app(scope, receive, send)
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        if scope["type"] != "http":
+            return await send({"type": "websocket.close", "code": 1008})
+        answer: ASGIApp = self._answer(Request(scope)) or self._app
+        return await answer(scope, receive, send_safely)
+
+    def _answer(self, request: Request) -> Response | None:
+        """Return a refusal, or what the token is exchanged for; None where the request may pass."""
+        if request.headers.get("host") not in self._hosts:
+            return PlainTextResponse("Refused: this is not the address that rindices open printed.", 403)
+        known = secrets.compare_digest(request.cookies.get(self._cookie, ""), self._key)
+        if request.url.path == ENTRANCE and request.method == "GET":
+            given = request.query_params.get("token", "")
+            if not known and not any(secrets.compare_digest(given, token) for token in self._tokens):
+                return PlainTextResponse(
+                    "Refused: this address has already been used by another browser. Run rindices open again for "
+                    "a new one.",
+                    403,
+                )
+            self._tokens.clear()
+            entered = HTMLResponse(_ENTERED)
+            entered.set_cookie(self._cookie, self._key, max_age=_DAYS * 86_400, httponly=True, samesite="strict")
+            return entered
+        if not known:
+            return PlainTextResponse("Refused: open the address that rindices open printed.", 403)
+        origins = {f"http://{host}" for host in self._hosts}
+        if request.method not in ("GET", "HEAD") and request.headers.get("origin") not in origins:
+            return PlainTextResponse("Refused: the request came from another site.", 403)
+        return None
 
 
 def make_app(folder: Path, port: int, token: str, *, wording: Wording, program: tuple[str, ...]) -> Guard:

@@ -12,15 +12,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from rindices.files import atomic_file, guarded_text, plain
-from rindices.model.file import read_header
-from rindices.model.header import Header
+from rindices.model import Header, read_header
 from rindices.pages.elements import Table, limits, measures, words
-from rindices.pages.server.page import free_name, models_of, page, soon, tables_of
+from rindices.pages.server.page import Desk, address, free_name, models_of, page, soon, tables_of
 from rindices.pages.server.query import (
     Button,
-    Desk,
     Pairs,
-    address,
     buttons_of,
     options_of,
     pairs_of,

@@ -1,20 +1,106 @@
-"""What all pages share: how they are rendered, and which tables, models and runs the folder has."""
+"""What all pages share: the opened folder, what can be reached in it or put into it, and how pages are rendered."""
 
+import hashlib
 import os
+import secrets
 import shlex
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from subprocess import Popen
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlencode
 
 from starlette.responses import HTMLResponse
 
 from rindices import record
 from rindices.pages.layout import render
-from rindices.pages.server.query import Desk, address
-from rindices.pages.server.safety import MODELS, TABLES
-from rindices.problems import InputError, Text
+from rindices.problems import Blank, InputError, Remedy, Text, Value, Wording, worded
+from rindices.settings import GatherSettings, SearchSettings, TableSettings, option_name
+from rindices.tables import Part, labelled_parts
+from rindices.value_kinds import settings_of
+
+MOST_BYTES = 512 * 2**20  # of one file that is put into the folder
+TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet", ".csv.gz", ".tsv.gz")
+MODELS = (".safetensors",)
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return a file or folder below `folder`; anything else is refused, also where a link leads out of it.
+
+    Examples
+    --------
+    >>> inside(Path("/data"), "runs/first").as_posix()
+    '/data/runs/first'
+    >>> inside(Path("/data"), "../secret.csv")
+    Traceback (most recent call last):
+    ...
+    rindices.problems.InputError: '../secret.csv' is not in the folder that was opened.
+    """
+    parts = PurePosixPath(name).parts
+    hidden = any(part.startswith(".") for part in parts)
+    path = folder.joinpath(*parts) if parts and "\0" not in name and "\\" not in name else folder.parent
+    if hidden or not path.resolve().is_relative_to(folder.resolve()) or path.resolve() == folder.resolve():
+        raise InputError(f"{name!r} is not in the folder that was opened.")
+    return path
+
+
+class TooLarge(InputError):
+    """A file has more bytes than are taken."""
+
+
+async def receive_file(folder: Path, name: str, size: int | None, stream: AsyncIterator[bytes]) -> str:
+    """Write what is sent into the folder as it comes, whole or not at all, and return the name that it got.
+
+    No file is replaced: another one of that name gets a number; the very same one is taken as it is.
+
+    Parameters
+    ----------
+    folder
+        Where to.
+    name
+        What the file is called.
+    size
+        How long it is said to be, if that is known.
+    stream
+        Its contents.
+    """
+    plain = PurePosixPath(name.replace("\\", "/")).name.lstrip(".")
+    if not plain.casefold().endswith((*TABLES, *MODELS)):
+        raise InputError(f"{plain!r} is neither a table ({', '.join(TABLES)}) nor a model ({', '.join(MODELS)}).")
+    too_large = TooLarge(f"{plain!r} is larger than {MOST_BYTES // 2**20} MB.\nCopy it into the folder yourself.")
+    if size is not None and size > MOST_BYTES:
+        raise too_large
+    stem, dot, ending = plain.partition(".")
+    path, received, digest = inside(folder, plain), 0, hashlib.sha256()
+    beside = folder / f".{secrets.token_hex(8)}.partial"
+    try:
+        with beside.open("xb") as file:
+            async for part in stream:
+                received += len(part)
+                if received > MOST_BYTES:
+                    raise too_large
+                digest.update(part)
+                file.write(part)
+        number = 1
+        while path.exists() and not _same(path, received, digest.hexdigest()):
+            number += 1
+            path = inside(folder, f"{stem}-{number}{dot}{ending}")
+        if not path.exists():
+            beside.rename(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return path.name
+
+
+def _same(path: Path, size: int, digest: str) -> bool:
+    if not path.is_file() or path.stat().st_size != size:
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == digest
+
 
 _DEEPEST = 2  # folders of folders are looked into
 _DAY = "%Y-%m-%d %H:%M"
@@ -24,6 +110,99 @@ _PATIENCE, _KEPT = 0.2, 12  # seconds until a page says that it takes longer; re
 _beside = ThreadPoolExecutor(2)
 _soon: dict[Hashable, Future[Any]] = {}
 Made = TypeVar("Made")
+
+
+# What a page calls each setting: a role, a field of a form, or one of its buttons.
+_CALLED = {
+    one.name: one.label for kind in (TableSettings, SearchSettings, GatherSettings) for one in settings_of(kind)
+} | {
+    "control": "controls",
+    "patients": "patients",
+    "features": "region",
+    "join": "Join a table",
+    "drop_missing": "Exclude these people",
+    "drop_outliers": "Exclude outliers",
+    "small_sites": "Exclude small sites",
+    "complete_only": "Use only people with all regions",
+    "missing": "Code for a missing value",
+    "new_sites": "Score them without site correction",
+    "out": "Name of the run",
+}
+
+
+def on_page(remedy: Remedy) -> str:
+    """Write a setting as the page calls it, with a number that would help; one that it does not have is an option.
+
+    Examples
+    --------
+    >>> on_page(Remedy("clinical", ["weight"])), on_page(Remedy("n_repetitions", 10))
+    ('“clinical score”', '“Repetitions”: 10')
+    """
+    name, value = remedy
+    if not (called := _CALLED.get(name)):
+        return f"--{option_name(name)}"
+    helps = isinstance(value, int | str) and not isinstance(value, bool | Blank)
+    return f"“{called}”: {value}" if helps else f"“{called}”"
+
+
+@dataclass(frozen=True)
+class Desk:
+    """The folder that was opened, and how the command line is spoken and called.
+
+    Attributes
+    ----------
+    folder
+        Where tables and runs are.
+    wording
+        How a setting is written on the command line.
+    program
+        Words by which the command line is started.
+    children
+        Processes that were started from here, by the name of their run.
+    """
+
+    folder: Path
+    wording: Wording
+    program: tuple[str, ...]
+    children: dict[str, Popen[bytes]] = field(default_factory=dict)
+
+    def path(self, name: str) -> Path:
+        """Return a file or folder of the folder; all else is refused."""
+        return inside(self.folder, name)
+
+    def parts(self, name: str) -> tuple[Part, ...]:
+        """Return the tables of the folder that a name stands for, each with its label; none where it is one table."""
+        named = () if self.path(name).exists() else labelled_parts(name)
+        return tuple(Part(label, self.path(path.as_posix())) for label, path in named)
+
+    def table(self, name: str) -> Path:
+        """Return a table of the folder, or what stands for several of them."""
+        parts = self.parts(name)
+        return Path(",".join(f"{label}={path}" for label, path in parts)) if parts else self.path(name)
+
+    def name(self, path: str | Path) -> str:
+        """Return what a file of the folder is called here."""
+        return Path(path).relative_to(self.folder).as_posix()
+
+    def words(self, command: str, *names: str, **settings: Value) -> list[str]:
+        """Return the words of a command with some settings; those that are None are left out.
+
+        Files come first; one that is called like an option is not taken for one.
+        """
+        apart = [[f"{label}={self.name(path)}" for label, path in self.parts(name)] or [name] for name in names]
+        files = [f"./{name}" if name.startswith("-") else name for several in apart for name in several]
+        given = {name: value for name, value in settings.items() if value is not None}
+        options = (self.wording(Remedy(*pair)) for pair in given.items())
+        return [command, *files, *(word for option in options for word in shlex.split(option))]
+
+    def said(self, text: Text) -> str:
+        """Return a message as the page says it."""
+        return worded(text, on_page)
+
+
+def address(path: str, *pairs: tuple[str, str]) -> str:
+    """Return an address of ours with a query."""
+    return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
 class RunRow(NamedTuple):

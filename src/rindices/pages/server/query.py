@@ -1,10 +1,8 @@
 """What was chosen about a table, as the part of an address after the question mark, and as words of a command."""
 
-import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from subprocess import Popen
 from typing import NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
@@ -12,12 +10,12 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from rindices.cohort.column_roles import paths_of
-from rindices.pages.server.safety import inside
-from rindices.problems import Blank, InputError, Remedy, Text, Value, Wording, worded
+from rindices.pages.server.page import Desk
+from rindices.problems import InputError, Value
 from rindices.run.check_table import FoundRemedy
 from rindices.schema.role_guesses import guessed_settings, id_by_name
-from rindices.settings import GatherSettings, SearchSettings, TableSettings, option_name
-from rindices.tables import Part, Table, labelled_parts
+from rindices.settings import TableSettings
+from rindices.tables import Table, labelled_parts
 from rindices.value_kinds import Setting, settings_of
 
 Pairs = list[tuple[str, str]]
@@ -26,92 +24,6 @@ _YES = "yes"
 _MOST_FORM = 2**20  # bytes
 # What a column can be, and the setting that says so; a list has the column besides others.
 ROLES = {one.label: one.name for one in settings_of(TableSettings) if one.label} | {"region": ""}
-# What a page calls each setting: a role, a field of a form, or one of its buttons.
-_CALLED = {
-    one.name: one.label for kind in (TableSettings, SearchSettings, GatherSettings) for one in settings_of(kind)
-} | {
-    "control": "controls",
-    "patients": "patients",
-    "features": "region",
-    "join": "Join a table",
-    "drop_missing": "Exclude these people",
-    "drop_outliers": "Exclude outliers",
-    "small_sites": "Exclude small sites",
-    "complete_only": "Use only people with all regions",
-    "missing": "Code for a missing value",
-    "new_sites": "Score them without site correction",
-    "out": "Name of the run",
-}
-
-
-def on_page(remedy: Remedy) -> str:
-    """Write a setting as the page calls it, with a number that would help; one that it does not have is an option.
-
-    Examples
-    --------
-    >>> on_page(Remedy("clinical", ["weight"])), on_page(Remedy("n_repetitions", 10))
-    ('“clinical score”', '“Repetitions”: 10')
-    """
-    name, value = remedy
-    if not (called := _CALLED.get(name)):
-        return f"--{option_name(name)}"
-    helps = isinstance(value, int | str) and not isinstance(value, bool | Blank)
-    return f"“{called}”: {value}" if helps else f"“{called}”"
-
-
-@dataclass(frozen=True)
-class Desk:
-    """The folder that was opened, and how the command line is spoken and called.
-
-    Attributes
-    ----------
-    folder
-        Where tables and runs are.
-    wording
-        How a setting is written on the command line.
-    program
-        Words by which the command line is started.
-    children
-        Processes that were started from here, by the name of their run.
-    """
-
-    folder: Path
-    wording: Wording
-    program: tuple[str, ...]
-    children: dict[str, Popen[bytes]] = field(default_factory=dict)
-
-    def path(self, name: str) -> Path:
-        """Return a file or folder of the folder; all else is refused."""
-        return inside(self.folder, name)
-
-    def parts(self, name: str) -> tuple[Part, ...]:
-        """Return the tables of the folder that a name stands for, each with its label; none where it is one table."""
-        named = () if self.path(name).exists() else labelled_parts(name)
-        return tuple(Part(label, self.path(path.as_posix())) for label, path in named)
-
-    def table(self, name: str) -> Path:
-        """Return a table of the folder, or what stands for several of them."""
-        parts = self.parts(name)
-        return Path(",".join(f"{label}={path}" for label, path in parts)) if parts else self.path(name)
-
-    def name(self, path: str | Path) -> str:
-        """Return what a file of the folder is called here."""
-        return Path(path).relative_to(self.folder).as_posix()
-
-    def words(self, command: str, *names: str, **settings: Value) -> list[str]:
-        """Return the words of a command with some settings; those that are None are left out.
-
-        Files come first; one that is called like an option is not taken for one.
-        """
-        apart = [[f"{label}={self.name(path)}" for label, path in self.parts(name)] or [name] for name in names]
-        files = [f"./{name}" if name.startswith("-") else name for several in apart for name in several]
-        given = {name: value for name, value in settings.items() if value is not None}
-        options = (self.wording(Remedy(*pair)) for pair in given.items())
-        return [command, *files, *(word for option in options for word in shlex.split(option))]
-
-    def said(self, text: Text) -> str:
-        """Return a message as the page says it."""
-        return worded(text, on_page)
 
 
 def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings:
@@ -174,11 +86,6 @@ def form_of(kind: type, query: QueryParams) -> list[FormField]:
         for one in settings_of(kind)
         if "page" in one.interfaces
     ]
-
-
-def address(path: str, *pairs: tuple[str, str]) -> str:
-    """Return an address of ours with a query."""
-    return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
 def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:

@@ -22,14 +22,11 @@ from rindices.cohort import Cohort, wanted_names
 from rindices.cohort.column_roles import paths_of
 from rindices.pages.elements import Picture
 from rindices.pages.server import query
-from rindices.pages.server.page import free_name, page, soon, tables_of
+from rindices.pages.server.page import Desk, address, free_name, on_page, page, soon, tables_of
 from rindices.pages.server.query import (
-    Desk,
     Pairs,
-    address,
     buttons_of,
     form_of,
-    on_page,
     options_of,
     pairs_of,
     posted,
@@ -208,7 +205,7 @@ def look_part(desk: Desk, request: Request) -> Response:
 def _looked(check: Check) -> tuple[CheckedTable | None, tuple[Picture | None, ...]]:
     if check.found is None or check.cohort is None:
         return check.found, ()
-    from rindices.run.first_look import look_pictures, with_look  # the engine: seconds to load, once
+    from rindices.run.first_look_and_power import look_pictures, with_look  # the engine: seconds to load, once
 
     found = with_look(check.found, check.cohort, on_page)
     return found, look_pictures(found.look) if found.look else ()

@@ -1,0 +1,374 @@
+"""What is shown: sentences, JSON lines, progress; and settings, written as the options that they are here.
+
+And how a command ends: errors without tracebacks, exit codes, and signals that are obeyed at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import multiprocessing
+import os
+import re
+import shlex
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from rindices.files import remove_half_written
+from rindices.problems import (
+    InputError,
+    LostWorkers,
+    Remedy,
+    Text,
+    Value,
+    counted,
+    duration,
+    listed,
+    remedies_in,
+    without_data,
+    without_people,
+    worded,
+)
+from rindices.settings import option_name
+
+if TYPE_CHECKING:
+    from rindices.cohort import Cohort
+    from rindices.record import Summary
+    from rindices.training.execution import Progress
+
+# What is shown holds ids and names of the user: neither markup nor emoji codes such as :x: are meant by them.
+console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+_json_lines = False
+_LINE_SECONDS, _JSON_SECONDS = (
+    30.0,
+    2.0,
+)  # between lines of progress without a terminal; programs read JSON
+_MOST_NAMES = 20  # in a sentence; more stand in a line of their own
+_VERDICT_STYLES = {
+    "reproducible": "green",
+    "weak": "cyan",
+    "confounded": "yellow",
+    "not found again": "bold red",
+    "no difference": "bold",
+    "not testable": "magenta",
+}
+_NOT_NONE = " The absence of reproducible patterns does not mean that there is no difference."
+
+
+def on_command_line(remedy: Remedy) -> str:
+    """Write a setting as an option; names that are too many for a sentence are left to `ready_options`.
+
+    Examples
+    --------
+    >>> settings = Remedy("drop_missing", True), Remedy("report", False), Remedy("n_patterns", "2-5")
+    >>> [on_command_line(one) for one in settings]
+    ['--drop-missing', '--no-report', '--patterns 2-5']
+    >>> on_command_line(Remedy("exclude", ["lHip", "left amygdala"]))
+    "--exclude 'lHip,left amygdala'"
+    """
+    return _as_option(*(remedy._replace(value="NAMES") if _is_long(remedy) else remedy))
+
+
+def _is_long(remedy: Remedy) -> bool:
+    names = remedy.value
+    return isinstance(names, tuple) and len(names) > _MOST_NAMES and not any("," in name for name in names)
+
+
+def _as_option(name: str, value: Value) -> str:
+    word = option_name(name)
+    if value is None or isinstance(value, bool):
+        return f"--no-{word}" if value is False else f"--{word}"
+    if not isinstance(value, tuple):
+        return f"--{word} {shlex.quote(str(value))}"
+    apart = [one for one in value if "," in one]
+    if apart:
+        return f"--{word} (first rename {listed(map(repr, apart), 2)}: a comma separates names there)"
+    return f"--{word} {shlex.quote(','.join(value))}"
+
+
+def ready_options(text: Text) -> str:
+    """Return a line for each option of a text that has too many names to stand in a sentence."""
+    return "".join(f"\n{_as_option(*one)}" for one in remedies_in([text]) if _is_long(one))
+
+
+def set_output(*, quiet: bool = False, log_json: bool = False) -> None:
+    """Choose between sentences, nothing but errors, and one JSON object a line."""
+    global _json_lines
+    _json_lines = log_json
+    console.quiet = quiet or log_json
+
+
+def log(event: str, **fields: object) -> None:
+    """Write a line of JSON, where they are asked for."""
+    if _json_lines:
+        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event} | fields
+        typer.echo(json.dumps(line, ensure_ascii=False, default=str))
+
+
+def warn(sentences: Iterable[Text]) -> None:
+    """Show what there is to look at."""
+    for sentence in sentences:
+        text = worded(sentence, on_command_line)
+        console.print(f"Warning: {text}", style="yellow")
+        log("warning", message=without_people(text))
+
+
+def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
+    """Return how many regions of each kind there are, with a few names."""
+    groups = "; ".join(f"{len(names)} {kind} ({listed(names, 4)})" for kind, names in kinds.items())
+    total = counted(sum(map(len, kinds.values())), "region")
+    return f"{groups}." if [*kinds] == ["regions"] else f"{total}: {groups}."
+
+
+def describe_cohort(cohort: Cohort) -> None:
+    """Say who and what was read."""
+    from rindices.schema.role_guesses import grouped, kinds_of
+
+    labels = f"{', '.join(cohort.control_labels)} against {', '.join(cohort.patient_labels)}"
+    people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]
+    people += [counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []
+    console.print(f"Read {cohort.source}: {', '.join(people)} ({labels}).")
+    names = [str(name) for name in cohort.features.columns]
+    console.print(regions_in_words(grouped(names, kinds_of(names, cohort.features.to_numpy()))))
+    console.print(f"Covariates removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
+    sizes = {"controls": cohort.n_controls, "patients": cohort.n_patients, "others": cohort.n_other}
+    log("table", source=cohort.source, regions=len(names), **sizes)
+    warn(cohort.messages)
+
+
+def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = True) -> None:
+    """Say what came out and where it is; the last line is the status."""
+    value = summary.agreement.get("pattern_agreement")
+    used = f"{summary.members_used} of {counted(summary.repetitions, 'repetition')}"
+    console.print(summary.search.reason)
+    agreement = "unknown with a single repetition" if value is None else f"{value:.3f} (0.5 is chance, 1 is perfect)"
+    console.print(f"Used {used} at step {summary.step:,}; the agreement of all sound repetitions is {agreement}.")
+    shown_before = {without_people(worded(warning, on_command_line)) for warning in cohort.messages}
+    warn(warning for warning in summary.warnings if warning not in shown_before)
+    if summary.separation is not None:
+        auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
+        console.print(
+            f"Patients and controls can be distinguished with a cross-validated AUC of {auc:.2f} (95 % interval "
+            f"{low:.2f} "
+            f"to {high:.2f}; 0.5 is chance).{_NOT_NONE if summary.state == 'not found again' else ''}"
+        )
+    show_verdict(summary)
+    kept = ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
+    end(out, f"Done in {summary.seconds:.0f} s.", report=report, **{name: getattr(summary, name) for name in kept})
+
+
+def show_verdict(summary: Summary, whose: str = "") -> None:
+    """Say whether the patterns are reproducible, why, and what follows from that; green is for a plain yes."""
+    headline, advice = summary.verdict_words
+    sentences = " ".join(filter(None, [headline, summary.reliable_reason, advice]))
+    console.print(f"{whose}{sentences}", style=_VERDICT_STYLES.get(summary.state or "", ""))
+
+
+def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
+    """Say where the results are, and in the last line that all is done."""
+    places = {"R-indices": "r_indices.csv", "Patterns": "patterns.csv", "Model": "model.safetensors"}
+    places |= {"Picture": "r_indices.png"} | ({"Report": "report.html"} if report else {})
+    show_places({name: out / file for name, file in places.items()})
+    log("done", status="done", exit_code=0, out=str(out), **fields)
+    console.print(last, style="green")
+
+
+def show_places(places: Mapping[str, Path | None]) -> None:
+    """Say where files are, as far as there are any."""
+    for name, path in places.items():
+        if path is not None:
+            console.print(f"{name + ':':<11} {path}")
+
+
+@contextmanager
+def training_bars() -> Iterator[Callable[[Progress], None]]:
+    """Give a function that shows each stage of training: steps of all models together, speed, time left.
+
+    Where there is no terminal, it prints a line at times.
+    """
+    shares = TextColumn("{task.percentage:>3.0f}% {task.fields[note]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), shares, TimeRemainingColumn())
+    tasks: dict[str, Task] = {}
+    last_line = float("-inf")
+
+    def show(progress: Progress) -> None:
+        nonlocal last_line
+        stage, done, total, resumed = progress
+        new = stage not in tasks
+        if new:  # what an earlier process did took this one no time
+            bars.add_task(stage, total=total, completed=resumed, note="")
+            tasks[stage] = bars.tasks[-1]
+        elif tasks[stage].finished:
+            return
+        speed = tasks[stage].speed
+        note = f"{speed:,.0f} steps/s" if speed else "(preparing)" if done < total else ""
+        bars.update(tasks[stage].id, completed=done, note=note)
+        pause = _JSON_SECONDS if _json_lines else _LINE_SECONDS
+        due = new or done == total or time.monotonic() - last_line > pause
+        if due and (_json_lines or not console.is_terminal):
+            last_line = time.monotonic()
+            left = tasks[stage].time_remaining
+            ahead = f", about {duration(left)} left" if speed and left else ""
+            console.print(f"{stage}: {100 * done / max(total, 1):.0f} % {note}{ahead}")
+            log("progress", stage=stage, done=done, total=total)
+
+    with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
+        yield show
+
+
+@contextmanager
+def counting_bar(what: str, *, transient: bool = False) -> Iterator[Callable[..., None]]:
+    """Give a function that shows what share, or how many of all, are done; `transient` bars are gone in the end."""
+    with Bars(console=console, disable=not console.is_terminal, transient=transient) as bars:
+        task = bars.add_task(what, total=None)
+        yield lambda done, total=1: bars.update(task, completed=done, total=total)
+
+
+USER_ERROR, INNER_ERROR, INTERRUPTED = 2, 3, 130
+_NOTHING_WRITTEN = "Stopped before the results were complete; none were written."
+
+_asked_to_stop: list[int] = []  # signals
+_Result = TypeVar("_Result")
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn errors into a few lines and an exit code: 2 for the user's input, 3 for trouble inside."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            with _terminable():
+                command(*args, **kwargs)
+        except typer.Exit:
+            raise
+        except KeyboardInterrupt:
+            _stop(_stop_code(), _NOTHING_WRITTEN)
+        except Exception as error:
+            if os.environ.get("RINDICES_DEBUG"):
+                traceback.print_exc()
+            code, logged = INNER_ERROR, without_data(error)
+            if isinstance(error, InputError):
+                # A log is kept; who and what is wrong with the table is told on the other channel.
+                code, logged = USER_ERROR, f"The input was refused ({logged}); standard error says why."
+            log("error", status="failed", exit_code=code, message=logged)
+            errors.print(_in_words(error), style="red")
+            raise typer.Exit(code) from error
+
+    return run
+
+
+def _in_words(error: Exception) -> str:
+    """Say what the trouble is, and what helps; the kind of unforeseen errors helps whoever they are reported to."""
+    if isinstance(error, InputError):
+        return f"Error: {worded(error.message, on_command_line)}{ready_options(error.message)}"
+    trouble, remedy = (
+        (f"{type(error).__name__}: {error}"),
+        "Set RINDICES_DEBUG=1 to see where it happened, and please report it.",
+    )
+    if isinstance(error, OSError) and error.strerror:
+        # A half-written file is called by the name that it would have got.
+        file = re.sub(r"(^|[\\/])\.([^\\/]+?)\.[^.\\/]+\.partial$", r"\1\2", str(error.filename or ""))
+        again = "Repeat the same command once that is fixed: it resumes where it stopped."
+        trouble, remedy = f"{error.strerror}{f': {file}' if file else ''}.", again
+    elif isinstance(error, MemoryError):
+        more = "Close other programs or use a machine with more memory, and repeat the same command."
+        trouble, remedy = "there is not enough memory.", more
+    elif isinstance(error, LostWorkers):
+        fewer = "Workers have probably run out of memory: use fewer (--workers), or machines with more"
+        trouble, remedy = str(error), f"{fewer}, and repeat the same command; it resumes where it stopped."
+    return f"Internal error in rindices: {trouble}\nFailed. {remedy}"
+
+
+# Whoever has it first wins: a wish to stop, or a run that is about to become complete and keeps it for good.
+Ending = threading.Lock
+
+
+def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: threading.Lock) -> _Result:
+    """Do long work in a thread, so that Ctrl-C and the end of a job's time are obeyed at once.
+
+    Neither can interrupt a computation, but all that matters is on disk in whole files: the process may simply end.
+    The work takes `ending` before it becomes complete; after that it is too late to stop it.
+    """
+    outcome: Future[_Result] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:  # noqa: BLE001 (raised again below)
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        while not wait([outcome], timeout=0.1).done:
+            if _asked_to_stop:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        if ending.acquire(blocking=False):
+            _stop(_stop_code(), f"\nStopped: unfinished. {how_to_go_on}")
+    return outcome.result()
+
+
+def _stop_code() -> int:
+    return 128 + _asked_to_stop[-1] if _asked_to_stop else INTERRUPTED
+
+
+def _stop(code: int, message: str) -> NoReturn:
+    """End the process at once."""
+    for child in multiprocessing.active_children():  # workers of ours, who would train on
+        with contextlib.suppress(OSError, TypeError):
+            os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # type: ignore[arg-type]
+    log("stopped", status="unfinished", exit_code=code)
+    errors.print(message)
+    console.show_cursor(True)
+    sys.stdout.flush()
+    remove_half_written()
+    os._exit(code)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Treat the end of a job's time (SIGTERM) like Ctrl-C, and take note of both."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        _asked_to_stop.append(number)  # Python drops the exception where it cleans up memory
+        if _is_importing(frame):  # a library that is half loaded may crash, or make another error of the exception
+            _stop(_stop_code(), _NOTHING_WRITTEN)
+        raise KeyboardInterrupt
+
+    def unraised(trouble: Any) -> None:
+        # Where the exception is dropped, Python would print its traceback; the stop itself is obeyed all the same.
+        if not issubclass(trouble.exc_type, KeyboardInterrupt):
+            usual_hook(trouble)
+
+    _asked_to_stop.clear()
+    usual_hook, sys.unraisablehook = sys.unraisablehook, unraised
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, stop) for number in usual if signal.getsignal(number) is usual[number]}
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual_hook
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,371 @@
+"""Who is left out, and why: gaps, impossible values, outliers, sites with too few controls. Everybody is recorded.
+
+The rule for gaps is `unusable`, for the training table and for new people alike. An outlier is far from everybody else
+in all regions together, in overall size, or in a single region.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rindices.cohort.column_roles import Roles
+from rindices.cohort.comparability import refuse_apart
+from rindices.cohort.people import Outlier
+from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, refusal, shown
+from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, Groups, Observed, Seen
+from rindices.schema.diagnosis_and_region_fields import missing_regions
+from rindices.schema.role_guesses import looks_like_score
+from rindices.settings import TableSettings
+
+MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything
+# Generous: of simulated people less than 1 in 1,000 is flagged, of 1,000 real scans nobody had looked at 2 in 100.
+_FAR_PERSON = 4.5  # robust sd of the logarithm of the distance
+_FAR_SIZE = 4.0  # robust sd of overall size: 40 % less in all regions is 4 to 6 of them
+_FAR_CELL = 10.0  # robust sd of one region: no person's brain lies there
+MEASURES = ("distance", "size", "farthest")  # by which somebody may be an outlier
+_SMALLEST_SPREAD = 0.05  # with many unrelated regions distances hardly differ; that makes nobody an outlier
+# A size of 0 counts as a tenth: small furrows that a person has not are no error.
+_LARGEST_RATIO = 10.0
+
+
+def with_middles(block: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return people × regions with the median of a region in the place of its gaps: neither here nor there."""
+    return np.where(np.isnan(block), np.nanmedian(block, axis=0), block) if np.isnan(block).any() else block
+
+
+def find_outliers(
+    block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]
+) -> tuple[pd.DataFrame, dict[int, Outlier]]:
+    """Find people who are far from the controls, and far from their own group as well.
+
+    Patients differ from controls by their disease, and the more severe the more: they are outliers only if they are
+    unusual among patients too. Distances use the regions as they are: covariates are not removed.
+
+    Parameters
+    ----------
+    block
+        People × regions, without gaps.
+    regions
+        Names of the regions.
+    group
+        ``control``, ``patient`` or ``other``; at least some are controls.
+
+    Returns
+    -------
+    measures
+        Of everybody: ``distance`` (root mean square over regions of the deviation from the controls' median, in robust
+        sd of controls), ``size`` (of all regions together, in % above or below the usual) and ``farthest`` (the largest
+        deviation of a region, in robust sd of everybody).
+    outliers
+        By position, which is the row here.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> volumes = rng.normal(5, 0.5, (60, 20))
+    >>> volumes[7] *= 0.6
+    >>> list(find_outliers(volumes, list("abcdefghijklmnopqrst"), np.array(["control"] * 60))[1])
+    [7]
+    """
+    controls = group == "control"
+    centre, spread = _centre_and_spread(block[controls])
+    sizes = (block[controls] > 0).all(axis=0)
+    ratio = np.clip(block[:, sizes] / centre[sizes], 1 / _LARGEST_RATIO, _LARGEST_RATIO)
+    deviation = np.abs(block - centre) / spread
+    # Half of a size is as far away as twice the size: otherwise a size much too small would look like little.
+    deviation[:, sizes] /= np.minimum(ratio, 1.0)
+    distance = np.sqrt(np.mean(deviation**2, axis=1))
+    measures = pd.DataFrame({"distance": distance}, columns=list(MEASURES))
+    notes, cells = defaultdict[int, list[str]](list), defaultdict[int, dict[str, float]](dict)
+    far_in = defaultdict[int, list[str]](list)
+    logarithm = np.log(np.maximum(distance, 1e-9))
+    _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
+    for position in np.flatnonzero(logarithm > limit).tolist():
+        most = int(np.argmax(deviation[position]))
+        cells[position][regions[most]] = value = float(block[position, most])
+        notes[position].append(
+            f"distance {distance[position]:.2f}, usually below {np.exp(limit[position]):.2f}, "
+            f"most in {regions[most]} = {shown(value)}"
+        )
+        far_in[position].append("distance")
+    if sizes.mean() > 0.5:  # all regions together too small or too large
+        size = np.log(ratio).mean(axis=1)
+        low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
+        measures["size"] = 100 * np.expm1(size)
+        for position in np.flatnonzero((size < low) | (size > high)).tolist():
+            percent = measures["size"][position]
+            larger = "larger" if percent > 0 else "smaller"
+            notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual throughout")
+            far_in[position].append("size")
+    centre, spread = _centre_and_spread(block)
+    far = np.abs(block - centre) > _FAR_CELL * spread
+    measures["farthest"] = np.max(np.abs(block - centre) / spread, axis=1)
+    for position in np.flatnonzero(far.any(axis=1)).tolist():
+        beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
+        cells[position] |= beyond
+        said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
+        notes[position].append(f"{said} beyond {_FAR_CELL:.0f} robust sd")
+        far_in[position].append("farthest")
+    return measures, {
+        at: Outlier(at, "; ".join(notes[at]), tuple(cells[at].items()), tuple(far_in[at])) for at in sorted(notes)
+    }
+
+
+def _usual_range(
+    values: NDArray[np.float64], group: NDArray[np.object_], width: float, smallest: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the limits beyond which each person is unusual among controls and in their own group, if it is large."""
+    low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
+    for name in ("control", "patient", "other"):
+        members = group == name
+        if members.sum() >= MIN_PEOPLE or name == "control":
+            centre, spread = _centre_and_spread(values[members][:, None], smallest)
+            who = slice(None) if name == "control" else members
+            low[who] = np.minimum(low[who], centre - width * spread)
+            high[who] = np.maximum(high[who], centre + width * spread)
+    return low, high
+
+
+def _centre_and_spread(
+    values: NDArray[np.float64], smallest: float = 0.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return median and robust sd of each column; where that is 0, infinity."""
+    centre = np.median(values, axis=0)
+    spread = np.maximum(1.4826 * np.median(np.abs(values - centre), axis=0), smallest)
+    return centre, np.where(spread > 0, spread, np.inf)
+
+
+_PEOPLE_A_SITE = 3  # on average; with fewer, a column is something else than the site
+_DIFFERENT = 0.5  # measures differ: where less than this share of the values do, they may be scores
+_MOST_SCORES = 12  # of the columns with gaps; where there are more, they are regions
+_MANY_GAPS = 0.1  # share of the people; who was scanned has nearly all regions
+
+
+def unusable(problems: Sequence[Problem], *, drop_missing: bool) -> list[Problem]:
+    """Return what a table is refused for.
+
+    Everything that is wrong is; only missing and impossible values of regions and covariates are not if `drop_missing`
+    is asked for. People who have one are left out then, by `Record.leave_out_incomplete`.
+    """
+    return [problem for problem in problems if not (drop_missing and LEAVE_OUT in problem.remedies)]
+
+
+def refuse_unusable(problems: Sequence[Problem], observed: Observed, roles: Roles, *, drop_missing: bool) -> None:
+    """Refuse a training table with problems that leaving out people does not solve."""
+    if refused := unusable(problems, drop_missing=drop_missing):
+        strangers = [name for problem in roles.problems for name in problem.where]
+        raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, observed.regions, strangers))
+
+
+def _columns_to_leave_out(
+    problems: Sequence[Problem], regions: Sequence[str], seen: Seen, strangers: Sequence[str]
+) -> Iterator[Message]:
+    """Say which columns could be left out instead of people, where enough remain, and which of them may be scores.
+
+    Many gaps, few different values or a usual name tell a score.
+    """
+    names = [name for name in regions if any(name in problem.where for problem in problems)]
+    if not names or len(regions) - len(names) < MIN_REGIONS:
+        return
+    gaps = np.any(seen.missing, axis=0)
+    scores = [*strangers]
+    for name, values in zip(np.array(regions, dtype=object)[gaps], seen.values.T[gaps], strict=True):
+        complete = values[~np.isnan(values)]
+        if len(complete) < (1 - _MANY_GAPS) * len(values) or looks_like_score(name, complete, _DIFFERENT):
+            scores.append(name)
+    scores = list(dict.fromkeys(scores))
+    if scores and gaps.sum() <= _MOST_SCORES:
+        one = len(scores) == 1
+        them, are = ("it", "it is a score, not a region") if one else ("them", "they are scores, not regions")
+        yield Message(f"name {them} with ", Remedy("clinical", scores), f" if {are}")
+    yield Message(f"exclude the column{'s' if len(names) > 1 else ''} with ", Remedy("exclude", names))
+
+
+class Record:
+    """What became of every row that was read; only this part of a cohort's making changes as it goes on.
+
+    Attributes
+    ----------
+    reason
+        Why each row is left out; empty where it is used.
+    measures, far_in
+        How far each row is from everybody else, and in which of these it is an outlier.
+    outliers
+        Who is far from everybody else, left out or not.
+    doubts
+        Sentences on what may be wrong with who is used.
+
+    Examples
+    --------
+    >>> record = Record(3)
+    >>> record.leave_out(np.array([True, False, False]), "outlier")
+    >>> record.used.tolist(), record.warning()
+    ([False, True, True], ['1 of 3 rows is left out: outlier (1).'])
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        self.reason = np.full(n_rows, "", dtype=object)
+        self.measures = pd.DataFrame(np.nan, range(n_rows), list(MEASURES))
+        self.far_in, self.outliers, self.doubts = [""] * n_rows, list[Outlier](), list[Text]()
+        self._flags: dict[int, list[str]] = {}
+
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """True for who is not left out."""
+        return self.reason == ""
+
+    def leave_out(self, marked: NDArray[np.bool_], reason: str) -> None:
+        """Leave out the marked ones, unless they are left out already: the first reason counts."""
+        self.reason[marked & self.used] = reason
+
+    def note(self, position: int, text: str) -> None:
+        """Add what is unusual about a row."""
+        self._flags.setdefault(position, []).append(text)
+
+    def leave_out_incomplete(self, observed: Observed, regions: Sequence[str]) -> None:
+        """Leave out who has missing or impossible values in covariates or regions, and note these cells."""
+        parts = [("covariate", [name], seen) for name, seen in observed.covariates.items()]
+        parts.append(("region", list(regions), observed.regions))
+        reasons = [(f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts]
+        reasons += [("impossible value", columns, seen.impossible, seen) for _, columns, seen in parts]
+        for reason, columns, marked, seen in reasons:
+            cells = defaultdict[int, list[str]](list)
+            for row, column in np.argwhere(marked).tolist():
+                value = seen.values[row, column]
+                what = f"= {shown(float(value))} is impossible" if marked is seen.impossible else "is missing"
+                cells[row].append(f"{columns[column]} {what}")
+            for row, texts in cells.items():
+                self.note(row, listed(texts, 5))
+            self.leave_out(np.any(marked, axis=1), reason)
+
+    def note_filled(self, seen: Seen, regions: Sequence[str]) -> None:
+        """Note which regions are missing of people who are used."""
+        gaps, names = np.isnan(seen.values) & self.used[:, None], np.array(regions, dtype=object)
+        rows = np.flatnonzero(gaps.any(axis=1)).tolist()
+        for row in rows:
+            self.note(row, missing_regions(names[gaps[row]]))
+        if rows:
+            drawn = (
+                f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at "
+                f"most ({listed(names[gaps.any(axis=0)])}): these are imputed from the other regions and covariates."
+            )
+            self.doubts.append(
+                Message(drawn, " To use only people with complete data, give ", Remedy("complete_only", True), ".")
+            )
+
+    def warning(self) -> list[str]:
+        """Return a sentence on who was left out."""
+        left_out = pd.Series(self.reason[~self.used], dtype=object).value_counts()
+        if not len(left_out):
+            return []
+        total, why = int(left_out.sum()), listed(f"{reason} ({number})" for reason, number in left_out.items())
+        return [f"{total} of {len(self.reason)} rows {'is' if total == 1 else 'are'} excluded: {why}."]
+
+    def table(self, people: dict[str, pd.Series | pd.Index | None]) -> pd.DataFrame:
+        """Return the record, with the columns of `people` that are there before what it knows itself."""
+        flags = ["; ".join(self._flags.get(position, ())) for position in range(len(self.reason))]
+        own = {"used": self.used, "reason": self.reason, **self.measures, "far_in": self.far_in, "flags": flags}
+        return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
+
+
+def leave_out(observed: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Record:
+    """Leave out who has gaps, and outliers and people of small sites if asked; refuse groups and sites too small."""
+    record, line = Record(len(observed.labels)), observed.timeline
+    record.leave_out_incomplete(observed, roles.regions)
+    record.note_filled(observed.regions, roles.regions)
+    _check_group_sizes(groups, line.learned_from(record.used), record)
+    _leave_out_outliers(record, observed, groups.group, roles.regions, drop=settings.drop_outliers)
+    if settings.site is not None:
+        sites, learned = observed.background[settings.site], line.learned_from(record.used)
+        controls, patients = ((groups.group == name).to_numpy() & learned for name in ("control", "patient"))
+        if settings.small_sites != "drop":
+            _refuse_own_sites(sites[learned])
+        refuse_apart(settings.site, sites[controls].to_numpy(), sites[patients].to_numpy())
+        _leave_out_small_sites(record, sites, controls, drop=settings.small_sites == "drop")
+    _check_group_sizes(groups, line.learned_from(record.used), record)
+    return record
+
+
+def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: Record) -> None:
+    """Refuse a cohort with too few controls or patients to learn from, and say who else there was."""
+    for group, name, labels in (
+        ("controls", "control", groups.control_labels),
+        ("patients", "patients", groups.patient_labels),
+    ):
+        number = int((groups.group == group.removesuffix("s"))[learned_from].sum())
+        if number < MIN_PEOPLE:
+            people = counted(number, "person has", "people have")
+            raise InputError(
+                f"At least {MIN_PEOPLE} {group} are needed, but only {people} the label "
+                f"{' '.join([listed(labels, joiner=' or ') + '.', *record.warning()])}\n"
+                f"Add people, or count further labels as {group} with ",
+                Remedy(name),
+                ".",
+            )
+
+
+def _leave_out_outliers(
+    record: Record, observed: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
+) -> None:
+    """Give everybody used a distance, note the outliers, and leave them out if asked."""
+    positions = np.flatnonzero(record.used)
+    block = with_middles(observed.regions.values[positions])
+    measures, outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
+    record.measures.loc[positions] = measures.to_numpy()
+    who = positions[list(outliers)]
+    for at, one in zip(who.tolist(), outliers.values(), strict=True):
+        record.note(at, one.text)
+        record.far_in[at] = " ".join(one.far_in)
+        record.outliers.append(one._replace(row=int(observed.roster.rows[at])))
+    if drop:
+        record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
+    elif outliers:
+        people = counted(len(outliers), "person lies", "people lie")
+        far = (  # warnings are kept, so nobody's values are in them
+            f"{people} far from all others, possibly because of errors: row {listed(observed.roster.rows[who], 10)}. "
+            "The column flags of people.csv describes what is unusual. Check these rows, or exclude them with "
+        )
+        record.doubts.append(Message(far, Remedy("drop_outliers", True), "."))
+
+
+def _refuse_own_sites(sites: pd.Series) -> None:
+    """Refuse a column in which nearly every person would have a site of their own."""
+    n_sites = sites.nunique()
+    if n_sites > len(sites) / _PEOPLE_A_SITE:
+        raise InputError(
+            f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values for "
+            f"{counted(len(sites), 'person', 'people')}, so many people would be alone at their site (such as "
+            f"{listed(sites.dropna().unique()[:3])}).\n"
+            f"Name the site column with ",
+            Remedy("site"),
+            "; if it is correct, exclude people from small sites with ",
+            Remedy("small_sites", "drop"),
+            ".",
+        )
+
+
+def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[np.bool_], *, drop: bool) -> None:
+    """Refuse sites with too few controls, or leave their people out."""
+    present = sites[record.used]
+    n_controls = sites[record.used & controls].value_counts().reindex(present.unique(), fill_value=0)
+    small = n_controls[n_controls < MIN_SITE_CONTROLS].sort_index()
+    if not len(small):
+        return
+    if drop:
+        record.leave_out(sites.isin(small.index).to_numpy(), "site without enough controls")
+        return
+    people = {str(site): counted(int(number), "person", "people") for site, number in present.value_counts().items()}
+    few = {str(site): counted(int(number), "control") for site, number in small.items()}
+    which = listed((f"{site} ({few[site]} of {people[site]})" for site in few), 8)
+    raise InputError(
+        f"Every site needs at least {MIN_SITE_CONTROLS} controls to separate its shift from disease, but "
+        f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"
+        f"Exclude these people with ",
+        Remedy("small_sites", "drop"),
+        ", merge sites that share a scanner, or omit ",
+        Remedy("site"),
+        ".",
+    )

@@ -1,0 +1,418 @@
+"""Patterns by linear algebra, in a second and without training: v = s · maps + healthy variation.
+
+A method by itself, the baseline that networks have to beat, and where they start. People are regions in standard
+deviations of the controls, whose mean is 0. Severities s have a mean and a covariance of their own; a person's are read
+as their posterior mean. Two ways to find the maps: `sparse_factors` assumes patterns that touch few regions and hardly
+overlap, `contrastive_ica` that severities are independent and not normal. Contrastive PCA (Abid et al., 2018) has the
+same beginning; signals above noise-only samples are Nadakuditi and Silverstein's (2010).
+
+Whether patterns are found again in other people is seen in two halves of a cohort. Halves with disjoint patients *and*
+controls share nobody, so that what they agree on is in the population. Halves of the patients with all controls in both
+share the controls' covariance; they say which of two methods suits a table.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment, minimize
+from scipy.stats import rankdata
+from sklearn.covariance import ledoit_wolf, ledoit_wolf_shrinkage
+from sklearn.decomposition import FastICA
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from rindices.problems import InputError, Remedy, counted
+
+_ROUNDS = 12  # of EM; severities hardly change afterwards
+_DIFFERENT = 2.0  # standard errors of the groups' difference in a region where patterns are looked for first
+_CUT = 4.0  # standard errors of a region's change
+_CUTS = 2  # a round: what is left out makes the other changes more certain
+_RESTARTS = 6  # of the rotation, which has local minima
+_QUICK = (4, 3)  # rounds and restarts where many models are only compared with each other
+_SMOOTHING = 0.02  # of the absolute value, relative to a map's size
+_LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy variation
+
+
+# Matrices are small: threads of a linear algebra library only wait for each other, for minutes on a busy machine.
+one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+
+
+class TooFewPatients(InputError, np.linalg.LinAlgError):
+    """Patterns cannot be distinguished among so few patients; where models are only compared, one that failed."""
+
+    def __init__(self, n_patients: int, n_patterns: int) -> None:
+        super().__init__(
+            f"{counted(n_patterns, 'pattern')} cannot be distinguished among {counted(n_patients, 'patient')}, the "
+            "number that one training uses.\nAdd patients, or request fewer patterns with ",
+            Remedy("n_patterns"),
+            ".",
+        )
+        self._numbers = n_patients, n_patterns
+
+    def __reduce__(self) -> tuple[type[TooFewPatients], tuple[int, int]]:
+        return type(self), self._numbers  # errors travel between processes
+
+
+class Whitening(NamedTuple):
+    """The controls' covariance, shrunk after Ledoit and Wolf, and its symmetric roots."""
+
+    covariance: np.ndarray
+    root: np.ndarray
+    inverse_root: np.ndarray
+
+    @classmethod
+    def of(cls, controls: np.ndarray) -> Whitening:
+        """Estimate it."""
+        covariance = ledoit_wolf(controls)[0]
+        values, vectors = np.linalg.eigh(covariance)
+        return cls(covariance, (vectors * np.sqrt(values)) @ vectors.T, (vectors / np.sqrt(values)) @ vectors.T)
+
+
+class LinearModel(NamedTuple):
+    """What a linear model says of people; severities have unit variance among the patients.
+
+    Attributes
+    ----------
+    maps : ndarray of shape (patterns, regions)
+        Change of each region with a severity of 1.
+    mean, covariance : ndarray of shape (patterns,) and (patterns, patterns)
+        Of the patients' severities; healthy people have 0.
+    gain : ndarray of shape (patterns, regions)
+        What each region adds to a person's posterior mean.
+    offset : ndarray of shape (patterns,)
+        The posterior mean of a person who is like the average control.
+    """
+
+    maps: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    gain: np.ndarray
+    offset: np.ndarray
+
+    def severities(self, people: np.ndarray) -> np.ndarray:
+        """Return the posterior mean of each person's severities ``(people, patterns)``."""
+        return self.offset + people @ self.gain.T
+
+
+def sparse_factors(
+    controls: np.ndarray,
+    patients: np.ndarray,
+    n_patterns: int,
+    seed: int = 0,
+    whitening: Whitening | None = None,
+    *,
+    quick: bool = False,
+) -> LinearModel:
+    """Fit by sparse contrastive factor analysis.
+
+    Among maps of the regions whose means differ between the groups, the directions in which patients vary most beyond
+    healthy variation are rotated, obliquely, to maps that overlap least. EM then alternates between severities
+    (posterior) and maps (generalised least squares, in all regions), and each map loses the regions that are within
+    four standard errors of no change. Both keep healthy variation of untouched regions out of the patterns.
+
+    Parameters
+    ----------
+    controls, patients : ndarray of shape (people, regions)
+        In sd of the controls.
+    n_patterns : int
+        Number of patterns M.
+    seed : int
+        Of the rotation's starts.
+    whitening : Whitening, optional
+        Of these controls, where it is known.
+    quick : bool
+        Whether fewer rounds and starts will do: a third of the time, where many models are only compared.
+    """
+    _check_number(patients, n_patterns)
+    whitening = Whitening.of(controls) if whitening is None else whitening
+    rounds, restarts = _QUICK if quick else (_ROUNDS, _RESTARTS)
+    maps, covariance = _rotated_start(controls, patients, n_patterns, whitening, seed, restarts)
+    return _refined(controls, patients, maps, covariance, whitening.covariance, rounds, sparse=True)
+
+
+def contrastive_ica(
+    controls: np.ndarray,
+    patients: np.ndarray,
+    n_patterns: int,
+    seed: int = 0,
+    whitening: Whitening | None = None,
+    *,
+    quick: bool = False,
+) -> LinearModel:
+    """Fit by independent components of what varies among patients beyond healthy variation; maps may be dense.
+
+    The parameters are those of `sparse_factors`.
+    """
+    _check_number(patients, n_patterns)
+    whitening = Whitening.of(controls) if whitening is None else whitening
+    white = patients @ whitening.inverse_root
+    directions = np.linalg.eigh(np.atleast_2d(np.cov(white.T)))[1][:, ::-1][:, :n_patterns]
+    mixing = directions @ _independent(white @ directions, seed)
+    maps = whitening.root @ (mixing * np.sign(mixing.T @ white.mean(axis=0)))
+    rounds = _QUICK[0] if quick else _ROUNDS
+    return _refined(controls, patients, maps, np.eye(n_patterns), whitening.covariance, rounds, sparse=False)
+
+
+def _independent(projected: np.ndarray, seed: int) -> np.ndarray:
+    """Return the mixing matrix of independent components; that of no rotation where they cannot be computed."""
+    n_patterns = projected.shape[1]
+    ica = FastICA(n_patterns, fun="cube", random_state=seed, max_iter=1000, tol=1e-5, whiten="unit-variance")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the last rotation is as good as any
+        try:
+            mixing = ica.fit(projected).mixing_
+        except (ValueError, np.linalg.LinAlgError):  # hardly anybody differs from the others in a direction
+            mixing = np.full((n_patterns, n_patterns), np.nan)
+    return mixing if np.isfinite(mixing).all() else np.eye(n_patterns)
+
+
+def _check_number(patients: np.ndarray, n_patterns: int) -> None:
+    if len(patients) < max(2, n_patterns):
+        raise TooFewPatients(len(patients), n_patterns)
+
+
+def _rotated_start(
+    controls: np.ndarray, patients: np.ndarray, n_patterns: int, whitening: Whitening, seed: int, restarts: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return maps (regions, patterns) that overlap least, and the covariance of their severities."""
+    errors = np.sqrt(controls.var(axis=0) / len(controls) + patients.var(axis=0) / len(patients))
+    different = np.abs(patients.mean(axis=0) - controls.mean(axis=0)) > _DIFFERENT * errors
+    if different.sum() <= n_patterns:
+        different[:] = True
+    space = np.linalg.qr(whitening.inverse_root[:, different])[0]  # whitened maps of these regions alone
+    white = patients @ whitening.inverse_root @ space
+    directions = np.linalg.eigh(np.atleast_2d(np.cov(white.T)))[1][:, ::-1][:, :n_patterns]
+    projected = white @ directions
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(projected.T)))
+    signal = (vectors * _signal_variance(values, white.shape[1] / len(white))) @ vectors.T
+    spanned = whitening.root @ space @ directions
+    basis, triangle = np.linalg.qr(spanned)
+    mixing = np.linalg.solve(triangle, least_overlap(basis, seed, n_starts=restarts))
+    back = np.linalg.inv(mixing)
+    mixing = mixing * np.sqrt(np.diag(back @ signal @ back.T))  # severities of unit variance
+    mixing = mixing * np.sign(mixing.T @ projected.mean(axis=0))  # that grow towards the patients
+    back = np.linalg.inv(mixing)
+    return spanned @ mixing, back @ signal @ back.T
+
+
+def _signal_variance(values: np.ndarray, regions_a_person: float) -> np.ndarray:
+    """Return the variance beyond noise of 1 that makes such sample eigenvalues (spiked covariance model)."""
+    beyond = values - 1 - regions_a_person
+    root = np.sqrt(np.maximum(beyond**2 - 4 * regions_a_person, 0))
+    return np.maximum((beyond + root) / 2, _LEAST_VARIANCE)
+
+
+def least_overlap(
+    basis: np.ndarray, seed: int = 0, start: np.ndarray | None = None, n_starts: int = _RESTARTS
+) -> np.ndarray:
+    """Return unit columns W ``(patterns, patterns)`` for which the maps ``basis @ W`` overlap least in regions.
+
+    The paper's orthogonality loss: squared off-diagonal cosines of the absolute maps. From several starts, or from the
+    one that is given.
+    """
+    n_patterns = basis.shape[1]
+    if n_patterns == 1:
+        return np.ones((1, 1))
+    rng = np.random.default_rng(seed)
+    at_random = [np.linalg.qr(rng.standard_normal((n_patterns, n_patterns)))[0] for _ in range(n_starts)]
+    starts = at_random if start is None else [start]
+    ends = [
+        minimize(_overlap, one.ravel(), args=(basis,), jac=True, method="L-BFGS-B", options={"maxiter": 300})
+        for one in starts
+    ]
+    columns = min(ends, key=lambda end: end.fun).x.reshape(n_patterns, n_patterns)
+    return columns / np.linalg.norm(columns, axis=0)
+
+
+def _overlap(flat: np.ndarray, basis: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the overlap of the maps and its gradient."""
+    n_regions, n_patterns = basis.shape
+    raw = flat.reshape(n_patterns, n_patterns)
+    lengths = np.linalg.norm(raw, axis=0)
+    columns = raw / lengths
+    maps = np.sqrt(n_regions) * basis @ columns
+    absolute = np.sqrt(maps**2 + _SMOOTHING**2)
+    sizes = np.linalg.norm(absolute, axis=0)
+    unit = absolute / sizes
+    cosines = unit.T @ unit - np.eye(n_patterns)
+    by_unit = 4 * unit @ cosines
+    by_absolute = (by_unit - unit * (unit * by_unit).sum(axis=0)) / sizes
+    by_column = np.sqrt(n_regions) * basis.T @ (by_absolute * maps / absolute)
+    gradient = (by_column - columns * (columns * by_column).sum(axis=0)) / lengths
+    return float((cosines**2).sum()), gradient.ravel()
+
+
+def _refined(
+    controls: np.ndarray,
+    patients: np.ndarray,
+    maps: np.ndarray,
+    covariance: np.ndarray,
+    healthy: np.ndarray,
+    rounds: int,
+    *,
+    sparse: bool,
+) -> LinearModel:
+    """Alternate between severities and maps (EM); `maps` are (regions, patterns) here."""
+    n_patients, precision = len(patients), np.linalg.inv(healthy)
+    mean = np.linalg.lstsq(maps.T @ precision @ maps, maps.T @ precision @ patients.mean(axis=0), rcond=None)[0]
+    for _ in range(rounds):
+        scores, error = _posterior(patients, maps, precision, mean, covariance)
+        squares = scores.T @ scores + n_patients * error
+        mean, covariance = scores.mean(axis=0), np.atleast_2d(np.cov(scores.T)) + error
+        maps = np.linalg.solve(squares, scores.T @ patients).T
+        if sparse:
+            basis, triangle = np.linalg.qr(maps)
+            turn = np.linalg.solve(triangle, least_overlap(basis, start=triangle / np.linalg.norm(triangle, axis=0)))
+            maps, back = maps @ turn, np.linalg.inv(turn)
+            mean, scores = back @ mean, scores @ back.T
+            covariance, squares, error = (back @ matrix @ back.T for matrix in (covariance, squares, error))
+            maps = _cut(maps, squares, healthy, precision, precision @ (patients.T @ scores))
+        sd = np.sqrt(np.diag(covariance))
+        maps, mean, scores = maps * sd, mean / sd, scores / sd
+        covariance, error = covariance / np.outer(sd, sd), error / np.outer(sd, sd)
+        residuals = patients - scores @ maps.T
+        total = controls.T @ controls + residuals.T @ residuals + n_patients * maps @ error @ maps.T
+        healthy = _shrunk(total / (len(controls) + n_patients), np.concatenate([controls, residuals]))
+        precision = np.linalg.inv(healthy)
+    return _finished(maps, mean, covariance, precision)
+
+
+def _cut(
+    maps: np.ndarray, squares: np.ndarray, healthy: np.ndarray, precision: np.ndarray, products: np.ndarray
+) -> np.ndarray:
+    """Leave regions that hardly change out of each map, and estimate the changes of the others without them.
+
+    Healthy variation is shared by regions, so that those which a pattern leaves alone tell what is healthy in the
+    others: changes are estimated by generalised least squares, all at once.
+
+    Parameters
+    ----------
+    maps
+        Estimated region by region ``(regions, patterns)``.
+    squares
+        Sums of products of severities.
+    healthy, precision
+        Covariance of healthy variation, and its inverse.
+    products
+        The precision times the sums of products of regions and severities.
+    """
+    # By a root, which refuses patterns that no longer differ: an inverse of theirs may have negative variances.
+    inverse_root = np.linalg.inv(np.linalg.cholesky(squares))
+    kept = np.abs(maps) > _CUT * np.sqrt(np.outer(np.diag(healthy), (inverse_root**2).sum(axis=0)))
+    for _ in range(_CUTS):
+        kept |= kept.sum(axis=0) < 2
+        regions, patterns = np.nonzero(kept)
+        errors = np.linalg.inv(precision[np.ix_(regions, regions)] * squares[np.ix_(patterns, patterns)])
+        changes = errors @ products[regions, patterns]
+        maps = np.zeros_like(maps)
+        maps[regions, patterns] = changes
+        kept[regions, patterns] = np.abs(changes) > _CUT * np.sqrt(np.diag(errors))
+    return np.where(kept | (kept.sum(axis=0) < 2), maps, 0)
+
+
+def _finished(maps: np.ndarray, mean: np.ndarray, covariance: np.ndarray, precision: np.ndarray) -> LinearModel:
+    """Return the model whose severities grow towards the patients."""
+    sign = np.where(mean < 0, -1.0, 1.0)
+    maps, mean, covariance = maps * sign, mean * sign, covariance * np.outer(sign, sign)
+    gain = np.linalg.inv(maps.T @ precision @ maps + np.linalg.inv(covariance)) @ maps.T @ precision
+    return LinearModel(maps.T, mean, covariance, gain, mean - gain @ maps @ mean)
+
+
+def _posterior(
+    people: np.ndarray, maps: np.ndarray, precision: np.ndarray, mean: np.ndarray, covariance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return posterior means of severities, and their covariance, which is the same for everybody."""
+    error = np.linalg.inv(maps.T @ precision @ maps + np.linalg.inv(covariance))
+    return mean + (people - mean @ maps.T) @ precision @ maps @ error, error
+
+
+def _shrunk(covariance: np.ndarray, people: np.ndarray) -> np.ndarray:
+    """Shrink a covariance as Ledoit and Wolf would that of these people."""
+    share, n_regions = ledoit_wolf_shrinkage(people), len(covariance)
+    return (1 - share) * covariance + share * np.trace(covariance) / n_regions * np.eye(n_regions)
+
+
+Method = Literal["sparse", "ica"]
+METHODS: dict[Method, Callable[..., LinearModel]] = {"sparse": sparse_factors, "ica": contrastive_ica}
+_SPLITS = 3
+_CLEARLY = 0.005  # by which ICA has to agree better: where both agree about as well, sparse maps lose less
+FAILED = 0.5  # agreement where a half cannot be fitted: chance
+
+
+def fitted(method: Method, controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0) -> LinearModel:
+    """Fit a linear model; where maps no longer differ, dense ones, which always do."""
+    try:
+        return METHODS[method](controls, patients, n_patterns, seed)
+    except np.linalg.LinAlgError:
+        return contrastive_ica(controls, patients, n_patterns, seed)
+
+
+@one_thread
+def halves_agreement(
+    controls: np.ndarray,
+    patients: np.ndarray,
+    n_patterns: int,
+    method: Method,
+    *,
+    disjoint_controls: bool,
+    n_splits: int = _SPLITS,
+    seed: int = 0,
+) -> float:
+    """Return how well models of two halves agree about all patients: mean concordance, 0.5 is chance.
+
+    Parameters
+    ----------
+    controls, patients : ndarray of shape (people, regions)
+        In sd of the controls.
+    n_patterns : int
+        Number of patterns M.
+    method : {"sparse", "ica"}
+        How patterns are found.
+    disjoint_controls : bool
+        Whether the halves have different controls, too; models are fitted quickly then, since a test needs many.
+    n_splits : int
+        Over which agreement is averaged.
+    seed : int
+        Of the splits.
+    """
+    values = []
+    for split in range(n_splits):
+        rng = np.random.default_rng([seed, split])
+        sick, healthy = (np.array_split(rng.permutation(len(group)), 2) for group in (patients, controls))
+        halves = [(controls[healthy[k]] if disjoint_controls else controls, patients[sick[k]]) for k in (0, 1)]
+        try:
+            models = [METHODS[method](*half, n_patterns, k, quick=disjoint_controls) for k, half in enumerate(halves)]
+            values.append(matched_concordance(*(model.severities(patients) for model in models)))
+        except np.linalg.LinAlgError:
+            values.append(FAILED)
+    return float(np.mean(values))
+
+
+def suited(
+    controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0
+) -> tuple[Method, dict[Method, float]]:
+    """Return the method whose models of two halves of the patients agree better, and how well each does."""
+    values: dict[Method, float] = {
+        method: halves_agreement(controls, patients, n_patterns, method, disjoint_controls=False, seed=seed)
+        for method in METHODS
+    }
+    return ("ica" if values["ica"] > values["sparse"] + _CLEARLY else "sparse"), values
+
+
+def matched_concordance(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the mean concordance of two models' severities ``(people, patterns)`` after the best matching.
+
+    By the correlation of ranks, which for two nearly normal scores is 0.5 + arcsin(ρ) / π: people need not be paired.
+    """
+    ranks = [np.apply_along_axis(rankdata, 0, scores) for scores in (first, second)]
+    n_patterns = first.shape[1]
+    with np.errstate(invalid="ignore", divide="ignore"):  # what is the same for everybody says nothing: chance
+        correlations = np.nan_to_num(np.corrcoef(np.hstack(ranks), rowvar=False)[:n_patterns, n_patterns:])
+    pearson = 2 * np.sin(np.pi / 6 * correlations)
+    table = 0.5 + np.arcsin(np.clip(pearson, -1, 1)) / np.pi
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    return float(table[rows, columns].mean())

@@ -1,0 +1,410 @@
+"""What a fitted model takes in, says about itself, and is on disk.
+
+What is given to an estimator (labels, covariates, seeds) is brought into one form. A model is one safetensors file:
+arrays, and a header in JSON with the version of the format, settings and fitted attributes, which is read without JAX.
+Reading it never runs code.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from pydantic import Field, JsonValue, PositiveInt, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+import rindices
+from rindices.files import checksum, read_arrays, write_arrays
+from rindices.presets import Correction, Preset
+from rindices.problems import InputError, counted
+from rindices.schema import MOST_LACKING, MOST_MISSING, STRICT, Contract, first_problem
+from rindices.settings import State
+
+if TYPE_CHECKING:
+    from rindices.core.networks import Parameters
+    from rindices.preprocessing import Preprocessing
+    from rindices.scoring.consensus_and_person import Familiar
+    from rindices.scoring.severity_and_reference import SeverityScale
+
+FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
+_NOTHING_LEFT = 1e-6  # of the sd: rounding, not people
+
+
+def is_patient(y: np.ndarray) -> np.ndarray:
+    """Return True for patients: 1 where controls are 0; of two other numbers the higher, with a warning."""
+    y = pd.Series(y).infer_objects().to_numpy()  # 0 and 1 may come as objects
+    labels = pd.unique(y)
+    if len(labels) != 2 or labels.dtype.kind not in "biuf":
+        classes = ", ".join(map(repr, labels[:5].tolist())) + (", ..." if len(labels) > 5 else "")
+        raise InputError(
+            f"y should contain 0 for controls and 1 for patients, but has {counted(len(labels), 'class', 'classes')}: "
+            f"{classes}. Use a True/False column such as diagnosis == 'AD'."
+        )
+    low, high = sorted(labels.tolist())
+    if (low, high) != (0, 1):
+        warnings.warn(
+            f"y holds {low} and {high}, not 0 and 1: {low} is treated as controls and {high} as patients.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return y == high
+
+
+def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = None) -> pd.DataFrame | None:
+    """Return covariates as a table with text names; None where there are none."""
+    if covariates is None:
+        return None
+    table = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
+    if not isinstance(table, pd.DataFrame):
+        table = pd.DataFrame(table).add_prefix("covariate")
+    elif index is not None and not index.equals(table.index) and set(index) == set(table.index):
+        raise InputError("covariates are not in the same order as X: sort both in the same way.")
+    if len(table) != n_people:
+        raise InputError(f"covariates should have {n_people} rows like X, but have {len(table)}.")
+    if table.shape[1] == 0:
+        return None
+    missing = table.isna().to_numpy()
+    if missing.any():
+        row, column = (int(place[0]) for place in np.nonzero(missing))
+        raise InputError(f"Covariate {table.columns[column]!r} is missing in row {row}: fill it in, or drop the row.")
+    table = table.rename(columns=str).reset_index(drop=True).infer_objects()  # numbers may come as objects
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise InputError(f"Covariate {twice[0]!r} is listed twice; each covariate needs a unique name.")
+    return table.astype({name: float for name in table if pd.api.types.is_numeric_dtype(table[name])})
+
+
+def seed_from(random_state: Any) -> int:
+    """Return a seed that repeats the fit; a fresh one for None."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    from sklearn.utils import check_random_state  # a header is read without
+
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def check_roles(regions: Sequence[str], others: Sequence[str]) -> None:
+    """Refuse a name for two things: with it, new people could not be matched to the model."""
+    twice = [name for name, number in Counter([*regions, *others]).items() if number > 1]
+    if twice:
+        raise InputError(
+            f"The name {twice[0]!r} is used twice among regions, covariates, participant_id and diagnosis: "
+            "each column should have one role."
+        )
+
+
+def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> None:
+    """Refuse regions of which the covariates leave nothing, given the sd of controls before and after."""
+    gone = np.flatnonzero(after < _NOTHING_LEFT * before)
+    if len(gone):
+        raise InputError(
+            f"The covariates explain region {names[gone[0]]!r} completely in controls "
+            f"({counted(len(gone), 'such region')}): omit the region or the covariate, or add controls."
+        )
+
+
+def check_gaps(X: np.ndarray, *, can_fill: bool = True, training: bool = False) -> None:
+    """Refuse people who lack too many regions, and everybody who lacks one where a model cannot fill them in.
+
+    In `training`, regions that too many people lack are refused, too.
+    """
+    gaps = np.isnan(X)
+    if not can_fill and gaps.any():
+        raise InputError(
+            f"X has missing regions (NaN), the first in row {int(np.argwhere(gaps)[0, 0])}, which this model "
+            "cannot impute: it was imported, or has few controls. Drop the row."
+        )
+    limits = [(1, MOST_MISSING, "row", "Drop the row")]
+    limits += [(0, MOST_LACKING, "column", "Omit the column")] if training else []
+    for axis, most, what, remedy in limits:
+        share = gaps.mean(axis=axis)
+        if (share > most).any():
+            place = int(np.flatnonzero(share > most)[0])
+            gap = f"X lacks {share[place]:.0%} of the regions (NaN) in {what} {place}"
+            raise InputError(f"{gap}; up to {most:.0%} can be imputed. {remedy}.")
+
+
+def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> None:
+    """Refuse groups that cannot be learned from, and warn of small ones."""
+    smallest = min(len(controls), n_patients)
+    if smallest < 2:
+        raise InputError(
+            f"Too few people to compare: {counted(len(controls), 'control')} and {counted(n_patients, 'patient')}. "
+            "Provide at least two of each, and preferably hundreds."
+        )
+    constant = np.flatnonzero(np.ptp(controls, axis=0) == 0)
+    if len(constant):
+        raise InputError(
+            f"Region {names[constant[0]]!r} has the same value in all {len(controls)} controls "
+            f"({counted(len(constant), 'such region')}): omit it."
+        )
+    if smallest < FEW_PEOPLE:
+        warnings.warn(
+            f"Only {len(controls)} controls and {n_patients} patients: below {FEW_PEOPLE} in a group, R-indices "
+            "are not reliable.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+FORMAT = "rindices-model"
+FORMAT_VERSION = 4  # those of before the first release are not read
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class EstimatorParameters:
+    """Settings of the estimator, but for those that say where it was trained."""
+
+    correction: Correction | None
+    inference: Literal["consensus", "medoid"]
+    latent: Literal["independent", "correlated"] | None
+    max_steps: int | None
+    n_patterns: PositiveInt
+    n_repetitions: int
+    orthogonality: float | None
+    output: Literal["r_indices", "severities"]
+    preset: Preset
+    random_state: int | None
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class StoredAgreement:
+    """An `Agreement` with None for what is unknown, as JSON has no NaN."""
+
+    pattern_agreement: float | None
+    dimension_correlation: float | None
+    difference_correlation: float | None
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Header:
+    """What a model file says about itself, in the order in which it is written.
+
+    Most attributes are those of `rindices.SurrealGAN`, without the underscore at the end.
+
+    Attributes
+    ----------
+    named
+        Whether the regions had names in training.
+    package_version
+        The version of rindices that wrote the file.
+    preprocessing
+        What `rindices.preprocessing.pipeline` says about what was estimated in controls, and checks again.
+    """
+
+    members: tuple[int, ...] = Field(min_length=1)
+    step: int
+    seed: int | None
+    parameters: EstimatorParameters
+    contract: Contract
+    agreement: StoredAgreement
+    verdict: tuple[State | None, str]  # None: was not judged
+    left_out: tuple[tuple[int, str], ...]
+    correlation: tuple[tuple[float, ...], ...] | None
+    named: bool
+    package_version: str
+    preprocessing: dict[str, JsonValue]
+
+    def __post_init__(self) -> None:
+        n_patterns = self.parameters.n_patterns
+        if self.correlation is not None and [len(row) for row in self.correlation] != [n_patterns] * n_patterns:
+            raise ValueError(f"the correlation should be one of {n_patterns} patterns")
+
+    def to_text(self) -> str:
+        """Return the header as JSON."""
+        return json.dumps(self, ensure_ascii=False, allow_nan=False, default=plain)
+
+    @classmethod
+    def from_text(cls, text: str) -> Header:
+        """Return the header of a file; what is none raises one of the errors that `complete` knows."""
+        return TypeAdapter(cls).validate_json(text)
+
+
+def plain(value: Any) -> JsonValue:
+    """Return what JSON has no word for: settings by the names of their fields, and NumPy's numbers as Python's.
+
+    Examples
+    --------
+    >>> json.dumps(Correction(smooth=("age",)), default=plain)
+    '{"smooth": ["age"], "interactions": [], "proportion": null, "site": null}'
+    """
+    if not is_dataclass(value):
+        return value.item()
+    parts = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {name: part._asdict() if hasattr(part, "_asdict") else part for name, part in parts.items()}
+
+
+class ModelFileError(InputError):
+    """A model file that cannot be used; the message says why and what to do."""
+
+
+def write_model(
+    path: str | Path,
+    header: Header,
+    models: Parameters,
+    preprocessing: Preprocessing,
+    scale: SeverityScale,
+    familiar: Familiar | None,
+    maps: Mapping[str, np.ndarray],
+) -> Path:
+    """Write a model beside `path`, then rename, so that no half-written file is ever seen there."""
+    from rindices.preprocessing.pipeline import arrays_of
+
+    path, text = Path(path), header.to_text()
+    texts = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
+    arrays = _flatten(models) | arrays_of(preprocessing)
+    arrays |= {f"scale.{name}": of for name, of in vars(scale).items() if of is not None}
+    if familiar is not None:
+        arrays |= {f"familiar.{name}": of for name, of in vars(familiar.population).items()}
+        arrays["familiar.usual"] = familiar.usual
+    arrays |= {f"maps.{name}": np.asarray(of, np.float64) for name, of in maps.items()}
+    write_arrays(path, texts, text, arrays)
+    return path
+
+
+class Contents(NamedTuple):
+    """What a model file holds; `maps` are what patterns did to regions of the people of its training.
+
+    Imported models, and those with few controls, have no `familiar`.
+    """
+
+    header: Header
+    models: Parameters
+    preprocessing: Preprocessing
+    scale: SeverityScale
+    familiar: Familiar | None
+    maps: dict[str, np.ndarray]
+
+
+def read_model(path: str | Path) -> Contents:
+    """Read and check a model file."""
+    header, arrays = _read(Path(path))
+    with complete(path):
+        return _unflatten(arrays, header)
+
+
+def read_header(path: str | Path) -> Header:
+    """Read and check a model file, but return only what it says about itself; this does not load JAX."""
+    return _read(Path(path))[0]
+
+
+def fills_gaps(path: str | Path) -> bool:
+    """Say whether a model knows what is likely in the place of missing regions; imported ones do not."""
+    return "familiar.precision" in _read(Path(path))[1]
+
+
+@contextmanager
+def complete(path: str | Path) -> Iterator[None]:
+    """Turn what goes wrong with the contents of a file into a `ModelFileError`."""
+    try:
+        yield
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        reason = first_problem(error) if isinstance(error, ValidationError) else str(error)
+        # A forged file may bring texts of any length.
+        raise ModelFileError(f"{path} is not a complete model: {reason:.400}.\nFit the model again.") from error
+
+
+def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
+    if not path.is_file():
+        inside = f", for example {path / 'model.safetensors'}" if (path / "model.safetensors").is_file() else ""
+        raise ModelFileError(f"There is no model file {path}.\nGive the model.safetensors of a finished run{inside}.")
+    try:
+        metadata, arrays = read_arrays(path)
+    except PermissionError as error:
+        raise ModelFileError(f"{path} cannot be read: permission denied.\nAsk the owner of the file.") from error
+    except OSError as error:
+        raise ModelFileError(
+            f"{path} cannot be read as a model: it is truncated, damaged or of another kind.\n"
+            "Copy it again, or give the model.safetensors of a finished run. A checkpoint of the authors' package "
+            "can be converted with: rindices import-official."
+        ) from error
+    if metadata.get("format") != FORMAT or "header" not in metadata:
+        raise ModelFileError(
+            f"{path} is a safetensors file, but not a model of rindices.\nGive the model.safetensors of a finished run."
+        )
+    version = metadata.get("format_version", "")
+    if version != str(FORMAT_VERSION):
+        earlier = version.isdecimal() and int(version) < FORMAT_VERSION
+        raise ModelFileError(
+            f"{path} has format version {version or 'unknown'}; this rindices {rindices.__version__} "
+            f"reads version {FORMAT_VERSION}.\n"
+            + ("Fit the model again, or import it again." if earlier else "Install a newer rindices.")
+        )
+    if metadata.get("sha256") != checksum(metadata["header"], arrays):
+        raise ModelFileError(
+            f"{path} was altered or damaged: its contents do not match its checksum.\n"
+            "Copy it again from the source, or refit the model."
+        )
+    with complete(path):
+        return Header.from_text(metadata["header"]), arrays
+
+
+def _flatten(models: Parameters) -> dict[str, np.ndarray]:
+    return {
+        f"{network}.{layer}.{kind}": np.asarray(array, np.float32)
+        for network, layers in models._asdict().items()
+        for layer, weights in (layers or {}).items()
+        for kind, array in weights.items()
+    }
+
+
+def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
+    """Return what is made of arrays, which have to have the shapes that the header speaks of."""
+    # Here and not above, so that what a model says about itself can be read without loading JAX.
+    from rindices.core import networks
+    from rindices.preprocessing.missing import Population
+    from rindices.preprocessing.pipeline import restore
+    from rindices.scoring.consensus_and_person import Familiar
+    from rindices.scoring.severity_and_reference import SHAPES, SeverityScale
+
+    read, n_models = partial(_checked, arrays), len(header.members)
+    sizes = networks.sizes(len(header.contract.features), header.parameters.n_patterns)
+    is_linear = any(name.startswith("linear.") for name in arrays)
+    is_trained = not is_linear or any(name.startswith("transformation.") for name in arrays)
+    models = {
+        network: {
+            layer: {kind: read(f"{network}.{layer}.{kind}", (n_models, *shape)) for kind, shape in shapes.items()}
+            for layer, shapes in layers.items()
+        }
+        for network, layers in networks.shapes(sizes, networks=is_trained, linear=is_linear)._asdict().items()
+        if layers is not None
+    }
+    preprocessing = restore(header.preprocessing, read, sizes.regions)
+    named = {spec.name for spec in header.contract.covariates}
+    if missing := [name for name in preprocessing.covariates if name not in named]:
+        raise ValueError(f"the correction needs {missing[0]!r:.80}, which is not one of the covariates")
+    stored = {name: shape for name, shape in SHAPES.items() if name == "curves" or f"scale.{name}" in arrays}
+    scale = {name: read(f"scale.{name}", (sizes.patterns, *shape)) for name, shape in stored.items()}
+    familiar, regions = None, (sizes.regions,)
+    if any(name.startswith("familiar.") for name in arrays):
+        population = Population(read("familiar.mean", regions), read("familiar.precision", regions * 2))
+        np.linalg.cholesky(population.precision)  # refuses what is no precision
+        familiar = Familiar(population, read("familiar.usual", (2,)))
+    maps = {name: read(name, (sizes.patterns, sizes.regions)) for name in arrays if name.startswith("maps.")}
+    return Contents(
+        header,
+        networks.Parameters(**models),
+        preprocessing,
+        SeverityScale(**scale),
+        familiar,
+        {name.removeprefix("maps."): array for name, array in maps.items()},
+    )
+
+
+def _checked(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    array = arrays[name]
+    if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
+        raise ValueError(
+            f"array {name} should contain finite floating-point numbers in the shape {shape}, "
+            f"found {array.dtype} in the shape {array.shape}"
+        )
+    return array

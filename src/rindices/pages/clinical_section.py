@@ -1,0 +1,210 @@
+"""The sections on what severities go together with: clinical variables, and time."""
+
+import pandas as pd
+
+from rindices import plots
+from rindices.pages.elements import (
+    GROUPS,
+    Gallery,
+    Picture,
+    Table,
+    counts,
+    limits,
+    listed,
+    measures,
+    number,
+    p_words,
+    probabilities,
+    words,
+)
+from rindices.pages.layout import RunView
+from rindices.settings import FOLLOW_UP
+
+_LARGEST_Q = 0.05
+_MOST_VARIABLES = 2  # in short
+_CHANGING = 0.05  # p of the test that a hazard ratio is the same at all times
+_LETTERS = {"Pearson r": "r", "point-biserial r": "r", "eta²": "η²"}
+_DIFFERENCE = "patients less controls"  # as it stands in ``change_summary.csv``
+
+
+def _variable_names(table: pd.DataFrame) -> list[str]:
+    """Return the variables of a table of associations, with the level of those that have two."""
+    pairs = zip(table["variable"], table["level"], strict=True)
+    return [f"{name} = {level}" if level.strip() else name for name, level in pairs]
+
+
+def related(table: pd.DataFrame | None, pattern: int) -> str | None:
+    """Return in words the associations in patients with a q that is low enough, the strongest first."""
+    if table is None or not (table["people"] == "patients").any():
+        return None
+    clear = table[(table["people"] == "patients") & (table["pattern"] == pattern) & (table["q"] < _LARGEST_Q)]
+    clear = clear.sort_values("coefficient", key=abs, ascending=False, kind="stable").head(_MOST_VARIABLES)
+    rows = zip(_variable_names(clear), clear["statistic"], clear["coefficient"], clear["q"], strict=True)
+    return listed(
+        f"{name} ({_LETTERS.get(statistic, statistic)} = {number(value)}, {p_words('q', q)})"
+        for name, statistic, value, q in rows
+    )
+
+
+def associations_section(view: RunView) -> dict[str, object] | None:
+    """Return the associations among patients and among everybody, nothing where none were looked at."""
+    table = view.analyses.get("associations")
+    if table is None:
+        return None
+    return {
+        "parts": [_part(table[table["people"] == people], people, view.gallery) for people in table["people"].unique()],
+        "partial": bool(table["partial"].notna().any()),
+        "eta": bool((table["statistic"] == "eta²").any()),
+    }
+
+
+def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, object]:
+    n_known, n_clear = int(table["coefficient"].notna().sum()), int((table["q"] < _LARGEST_Q).sum())
+    alt = (
+        f"Association of each variable with each pattern in {people}, with 95 % intervals; {n_clear} of "
+        f"{n_known} have q below {_LARGEST_Q:g}. The table gives the values."
+    )
+    figure = gallery.draw(f"associations_{people}", plots.forest(table, people=people), alt) if n_known else None
+    return {
+        "people": people,
+        "picture": figure,
+        "n": n_known,
+        "n_clear": n_clear,
+        "table": _associations(table, people),
+    }
+
+
+def _associations(table: pd.DataFrame, people: str) -> Table:
+    columns = [
+        counts("Pattern", table["pattern"]),
+        words("Variable", _variable_names(table)),
+        words("Statistic", table["statistic"]),
+        counts("n", table["n"]),
+        measures("Coefficient", table["coefficient"]),
+        limits(table["low"], table["high"]),
+        probabilities("p", table["p"]),
+        probabilities("q", table["q"]),
+    ]
+    if table["partial"].notna().any():
+        columns.append(measures("Adjusted", table["partial"]))
+        columns.append(limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"))
+        columns.append(probabilities("q, adjusted", table["partial_q"]))
+    columns.append(measures("Whole brain", table["whole_brain"]))
+    columns.append(measures("Beyond it", table["beyond"]))
+    columns.append(limits(table["beyond_low"], table["beyond_high"], of="95 % interval, beyond it"))
+    columns.append(probabilities("q, beyond it", table["beyond_q"]))
+    if (table["note"].str.strip() != "").any():
+        columns.append(words("Note", table["note"]))
+    return Table(f"Associations in {people}", columns, source="analysis/associations.csv")
+
+
+def change_section(view: RunView) -> dict[str, object] | None:
+    """Return how severities change between visits, of groups and of single people; nothing without repeated visits."""
+    change, means = view.analyses.get("change"), view.analyses.get("change_summary")
+    if change is None or means is None:
+        return None
+    groups = means[means["group"].isin(GROUPS) & means["mean"].notna()]
+    alt = (
+        f"Change of each {view.results.measure} per year: individuals as faint marks, and the mean of each group "
+        "with its "
+        "95 % interval. The table gives the values."
+    )
+    columns = [
+        counts("Pattern", means["pattern"]),
+        words("Group", means["group"].replace(GROUPS | {_DIFFERENCE: _DIFFERENCE.capitalize()})),
+        counts("People", means["n"]),
+        measures("Change per year", means["mean"], 3, "+"),
+        limits(means["low"], means["high"], 3),
+        probabilities("p", means["p"]),
+        probabilities("q", means["q"]),
+    ]
+    pairs = dict.fromkeys(zip(means["group"], means["note"], strict=True))
+    return {
+        "n": len(change),
+        "years": change["years"].median(),
+        "slopes": bool(means["random_effects"].str.contains("intercept").any()),
+        "by_person": bool(means["random_effects"].str.contains("by person").any()),
+        "notes": [f"{GROUPS.get(group, group.capitalize())}: {note}" for group, note in pairs if note],
+        "compared": bool((means["group"] == _DIFFERENCE).any()),
+        "paths": _paths(view, groups),
+        "picture": view.gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
+        "table": Table(f"Change of the {view.results.measures} per year", columns),
+        **_reliable(view, change),
+    }
+
+
+def _paths(view: RunView, groups: pd.DataFrame) -> Picture:
+    again = view.results.r_indices["participant_id"].duplicated(keep=False) & view.results.r_indices["years"].notna()
+    alt = f"{view.results.measures.capitalize()} over the years since the first visit, and the line of each group."
+    return view.gallery.draw("trajectories", plots.trajectories(view.results.r_indices[again], groups), alt)
+
+
+def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
+    """Return what is known of the scan noise, and how many people of each group have changed by more than that."""
+    noise, names = view.analyses.get("scan_noise"), view.results.score_names
+    if noise is None:
+        return {"noise": None, "reliable": None, "called": []}
+    rows = [
+        (place, GROUPS[str(group)], len(own), int((own > 0).sum()), int((own < 0).sum()))
+        for place, name in enumerate(names, start=1)
+        for group, own in change.groupby("group")[f"{name}_reliable"]
+    ]
+    pattern, group, people, worse, better = zip(*rows, strict=True)
+    columns = [counts("Pattern", pattern), words("Group", group), counts("People", people)]
+    columns += [counts("Reliably worse", worse), counts("Reliably better", better)]
+    known = noise["sd"].notna().all() and change[f"{names[0]}_reliable"].notna().any()
+    table = Table("Reliable change of individuals", columns) if known else None
+    about = noise.iloc[0]
+    return {
+        "noise": {
+            "source": about["source"],
+            "n": int(about["n_controls"]),
+            "years": about["years"],
+            "sds": listed(number(sd, 3) for sd in noise["sd"]),
+        },
+        "reliable": table,
+        "called": [
+            f"{up + down} of {n} (pattern {place})" for place, name, n, up, down in rows if name == GROUPS["control"]
+        ],
+    }
+
+
+def prognosis_section(view: RunView) -> dict[str, object] | None:
+    """Return what severities say of later events, nothing where no follow-up was named."""
+    table, curves = view.analyses.get("prognosis"), view.analyses.get("survival_curves")
+    if table is None:
+        return None
+    columns = [
+        counts("Pattern", table["pattern"]),
+        counts("People", table["n"]),
+        counts("Events", table["n_events"]),
+        measures("Hazard ratio per 0.1", table["hazard_ratio"]),
+        limits(table["low"], table["high"]),
+        probabilities("p", table["p"]),
+        probabilities("q", table["q"]),
+        probabilities("p, proportional", table["p_proportional"]),
+        measures("Concordance", table["concordance"], 3),
+        measures("Covariates alone", table["base"], 3),
+        measures("Gain", table["gain"], 3, "+"),
+        measures("Gain, corrected", table["gain_corrected"], 3, "+"),
+        words("Note", table["note"]),
+    ]
+    told, picture = {name: view.summary.follow_up.get(name) for name in FOLLOW_UP}, None
+    if curves is not None:
+        figure = plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None)
+        alt = (
+            "Proportion of people with and without the event over time, in thirds of each severity, with "
+            "numbers at risk."
+        )
+        picture = view.gallery.draw("follow_up", figure, alt)
+    return {
+        "told": told,
+        "covariates": [name for name in view.summary.covariates if name != view.summary.correction.site],
+        "site": view.summary.correction.site,
+        "kind": table["kind"].iloc[0],
+        "rows": table.to_dict("records"),
+        "changing": listed(table["pattern"][table["p_proportional"] < _CHANGING]),
+        "few": [note for note in table["note"].unique() if note],
+        "picture": picture,
+        "table": Table("Severities and the event", columns, source="analysis/prognosis.csv"),
+    }

@@ -1,0 +1,355 @@
+"""The sections on patterns: on the brain, by severity, in subgroups of patients, what they resemble, and images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rindices import plots
+from rindices.pages.elements import Gallery, Picture, Table, counts, limits, listed, measures, probabilities, words
+from rindices.pages.layout import RunView
+from rindices.plots import brain
+from rindices.plots.brain import measures_of, outlined_regions
+from rindices.plots.brain_drawing import BrainDrawing, Layout, draw_brain
+from rindices.record import BRAIN, VOXELWISE, Run, damaged
+from rindices.regions import known_columns, known_regions
+
+if TYPE_CHECKING:
+    from nibabel.nifti1 import Nifti1Image
+
+_ENOUGH = 0.5  # of the regions must have an outline, or the picture would mislead
+_MOST_CLUSTERS = 10  # of a comparison
+SMALL_BRAIN = Layout(per_line=2, width=330, most_slices=2)  # it fits a telephone
+_STRONGEST = 12  # regions of a pattern that are named where the picture lacks them
+SURE, _LEAST = 2.0, 0.1  # spreads over repetitions, and sd of controls, that a change must exceed, else it is grey
+_UNIT = "Change (sd of controls)"
+
+
+class Brains(NamedTuple):
+    """What can be shown of patterns on the brain.
+
+    Attributes
+    ----------
+    drawn
+        Pictures of each pattern.
+    painted
+        Whether they are on an atlas that was given, rather than outlines.
+    n_regions, n_outlined
+        How many regions there are, and how many have an outline.
+    missing
+        Those that have none, in words.
+    atlases
+        What the outlines are of.
+    pieces
+        For the slider, of each drawing the regions that each of its pieces shows, and where its colours end.
+    unseen
+        Of each pattern, the strong regions that its picture lacks, in words.
+    spreads
+        Of each pattern, pictures of how uncertain its regions are; none where there was one repetition.
+    """
+
+    drawn: dict[int, list[Picture]]
+    painted: bool
+    n_regions: int
+    n_outlined: int
+    missing: list[str]
+    atlases: set[str]
+    pieces: dict[int, list[dict[str, object]]]
+    unseen: dict[int, list[str]]
+    spreads: dict[int, list[Picture]]
+
+
+def has_outlines(run: Run) -> bool:
+    """Say whether enough regions have an outline to draw brains."""
+    names = run.results.patterns["region"].astype(str).unique()
+    return len(outlined_regions(names)) >= _ENOUGH * len(names)
+
+
+def brains_of(view: RunView) -> Brains:
+    """Return pictures of each pattern: on the atlas that was given, else as outlines at severity 1."""
+    painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
+    names = list(view.results.patterns["region"].astype(str).unique())
+    regions, outlined = known_regions(names), outlined_regions(names)
+    titles = {name: f"{regions[name].title} ({name})" if name in regions else name for name in names}
+    drawings = _drawings(view) if has_outlines(view.run) and not painted else {}
+    drawn = _painted(painted, view.gallery) if painted else dict[int, list[Picture]]()
+    for pattern, several in drawings.items():
+        drawn[pattern] = [_kept(view, one, measure) for measure, one in several.items()]
+    return Brains(
+        drawn,
+        bool(painted),
+        len(names),
+        len(outlined),
+        [titles[name] for name in names if name not in outlined],
+        {region.atlas for region in outlined.values()},
+        {
+            pattern: [{"pieces": one.piece_names, "limit": one.limit} for one in several.values()]
+            for pattern, several in drawings.items()
+        },
+        {pattern: _unseen(view, pattern, [*several.values()], titles) for pattern, several in drawings.items()},
+        {pattern: [_spread(view, *one) for one in several.items()] for pattern, several in drawings.items()}
+        if view.results.patterns["spread_sd"].notna().any()
+        else {},
+    )
+
+
+def unsure_regions(patterns: pd.DataFrame, pattern: int) -> list[str]:
+    """Return the regions of a pattern whose change is within its spread over repetitions, or next to nothing."""
+    own = patterns[patterns["pattern"] == pattern]
+    return list(own["region"][own["change_sd"].abs() < np.fmax(SURE * own["spread_sd"], _LEAST)].astype(str))
+
+
+def _drawings(view: RunView) -> dict[int, dict[str, BrainDrawing]]:
+    """Return each pattern at severity 1, by measure, in the views that show its own strongest regions."""
+    patterns, found = view.results.patterns, dict[int, dict[str, BrainDrawing]]()
+    for pattern, measure in product(range(1, view.summary.n_patterns + 1), measures_of(patterns["region"])):
+        unsure = unsure_regions(patterns, pattern)
+        drawing = draw_brain(patterns, pattern, (1.0,), measure=measure, unsure=unsure, layout=SMALL_BRAIN)
+        if drawing is not None:
+            found.setdefault(pattern, {})[measure] = drawing
+    return found
+
+
+def _kept(view: RunView, drawing: BrainDrawing, measure: str) -> Picture:
+    name = f"brain_pattern_{drawing.pattern}{measure and '_'}{measure}"
+    alt = f"Pattern {drawing.pattern} on the brain: regions coloured by their change at severity 1."
+    return view.gallery.keep(name, drawing.figure(), drawing.svg(name), alt)
+
+
+def _spread(view: RunView, measure: str, drawing: BrainDrawing) -> Picture:
+    """Return the same views of the brain, coloured by how far the interval of each region reaches."""
+    patterns = view.results.patterns
+    own = patterns[patterns["pattern"] == drawing.pattern]
+    reach = dict(zip(own["region"].astype(str), SURE * own["spread_sd"], strict=True))
+    name = f"uncertainty_pattern_{drawing.pattern}{measure and '_'}{measure}"
+    alt = f"Uncertainty of pattern {drawing.pattern} on the brain. The table of all regions gives the values."
+    drawn = drawing.with_amounts(reach, "interval: ± (sd of controls)")
+    return view.gallery.keep(name, drawn.figure(), drawn.svg(name), alt)
+
+
+def _unseen(view: RunView, pattern: int, drawings: list[BrainDrawing], titles: Mapping[str, str]) -> list[str]:
+    patterns, unsure = view.results.patterns, unsure_regions(view.results.patterns, pattern)
+    own = patterns[patterns["pattern"] == pattern].sort_values("change_sd", key=abs, ascending=False, kind="stable")
+    drawn = {name for one in drawings for name in one.drawn}
+    strong = own["region"].astype(str).head(_STRONGEST)
+    return [titles[name] for name in strong if name not in drawn and name not in unsure]
+
+
+def voxelwise_section(view: RunView) -> dict[str, object] | None:
+    """Return where images of the people differ, nothing where none were compared, or nilearn is missing."""
+    compared = view.analyses.get("comparisons")
+    if compared is None or find_spec("nilearn") is None:
+        return None
+    return {
+        "comparisons": [_comparison(view, row) for _, row in compared[compared["t_map"] != ""].iterrows()],
+        "not_tested": [
+            f"pattern {row['pattern']}, {row['level']} ({row['note']})"
+            for _, row in compared[compared["t_map"] == ""].iterrows()
+        ],
+    }
+
+
+def _painted(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
+    found: dict[str, dict[float, Nifti1Image]] = {}
+    for path in paths:
+        if name := re.fullmatch(r"pattern-(\d+)_severity-([\d.]+)\.nii\.gz", path.name):
+            found.setdefault(name[1], {})[float(name[2])] = _image(path)
+    limit = brain.colour_limit([abs(one.get_fdata()).max() for of in found.values() for one in of.values()])
+    pictures: dict[int, list[Picture]] = {}
+    for place, images in found.items():
+        title, alt, most = f"Pattern {place}", f"Pattern {place} shown on the atlas.", max(images)
+        several = {f"severity {severity:g}": images[severity] for severity in sorted(images)}
+        glass = brain.glass(several, _UNIT, title=title, limit=limit)
+        slices = brain.stat_mosaic(images[most], 0, _UNIT, title=f"{title}, severity {most:g}", limit=limit)
+        pictures[int(place)] = [
+            gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at increasing severity."),
+            gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."),
+        ]
+    return pictures
+
+
+def _comparison(view: RunView, row: pd.Series) -> dict[str, object]:
+    """Return a voxel-wise comparison, with pictures where anything is significant, and its largest clusters."""
+    where, clusters = f"Pattern {row['pattern']}, {row['level']}", view.analyses.get("clusters")
+    return {
+        "title": f"{where} ({row['rule']})",
+        "regression": row["level"] == "regression",
+        "n_patients": row["n_patients"],
+        "n_significant": row["n_significant"],
+        "pictures": _t_maps(view.run.folder / VOXELWISE, row, where, view.gallery) if row["n_significant"] else [],
+        "clusters": None if clusters is None else _clusters(clusters, row, where),
+    }
+
+
+def _t_maps(folder: Path, row: pd.Series, where: str, gallery: Gallery) -> list[Picture]:
+    """Return the t-map where it is significant, on a glass brain and on slices."""
+    import nibabel
+
+    t, q = _image(folder / row["t_map"]), _image(folder / row["q_map"]).get_fdata()
+    seen = nibabel.Nifti1Image(np.where(q < 0.05, t.get_fdata(), 0).astype(np.float32), t.affine)
+    name, note = f"voxelwise_{row['pattern']}_{row['level']}", "Shown: voxels with q below 0.05."
+    alt = f"{where}: t where q is below 0.05"
+    return [
+        gallery.draw(f"{name}_glass", brain.glass(seen, "t", title=where, note=note), f"{alt}, on a glass brain."),
+        gallery.draw(name, brain.stat_mosaic(seen, 0, "t", title=where, note=note), f"{alt}, on slices."),
+    ]
+
+
+def _image(path: Path) -> Nifti1Image:
+    import nibabel
+
+    try:
+        image = nibabel.nifti1.Nifti1Image.from_filename(path)
+        image.get_fdata()
+    except (OSError, EOFError, ValueError, nibabel.filebasedimages.ImageFileError) as error:
+        raise damaged(path, f"is not an image ({error})") from error
+    return image
+
+
+def _clusters(clusters: pd.DataFrame, row: pd.Series, where: str) -> Table | None:
+    own = clusters[(clusters["pattern"] == row["pattern"]) & (clusters["level"] == row["level"])].head(_MOST_CLUSTERS)
+    columns = [
+        *(measures(f"{axis} (mm)", own[axis], 0) for axis in "xyz"),
+        measures("Peak t", own["peak_t"]),
+        probabilities("Peak q", own["peak_q"]),
+        counts("Size (mm³)", own["size_mm3"]),
+    ]
+    return Table(f"{where}: largest clusters", columns, source="voxelwise/clusters.csv") if len(own) else None
+
+
+def dose_section(view: RunView) -> dict[str, object] | None:
+    """Return the regions of patients at each severity, nothing where they were not looked at."""
+    table = view.analyses.get("dose_response")
+    if table is None:
+        return None
+    alt = (
+        "Mean of the strongest regions in patients, in standard deviations of the controls, against severity; "
+        "one panel per pattern. The table gives the values."
+    )
+    columns = [
+        counts("Pattern", table["pattern"]),
+        words("Region", table["region"]),
+        limits(table["low"], table["high"], 1, title=view.results.measure.capitalize()),
+        counts("Patients", table["n"]),
+        measures("Mean z", table["mean"], 2, "+"),
+        limits(table["mean_low"], table["mean_high"]),
+    ]
+    return {
+        "picture": view.gallery.draw("dose_response", plots.dose_response(table), alt),
+        "table": Table("Regions of patients by severity", columns, source="analysis/dose_response.csv"),
+    }
+
+
+def subgroups_section(view: RunView) -> dict[str, object] | None:
+    """Return sizes and regions of the subgroups, nothing where there are none."""
+    sizes, effects = view.analyses.get("subgroup_sizes"), view.analyses.get("subgroups")
+    if sizes is None:
+        return None
+    names = ("pattern " + sizes["pattern"].astype(str) + " " + sizes["level"])[~sizes["used"]]
+    small = names.groupby(sizes["note"].replace("", "not compared"), sort=False)
+    columns = [
+        counts("Pattern", sizes["pattern"]),
+        words("Level", sizes["level"]),
+        words("Rule", sizes["rule"]),
+        counts("Patients", sizes["n"]),
+        words("Note", sizes["note"]),
+    ]
+    alt = (
+        "Difference of each subgroup of patients from controls in its strongest regions, as Cohen's d; one panel "
+        "per pattern. The table gives the values."
+    )
+    picture = (
+        view.gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
+        if effects is not None and effects["effect"].notna().any()
+        else None
+    )
+    return {
+        "sizes": Table("Subgroups of patients", columns),
+        "small": [f"{note[:1].upper()}{note[1:]}: {listed(part)}." for note, part in small],
+        "picture": picture,
+        "effects": None if effects is None else _effects(effects),
+    }
+
+
+def _effects(effects: pd.DataFrame) -> Table:
+    rows = effects.sort_values("effect", key=abs, ascending=False, kind="stable")
+    columns = [
+        counts("Pattern", rows["pattern"]),
+        words("Level", rows["level"]),
+        words("Region", rows["region"]),
+        measures("d", rows["effect"], 2, "+"),
+        limits(rows["low"], rows["high"]),
+        measures("t", rows["t"]),
+        probabilities("p", rows["p"]),
+        probabilities("q", rows["q"]),
+    ]
+    caption = "Regions of the subgroups compared with controls, strongest first"
+    return Table(caption, columns, source="analysis/subgroups.csv")
+
+
+_CLEAR = 0.025  # at 0.05, 9 of 100 unrelated maps pass: regions change places more freely than a smooth map turns
+_MOST_NAMED = 3
+_SUBCORTEX = "subcortex"
+
+
+def resemblance_section(view: RunView) -> dict[str, object]:
+    """Return how each pattern's map correlates with maps of disorders; why not, where no map is at hand."""
+    table = view.analyses.get("resemblance")
+    cortex = None if table is None else table[table["measure"] != _SUBCORTEX]
+    if table is None or cortex is None or cortex.empty:
+        return {"rows": None, "what": _what(view)}
+    alt = "Correlation of each pattern with the case-control map of each disorder. The table gives the values."
+    rows = [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)]
+    return {
+        "rows": rows,
+        "n_regions": int(cortex["n_regions"].min()),
+        "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt),
+        "table": _table(cortex, "Patterns and disorders, cortical"),
+        "subcortex": _subcortex(table[table["measure"] == _SUBCORTEX]),
+    }
+
+
+def _what(view: RunView) -> str:
+    """Say what the table has instead of regions that there are maps of."""
+    found = {column.measure for column in known_columns(view.region_names).values() if column.kind == "region"}
+    known = sorted(found - {""})
+    return f"{listed(known)} of regions" if known else "regions whose names do not indicate the measure"
+
+
+def _row(part: pd.DataFrame) -> dict[str, object]:
+    """Return the largest correlation of a pattern, and which are beyond chance, also given the mean of all maps."""
+    first = part.sort_values("r", ascending=False).iloc[0]
+    clear, beyond = (
+        part[part[p] < _CLEAR].sort_values(r, ascending=False)["disorder"].head(_MOST_NAMED)
+        for r, p in (("r", "p_corrected"), ("beyond", "beyond_p_corrected"))
+    )
+    return {"first": first.to_dict(), "disorders": listed(clear), "beyond": listed(beyond)}
+
+
+def _table(rows: pd.DataFrame, caption: str) -> Table:
+    columns = [
+        counts("Pattern", rows["pattern"]),
+        words("Measure", rows["measure"]),
+        words("Disorder", rows["disorder"]),
+        counts("Regions", rows["n_regions"]),
+        measures("r", rows["r"], 2, "+"),
+        probabilities("p", rows["p"]),
+        probabilities("p, corrected", rows["p_corrected"]),
+        measures("r beyond the mean", rows["beyond"], 2, "+"),
+        probabilities("its p", rows["beyond_p"]),
+        probabilities("its p, corrected", rows["beyond_p_corrected"]),
+    ]
+    return Table(caption, columns, source="analysis/resemblance.csv")
+
+
+def _subcortex(rows: pd.DataFrame) -> Table | None:
+    columns = [counts("Pattern", rows["pattern"]), words("Disorder", rows["disorder"])]
+    columns += [counts("Structures", rows["n_regions"]), measures("r", rows["r"], 2, "+")]
+    return Table("Patterns and disorders, subcortical", columns) if len(rows) else None

@@ -1,0 +1,279 @@
+"""The sections on people: who took part, what severities they have, and everybody one by one."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rindices import plots
+from rindices.pages.elements import GROUPS, Table, counts, measures, number, script_json, words
+from rindices.pages.layout import RunView
+from rindices.record import Run
+
+Row = dict[Hashable, Any]  # of a table, by column
+
+_CENTILES = (0.05, 0.5, 0.95)
+_EXAMPLE_CENTILE = 0.9  # a patient with a high severity, but not the most extreme one
+# Mean severity of controls: 0.02 to 0.16 in cohorts whose intervals hold, 0.36 where they hold the truth in half of the
+# people only (results/severity.csv).
+_HIGH_FOR_CONTROLS = 0.2
+
+
+def people_section(view: RunView) -> dict[str, object]:
+    """Return the flow of people, and those who are unusual; by name where ids are shown."""
+    flow, people = view.analyses.get("flow"), view.results.people
+    flagged = people[people["flags"].str.strip() != ""]
+    alt = (
+        "Robust distance of each person from the controls over all regions, for each group; flagged people are marked."
+    )
+    known = people["distance"].notna().any()
+    return {
+        "flow": [] if flow is None else _flow(flow, "Visits" if view.summary.visits else "People"),
+        "n_used": int(people["used"].sum()),
+        "n_flagged": len(flagged),
+        "picture": view.gallery.draw("outliers", plots.outlier_distances(people), alt, result=False) if known else None,
+        "flagged": _flagged(flagged) if view.show_ids and len(flagged) else None,
+    }
+
+
+def _flow(flow: pd.DataFrame, what: str) -> list[Table]:
+    tables = []
+    for by_site, caption in ((False, f"{what} read, excluded and used"), (True, "The same by site")):
+        rows = flow[(flow["site"] != "all") == by_site]
+        reasons = [name for name in rows.columns[2:] if name in ("read", "used") or rows[name].any()]
+        columns = [words("Group", rows["group"].replace(GROUPS))]
+        columns += [counts(f"{name[:1].upper()}{name[1:]}", rows[name]) for name in reasons]
+        site = [words("Site", rows["site"])] if by_site else []
+        tables += [Table(caption, [*site, *columns], source="analysis/flow.csv")] if len(rows) else []
+    return tables
+
+
+def _flagged(rows: pd.DataFrame) -> Table:
+    used = ["yes" if used else f"no: {reason}" for used, reason in zip(rows["used"], rows["reason"], strict=True)]
+    columns = [
+        words("Participant", rows["participant_id"]),
+        *([words("Visit", rows["visit"])] if "visit" in rows else []),
+        words("Group", rows["group"].replace(GROUPS)),
+        words("Used", used),
+        measures("Distance", rows["distance"], 1),
+        words("What is unusual", rows["flags"]),
+    ]
+    return Table("People with unusual values", columns, source="people.csv")
+
+
+def recovery_section(view: RunView) -> dict[str, object] | None:
+    """Return the comparison with the truth of a demonstration."""
+    recovery = view.summary.recovery
+    if view.run.truth is None or recovery is None:
+        return None
+    known = view.run.truth.notna().all(axis=1) & (view.results.r_indices["group"] == "patient")
+    figure = plots.recovery(view.run.truth[known], recovery.of(view.results.scores[known]), recovery.per_pattern)
+    pairs = zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
+    values = ", ".join(f"pattern {number}: {value:.3f}" for number, value in pairs)
+    alt = f"True severity against {view.results.measure} in patients. Concordance, {values}."
+    return {"picture": view.gallery.draw("recovery", figure, alt, result=False)}
+
+
+def reading_section(view: RunView) -> dict[str, object]:
+    """Return the median spread over repetitions of each R-index, and what is known of severities."""
+    people = view.results.r_indices
+    known = {f"R{place}": people[f"r{place}_sd"].dropna() for place in range(1, view.summary.n_patterns + 1)}
+    spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
+    means = (
+        people.loc[(people["group"] == "control") & view.results.first_visit, view.results.score_names].mean().dropna()
+    )
+    return {
+        "spreads": ", ".join(spreads),
+        "intervals": "severity1_low" in people,
+        "centiles": "centile1" in people,
+        "controls": [number(value) for value in means],
+        "unit": _unit(view),
+        "doubtful": [place for place, value in enumerate(means, 1) if value >= _HIGH_FOR_CONTROLS],
+    }
+
+
+def _unit(view: RunView) -> list[str]:
+    """Return what 0.1 of severity does to the region that each pattern changes most, in sd of controls."""
+    rows = view.results.patterns.sort_values("change_sd", key=abs, ascending=False, kind="stable")
+    first = rows.drop_duplicates("pattern").sort_values("pattern")
+    return [
+        f"{number(change / 10, 2, '+')} sd of controls in {view.region_names[region]} (pattern {pattern})"
+        for pattern, region, change in zip(first["pattern"], first["region"], first["change_sd"], strict=True)
+    ]
+
+
+def correlation_section(view: RunView) -> dict[str, object] | None:
+    """Return the learned correlation of severities, nothing where there is none, or one pattern only."""
+    rows = view.summary.correlation or ()
+    if len(rows) < 2:
+        return None
+    names = [f"Pattern {place}" for place in range(1, len(rows) + 1)]
+    columns = [measures(name, values) for name, values in zip(names, zip(*rows, strict=True), strict=True)]
+    return {"table": Table("Learned correlation of severities", [words("Pattern", names), *columns])}
+
+
+class Drivers(NamedTuple):
+    """The regions that drive severities: by person and visit, a list for each pattern, and the names of all regions.
+
+    A list is flat, which keeps the page light: place of the region among the names, change, z, and so on.
+    """
+
+    of: dict[tuple[str, str], list[list[float | None]]]
+    regions: list[str]
+
+
+def explorer_section(view: RunView) -> dict[str, object] | None:
+    """Return everybody who can be looked at, nothing where nobody has a score.
+
+    Without ids there are no diagnoses, dates or names of visits either, and people stand in the order of their scores.
+    """
+    run, show_ids = view.run, view.show_ids
+    table = _people(run, view.variables, view.most_people)
+    if not len(table):
+        return None
+    scores, reference = run.results.score_names, run.summary.reference
+    first = table[table["first_visit"]].set_index("participant_id")
+    drivers, controls = _drivers(run, table), _controls(run)
+    if not show_ids:
+        first = first.sort_values(["group", *scores], ascending=False, kind="stable")
+    sites = _levels(table["site"]) or []
+    clinical = {name: _levels(table[name]) for name in view.variables if name in table}
+    visits, changes = _visits(table), _changes(run)
+    people = [
+        ({"id": who, "diagnosis": one["diagnosis"]} if show_ids else {})
+        | {"group": one["group"], "site": sites.index(one["site"]) if one["site"] in sites else None}
+        | ({"change": changes[str(who)]} if str(who) in changes else {})
+        | {"visits": [_visit(row, scores, controls, drivers, clinical, view) for row in visits[str(who)]]}
+        for who, one in first.iterrows()
+    ]
+    bands = reference or [np.quantile(values, _CENTILES) for values in controls if all(map(len, controls))]
+    data = {
+        "ids": show_ids,
+        "names": [f"{'R' if run.results.measure == 'R-index' else 'Severity '}{k + 1}" for k in range(len(scores))],
+        "level": f"{100 * run.summary.level:g} %",
+        "reference": "controls" if reference is None else "held-out controls",
+        "bands": [_rounded(band, 4) for band in bands],
+        "sites": sites,
+        "scores": [{"name": name, "levels": levels} for name, levels in clinical.items()],
+        "regions": [[region, view.region_names.get(region, region)] for region in drivers.regions],
+        "example": _example(first, scores),
+        "people": people,
+    }
+    return {
+        "json": script_json(data),
+        "ids": show_ids,
+        "n_shown": len(people),
+        "bands": bool(len(bands)),
+        "held_out": reference is not None,
+        "intervals": f"{scores[0]}_low" in table,
+        "drivers": bool(drivers.regions),
+    }
+
+
+def _people(run: Run, variables: Sequence[str], most: int) -> pd.DataFrame:
+    """Return the rows of at most so many people, patients first, with their sites and variables."""
+    results = run.results
+    rows = results.r_indices.reset_index(drop=True)
+    used = results.people[results.people["used"].astype(bool)].reset_index(drop=True)
+    site = used.get("site", pd.Series("", used.index)).fillna("")
+    clinical = results.variables.filter(list(variables)).reset_index(drop=True)
+    extra = pd.DataFrame({"site": site, "first_visit": results.first_visit}, index=rows.index)
+    taken = ["site", "first_visit", *clinical]
+    rows = pd.concat([rows.drop(columns=taken, errors="ignore"), extra, clinical], axis=1)
+    first = rows[rows["first_visit"] & rows[results.score_names].notna().all(axis=1)]
+    rank = first["group"].map({"patient": 0, "other": 1, "control": 2})
+    ids = first.loc[rank.sort_values(kind="stable").index, "participant_id"].head(most)
+    return rows[rows["participant_id"].isin(ids)]
+
+
+def _visits(table: pd.DataFrame) -> dict[str, list[Row]]:
+    """Return the rows of each person, the first visit first."""
+    ordered = table.sort_values(["first_visit", "years"], ascending=[False, True]) if "years" in table else table
+    found: dict[str, list[Row]] = {}
+    for row in ordered.to_dict("records"):
+        found.setdefault(row["participant_id"], []).append(row)
+    return found
+
+
+def _changes(run: Run) -> dict[str, list[list[float | None]]]:
+    """Return each person's change of each score from the first visit to the last, its limits, and if it is reliable."""
+    table, parts = run.analyses.get("change"), ("change", "change_low", "change_high", "reliable")
+    if table is None or "scan_noise" not in run.analyses:
+        return {}
+    names = [[f"{name}_{part}" for part in parts] for name in run.results.score_names]
+    return {
+        row["participant_id"]: [_rounded((row[one] for one in of), 3) for of in names]
+        for row in table.to_dict("records")
+    }
+
+
+def _controls(run: Run) -> list[np.ndarray]:
+    first = run.results.first_visits
+    return [np.sort(first.loc[first["group"] == "control", name].dropna()) for name in run.results.score_names]
+
+
+def _levels(values: pd.Series) -> list[str] | None:
+    """Return the categories of a variable; None where it is a number."""
+    if values.dtype.kind == "f":
+        return None
+    return sorted({str(value) for value in values.dropna()} - {""})
+
+
+def _example(first: pd.DataFrame, scores: list[str]) -> int:
+    """Return the place of a patient with a high severity, but not the most extreme one."""
+    patients = np.flatnonzero((first["group"] == "patient").to_numpy())
+    places = patients if len(patients) else np.arange(len(first))
+    highest = first[scores].max(axis=1).to_numpy()[places]
+    return int(places[np.argsort(highest, kind="stable")[int(_EXAMPLE_CENTILE * (len(places) - 1))]])
+
+
+def _drivers(run: Run, rows: pd.DataFrame) -> Drivers:
+    empty = pd.DataFrame(columns=["participant_id", "rank", "region", "pattern", "change_sd", "z"])
+    table = run.analyses.get("drivers", empty)
+    table = table[table["participant_id"].isin(rows["participant_id"])].sort_values("rank", kind="stable")
+    places, names = pd.factorize(table["region"])
+    found: dict[tuple[str, str], list[list[float | None]]] = {}
+    for place, row in zip(places, table.to_dict("records"), strict=True):
+        key = (row["participant_id"], row.get("visit", ""))
+        lists = found.setdefault(key, [[] for _ in range(run.summary.n_patterns)])
+        lists[row["pattern"] - 1] += [int(place), *_rounded((row["change_sd"], row["z"]), 2)]
+    return Drivers(found, [*names])
+
+
+def _visit(
+    row: Row,
+    names: list[str],
+    controls: list[np.ndarray],
+    drivers: Drivers,
+    clinical: Mapping[str, list[str] | None],
+    view: RunView,
+) -> dict[str, object]:
+    visit = str(row.get("visit", ""))
+    own = np.array([row[name] for name in names], dtype=float)
+    places = zip(own, controls, strict=True)
+    above = [100 * np.searchsorted(known, value) / len(known) for value, known in places if len(known)]
+    scores = [_code(row[name], levels) for name, levels in clinical.items()]
+    known = {
+        "r": _rounded(own, 3),
+        "low": _rounded([row[f"{name}_low"] for name in names if f"{name}_low" in row], 3),
+        "high": _rounded([row[f"{name}_high"] for name in names if f"{name}_high" in row], 3),
+        "above": _rounded([row[f"centile{k + 1}"] for k in range(len(names)) if f"centile{k + 1}" in row] or above, 1),
+        "visit": visit if view.show_ids else "",
+        "years": _rounded([row.get("years", np.nan)], 2 if view.show_ids else 1)[0],
+        "scores": scores if any(score is not None for score in scores) else None,
+        "flags": view.curtain(str(row.get("flags", "")).strip()),
+        "drivers": drivers.of.get((str(row["participant_id"]), visit)),
+    }
+    return {name: value for name, value in known.items() if value not in (None, "", [])}
+
+
+def _code(value: Any, levels: list[str] | None) -> float | None:
+    """Return the value of a score: a number, or the place of a category; None where it is missing."""
+    if pd.isna(value) or value == "":
+        return None
+    return _rounded([value], 3)[0] if levels is None else levels.index(str(value))
+
+
+def _rounded(values: Iterable[Any], digits: int) -> list[float | None]:
+    return [None if pd.isna(value) else round(float(value), digits) for value in values]

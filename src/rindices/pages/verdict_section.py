@@ -1,0 +1,218 @@
+"""The sections on what speaks for the patterns: settings that were tried, agreement of repetitions, and the verdict."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from rindices import plots
+from rindices.pages.elements import (
+    Cell,
+    Column,
+    Gallery,
+    Picture,
+    Table,
+    counted,
+    counts,
+    limits,
+    measures,
+    number,
+    p_value,
+    probabilities,
+    words,
+)
+from rindices.pages.layout import RunView
+from rindices.record import AGREEMENTS, Run
+
+MOST_SETTINGS = 20
+_DROPPED = "dropped early"
+
+
+def verdict_section(view: RunView) -> dict[str, object] | None:
+    """Return what the section shows, nothing where neither a test nor a check of the groups is known."""
+    summary, check = view.summary, view.analyses.get("group_check")
+    if summary.evidence is None and summary.balance is None and check is None:
+        return None
+    return {
+        "picture": _spectrum(view),
+        "balance": _balance_table(pd.DataFrame([*summary.balance])) if summary.balance else None,
+        "imbalanced": [row["variable"] for row in summary.balance or () if row["imbalanced"]],
+        "adjusted": []
+        if check is None
+        else [
+            (name, list(rows.itertuples()))
+            for name, rows in check[check["imbalanced"] & check["adjusted"].notna()].groupby("variable", sort=False)
+        ],
+        "check": None if check is None else _check_table(check),
+        "check_removed": [] if check is None else check["variable"][check["removed"]].unique(),
+        "check_left": check is not None and not check["removed"].all(),
+        "remarks": [] if check is None else check["remark"][check["remark"].str.strip() != ""].unique().tolist(),
+    }
+
+
+def _spectrum(view: RunView) -> Picture | None:
+    evidence = view.summary.evidence
+    if evidence is None or evidence.limit is None:
+        return None
+    return spectrum_picture(view.gallery, evidence.eigenvalues, evidence.band, evidence.limit)
+
+
+def spectrum_picture(
+    gallery: Gallery, eigenvalues: Sequence[float], band: Sequence[float], limit: float
+) -> Picture | None:
+    """Return how much patients vary in each direction, over what permuted groups do; see `plots.spectrum`."""
+    if not eigenvalues:
+        return None
+    n_beyond = sum(value > limit for value in eigenvalues)
+    alt = (
+        f"Variance of patients relative to controls in {len(eigenvalues)} directions, the largest "
+        f"{number(eigenvalues[0], 1)}; {n_beyond} are above the limit, {number(limit, 1)}."
+    )
+    return gallery.draw("spectrum", plots.spectrum(eigenvalues, band, limit), alt, result=False)
+
+
+def _balance_table(rows: pd.DataFrame) -> Table:
+    differences = [
+        f"V = {number(value)}" if kind == "category" and pd.notna(value) else number(value, 2, "+", " sd")
+        for kind, value in zip(rows["kind"], rows["difference"], strict=True)
+    ]
+    columns = [
+        *(words(name.capitalize(), rows[name]) for name in ("variable", "controls", "patients")),
+        measures("Difference", rows["difference"]).shown_as(differences),
+        probabilities("p", rows["p_corrected"]),
+        words("Remark", rows["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
+    ]
+    return Table("Comparison of controls and patients", columns)
+
+
+def _check_table(check: pd.DataFrame) -> Table:
+    controls = _with_q(check["coefficient"], check["q"]).mask(check["removed"], "removed")
+    patients = _with_q(check["coefficient_patients"], check["q_patients"])
+    columns = [
+        counts("Pattern", check["pattern"]),
+        words("Variable", check["variable"]),
+        words("Statistic", check["statistic"]),
+        measures("Controls", check["coefficient"]).shown_as(controls),
+        measures("Patients", check["coefficient_patients"]).shown_as(patients),
+        words("Groups", check["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
+        measures("Difference", check["difference"]),
+        measures("Adjusted", check["adjusted"]),
+        measures("Explained", check["explained"]).shown_as(
+            number(100 * one, 0, unit=" %") for one in check["explained"]
+        ),
+    ]
+    return Table("Patterns and background variables", columns)
+
+
+def _with_q(coefficients: pd.Series, qs: pd.Series) -> pd.Series:
+    pairs = zip(coefficients, qs, strict=True)
+    return pd.Series([number(one) if pd.isna(q) else f"{number(one)} (q {p_value(q)})" for one, q in pairs], qs.index)
+
+
+def search_section(view: RunView) -> dict[str, object] | None:
+    """Return the settings that were tried, nothing where there was one only."""
+    if view.run.selection is None or view.run.selection["best"].sum() < 2:
+        return None
+    best = _remarked(view.run.selection[view.run.selection["best"]], view.run)
+    fits = "misfit" in best
+    ordered = best.sort_values("misfit" if fits else "pattern_agreement", ascending=fits, kind="stable")
+    # The chosen setting is always shown, however long the list is.
+    shown = ordered[ordered["chosen"].to_numpy() | (pd.RangeIndex(len(ordered)) < MOST_SETTINGS)]
+    chosen = best[best["chosen"]].iloc[0]
+    alt = (
+        "Agreement between trainings and misfit for each number of patterns and each orthogonality. Chosen: "
+        f"{_setting(chosen['n_patterns'], chosen['orthogonality'])}, "
+        f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table gives the values."
+    )
+    runners_up = pd.DataFrame([*view.summary.search.runners_up])
+    figure = plots.agreement_over_settings(view.run.selection)
+    return {
+        "picture": view.gallery.draw("agreement_over_settings", figure, alt, result=False),
+        "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
+        "table": _settings_table(shown),
+        "n_left_out": len(ordered) - len(shown),
+        "misfit": fits,
+        "dropped_early": (shown["remark"] == _DROPPED).any(),
+        "runners_up": [
+            f"{_setting(one['n_patterns'], one['orthogonality'])} ("
+            f"{'misfit ' + number(one['misfit'], 1) + ', ' if fits else ''}"
+            f"pattern agreement {number(one['pattern_agreement'], 3)}, {counted(int(one['n_models']), 'model')})"
+            for _, one in runners_up.iterrows()
+        ],
+    }
+
+
+def _setting(n_patterns: float, orthogonality: float) -> str:
+    return f"{counted(int(n_patterns), 'pattern')} with orthogonality {orthogonality:g}"
+
+
+def _remarked(best: pd.DataFrame, run: Run) -> pd.DataFrame:
+    """Add what became of each setting."""
+    search = run.summary.search
+    runners_up = [(one["n_patterns"], one["orthogonality"]) for one in search.runners_up]
+    settings = zip(best["n_patterns"], best["orthogonality"], strict=True)
+    # Fewer models than the first look had, or the same: this setting was not trained on. More: some were faulty.
+    first = 0 if search.exhaustive else search.first_stage_repetitions
+    dropped = (best["n_models"] <= first) & (first < best["n_models"].max())
+    cases = {
+        "chosen": best["chosen"].astype(bool),
+        "runner-up": np.array([setting in runners_up for setting in settings]),
+        _DROPPED: dropped,
+    }
+    return best.assign(remark=np.select([*cases.values()], [*cases], ""))
+
+
+def _settings_table(shown: pd.DataFrame) -> Table:
+    columns = [
+        counts("Patterns", shown["n_patterns"]),
+        Column("Orthogonality", [Cell(f"{value:g}") for value in shown["orthogonality"]]),
+        words("Remark", shown["remark"]),
+        counts("Models", shown["n_models"]),
+        counts("Step", shown["step"]),
+    ]
+    if "misfit" in shown:
+        columns += [measures("Misfit", shown["misfit"], 1)]
+    for name in AGREEMENTS:
+        title = name.replace("_", " ").capitalize()
+        columns += [measures(title, shown[name], 3), limits(shown[f"{name}_low"], shown[f"{name}_high"], 3, of=title)]
+    return Table(
+        f"Fit and agreement of each setting, {'smallest misfit' if 'misfit' in shown else 'best agreement'} first",
+        columns,
+        marked=shown["remark"].tolist().index("chosen"),
+    )
+
+
+def agreement_section(view: RunView) -> dict[str, object] | None:
+    """Return the agreement over training of the chosen setting, without a picture with a single training."""
+    if view.run.selection is None:
+        return None
+    chosen = view.run.selection[view.run.selection["chosen"]].iloc[0]
+    names = [name.replace("_", " ") for name in AGREEMENTS]
+    low, high = ([chosen[f"{name}_{end}"] for name in AGREEMENTS] for end in ("low", "high"))
+    intervals = bool(pd.notna([*low, *high]).any())
+    columns = [
+        words("Index", [name.capitalize() for name in names]),
+        measures("Value", [chosen[name] for name in AGREEMENTS], 3),
+        *([limits(low, high, 3)] if intervals else []),
+    ]
+    step = f"{int(chosen['step']):,}"
+    values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
+    alt = f"Agreement between trainings over the steps of training. At the chosen step {step}: {values}."
+    known = chosen[list(AGREEMENTS)].notna().any()
+    figure = plots.agreement_over_training(view.run.selection)
+    return {
+        "table": Table(f"Agreement at the chosen step {step}", columns),
+        "intervals": intervals,
+        "searched": view.run.selection["best"].sum() > 1,
+        "n_models": int(chosen["n_models"]),
+        "picture": view.gallery.draw("agreement_over_training", figure, alt, result=False) if known else None,
+    }
+
+
+def repetitions_section(view: RunView) -> dict[str, object] | None:
+    """Return which repetitions did not go into the R-indices."""
+    if view.summary.applied:
+        return None
+    rows = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])
+    columns = [words("Repetition", rows["member"]), words("Reason", rows["reason"])]
+    return {"table": Table("Excluded repetitions", columns) if len(rows) else None}

@@ -1,0 +1,440 @@
+"""Names of regions: the side, the twin on the other side, and what atlases, programs and studies mean by them.
+
+What a name means is read from ``region_dictionaries``, one file a source. An atlas (``atlas_*.csv``) lists regions with
+all their names. A program or study lists its own columns: regions by the atlas's name, and totals, head size, quality
+and the like. Each file starts with where it is from. Names that only one program or study uses, such as ``ST29SV``, are
+in `known_columns`.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import permutations
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = Path(__file__).parent / "region_dictionaries"
+ATLAS = "atlas_"  # what the names of atlases' files start with
+_MUSE = re.compile(r"(?:(?:h|dl|raw)_)*(?:dl)?muse_(?:volume_|vol_)?(\d+(?:\+\d+)*)(?:[ _].*)?", re.IGNORECASE)
+# How studies write their columns with more than the name: which part of it the dictionary has.
+_WRITTEN = {
+    "uk_biobank": re.compile(r"(?:f\.|n_|x)?(\d{2,5})(?:-\d\.\d+|_\d_\d+|\.\d\.\d+)|p(\d{2,5})(?:_i\d(?:_a\d+)?)?"),
+    "adni": re.compile(r"(st\d+(?:cv|sv|sa|ta|ts))(?:_ucsf.*)?"),
+    "nichart_dlmuse": re.compile(r"(?:(?:h|dl|raw)_)*(?:dl)?(muse_volume_\d+)"),
+}
+
+
+class Meaning(NamedTuple):
+    """What a name means.
+
+    Attributes
+    ----------
+    kind
+        ``region``, or what else it is: ``total``, ``head size``, ``spread`` (a region's standard deviation),
+        ``quality``, ``id``, ``visit``, ``date``, ``scan``, ``age``, ``sex`` or ``site``.
+    title
+        In words, without its side.
+    atlas
+        Of a region: ``aseg``, ``dk``, ``destrieux`` or ``muse``.
+    outlines
+        What the region may be drawn with.
+    side
+        ``left``, ``right`` or nothing.
+    midline
+        Whether the region has no sides.
+    measure
+        ``volume``, ``area``, ``thickness``, ``ratio``, or nothing where the name does not say.
+    source
+        The dictionary.
+    """
+
+    kind: str
+    title: str
+    atlas: str
+    outlines: tuple[str, ...]
+    side: str
+    midline: bool
+    measure: str
+    source: str
+
+
+def plain_name(name: str) -> str:
+    """Return small letters and digits of a name."""
+    return "".join(re.findall(r"[a-z0-9]+", name.casefold().replace("&", "and")))
+
+
+def muse_numbers(name: str) -> list[int]:
+    """Return the numbers in a name that MUSE gives: ``MUSE_47+48 hippocampus``; none for other names."""
+    match = _MUSE.fullmatch(name.strip())
+    return [int(number) for number in match[1].split("+")] if match else []
+
+
+@cache
+def atlas_meanings(atlas: str) -> dict[str | int | tuple[str, str], Meaning]:
+    """Return regions of an atlas of the cortex and of aseg by code (lHip), number of MUSE, and side with name."""
+    meanings: dict[str | int | tuple[str, str], Meaning] = {}
+    for own in (atlas, "aseg"):
+        for row in _read(FOLDER / f"{ATLAS}{own}.csv"):
+            middle = row["midline"] == "yes"
+            one = Meaning("region", row["name"], own, _outlines(row), "", middle, "", ATLAS + own)
+            left_right = {side: one._replace(side=side) for side in ("left", "right")}
+            for side, sided in left_right.items():
+                if row["code"]:
+                    meanings[side[0] + row["code"]] = sided
+                if row[f"muse_{side}"]:
+                    meanings[int(row[f"muse_{side}"])] = one if middle else sided
+            names = [word for word in (row["name"], row["region"], *row["synonyms"].split(";")) if word]
+            names += map(" ".join, permutations(names, 2))
+            for side, sided in {**left_right, "": one}.items():
+                # Abbreviations without a side may stand for anything.
+                words = names if side or middle or own != "muse" else names[:1]
+                meanings |= {(side, plain_name(word)): sided for word in words}
+    return meanings
+
+
+@cache
+def source_meanings(source: str) -> dict[str, Meaning]:
+    """Return the columns of a program or study, in small letters."""
+    titles = {
+        (path.stem.removeprefix(ATLAS), row["region"]): (row["name"], row["midline"] == "yes")
+        for path in sorted(FOLDER.glob(f"{ATLAS}*.csv"))
+        for row in _read(path)
+    }
+    meanings = {}
+    for row in _read(FOLDER / f"{source}.csv"):
+        title, middle = (row["name"], not row["side"]) if row["name"] else titles[row["atlas"], row["region"]]
+        meanings[row["column"].casefold()] = Meaning(
+            row["kind"], title, row["atlas"], _outlines(row), row["side"], middle, row["measure"], source
+        )
+    return meanings
+
+
+@cache
+def sources() -> tuple[str, ...]:
+    """Return the programs and studies whose columns are known."""
+    return tuple(path.stem for path in sorted(FOLDER.glob("*.csv")) if not path.stem.startswith(ATLAS))
+
+
+@lru_cache(maxsize=20_000)
+def source_columns(name: str) -> list[Meaning]:
+    """Return what a column means in the programs and studies that use its name.
+
+    Examples
+    --------
+    >>> [(one.source, one.side, one.title) for one in source_columns("ST29SV")]
+    [('adni', 'left', 'hippocampus')]
+    """
+    meanings, small = [], name.strip().casefold()
+    for source in sources():
+        written = _WRITTEN[source].fullmatch(small) if source in _WRITTEN else None
+        key = next(filter(None, written.groups())) if written else small
+        columns = source_meanings(source)
+        other = re.sub(r"\d+", "*", key)  # a number that the dictionary does not have, in a form that it has
+        if (meaning := columns.get(key) or columns.get(other)) and (written or not key.isdigit()):
+            meanings.append(meaning)
+    return meanings
+
+
+def _outlines(row: dict[str, str]) -> tuple[str, ...]:
+    return tuple(filter(None, row["region"].split(";")))
+
+
+@cache
+def _read(path: Path) -> list[dict[str, str]]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+ATLASES = ("dk", "muse", "destrieux")  # of the cortex, the first that fits best; FreeSurfer's aseg goes with each
+
+_WORDS = "left|right|lh|rh"
+_BETWEEN = r"[-_. ]+"
+# From the plainest to the most easily mistaken: the first that fits counts.
+_FORMS = tuple(
+    re.compile(form)
+    for form in (
+        rf"^(?P<before>)(?i:(?P<side>{_WORDS}|l|r)){_BETWEEN}(?P<after>.+)$",
+        rf"^(?P<before>.+?){_BETWEEN}(?i:(?P<side>{_WORDS}|l|r))(?P<after>)$",
+        rf"^(?P<before>.+?) *[(\[](?i:(?P<side>{_WORDS}|l|r))[)\]](?P<after>)$",
+        # Inside a name a small l or r may be anything.
+        rf"^(?P<before>.+?{_BETWEEN})(?P<side>(?i:{_WORDS})|L|R){_BETWEEN}(?P<after>.+)$",
+        r"^(?P<before>)(?P<side>[lL]eft|[rR]ight|lh|rh|l|r)(?P<after>[A-Z].*)$",
+    )
+)
+_MEASURES = "gray ?vol(?:ume)?|volume|vol|thickness|thickavg|thick|surface ?area|surfavg|area"
+_MEASURE = re.compile(
+    rf"(?i:^(?P<before>{_MEASURES}){_BETWEEN}(?=.)|(?<=.){_BETWEEN}(?P<after>{_MEASURES})$)|(?<=[a-z])(?P<end>Vol)$"
+)
+_CORTEX = re.compile(rf"^ctx{_BETWEEN}", re.IGNORECASE)
+_UNITS = {"volume": "mm3", "area": "mm2", "thickness": "mm"}
+_MEASURE_OF = {
+    **dict.fromkeys(("grayvol", "grayvolume", "gray vol", "gray volume", "volume", "vol"), "volume"),
+    **dict.fromkeys(("thickness", "thickavg", "thick"), "thickness"),
+    **dict.fromkeys(("surfacearea", "surface area", "surfavg", "area"), "area"),
+}
+_COMPANY = 5  # regions of a source, so that its names without a measure count
+_BESIDE_ATLASES = ("freesurfer", "synthseg", "enigma", "cat12", "nichart_dlmuse")  # their regions are atlases' names
+_SUM, _COVERED = 5, 0.8  # outlines that a sum has at least, and the share of them that its parts have
+_MUSE_REGIONS, _MUSE_SHARE = 40, 0.9  # bare numbers that are MUSE's, and their share of all bare numbers
+
+
+def split_side(name: str) -> tuple[str, str]:
+    """Return the side that a name tells, ``"left"``, ``"right"`` or ``""``, and the name without it.
+
+    Examples
+    --------
+    >>> split_side("lh_G_cuneus_volume")
+    ('left', 'G_cuneus_volume')
+    >>> split_side("rHip")
+    ('right', 'Hip')
+    >>> split_side("ctx-rh-insula")
+    ('right', 'ctx-insula')
+    >>> split_side("Brain stem")
+    ('', 'Brain stem')
+    """
+    for form in _FORMS:
+        match = form.match(name)
+        if match:
+            side = "left" if match["side"][0] in "lL" else "right"
+            return side, match["before"] + match["after"]
+    return "", name
+
+
+def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return side and common name of the regions that have a twin on the other side; the rest is left out.
+
+    Examples
+    --------
+    >>> pair_sides(["lHip", "rHip", "lAmy", "Vermis"])
+    {'lHip': ('left', 'Hip'), 'rHip': ('right', 'Hip')}
+    """
+    sided = _sides(list(names))
+    every, counts = {name for name, *_ in sided}, Counter((side, base) for _, side, base in sided)
+    # Two lefts, or a region that is called like the pair, would make the common name ambiguous.
+    return {
+        name: (side, base)
+        for name, side, base in sided
+        if side and counts["left", base] == counts["right", base] == 1 and base not in every
+    }
+
+
+class Region(NamedTuple):
+    """A region of a known atlas.
+
+    Attributes
+    ----------
+    name
+        As the table calls it.
+    title
+        In words: ``left hippocampus``.
+    atlas
+        ``dk`` (Desikan and Killiany), ``destrieux`` or ``muse``; ``aseg`` for what is no cortex.
+    sides
+        ``left``, ``right`` or both.
+    outlines
+        What it may be drawn with: what FreeSurfer or MUSE calls it, without its side.
+    """
+
+    name: str
+    title: str
+    atlas: str
+    sides: tuple[str, ...]
+    outlines: tuple[str, ...]
+
+
+def known_regions(names: Iterable[str]) -> dict[str, Region]:
+    """Return the regions whose names are known, by name.
+
+    Known are FreeSurfer's names (``lh_bankssts_thickness``, ``ctx-lh-bankssts``, ``lh_G_cuneus_volume``,
+    ``Left-Hippocampus``), those of MUSE (``MUSE_Volume_47``, ``MUSE_47+48 hippocampus``, ``Right Hippocampus``), of
+    CAT12 and the simulated cohorts (``rHip``), and what ENIGMA, ADNI, ABCD and UK Biobank call them. Of the atlases of
+    the cortex the one counts that knows most of the names.
+
+    Examples
+    --------
+    >>> known_regions(["lh_bankssts_thickness", "Left-Hippocampus", "age"])["Left-Hippocampus"].title
+    'left hippocampus'
+    >>> known_regions(["MUSE_47+48 hippocampus"])["MUSE_47+48 hippocampus"].sides
+    ('left', 'right')
+    """
+    every = list(dict.fromkeys(map(str, names)))
+    written = _with_muse_numbers(every)
+    by_atlas = [
+        {name: region for name in every if (region := _region(name, written[name], atlas))} for atlas in ATLASES
+    ]
+    return max(by_atlas, key=len)
+
+
+class KnownColumn(NamedTuple):
+    """What a known column of a table is.
+
+    Attributes
+    ----------
+    name
+        As the table calls it.
+    kind
+        ``region``, ``total`` (of regions that are or could be beside it), ``head size``, ``spread`` (the standard
+        deviation of a region), ``quality``, ``id``, ``visit``, ``date``, ``scan``, ``age``, ``sex`` or ``site``.
+    title
+        In words: ``left hippocampus``.
+    measure, unit
+        ``volume`` and ``mm3``, ``area`` and ``mm2``, ``thickness`` and ``mm``, ``ratio``; nothing where the name does
+        not say.
+    source
+        The dictionary that knows it: an atlas, a program or a study.
+    """
+
+    name: str
+    kind: str
+    title: str
+    measure: str
+    unit: str
+    source: str
+
+
+def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
+    """Return what the columns of a table are that a known program or study writes, by name.
+
+    Names that could be anybody's, such as ``sex`` or ``STATUS``, count only beside five regions of the same source.
+    MUSE's bare numbers count if nearly all columns with a number for a name are MUSE's.
+
+    Examples
+    --------
+    >>> known_columns(["DL_MUSE_Volume_702", "DL_MUSE_Volume_47"])["DL_MUSE_Volume_702"].kind
+    'head size'
+    >>> known_columns(["ST29SV"])["ST29SV"]._asdict()["title"]
+    'left hippocampus'
+    """
+    every = list(dict.fromkeys(map(str, names)))
+    written, regions = _with_muse_numbers(every), known_regions(every)
+    meant = {name: source_columns(written[name]) for name in every}
+    beside = Counter(one.source for meanings in meant.values() for one in meanings if one.kind == "region")
+    n_of_atlas = sum(not meant[name] for name in regions)
+    columns = {}
+    for name in every:
+        usual = [
+            one
+            for one in meant[name]
+            if one.measure or beside[one.source] + n_of_atlas * (one.source in _BESIDE_ATLASES) >= _COMPANY
+        ]
+        if name in regions and not any(one.kind == "spread" for one in usual):
+            said = "volume" if muse_numbers(written[name]) else split_measure(name)[1]
+            if "accumbens" in name.casefold() and said == "area":  # which is part of its name
+                said = ""
+            measure = usual[0].measure if usual else _MEASURE_OF.get(said, "")
+            kind = "total" if _is_sum(regions[name], regions.values()) else "region"
+            source = usual[0].source if usual else f"atlas_{regions[name].atlas}"
+            columns[name] = KnownColumn(name, kind, regions[name].title, measure, _UNITS.get(measure, ""), source)
+        elif usual:
+            one = usual[0]
+            title = f"{one.side} {one.title}".strip()
+            columns[name] = KnownColumn(name, one.kind, title, one.measure, _UNITS.get(one.measure, ""), one.source)
+    return columns
+
+
+def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> tuple[str, str]:
+    """Return the full name of a region, or of both sides together, and the table's name to stand beside it.
+
+    Where no full name is known, the table's name comes alone.
+
+    Examples
+    --------
+    >>> region_label("Hip", pair_sides(["lHip", "rHip"]), {"lHip": "left hippocampus", "rHip": "right hippocampus"})
+    ('hippocampus', 'Hip')
+    """
+    sided = next((region for region, (_, base) in pairs.items() if base == short), None)
+    full = names.get(short if sided is None else sided, "")
+    if sided is not None:
+        full = full.removeprefix(f"{pairs[sided][0]} ")
+    return (full, split_measure(short)[0]) if full and full not in (short, sided) else (short, "")
+
+
+def split_measure(name: str) -> tuple[str, str]:
+    """Return a name without its measure, and the measure in small letters.
+
+    Examples
+    --------
+    >>> split_measure("lh_bankssts_thickness")
+    ('lh_bankssts', 'thickness')
+    >>> split_measure("Left-Hippocampus")
+    ('Left-Hippocampus', '')
+    """
+    match = _MEASURE.search(name)
+    measure = match["before"] or match["after"] or match["end"] if match else ""
+    return _MEASURE.sub("", name, count=1), measure.casefold()
+
+
+def _is_sum(region: Region, regions: Iterable[Region]) -> bool:
+    """Return whether other regions of the table are the parts of one: the cortex beside its parcels."""
+    if len(region.outlines) < _SUM:
+        return False
+    parts = {
+        outline
+        for other in regions
+        if len(other.outlines) < len(region.outlines) and {*other.sides} & {*region.sides}
+        for outline in other.outlines
+    }
+    return len(parts & {*region.outlines}) >= _COVERED * len(region.outlines)
+
+
+def _with_muse_numbers(names: Iterable[str]) -> dict[str, str]:
+    """Return names as they are looked up: MUSE's bare numbers in full, if the company says that they are MUSE's."""
+    every = {name: name for name in names}
+    bare = [name for name in every if name.isdecimal()]
+    numbers = {f"{key}" for key in atlas_meanings("muse") if isinstance(key, int)}
+    numbers |= {key.removeprefix("muse_volume_") for key in source_meanings("nichart_dlmuse")}
+    muse = [name for name in bare if name in numbers]
+    if len(muse) >= _MUSE_REGIONS and len(muse) >= _MUSE_SHARE * len(bare):
+        every |= {name: f"MUSE_Volume_{name}" for name in muse}
+    return every
+
+
+def _sides(names: list[str]) -> list[tuple[str, str, str]]:
+    """Return names with side and rest; where only a dictionary knows the side, the rest is what it calls the region."""
+    written, sided = _with_muse_numbers(names), []
+    meanings = {name: one for name in names for one in _numbered_or_of_study(written[name]) if one.side}
+    several = len({one.measure for one in meanings.values()}) > 1
+    for name in names:
+        side, base = split_side(name)
+        if not side and name in meanings:
+            side, base = meanings[name].side, meanings[name].title + f", {meanings[name].measure}" * several
+        sided.append((name, side, base))
+    return sided
+
+
+def _numbered_or_of_study(name: str) -> list[Meaning]:
+    numbered = [atlas_meanings("muse").get(number) for number in muse_numbers(name)]
+    return [one for one in (*numbered[:1], *source_columns(name)) if one and one.kind == "region"]
+
+
+def _region(name: str, written: str, atlas: str) -> Region | None:
+    """Return what a name means in an atlas; None where it is unknown, or a sum of different regions."""
+    meanings = _meanings(written, atlas)
+    # One region, on one side or on both.
+    whats = {one and one._replace(side="") for one in meanings}
+    if len(whats) != 1 or None in whats or meanings[0] is None:
+        return None
+    one, sides = meanings[0], {meaning.side for meaning in meanings if meaning}
+    side = sides.pop() if len(sides) == 1 else ""
+    both = "" if one.midline or side else ", both sides"
+    words = f"{side} {one.title}{both}".strip()
+    return Region(name, words, one.atlas, (side,) if side else ("left", "right"), one.outlines)
+
+
+@lru_cache(maxsize=20_000)
+def _meanings(name: str, atlas: str) -> Sequence[Meaning | None]:
+    meanings = atlas_meanings(atlas)
+    # Codes are told apart by their letters' case: lAcc is the accumbens, but ACC often the anterior cingulate.
+    if name in meanings:
+        return [meanings[name]]
+    if of_study := [one for one in source_columns(name) if one.measure]:
+        return [one for one in of_study if one.kind == "region" and one.atlas in (atlas, "aseg")][:1]
+    if numbers := muse_numbers(name):
+        return [meanings.get(number) for number in numbers]
+    for written in (name, split_measure(name)[0]):
+        side, base = split_side(written.strip())
+        if meaning := meanings.get((side, plain_name(_CORTEX.sub("", base)))):
+            return [meaning]
+    return []

@@ -1,0 +1,414 @@
+"""What one second of linear algebra says of a table before anything is trained, and how many people a study needs.
+
+The test of `rindices check`, and of the page of it, is the one that `fit` makes, with the same random numbers; the
+patterns are those of one linear model. The chance to find patterns is read from simulated studies that are shipped as a
+table, made by ``experiments/planning.py``. A study counts as having found its patterns if patients and controls differ
+and at least as many directions are found again in people who were left out: what the verdict and the automatic number
+of patterns rest on. Severities are those of the linear model.
+"""
+
+import hashlib
+import os
+import time
+import warnings
+from dataclasses import asdict
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+from threadpoolctl import threadpool_limits
+
+from rindices import linear, plots
+from rindices.analysis import group_balance
+from rindices.cohort import Cohort, correction_of
+from rindices.core import devices
+from rindices.estimator import ContrastiveFactors
+from rindices.judging import spectrum
+from rindices.judging.agreement import match_patterns
+from rindices.judging.spectrum import NotTestable, Spectrum, look
+from rindices.judging.study_and_verdict import Evidence, differences_that_count, likely_missed
+from rindices.linear import sparse_factors
+from rindices.pages.elements import Gallery, Picture
+from rindices.pages.verdict_section import spectrum_picture
+from rindices.presets import get_preset
+from rindices.problems import Curtain, InputError, Remedy, Wording, counted, listed, roughly
+from rindices.regions import known_regions
+from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
+from rindices.schema.role_guesses import pairs_of_sides
+from rindices.settings import AUTO, SearchSettings
+from rindices.training.starts import power_of_uniform
+
+PATTERNS, STRENGTHS = (1, 2, 3), (0.5, 1.0, 2.0)
+CONTROLS, PATIENTS, REGIONS = (40, 80, 160, 320), (40, 80, 160, 320), (34, 68, 128)
+SHARE = 0.25  # of the regions that a pattern changes
+N_PERMUTATIONS = 39  # p of 0.05 can be reached, and a study takes half a second
+LIKE = 20  # studies of the user's own controls
+_FILE = Path(__file__).with_name("planning_grid.csv")
+_WIDTH = 0.7  # doublings: how far studies of other sizes count
+_FEWEST, _MOST = 28, 450  # people of a group: half a doubling beyond those that were simulated
+_LEVEL = 0.95
+
+
+class Study(NamedTuple):
+    """What a simulated study found: whether all patterns, and the error and concordance of severities."""
+
+    found: bool
+    error: float
+    concordance: float
+
+
+def stamp() -> str:
+    """Return a mark of the training that a table was made with: all constants of the look and of the linear model."""
+    versions = {
+        f"{module.__name__}.{name}": value
+        for module in (spectrum, linear)
+        for name, value in vars(module).items()
+        if name.isupper() and isinstance(value, int | float | tuple)
+    }
+    return hashlib.sha256(repr((sorted(versions.items()), N_PERMUTATIONS, SHARE)).encode()).hexdigest()[:12]
+
+
+def simulated_study(
+    healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_patterns: int, strength: float, seed: int
+) -> Study:
+    """Put patterns into healthy people, and look for them.
+
+    Parameters
+    ----------
+    healthy
+        People × regions; the first `n_controls` stay controls.
+    design
+        Their covariates as numbers.
+    n_controls, n_patterns
+        How many controls and patterns there are.
+    strength
+        Change of a quarter of the regions at severity 1, in sd of controls. Severities are uniform.
+    seed
+        Of patterns and severities.
+    """
+    rng, (n_people, n_regions) = np.random.default_rng(seed), healthy.shape
+    patient = np.arange(n_people) >= n_controls
+    values = (healthy - healthy[:n_controls].mean(axis=0)) / healthy[:n_controls].std(axis=0)
+    maps = np.zeros((n_patterns, n_regions))
+    for own in maps:
+        own[rng.choice(n_regions, max(1, round(SHARE * n_regions)), replace=False)] = -strength
+    severities = rng.uniform(size=(n_people - n_controls, n_patterns))
+    values[patient] += severities @ maps
+    seen = look(values, patient, design, seed=seed, n_permutations=N_PERMUTATIONS)
+    columns = np.column_stack([np.ones(n_people), *([] if design is None else [design])])
+    values = values - columns @ np.linalg.lstsq(columns[~patient], values[~patient], rcond=None)[0]
+    values = values / values[~patient].std(axis=0)
+    model = sparse_factors(values[~patient], values[patient], n_patterns, seed, quick=True)
+    scores = model.severities(values[patient]) / (model.mean * (1 + power_of_uniform(model.mean)))
+    order, concordances = match_patterns(severities, scores)
+    error = float(np.sqrt(np.mean((np.clip(scores[:, order], 0, None) - severities) ** 2)))
+    return Study(bool(seen.differs and seen.found_again >= n_patterns), error, float(np.mean(concordances)))
+
+
+@cache
+def _grid() -> pd.DataFrame:
+    """Return the simulated studies; one that was made with another training is refused."""
+    made_with = _FILE.read_text(encoding="utf-8").partition("\n")[0] if _FILE.is_file() else ""
+    if made_with.split("stamp ")[-1] != stamp():
+        raise InputError(
+            "The table of simulated studies was made with a training procedure that differs from this version.\n"
+            "Regenerate it with experiments/planning.py, or simulate from your own controls with ",
+            Remedy("like"),
+            ".",
+        )
+    return pd.read_csv(_FILE, comment="#")
+
+
+def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFrame:
+    """Return the chance to find one, two or three patterns in a study of this size.
+
+    Studies of nearby sizes count, the less the farther they are.
+
+    Returns
+    -------
+    DataFrame
+        ``patterns``, ``strength`` (change at severity 1, in sd), ``studies`` that count, ``chance`` to find all with
+        ``low`` and ``high`` (95 %), ``error`` of severities (root mean square) and ``concordance`` with the truth.
+
+    Raises
+    ------
+    InputError
+        If the study is smaller or larger than those that were simulated, or the table is of another training.
+    """
+    for name, number in (("controls", n_controls), ("patients", n_patients)):
+        if not _FEWEST <= number <= _MOST:
+            raise InputError(
+                f"Simulated studies have {_FEWEST} to {_MOST:,} people per group, but got {number:,} {name}.\n"
+                "Choose a number in this range, or simulate from your own controls with ",
+                Remedy("like"),
+                ".",
+            )
+    if n_regions < 2:
+        raise InputError(Remedy("regions"), f" should be 2 or more, but got {n_regions}.")
+    grid = _grid()
+    asked = {"controls": n_controls, "patients": n_patients, "regions": n_regions}
+    ends = {name: (grid[name].min(), grid[name].max()) for name in asked}
+    far = sum(np.log2(grid[name] / np.clip(value, *ends[name])) ** 2 for name, value in asked.items())
+    weight = np.exp(-far / (2 * _WIDTH**2))
+    rows = []
+    for (patterns, strength), own in grid.groupby(["patterns", "strength"]):
+        rows.append({"patterns": patterns, "strength": strength} | _summary(own, weight[own.index].to_numpy()))
+    return pd.DataFrame(rows)
+
+
+def by_size(n_regions: int) -> pd.DataFrame:
+    """Return `chances` of studies with as many controls as patients, of growing size: ``people`` of each group."""
+    sizes = np.round(np.geomspace(min(PATIENTS), max(PATIENTS), 7)).astype(int).tolist()
+    return pd.concat([chances(n, n, n_regions).assign(people=n) for n in sizes], ignore_index=True)
+
+
+def _summary(studies: pd.DataFrame, weight: np.ndarray) -> dict[str, float]:
+    """Return the weighted share of studies that found all, with Wilson's interval, and the mean error."""
+    share, number = float(np.average(studies["found"], weights=weight)), weight.sum() ** 2 / (weight**2).sum()
+    z = norm.ppf(0.5 + _LEVEL / 2)
+    middle = (share + z**2 / (2 * number)) / (1 + z**2 / number)
+    half = z * np.sqrt(share * (1 - share) / number + z**2 / (4 * number**2)) / (1 + z**2 / number)
+    means = {name: float(np.average(studies[name], weights=weight)) for name in ("error", "concordance")}
+    ends = {"chance": share, "low": float(max(middle - half, 0)), "high": float(min(middle + half, 1))}
+    return {"studies": round(float(number), 1)} | ends | means
+
+
+def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_patients: int) -> pd.DataFrame:
+    """Return the same as `chances` by studies of the user's own controls, who are drawn with replacement."""
+    rows = []
+    for patterns, strength in ((m, s) for m in PATTERNS for s in STRENGTHS):
+        studies = []
+        for seed in range(LIKE):
+            rng = np.random.default_rng([seed, patterns])
+            people = rng.integers(0, len(healthy), n_controls + n_patients)
+            own = None if design is None else design[people]
+            try:
+                # People who are drawn twice would be the same in both groups: a little noise tells them apart.
+                noise = rng.normal(0, 0.1 * healthy.std(axis=0), (len(people), healthy.shape[1]))
+                studies.append(simulated_study(healthy[people] + noise, own, n_controls, patterns, strength, seed))
+            except NotTestable as error:
+                raise InputError(f"A study of this size cannot be tested: {error}.\nPlan for more people.") from error
+        table = pd.DataFrame(studies)
+        rows.append({"patterns": patterns, "strength": strength} | _summary(table, np.ones(len(table))))
+    return pd.DataFrame(rows)
+
+
+def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:
+    """Say in a sentence what a study of this size can find; nothing where the table does not say.
+
+    Examples
+    --------
+    >>> in_words(5, 5, 68)
+    ''
+    """
+    try:
+        table = chances(n_controls, n_patients, n_regions)
+    except InputError:
+        return ""
+    said = {
+        strength: " / ".join(f"{100 * chance:.0f}" for chance in own.sort_values("patterns")["chance"])
+        for strength, own in table.groupby("strength")
+    }
+    mild, usual, _ = STRENGTHS
+    return (
+        f"Among simulated studies of this size, {said[usual]} % find one / two / three patterns of {usual:g} sd, and "
+        f"{said[mild]} % those of {mild:g} sd (change of a quarter of the regions at severity 1)."
+    )
+
+
+_ROWS = 6  # of a pattern, in its drawing
+
+
+def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLook:
+    """Look at people as `fit` would before it trains.
+
+    Parameters
+    ----------
+    cohort
+        The people.
+    search
+        What would be trained; the defaults where not given.
+    """
+    search, training = search or SearchSettings(), cohort.training
+    regions, patient = cohort.features[training], (cohort.group[training] == "patient").to_numpy()
+    covariates = cohort.covariates[training] if cohort.covariates.shape[1] else None
+    model = ContrastiveFactors(correction=correction_of(cohort.settings), random_state=search.random_state)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        model.fit(regions, patient, covariates)
+    spectrum, differing = model.spectrum_, differences_that_count(group_balance(cohort.background[training], patient))
+    evidence = {} if spectrum is None else asdict(Evidence.of(spectrum))
+    is_counted = spectrum is not None and spectrum.differs and spectrum.found_again > 0
+    n_numbers = 2 if search.n_patterns == AUTO and not is_counted else 1
+    needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search, n_numbers)
+    return FirstLook(
+        headline=_headline(spectrum, model.untestable_),
+        verdicts=_verdicts(spectrum, differing)
+        + ("" if spectrum is None else _few(patient, list(map(str, regions)), spectrum.differs)),
+        chances=in_words(int((~patient).sum()), int(patient.sum()), regions.shape[1]),
+        time=str(needed),
+        seconds=needed.seconds,
+        warnings=tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))),
+        n_patterns=model.n_patterns_,
+        patterns=_preview(model, regions[~patient]) if spectrum is not None and spectrum.differs else (),
+        **{name: value for name, value in evidence.items() if name in FirstLook.model_fields},
+    )
+
+
+def with_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> CheckedTable:
+    """Return a checked table with the look at its people, or with what training would refuse them for."""
+    try:
+        return checked.model_copy(update={"look": first_look(cohort)})
+    except InputError as error:
+        curtain = Curtain({*cohort.people["participant_id"]}, active=True)
+        return checked.model_copy(update=refused_for(error, error.problems, curtain, wording))
+
+
+def _headline(spectrum: Spectrum | None, untestable: str) -> str:
+    if spectrum is None:
+        return f"Whether patients and controls differ cannot be tested: {untestable}."
+    if not spectrum.differs:
+        return f"Patients and controls differ no more than expected by chance (p = {spectrum.p:.2g})."
+    if not spectrum.found_again:
+        return (
+            f"Patients and controls differ (p = {spectrum.p:.2g}), but no single direction is found again in held-out "
+            "people."
+        )
+    return f"At least {counted(spectrum.found_again, 'direction')} beyond chance (p = {spectrum.p:.2g})."
+
+
+def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
+    """Say which verdicts a table can get, and why."""
+    if spectrum is None:
+        return "The verdict can only be: not testable."
+    if not spectrum.differs:
+        return f"The verdict can only be: no difference found; {likely_missed(*spectrum.detectable)}"
+    good = "reproducible, or weak (for comparing groups only)"
+    if differing:
+        also = listed(differing, joiner=" and ")
+        good = f"confounded, because the groups also differ in {also}"
+    return f"Possible verdicts: {good}; or not found again, if two halves of the sample do not agree."
+
+
+def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
+    """Say what is missed where there are more regions than people of a group, and what helps."""
+    number, group = min((int((~patient).sum()), "control"), (int(patient.sum()), "patient"))
+    if number >= len(regions):
+        return ""
+    sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
+    said = f" With {counted(number, group)} and {counted(len(regions), 'region')}, "
+    missed = "weaker additional patterns may be missed" if differs else "a smaller difference would be missed"
+    return f"{said}{missed}: {sides}choose fewer regions, or add people."
+
+
+def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[PreviewedPattern, ...]:
+    """Return the regions of each pattern, the strongest first."""
+    names, scaler = np.array(controls.columns, str), model.preprocessing_.scaler
+    sizes = np.where(controls.min() < 0, np.nan, np.abs(scaler.mean))
+    patterns = []
+    for number, change in enumerate(model.changes_, start=1):
+        order = np.argsort(-np.abs(change), kind="stable")
+        percent = 100 * change * scaler.sd / sizes
+        patterns.append(
+            PreviewedPattern(
+                pattern=number,
+                regions=tuple(names[order].tolist()),
+                changes=tuple(change[order].tolist()),
+                percent=tuple(None if np.isnan(one) else float(one) for one in percent[order]),
+            )
+        )
+    return tuple(patterns)
+
+
+def look_pictures(look: FirstLook) -> tuple[Picture | None, Picture | None]:
+    """Return the directions over what chance makes, and the patterns of the linear model, as drawings."""
+    gallery = Gallery()
+    scree = None if look.limit is None else spectrum_picture(gallery, look.eigenvalues, look.band, look.limit)
+    rows = [
+        {"pattern": one.pattern, "region": name, "change_sd": change, "change_percent": percent, "spread_sd": np.nan}
+        for one in look.patterns
+        for name, change, percent in zip(one.regions, one.changes, one.percent, strict=True)
+    ]
+    if not rows:
+        return scree, None
+    words = [f"pattern {one.pattern}: {listed(one.regions, 3)}" for one in look.patterns]
+    titles = {name: region.title for name, region in known_regions(look.patterns[0].regions).items()}
+    figure = plots.pattern_dots(pd.DataFrame(rows).astype({"change_percent": float}), top=_ROWS, names=titles)
+    return scree, gallery.draw("preview", figure, f"Strongest regions of a linear model, {'; '.join(words)}.")
+
+
+# Seconds on one core whose `_slowness` is 1: of a step with three patterns, and more for each pair of regions (16 to
+# 400 regions measured); the same with other numbers of patterns, relative to so many more than there are.
+_STEP, _STEP_BY_REGIONS, _PATTERNS = 0.6e-3, 1.0e-7, 2.5
+_BATCH = 32  # people a step, for which that holds
+# Of compiling, the table and the report, whatever its size; of linear models and permutations, by people and regions.
+_AROUND, _JUDGING = 35.0, 6e-7
+# On an H200: ten models take no longer than one, more take longer in proportion; to start it and the rest.
+_GPU_STEP, _GPU_STEP_OF_MODEL, _GPU_AROUND = 1.8e-4, 8e-6, 20.0
+_LOOPS, _USUAL = 1000, 0.021  # of the arithmetic that tells how slow a core is; seconds that it took
+
+
+class TimeNeeded(NamedTuple):
+    """About how many seconds a fit takes, the report included, and on what."""
+
+    seconds: float
+    place: str
+
+    def __str__(self) -> str:
+        return f"about {roughly(self.seconds)} on {self.place} of this machine"
+
+
+def time_needed(
+    n_people: int, n_regions: int, n_patterns: int, search: SearchSettings, n_numbers: int = 1
+) -> TimeNeeded:
+    """Return about how long a fit takes here.
+
+    Parameters
+    ----------
+    n_people, n_regions
+        Of the training.
+    n_patterns
+        The largest number of patterns that is trained.
+    search
+        What is trained.
+    n_numbers
+        How many numbers of patterns are tried: two where the look before training finds none to count.
+    """
+    schedule = get_preset(search.preset).schedule
+    steps = search.max_steps or schedule.max_steps
+    models = n_numbers * search.n_repetitions * len(search.orthogonality or (1,))
+    if _has_accelerator():
+        seconds = _GPU_AROUND + steps * max(_GPU_STEP, models * _GPU_STEP_OF_MODEL)
+        return TimeNeeded(seconds, "the GPU")
+    people = (schedule.batch_size or n_people / 8) / _BATCH
+    a_step = (_STEP + _STEP_BY_REGIONS * n_regions**2) * people * (n_patterns + _PATTERNS) / (3 + _PATTERNS)
+    n_cores = devices.n_cores()
+    on_each = -(-models // n_cores)
+    seconds = slowness() * (_AROUND + _JUDGING * n_people * n_regions**2 + on_each * steps * a_step)
+    return TimeNeeded(seconds, f"the {n_cores} cores" if n_cores > 1 else "the one core")
+
+
+def _has_accelerator() -> bool:
+    """Say whether JAX would train on a GPU, without starting it: a page that only asks should not hold its memory."""
+    wanted = os.environ.get("JAX_PLATFORMS", "cuda")
+    plugins = any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
+    return plugins and "cuda" in wanted and Path("/dev/nvidiactl").exists()
+
+
+@threadpool_limits.wrap(limits=1, user_api="blas")
+def slowness() -> float:
+    """Return how slow one core is at what training does, relative to the one that was measured on."""
+    weights = np.full((128, 128), 1 / 128, np.float32)
+    times = []
+    for _ in range(3):
+        batch, start = np.ones((_BATCH, 128), np.float32), time.perf_counter()
+        for _ in range(_LOOPS):
+            batch = np.maximum(batch @ weights, 0.01)
+        times.append(time.perf_counter() - start)
+    return median(times) / _USUAL

@@ -1,0 +1,396 @@
+"""Runs that are there, shown once more: with later scores, on an atlas, voxel by voxel; and models to pass on.
+
+A shared model is one zip with the model, its card, and made-up people whose scores the receiver can verify. Nobody's
+data are in it. The people are random numbers within what the model file says of regions and covariates anyway, and no
+archive is unpacked as it says: files have fixed names and limited sizes, and nothing else is read.
+"""
+
+import shutil
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from pydantic import ValidationError
+
+from rindices import record
+from rindices.cohort import expand_names, wanted_names
+from rindices.cohort.column_roles import require_column
+from rindices.cohort.people import check_follow_up
+from rindices.files import atomic_file, private_folder, write_csv
+from rindices.model import read_header
+from rindices.pages.layout import render
+from rindices.pages.report import write_report
+from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, listed, refusal
+from rindices.record.documents import Document, in_words
+from rindices.run.apply_table import apply_table
+from rindices.schema import Contract, Roster, ScoreField
+from rindices.settings import (
+    FOLLOW_UP,
+    ApplySettings,
+    ImageSettings,
+    OutputSettings,
+    ReportSettings,
+    ShareSettings,
+    follow_up_of,
+)
+from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
+from rindices.value_kinds import check_scan_noise
+
+
+def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tuple[Path, tuple[Text, ...]]:
+    """Write the report of a run once more.
+
+    Parameters
+    ----------
+    folder
+        A run folder.
+    out
+        The file to write; ``report.html`` in the folder if not given.
+    settings
+        Scores that came later, and what is shown. A column of scores replaces an earlier one of that name as a whole.
+
+    Returns
+    -------
+    tuple of (Path, tuple of str)
+        The report, and sentences on what was done.
+
+    Raises
+    ------
+    InputError
+        If something cannot be used; or the run is not finished, which the report that is written says, too.
+    """
+    show_ids, figures = settings.show_ids, settings.figures
+    if (settings.atlas is None) != (settings.atlas_table is None):
+        raise InputError(Remedy("atlas"), " needs ", Remedy("atlas_table"), ", and vice versa.\nGive both.")
+    if record.read_summary(folder).status != record.DONE:
+        path = write_report(folder, out, show_ids=show_ids, figures=figures)
+        raise InputError(f"The run in {folder} is not finished, and {path} says so.\nRepeat its command first.")
+    run, notes = record.read_run(folder), list[Text]()
+    if settings.atlas is not None and settings.atlas_table is not None:
+        notes.append(_paint(run, settings.atlas, settings.atlas_table))
+    check_scan_noise(settings.scan_noise, (run.summary.n_patterns,), visits=run.summary.visits)
+    follow_up = follow_up_of(settings)
+    if settings.clinical is not None or settings.remove_scores or settings.limits or settings.scan_noise or follow_up:
+        removed = expand_names(wanted_names(settings.remove_scores), run.summary.clinical, source="remove_scores")
+        results = replace(run.results, variables=run.results.variables.drop(columns=list(removed)))
+        scores = tuple(name for name in run.summary.clinical if name not in removed)
+        before = run.summary.follow_up
+        if settings.clinical is not None:
+            results, scores, changed = _with_scores(results, (*scores, *before.values()), settings.clinical, settings)
+            notes += changed
+        notes += _check_followed(results, run.summary, settings)
+        gone = [name for name in before.values() if follow_up and name not in follow_up.values()]
+        results = replace(results, variables=results.variables.drop(columns=gone))
+        changes = {
+            "clinical": tuple(name for name in scores if name not in {*before.values(), *follow_up.values()}),
+            "follow_up": follow_up or before,
+            "subgroup_limits": settings.limits or run.summary.subgroup_limits,
+        }
+        changes |= {"scan_noise": settings.scan_noise} if settings.scan_noise else {}
+        _analyse_again(folder, results, run.summary.updated(**changes, variables=results.kinds))
+    return write_report(folder, out, show_ids=show_ids, figures=figures), tuple(notes)
+
+
+def _check_followed(results: record.Results, summary: record.Summary, settings: ReportSettings) -> list[Text]:
+    """Refuse columns of follow-up that a run does not have, or that cannot be used."""
+    for name, column in follow_up_of(settings).items():
+        ways = Message(
+            "Correct the name, or give the table that contains it with ", Remedy("clinical", Blank("FILE")), "."
+        )
+        require_column(results.variables.columns, column, FOLLOW_UP[name], ways)
+    asked = results.first_visit & (results.r_indices["group"] != "control").to_numpy()
+    adjusted = [name for name in summary.covariates if name != summary.correction.site]
+    ids = results.r_indices["participant_id"].tolist()
+    return check_follow_up(settings, results.variables, ids, np.asarray(asked, bool), len(adjusted))
+
+
+def _analyse_again(folder: Path, results: record.Results, summary: record.Summary) -> None:
+    from rindices.estimator import load_model
+    from rindices.run.scores_and_analyses import analyse
+
+    record.write_tables(folder, results, analyse(load_model(folder / record.MODEL), results, summary))
+    record.write_summary(folder, summary)
+
+
+def _with_scores(
+    results: record.Results, clinical: tuple[str, ...], path: Path, settings: ReportSettings
+) -> tuple[record.Results, tuple[str, ...], tuple[Text, ...]]:
+    """Return the results and clinical scores with the columns of a table, and what became of them."""
+    id, visit = settings.id, settings.visit
+    scores = read_table(path, text_columns=(id, visit))
+    missing = wanted_names(settings.missing)
+    codes = with_missing_codes(Dictionary(), [str(name) for name in scores], missing, {id, visit})
+    scores, *_ = apply_dictionary(scores, codes)
+    has_visits = "visit" in results.r_indices and visit in scores
+    keys = {"participant_id": id} | ({"visit": visit} if has_visits else {})
+    require_column(
+        scores.columns, id, f"the people's ids in {path.name}", Message("Name the column with ", Remedy("id"), ".")
+    )
+    scores = scores.rename(columns={theirs: ours for ours, theirs in keys.items()})
+    # What was corrected for, and who belongs to which group, is the run's and stays as it is.
+    taken = {*results.variables, "diagnosis", "group", "visit"} - {*clinical}
+    names = tuple(str(name) for name in scores if name not in keys and name not in taken)
+    left = [str(name) for name in scores if name in taken and name not in keys]
+    if not names:
+        raise InputError(
+            f"{path.name} contains no clinical scores in addition to those of the run.\nAdd their columns."
+        )
+    joined, join_notes = join_by_id(
+        results.r_indices[list(keys)].reset_index(drop=True),
+        scores,
+        "participant_id",
+        visit_column="visit" if has_visits else None,
+        source=path.name,
+    )
+    before, fields = results.variables.reset_index(drop=True), [ScoreField(name) for name in names]
+    people = Roster.of(joined, "participant_id")
+    joined = joined.assign(**{field.name: field.observe(joined, people).values[:, 0] for field in fields})
+    if problems := [problem for field in fields for problem in field.check()]:
+        raise refusal(problems)
+    notes: list[Text] = [*join_notes, *(note for field in fields for note in field.notes)]
+    notes += [f"Not changed, because the run already has them: {', '.join(left)}."] if left else []
+    for name in [name for name in names if name in before]:
+        lost = int((before[name].notna() & joined[name].isna()).sum())
+        emptied = counted(lost, "row that had a value has", "rows that had a value have")
+        notes.append(f"Replaced the column {name!r}: {emptied} none now.")
+    variables = before.assign(**{name: joined[name] for name in names})
+    return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), tuple(notes)
+
+
+def _paint(run: record.Run, atlas: Path, table: Path) -> str:
+    from rindices.imaging.image_output import paint_patterns
+
+    names, brain = read_table(table, text_columns=("region", "name")), run.folder / record.BRAIN
+    paths, note = paint_patterns(run.analyses.get("severities", run.results.patterns), atlas, names, brain)
+    return f"Painted {counted(len(paths), 'image')} in {brain}{f': {note}' if note else ''}."
+
+
+def compare_images(
+    folder: Path, maps: Path, settings: ImageSettings, progress: Callable[[int, int], None] | None = None
+) -> tuple[pd.DataFrame, Path]:
+    """Compare brain images of the people of a run voxel by voxel, write the images and the report once more.
+
+    Parameters
+    ----------
+    folder
+        A run folder.
+    maps
+        Table of people and their images.
+    settings
+        Mask, limits of the subgroups, and what else is compared.
+    progress
+        Called with how many images of all are read.
+
+    Returns
+    -------
+    tuple of (DataFrame, Path)
+        One row a comparison, and the report.
+
+    Raises
+    ------
+    InputError
+        If the run, the table or an image cannot be used, or nobody can be compared; nothing is written then.
+    """
+    from rindices.imaging import compare_maps, comparison_table, write_comparisons
+
+    run = record.read_run(folder)
+    covariates = [name for name in run.summary.covariates if name in run.results.variables]
+    who = run.results.r_indices.filter(["participant_id", "visit", "first_visit"])
+    comparisons = compare_maps(
+        maps,
+        pd.concat([who, run.results.scores], axis=1),
+        run.results.r_indices["group"].to_numpy(),
+        run.results.variables[covariates] if covariates else None,
+        replace(settings, limits=settings.limits or run.summary.subgroup_limits),
+        progress,
+    )
+    if all(comparison.result is None for comparison in comparisons):  # earlier images must not give way to nothing
+        why = "; ".join(dict.fromkeys(f"{one.level}: {one.note}" for one in comparisons))
+        raise InputError(
+            f"No comparison is possible with the images of {Path(maps).name} ({why}).\n"
+            f"Give images of more people with ",
+            Remedy("maps"),
+            ", other ",
+            Remedy("limits"),
+            ", or request ",
+            Remedy("regressions", True),
+            ".",
+        )
+    write_comparisons(folder / record.VOXELWISE, comparisons)
+    return comparison_table(comparisons), write_report(folder, show_ids=settings.show_ids)
+
+
+CARD, EXAMPLES, SCORES, MANIFEST = "CARD.md", "examples.csv", "examples_scores.csv", "manifest.json"
+FILES = (record.MODEL, CARD, EXAMPLES, SCORES)
+TOLERANCE = 1e-3  # of scores: what another processor changes is a thousand times smaller, what another model is larger
+_COMPARED = r"^(r|severity)\d+$|^severity\d+_(low|high)$"
+_N_EXAMPLES, _SEED = 20, 0
+_COMMON = 0.7  # share of the spread that regions of a made-up person have in common: brains differ in size
+_LARGEST = {record.MODEL: 2**30}  # bytes, unpacked
+_LARGEST_OTHER, _LARGEST_RATIO = 2**24, 200
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_GIVE = "Give a file written by rindices share."
+_CENTILES = (0.05, 0.5, 0.95)  # of ages; not extremes, which are those of single people
+
+
+class Manifest(Document):
+    """What is in the archive: its format, who wrote it, the level of the intervals, and the checksum of each file."""
+
+    format: int
+    rindices: str
+    level: float
+    sha256: dict[str, str]
+
+
+class Verified(NamedTuple):
+    """An archive whose examples were scored again: how many, the largest difference, and who wrote it."""
+
+    n_examples: int
+    difference: float
+    package_version: str
+
+
+def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
+    """Write the model of a finished run with its card and examples as one zip, whole or not at all.
+
+    Parameters
+    ----------
+    folder
+        A run folder.
+    out
+        The archive to write.
+    settings
+        What the card says that the run does not know.
+
+    Raises
+    ------
+    InputError
+        If the run is not finished, or damaged.
+    """
+    run = record.read_run(folder)
+    model = folder / record.MODEL
+    contract, level = read_header(model).contract, run.summary.level
+    with private_folder() as beside:
+        shutil.copyfile(model, beside / record.MODEL)
+        write_csv(example_people(contract), beside / EXAMPLES, index=False)
+        _score(beside, beside / SCORES, level)
+        facts = {"ages": _ages(run), "intervals": "severity1_low" in run.results.r_indices}
+        card = render("card.md.j2", summary=run.summary, said=asdict(settings), contract=contract, **facts)
+        (beside / CARD).write_text(card, encoding="utf-8")
+        sums = {name: record.sha256_of(beside / name) for name in FILES}
+        manifest = Manifest(format=1, rindices=run.summary.versions.get("rindices", ""), level=level, sha256=sums)
+        (beside / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        with atomic_file(out) as half, zipfile.ZipFile(half, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in (*FILES, MANIFEST):
+                # The same model gives the same archive: no times in it.
+                archive.writestr(zipfile.ZipInfo(name), (beside / name).read_bytes(), zipfile.ZIP_DEFLATED)
+    return out
+
+
+def example_people(contract: Contract) -> pd.DataFrame:
+    """Make up people whom a model can score, from nothing but what its file says, and random numbers.
+
+    Regions are normal around the training median, with a spread that the two quantiles give and a part that all regions
+    of a person share; numbers among covariates are uniform within their range, categories and codes follow in turn.
+
+    Examples
+    --------
+    >>> made = example_people(Contract(("a", "b"), (1.0, 2.0), (2.0, 3.0), (3.0, 4.0)))
+    >>> made.shape, made["a"].between(0.5, 3.5).all()
+    ((20, 3), np.True_)
+    """
+    rng = np.random.default_rng(_SEED)
+    low, median, high = np.nan_to_num(contract.ranges, nan=0.0)
+    drawn = rng.normal(size=(_N_EXAMPLES, len(median)))
+    together = np.sqrt(_COMMON) * rng.normal(size=(_N_EXAMPLES, 1)) + np.sqrt(1 - _COMMON) * drawn
+    # Two quantiles are two or more sd from the median each, so that nobody is beyond what the model has seen.
+    regions = median + np.clip(together / 2, -1, 1) * np.where(together > 0, high - median, median - low)
+    table: dict[str, object] = {contract.id_column: [f"example-{number:02d}" for number in range(1, _N_EXAMPLES + 1)]}
+    for spec in contract.covariates:
+        if values := spec.categories or spec.codes:
+            table[spec.name] = np.resize(np.array(values, dtype=object), _N_EXAMPLES)
+        else:
+            table[spec.name] = rng.uniform(spec.minimum or 0.0, spec.maximum or 0.0, _N_EXAMPLES)
+    if contract.visit_column is not None:
+        table[contract.visit_column] = "1"
+    return pd.DataFrame(table).join(pd.DataFrame(regions, columns=list(contract.features)))
+
+
+def _score(folder: Path, out: Path, level: float) -> pd.DataFrame:
+    """Score the examples in a folder by the model beside them; return the table."""
+    settings = OutputSettings(level=level)
+    apply_table(folder / record.MODEL, folder / EXAMPLES, out, ApplySettings(), output=settings)
+    return pd.read_csv(out)
+
+
+def _ages(run: record.Run) -> list[float]:
+    """Return three centiles of the age of those who were trained on; none where it is not known."""
+    names = [str(name) for name in run.results.variables if str(name).casefold() == "age"]
+    if not names or run.summary.variables[names[0]] != "number":
+        return []
+    trained = run.results.first_visit & (run.results.r_indices["group"] != "other").to_numpy()
+    return run.results.variables[names[0]][trained].quantile(list(_CENTILES)).tolist()
+
+
+def verify_model(path: Path, out: Path | None = None) -> Verified:
+    """Check an archive, score its examples again, and compare; then write its model to `out`, where that is given.
+
+    Raises
+    ------
+    InputError
+        If it is no such archive, was changed, or gives other scores here.
+    """
+    with private_folder() as folder:
+        manifest = _unpack(path, folder)
+        scores = _score(folder, folder / "again.csv", manifest.level).filter(regex=_COMPARED)
+        try:
+            apart = (pd.read_csv(folder / SCORES)[[*scores]].astype(float) - scores).abs().to_numpy()
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"In {path}, {SCORES} has no scores of this model.\n{_GIVE}") from error
+        difference = float(apart.max()) if apart.shape == scores.shape else np.nan
+        if not difference <= TOLERANCE:
+            raise InputError(
+                f"The model in {path} does not reproduce the enclosed scores: they differ by {difference:.3g}.\n"
+                f"It was written by rindices {manifest.rindices}: use that version, or ask the sender."
+            )
+        if out is not None:
+            with atomic_file(out) as beside:
+                shutil.copyfile(folder / record.MODEL, beside)
+    return Verified(len(scores), difference, manifest.rindices)
+
+
+def _unpack(path: Path, folder: Path) -> Manifest:
+    """Read the files that an archive must have, under their fixed names; refuse whatever else it may be."""
+    wanted = (*FILES, MANIFEST)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            if sorted(entry.filename for entry in entries) != sorted(wanted):
+                names = listed(sorted({entry.filename for entry in entries}), 4)
+                raise InputError(
+                    f"{path} should contain {listed(wanted)} and nothing else, but contains {names}.\n{_GIVE}"
+                )
+            for entry in entries:
+                most = _LARGEST.get(entry.filename, _LARGEST_OTHER)
+                most = min(most, max(_LARGEST_RATIO * entry.compress_size, 4096))
+                if entry.file_size > most or entry.flag_bits & 1 or entry.compress_type not in _METHODS:
+                    raise InputError(f"In {path}, {entry.filename} was not packed by rindices.\n{_GIVE}")
+                with archive.open(entry) as packed, (folder / entry.filename).open("wb") as file:
+                    shutil.copyfileobj(packed, file)
+        manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes(), strict=True)
+    except FileNotFoundError as error:
+        raise InputError(f"There is no file {path}.\n{_GIVE}") from error
+    except ValidationError as error:
+        raise InputError(f"In {path}, {MANIFEST} cannot be used: {in_words(error)}.\n{_GIVE}") from error
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"{path} cannot be read as a zip file ({type(error).__name__}).\n{_GIVE}") from error
+    changed = [name for name in FILES if manifest.sha256.get(name) != record.sha256_of(folder / name)]
+    if changed or manifest.format != 1:
+        what = f"was changed after it was written ({listed(changed)})" if changed else "is of a later version"
+        raise InputError(f"{path} {what}.\n{_GIVE}")
+    return manifest

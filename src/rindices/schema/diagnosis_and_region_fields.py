@@ -1,0 +1,254 @@
+"""The diagnosis, whose labels become controls, patients and others who are neither; and the regions.
+
+Regions have gaps, of which some may be filled, impossible values, and units, judged by the medians of the regions.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rindices.problems import Blank, InputError, Message, Problem, Remedy, counted, did_you_mean, listed
+from rindices.schema.cells import plain_code, text_of
+from rindices.schema.field import DIGITS, Field, NumberField, Roster, Seen, kept_quantile
+from rindices.schema.role_guesses import looks_like_score
+from rindices.schema.units_and_impossible_values import impossible_regions, unit_problems
+from rindices.settings import Labels
+
+NO_LABEL = "n/a"
+CONTROL_NAMES = frozenset(
+    {"cn", "hc", "nc", "ctl", "ctrl", "control", "controls", "healthy", "healthy control", "healthy controls", "normal"}
+    | {"0", "-1"}
+)
+
+
+class Groups(NamedTuple):
+    """Everybody's group (``control``, ``patient`` or ``other``), and the labels that it was made of."""
+
+    group: pd.Series
+    control_labels: tuple[str, ...]
+    patient_labels: tuple[str, ...]
+
+
+class DiagnosisField(Field[pd.Series]):
+    """Everybody's label, and which labels make controls and patients.
+
+    Parameters
+    ----------
+    name
+        Its column, which new people need not have.
+    control, patients
+        A label, several separated by commas, or a sequence of labels. Without ``control`` the one label with
+        a usual name (CN, HC, control, 0, ...) is taken; without ``patients`` the one remaining label.
+    meanings
+        What a data dictionary says that labels mean; they may be named by that.
+
+    Examples
+    --------
+    >>> DiagnosisField("diagnosis").learn(pd.Series(["CN", "AD", "n/a"])).group.tolist()
+    ['control', 'patient', 'other']
+    """
+
+    def __init__(
+        self, name: str, control: Labels = None, patients: Labels = None, meanings: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__()
+        self.name, self._control, self._patients, self._where = name, control, patients, f"column {name!r}"
+        self._codes: dict[str, list[str]] = {}
+        for code, meaning in (meanings or {}).items():
+            self._codes.setdefault(meaning.casefold(), []).append(code)
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> pd.Series:
+        """Return the labels as text: ``1.0`` becomes ``1``, a missing label ``n/a``."""
+        if self.name not in batch:
+            return pd.Series(NO_LABEL, index=roster.ids, name=self.name)
+        text = text_of(batch[self.name]).set_axis(roster.ids)
+        return text.map({label: plain_code(label) for label in text.dropna().unique()}).where(text.notna(), NO_LABEL)
+
+    def learn(self, values: pd.Series) -> Groups:
+        """Find the labels of controls and of patients, and give everybody a group."""
+        counts = {str(label): int(number) for label, number in values.value_counts().items()}
+        labels = [label for label in counts if label != NO_LABEL]
+        if not labels:
+            raise InputError(
+                f"No one has a label in {self._where}.\nExpected each person's diagnosis, for example CN and AD."
+            )
+        usual = CONTROL_NAMES | {code for name in CONTROL_NAMES for code in self._codes.get(name, ())}
+        sick = self._asked(self._patients, counts, "patients")
+        healthy = self._asked(self._control, counts, "control")
+        controls = [label for label in labels if label.casefold() in usual and label not in sick]
+        healthy = healthy or self._recognised(controls, counts)
+        both = [label for label in healthy if label in sick]
+        if both:
+            label, one = f"The label {both[0]!r} is in both ", ".\nName it in only one of them."
+            raise InputError(label, Remedy("control"), " and ", Remedy("patients"), one)
+        sick = sick or self._remaining([label for label in labels if label not in healthy], healthy, counts)
+        return Groups(groups_of(values, healthy, sick), healthy, sick)
+
+    def _asked(self, labels: Labels, counts: dict[str, int], name: str) -> tuple[str, ...]:
+        if labels is None:
+            return ()
+        items = list(labels) if isinstance(labels, Sequence) else [labels]
+        if isinstance(labels, str):  # a label may itself contain a comma
+            whole = labels.strip() in counts or labels.strip().casefold() in self._codes
+            items = [labels] if whole else labels.split(",")
+        named = [plain_code(item) for item in items if plain_code(item)]
+        meant = [[label] if label in counts else self._codes.get(label.casefold(), [label]) for label in named]
+        wanted = [code for labels in meant for code in labels]
+        if not wanted:
+            raise InputError(
+                Remedy(name),
+                f" names no label.\nName one or more of those found in {self._where}: {labels_with_counts(counts)}.",
+            )
+        unknown = [label for label in wanted if label not in counts or label == NO_LABEL]
+        if unknown and not self._codes:
+            raise InputError(
+                f"The label {unknown[0]!r} (from ",
+                Remedy(name),
+                f") does not occur in {self._where}."
+                f"{did_you_mean(unknown[0], list(counts))}\nLabels found: {labels_with_counts(counts)}.\n"
+                f"Write it as in the table, or remove it from ",
+                Remedy(name),
+                ".",
+            )
+        return tuple(dict.fromkeys(wanted))
+
+    def _recognised(self, usual: list[str], counts: dict[str, int]) -> tuple[str, ...]:
+        if len(usual) == 1:
+            return (usual[0],)
+        if len(counts) == 1:
+            label = next(iter(counts))
+            raise InputError(
+                f"Everyone in {self._where} has the label {label!r}, so there is no one to compare them with.\n"
+                "Add people with another label. If the controls are in a separate file, give it as "
+                "CN=controls.csv, together with "
+                f"{label}=patients.csv."
+            )
+        problem = f"{listed(map(repr, usual))} could all be" if usual else "none of them is a usual name for"
+        several = Message(" (to take all: ", Remedy("control", usual), ")") if usual else ""
+        raise InputError(
+            f"Cannot tell which label in {self._where} denotes controls: {problem} the controls.\n"
+            f"Labels found: {labels_with_counts(counts)}.\nName the controls with ",
+            Remedy("control", Blank("LABEL")),
+            several,
+            ".",
+        )
+
+    def _remaining(self, others: list[str], healthy: tuple[str, ...], counts: dict[str, int]) -> tuple[str, ...]:
+        like = {*CONTROL_NAMES, *map(str.casefold, healthy)}
+        meant = [label for label in others if label.casefold() in like]
+        plain = [label for label in others if label not in meant]
+        if len(others) == 1 and plain:
+            return (others[0],)
+        if not others:
+            raise InputError(
+                f"There are no patients: {self._where} has only the controls' label {listed(map(repr, healthy))}.\n"
+                f"Labels found: {labels_with_counts(counts)}.\nAdd patients to the table."
+            )
+        raise InputError(
+            f"Cannot tell which people are the patients: {self._where} has "
+            f"{counted(len(others), 'label')} besides the controls'."
+            f"\nLabels found: {labels_with_counts(counts)}.\n",
+            Message(f"{listed(meant)} may be controls: include them with ", Remedy("control", [*healthy, *meant]), ". ")
+            if meant
+            else "",
+            "Name the patients' labels, for example ",
+            Remedy("patients", plain[:2] or others[:2]),
+            "; everyone else is scored only.",
+        )
+
+
+def groups_of(diagnosis: pd.Series, control_labels: Sequence[str], patient_labels: Sequence[str]) -> pd.Series:
+    """Return the group of each label: ``control``, ``patient``, or ``other`` where it is of neither.
+
+    A model that knows no labels, such as an imported one, goes by the usual names of controls: everybody else with a
+    label is a patient.
+
+    Examples
+    --------
+    >>> groups_of(pd.Series(["CN", "AD", "n/a"]), [], []).tolist()
+    ['control', 'patient', 'other']
+    """
+    healthy, sick = diagnosis.isin(list(control_labels)), diagnosis.isin(list(patient_labels))
+    if not control_labels and not patient_labels:
+        healthy, sick = diagnosis.str.casefold().isin(CONTROL_NAMES), diagnosis != NO_LABEL
+    group = np.select([healthy, sick], ["control", "patient"], "other").tolist()
+    return pd.Series(group, index=diagnosis.index, name="group")
+
+
+def labels_with_counts(counts: Mapping[str, int]) -> str:
+    """List labels, and how many people have each."""
+    return listed((f"{'no label' if label == NO_LABEL else label} ({number})" for label, number in counts.items()), 12)
+
+
+MIN_REGIONS = 4
+MOST_MISSING = 0.2  # share of a person's regions, or of a table's columns of regions, that may be missing
+MOST_LACKING = 0.4  # share of the training people who may lack a region
+_ENOUGH_FOR_MEDIANS = 2_000_000  # numbers
+
+
+class RegionField(NumberField):
+    """The regions. With a reference (minimum, median and maximum in training, as rows) units are checked, too.
+
+    With `fills`, people may lack a fifth of them; in a training table, which has no reference, columns may have gaps in
+    two fifths of the people, unless they look like scores.
+    """
+
+    kind = "region"
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        reference: NDArray[np.float64] | None = None,
+        *,
+        unit: str | None = None,
+        decimal_comma: bool = False,
+        fills: bool = False,
+    ) -> None:
+        super().__init__(columns, reference, decimal_comma=decimal_comma)
+        self._fills, self._unit, self._kept, self._units = fills, unit, list[NDArray[np.float64]](), list[Problem]()
+
+    def learn(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a low quantile, the median and a high quantile (rows) of each region, rounded."""
+        quantile = kept_quantile(len(values))
+        kept = np.nanquantile(values, [quantile, 0.5, 1 - quantile], axis=0)
+        size = np.floor(np.log10(np.abs(kept, where=kept != 0, out=np.ones_like(kept))))
+        kept = np.round(kept / 10**size, DIGITS - 1) * 10**size
+        # Whoever is not above 0 shows that 0, or less than it, is possible.
+        for beyond, at_most in (((values <= 0).any(axis=0), 0), ((values < 0).any(axis=0), -1e-3 * np.abs(kept[2]))):
+            kept[0] = np.where(beyond, np.minimum(kept[0], at_most), kept[0])
+        return kept
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
+        """Return the regions of some rows."""
+        seen = super().observe(batch, roster)
+        if self._reference is not None and sum(map(np.size, self._kept)) < _ENOUGH_FOR_MEDIANS:
+            self._kept.append(seen.values)
+            people, medians = np.concatenate(self._kept), np.full(len(self.columns), np.nan)
+            measured = ~np.isnan(people).all(axis=0)
+            medians[measured] = np.nanmedian(people[:, measured], axis=0)
+            self._units = unit_problems(medians, len(people), self.columns, self._reference, self._unit)
+        return seen
+
+    def _impossible(self, block: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return impossible_regions(block, reference)
+
+    def _unusable_gaps(self, block: NDArray[np.float64], gaps: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        if not self._fills or not gaps.any():
+            return gaps
+        unusable = np.broadcast_to((gaps.mean(axis=1) > MOST_MISSING)[:, None], gaps.shape).copy()
+        for place in np.flatnonzero(gaps.any(axis=0)).tolist() if self._reference is None else ():
+            too_many = gaps[:, place].mean() > MOST_LACKING
+            unusable[:, place] |= too_many or looks_like_score(self.columns[place], block[~gaps[:, place], place])
+        return gaps & unusable
+
+    def check(self) -> list[Problem]:
+        """Say what is wrong with cells, and with units, which the first people of a long table tell."""
+        return super().check() + ([] if self.text.counts else self._units)
+
+
+def missing_regions(names: Sequence[str]) -> str:
+    """Say which regions a person lacks."""
+    return f"{counted(len(names), 'region')} missing ({listed(names, 5)})"

@@ -1,0 +1,336 @@
+"""From repetitions to a person's numbers: R-indices and how uncertain they are, severities, limits, centiles and flags.
+
+The consensus brings repetitions to one order of patterns, without those that disagree.
+
+Strangers are flagged by how far they lie from anything that a model can produce: healthy brains, changed by its
+patterns or not. A plain distance from controls would flag the sick. Here patients belong to those who are expected:
+people made from the controls by the learned patterns, at severities that the model takes for likely. What counts as far
+is learned from controls who were left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import jax
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr
+
+from rindices.core import inference
+from rindices.core.inference import reorder_patterns
+from rindices.core.networks import Parameters, n_patterns
+from rindices.judging.agreement import faults, match_patterns, pairwise
+from rindices.judging.selection import Judged, found_models, members_of, usable_models
+from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.preprocessing.missing import Population
+from rindices.problems import listed
+from rindices.schema.contract import Contract
+from rindices.schema.diagnosis_and_region_fields import missing_regions
+from rindices.scoring.intervals import Healthy, make_people, severity_intervals
+from rindices.scoring.severity_and_reference import SeverityScale
+from rindices.training.chunks import Chunk
+from rindices.training.execution import Execution
+
+_KEPT_SHARE = 0.8  # members must agree with the medoid at least this far above chance, relative to the typical member
+
+
+class Consensus(NamedTuple):
+    """Models brought to the medoid's order of patterns; those that disagree with it are left out."""
+
+    medoid: int
+    kept: np.ndarray  # numbers of the models used
+    orders: np.ndarray  # (kept, patterns): pattern i of the consensus is orders[k, i] of model kept[k]
+    agreement_with_medoid: np.ndarray  # (models,)
+
+
+def find_consensus(members: np.ndarray, pairs: np.ndarray | None = None) -> Consensus:
+    """Choose the medoid (highest mean agreement with the others), leave out who disagrees with it, match patterns."""
+    pairs = pairwise(members) if pairs is None else pairs
+    n_members, _, n_patterns = members.shape
+    if n_members == 1:
+        return Consensus(0, np.arange(1), np.arange(n_patterns)[None], np.ones(1))
+    medoid = int(np.nanmean(pairs[..., 0], axis=1).argmax())
+    with_medoid = pairs[medoid, :, 0].copy()
+    with_medoid[medoid] = 1.0
+    typical = np.median(np.delete(with_medoid, medoid))
+    kept = np.flatnonzero(with_medoid - 0.5 >= _KEPT_SHARE * (typical - 0.5))
+    orders = np.array([match_patterns(members[medoid], members[k])[0] for k in kept])
+    return Consensus(medoid, kept, orders, with_medoid)
+
+
+def aligned(members: np.ndarray, consensus: Consensus) -> np.ndarray:
+    """R-indices of the kept models in the medoid's order of patterns → ``(kept, people, patterns)``."""
+    return np.stack([members[k][:, order] for k, order in zip(consensus.kept, consensus.orders, strict=True)])
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """The models of the chosen checkpoint, brought to one order of patterns, the medoid first."""
+
+    models: Parameters  # arrays with a leading axis
+    members: list[int]  # their numbers
+    left_out: dict[int, str]  # number of a member: why
+    correlation: np.ndarray  # of severities, mean over these models
+
+
+def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> Selected:
+    """Bring the sound models of a setting's best checkpoint to one order of patterns; leave out who disagrees."""
+    n_patterns = judged.point.n_patterns
+    trajectories = found_models(members_of([judged.point], range(judged.n_repetitions)), chunks, execution)
+    patients = np.stack([of.r_indices[looks[judged.best], k, :, :n_patterns] for of, looks, k in trajectories]).astype(
+        float
+    )
+    wrong = faults(patients)
+    usable = usable_models(wrong)
+    if not len(usable):
+        raise FloatingPointError(
+            "All models diverged (their weights are no longer finite). Check the table for extreme values, "
+            "or lower the learning rates."
+        )
+    agreed = find_consensus(patients[usable])
+    left_out = {i: fault for i, fault in enumerate(wrong) if i not in usable}
+    left_out |= {
+        int(usable[place]): f"disagrees with the others ({value:.3f})"
+        for place, value in enumerate(agreed.agreement_with_medoid)
+        if place not in agreed.kept
+    }
+    orders = {int(usable[place]): order for place, order in zip(agreed.kept, agreed.orders, strict=True)}
+    kept = sorted(orders, key=lambda member: member != usable[agreed.medoid])
+    aligned, correlations = [], []
+    for member in kept:
+        (trajectory, looks, k), order = trajectories[member], orders[member]
+        aligned.append(reorder_patterns(trajectory.weights_of(k, n_patterns, judged.look.step), order))
+        correlations.append(trajectory.correlations[looks[judged.best], k][np.ix_(order, order)])
+    models = jax.tree.map(lambda *leaves: np.stack(leaves), *aligned)
+    return Selected(models, kept, dict(sorted(left_out.items())), np.mean(correlations, axis=0))
+
+
+FEWEST_CONTROLS = 20  # fewer say nothing of how far healthy people lie
+_FOLDS = 20  # the more, the nearer is what is judged to what is used
+_BEYOND = 2.2  # sd of the logarithm of held-out controls' distances: 1.4 % of them, were it normal
+
+
+@dataclass(frozen=True, eq=False)
+class Familiar:
+    """People whom a model can produce, and how far healthy people lie from their middle.
+
+    Attributes
+    ----------
+    population : Population
+        Of controls and of people made from them, scaled.
+    usual : ndarray of shape (2,)
+        Mean and sd of the logarithm of the distances of controls that the population was not estimated from.
+    """
+
+    population: Population
+    usual: np.ndarray
+
+    def strangeness(self, people: np.ndarray, gaps: np.ndarray | None = None) -> np.ndarray:
+        """Return how far people lie from all that the model can produce; above 1 they are strangers.
+
+        Regions in `gaps` are what is expected given the others, and add nothing to a distance: it is one of the others.
+        """
+        mean, sd = self.usual
+        share = 1 if gaps is None else 1 - gaps.mean(axis=1)
+        return np.sqrt(self.population.distances(people) / share / np.exp(mean + _BEYOND * sd))
+
+    def strangest(self, person: np.ndarray, number: int) -> np.ndarray:
+        """Return the regions that add most to a person's distance, the strangest first."""
+        away = person - self.population.mean
+        return np.argsort(-away * (self.population.precision @ away), kind="stable")[:number]
+
+
+def fit_familiar(
+    models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray | None, seed: int
+) -> Familiar | None:
+    """Learn what people a model can produce: controls, and as many made from them; None with too few controls."""
+    n_controls, n_models = len(healthy.brains), len(healthy.held_out)
+    if n_controls < FEWEST_CONTROLS:
+        return None
+    rng = np.random.default_rng([seed, n_controls, 1])
+    number = n_patterns(models)
+    factor = np.eye(number) if correlation is None else np.linalg.cholesky(correlation)
+    severities = ndtr(rng.standard_normal((n_controls, number)) @ factor.T)
+    maker = rng.integers(n_models, size=n_controls)
+    people = np.stack([healthy.brains, make_people(models, healthy.brains, severities, maker, composition)])
+    fold = rng.permutation(n_controls) % _FOLDS
+    logarithms = np.empty(n_controls)
+    for one in range(_FOLDS):
+        others = Population.of(np.concatenate(people[:, fold != one]))
+        logarithms[fold == one] = np.log(others.distances(people[0, fold == one]))
+    return Familiar(Population.of(np.concatenate(people)), np.array([logarithms.mean(), logarithms.std(ddof=1)]))
+
+
+DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
+_REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
+_STRANGEST = 3  # regions that are named where a person is a stranger
+
+
+class FittedModel(Protocol):
+    """What is needed of a model to score people: a fitted `rindices.SurrealGAN`."""
+
+    inference: str
+    models_: Parameters
+    preprocessing_: Preprocessing
+    contract_: Contract
+    scale_: SeverityScale
+    familiar_: Familiar | None
+    seed_: int | None
+
+
+class Scaled(NamedTuple):
+    """People as the networks see them; what takes a table of regions takes this instead, without covariates.
+
+    Attributes
+    ----------
+    values
+        Corrected and scaled regions.
+    covariates
+        As they were given.
+    gaps
+        Which regions were missing: in their place is what is expected, given the others. None where all were there.
+    """
+
+    values: np.ndarray
+    covariates: pd.DataFrame | None
+    gaps: np.ndarray | None = None
+
+    def of(self, rows: np.ndarray) -> Scaled:
+        """Return some of the people."""
+        covariates = None if self.covariates is None else self.covariates[rows]
+        return Scaled(self.values[rows], covariates, None if self.gaps is None else self.gaps[rows])
+
+
+class Scores(NamedTuple):
+    """What a model says about people, pattern by pattern.
+
+    Attributes
+    ----------
+    r_indices, spread
+        R-indices, and their standard deviation over repetitions.
+    more_sd
+        Standard deviation of the R-indices beyond that of other people: what missing regions make, and the error of a
+        site that was learned later; 0 where there is neither.
+    """
+
+    r_indices: np.ndarray
+    spread: np.ndarray
+    more_sd: np.ndarray
+
+
+def score_people(model: FittedModel, people: Scaled) -> Scores:
+    """Return what the repetitions of a model say about people, those with gaps by several ways to fill them."""
+    members = inference.r_indices(model.models_, people.values)
+    more_sd = _site_sd(model, people, members.mean(axis=0))
+    medoid = model.inference == "medoid"
+    if people.gaps is not None and model.familiar_ is not None:
+        rows = people.gaps.any(axis=1)
+        measured = np.where(people.gaps[rows], np.nan, people.values[rows])
+        draws = model.familiar_.population.fill(measured, DRAWS).reshape(-1, measured.shape[1])
+        by_draw = inference.r_indices(model.models_, draws).reshape(len(members), DRAWS, len(measured), -1)
+        members[:, rows] = by_draw.mean(axis=1)
+        scored = by_draw[0] if medoid else by_draw.mean(axis=0)
+        more_sd[rows] = np.hypot(more_sd[rows], scored.std(axis=0, ddof=1))
+    return Scores(members[0] if medoid else members.mean(axis=0), spread_over_repetitions(members), more_sd)
+
+
+def _site_sd(model: FittedModel, people: Scaled, r_indices: np.ndarray) -> np.ndarray:
+    """Return the error of the R-indices of people whose site was learned later.
+
+    Errors of offsets and scales of regions move R-indices by their slopes; those of offsets that go together as people
+    do, as R-indices of healthy people vary; and those of scales that go together, by how far R-indices are from healthy
+    people's. Estimates of two regions' variances correlate by the square of their correlation.
+    """
+    harmonizer, errors = model.preprocessing_.harmonizer, np.zeros(r_indices.shape)
+    if harmonizer is None or people.covariates is None or model.scale_.reference is None:
+        return errors
+    shared, offsets, scales = harmonizer.errors_left(people.covariates)
+    rows, healthy = shared > 0, model.scale_.reference
+    if rows.any():
+        together = 0.0 if model.familiar_ is None else model.familiar_.population.squared_correlation()
+        away = (people.values[rows] - 1) ** 2
+        of_regions = SCALED_SD**2 * offsets[rows] + away * scales[rows]
+        squares = np.einsum("pkr,pr->pk", inference.slopes(model.models_, people.values[rows]) ** 2, of_regions)
+        squares += (shared[rows, None] * healthy.std(axis=1)) ** 2
+        away_from_healthy = (r_indices[rows] - healthy.mean(axis=1)) ** 2
+        errors[rows] = np.sqrt(squares + together * shared[rows, None] ** 2 / 2 * away_from_healthy)
+    return errors
+
+
+def spread_over_repetitions(members: np.ndarray) -> np.ndarray:
+    """Return the standard deviation over repetitions, NaN with a single one."""
+    return members.std(axis=0, ddof=1) if len(members) > 1 else np.full(members.shape[1:], np.nan)
+
+
+def person_columns(
+    scale: SeverityScale | None, scores: Scores, level: float, networks: np.ndarray | None
+) -> dict[str, np.ndarray]:
+    """Return the columns of ``r_indices.csv`` that say how ill people are, a value a person.
+
+    What the model does not know has no columns: intervals and centiles of imported models.
+
+    Parameters
+    ----------
+    scale
+        The model's.
+    scores
+        What the model says of people.
+    level
+        Of the intervals of severities.
+    networks
+        The networks' own reading, where R-indices are not just that.
+    """
+    parts = {"r{}": scores.r_indices, "r{}_sd": scores.spread}
+    if scale is not None:
+        parts["severity{}"] = scale.severities(scores.r_indices)
+        if scale.quantiles is not None:
+            limits = severity_intervals(scale, scores.r_indices, level, scores.more_sd)
+            parts["severity{}_low"], parts["severity{}_high"] = limits
+        if scale.reference is not None:
+            parts["centile{}"] = scale.centiles(scores.r_indices)
+    parts |= {} if networks is None else {"r{}_networks": networks}
+    return {name.format(k + 1): of[:, k] for name, of in parts.items() for k in range(of.shape[1])}
+
+
+def person_flags(model: FittedModel, people: Scaled, said: Iterable[str], strangeness: np.ndarray) -> list[str]:
+    """Say who lacks regions, and who is unlike anybody that the model can produce, besides what was said before."""
+    regions, parts = np.array(model.contract_.features, dtype=object), [[text] if text else [] for text in said]
+    if people.gaps is not None:
+        for row in np.flatnonzero(people.gaps.any(axis=1)).tolist():
+            parts[row].append(missing_regions(regions[people.gaps[row]].tolist()))
+    if model.familiar_ is not None:
+        for row in np.flatnonzero(strangeness > 1).tolist():
+            most = listed(regions[model.familiar_.strangest(people.values[row], _STRANGEST)])
+            far = f"strangeness {strangeness[row]:.2f}, most in {most}"
+            parts[row].append(f"unlike anyone the model can produce ({far})")
+    return ["; ".join(part) for part in parts]
+
+
+def training_of(model: FittedModel) -> dict[str, list[list[float]]]:
+    """Return the severities of the people of a model's training at their centiles, by group; none where not known."""
+    scale = model.scale_
+    centiles = {"control": scale.reference, "patient": scale.patients}
+    return {group: scale.severities(of.T).T.tolist() for group, of in centiles.items() if of is not None}
+
+
+def reference_of(model: FittedModel) -> list[list[float]] | None:
+    """Return the 5th, 50th and 95th centile of the severities of held-out controls, where they are known."""
+    if model.scale_.reference is None:
+        return None
+    return model.scale_.severities(model.scale_.reference[:, _REFERENCE].T).T.tolist()
+
+
+def unknown_of(model: FittedModel) -> list[str]:
+    """Say what a model cannot tell about people, and why."""
+    scale = model.scale_
+    if model.seed_ is None:
+        return ["The model was imported without its training data, so severities have no intervals or centiles."]
+    few = (
+        "Severities have no intervals: these need three repetitions that agree, so that one can synthesise people "
+        "whom the others"
+    )
+    nobody = "Severities have no centiles: no controls were held out of any repetition."
+    return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)

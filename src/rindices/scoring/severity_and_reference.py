@@ -1,0 +1,212 @@
+"""The scale that a model's R-indices are read on: severity, and the place among healthy people.
+
+R is about a person's place among patients, whatever their severities are; the curve of a pattern turns it into the
+share of the largest change that was learned. The scale is fitted elsewhere, and stored with the model.
+
+Healthy people are controls whom a model has not seen. Networks memorise the controls that they learn from, so these
+vary less than healthy people do. Each repetition leaves some out; a control is scored by the repetitions that did not
+see it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from rindices.preprocessing import SCALED_SD
+
+KNOTS = np.linspace(0, 1, 17)  # R-indices at which curves are known
+# Beyond the largest change that was learned there are people, too; what f makes of them is extrapolated.
+DOSES = np.array([0, 0.04, 0.08, 0.13, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2])
+_TAIL = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.16, 0.25]
+LEVELS = np.array([*_TAIL, 0.5, *(1 - level for level in reversed(_TAIL))])
+CENTILES = np.linspace(0, 1, 101)
+# Of what a scale stores, for each pattern.
+SHAPES = {
+    "curves": KNOTS.shape,
+    "reference": CENTILES.shape,
+    "quantiles": (len(DOSES), len(LEVELS)),
+    "patients": CENTILES.shape,
+}
+_STEEPER = 1e-9  # so that no two points of a curve are the same
+
+
+@dataclass(frozen=True, eq=False)
+class SeverityScale:
+    """What turns R-indices into severities, their intervals and centiles; a row for each pattern everywhere.
+
+    Attributes
+    ----------
+    curves : ndarray of shape (patterns, knots)
+        Severity at each of `KNOTS`: the share of the largest change that was learned.
+    reference : ndarray of shape (patterns, centiles), optional
+        R-indices of controls by repetitions that did not learn from them, at each of `CENTILES`.
+    quantiles : ndarray of shape (patterns, doses, levels), optional
+        Quantiles `LEVELS` of the R-indices of people with the severities `DOSES`; increasing along both.
+    patients : ndarray of shape (patterns, centiles), optional
+        R-indices of the patients of the training, at each of `CENTILES`.
+
+    Examples
+    --------
+    >>> scale = SeverityScale(KNOTS[None] ** 2)
+    >>> scale.severities(np.array([[0.0], [0.5], [1.0]])).ravel().round(3).tolist()
+    [0.0, 0.25, 1.0]
+    """
+
+    curves: np.ndarray
+    reference: np.ndarray | None = None
+    quantiles: np.ndarray | None = None
+    patients: np.ndarray | None = None
+
+    def severities(self, r_indices: np.ndarray) -> np.ndarray:
+        """Return the severities of people with these R-indices ``(people, patterns)``, up to the largest dose."""
+        columns = [on_line(r, KNOTS, curve) for r, curve in zip(r_indices.T, self.curves, strict=True)]
+        return np.minimum(np.column_stack(columns), DOSES[-1])
+
+    def centiles(self, r_indices: np.ndarray) -> np.ndarray:
+        """Return where people lie among the held-out controls, from 0 to 100; NaN where there are none."""
+        if self.reference is None:
+            return np.full(r_indices.shape, np.nan)
+        rows = zip(r_indices.T, self.reference, strict=True)
+        return 100 * np.column_stack([np.interp(r, known, CENTILES) for r, known in rows])
+
+
+def on_line(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Interpolate, and go on along the first and the last piece outside; `x` is made to increase.
+
+    Examples
+    --------
+    >>> on_line(np.array([-1.0, 0.5, 3.0]), np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 3.0])).tolist()
+    [-1.0, 0.5, 5.0]
+    """
+    x = increasing(x)
+    inside = np.interp(values, x, y)
+    first, last = ((y[b] - y[a]) / (x[b] - x[a]) for a, b in ((0, 1), (-2, -1)))
+    return inside + first * np.minimum(values - x[0], 0) + last * np.maximum(values - x[-1], 0)
+
+
+def increasing(values: np.ndarray) -> np.ndarray:
+    """Return numbers that never fall along the last axis, and always rise a little."""
+    return np.maximum.accumulate(values, axis=-1) + _STEEPER * np.arange(values.shape[-1])
+
+
+_MOST_LEVERAGE = 0.9  # of a control; nearly nobody else tells its covariates' effects beyond
+
+
+class Variances(NamedTuple):
+    """Of scores around what is expected: between people, and between repetitions about one person."""
+
+    person: np.ndarray
+    repetition: np.ndarray
+
+    def shrinkage(self, n_scores: np.ndarray, n_repetitions: int) -> np.ndarray:
+        """Return the sd of the mean over all repetitions, relative to that of the mean over some of them."""
+        some = self.person + self.repetition / np.maximum(n_scores, 1)[:, None]
+        every = self.person + self.repetition / n_repetitions
+        return np.sqrt(np.divide(every, some, out=np.ones_like(some), where=some > 0))  # 1 where all are alike
+
+
+def split_variance(scores: np.ndarray, unseen: np.ndarray, scored: np.ndarray | None = None) -> Variances:
+    """Split the variance of centred `scores` ``(repetitions, people, patterns)`` of people who are `unseen`.
+
+    Where nobody has two such scores (as with five repetitions that each leave out another fifth), repetitions are taken
+    to differ about a person as those of `scored` do, who may have learned from it and so differ less. Without these,
+    all of the variance is taken to be between people.
+    """
+    several = unseen.sum(axis=0) > 1
+    if several.any():
+        means = mean_known(scores, unseen)
+        between = (means[several] ** 2).mean(axis=0)
+        repetition = _within(scores[:, several], unseen[:, several])
+        between -= repetition * (1 / unseen.sum(axis=0)[several]).mean()
+        return Variances(np.maximum(between, 0), repetition)
+    person = (scores[unseen] ** 2).mean(axis=0)
+    repetition = np.zeros_like(person) if scored is None else np.minimum(_within(scores, scored), person)
+    return Variances(person - repetition, repetition)
+
+
+def _within(scores: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the variance of the `known` scores around the mean of each person."""
+    around = np.where(known[..., None], scores - mean_known(scores, known), 0)
+    return (around**2).sum(axis=(0, 1)) / np.maximum((known.sum(axis=0) - 1).clip(0).sum(), 1)
+
+
+def mean_known(scores: np.ndarray, unseen: np.ndarray) -> np.ndarray:
+    """Return the mean of each person's known `scores` ``(repetitions, people, patterns)``; 0 where there are none."""
+    total = np.where(unseen[..., None], scores, 0).sum(axis=0)
+    return total / np.maximum(unseen.sum(axis=0), 1)[:, None]
+
+
+def leave_one_out(controls: np.ndarray, leverage: np.ndarray) -> np.ndarray:
+    """Return scaled controls as they would be had each been left out of the estimation of effects, means and sds.
+
+    Parameters
+    ----------
+    controls : ndarray of shape (controls, regions)
+        Residuals of a least-squares fit to these controls, scaled by their own mean and sd.
+    leverage : ndarray of shape (controls,)
+        Of each in that fit.
+
+    Examples
+    --------
+    >>> volumes = np.array([1.0, 2.0, 4.0, 5.0])
+    >>> scaled = 1 + SCALED_SD * (volumes - volumes.mean())[:, None] / volumes.std()
+    >>> others = volumes[1:]
+    >>> expected = 1 + SCALED_SD * (volumes[0] - others.mean()) / others.std()
+    >>> bool(np.isclose(leave_one_out(scaled, np.full(4, 1 / 4))[0, 0], expected))
+    True
+    """
+    n_controls, left = len(controls), 1 - np.minimum(leverage, _MOST_LEVERAGE)[:, None]
+    residuals = (controls - 1) / SCALED_SD
+    squares = np.maximum(n_controls - residuals**2 / left, 1e-3 * n_controls)  # without one of them
+    return 1 + SCALED_SD * (residuals / left) / np.sqrt(squares / (n_controls - 1))
+
+
+class HeldOut(NamedTuple):
+    """How controls get R-indices as the consensus would give them to people like them whom nobody has seen.
+
+    Repetitions have their own means, and a mean over few varies more than the consensus: both are allowed for.
+    Whoever was seen by all gets the score of those, stretched to vary as much as those of the others.
+
+    Attributes
+    ----------
+    held_out : ndarray of shape (repetitions, controls)
+        Whom each repetition has not learned from.
+    means : ndarray of shape (repetitions that left somebody out, patterns)
+        Of the scores of these.
+    shrinkage : ndarray of shape (controls, patterns)
+        Of what a control's scores by few repetitions are above the mean.
+    always : ndarray of shape (2, patterns)
+        Mean score of those whom all have seen, and how much theirs are stretched.
+    """
+
+    held_out: np.ndarray
+    means: np.ndarray
+    shrinkage: np.ndarray
+    always: np.ndarray
+
+    @classmethod
+    def of(cls, scores: np.ndarray, held_out: np.ndarray, n_repetitions: int) -> HeldOut:
+        """Learn it from the scores of controls ``(repetitions, controls, patterns)``, `n_repetitions` in consensus."""
+        seen, (known, left) = scores.mean(axis=0), (np.asarray(held_out.any(axis=axis)) for axis in (0, 1))
+        if known.sum() < 2:
+            return cls(np.zeros_like(held_out), np.zeros((1, 1)), np.zeros((1, 1)), np.array([[0.0], [1.0]]))
+        means = np.stack([of[out].mean(axis=0) for of, out in zip(scores[left], held_out[left], strict=True)])
+        centred, by = scores[left] - means[:, None], held_out[left]
+        shrinkage = split_variance(centred, by).shrinkage(by.sum(axis=0), n_repetitions)
+        honest = mean_known(centred, by) * shrinkage
+        always = seen if known.all() else seen[~known]  # the others' scores are partly of repetitions that left them
+        stretch = honest[known].std(axis=0) / np.maximum(always.std(axis=0), 1e-12)
+        return cls(held_out, means, shrinkage, np.stack([always.mean(axis=0), stretch]))
+
+    def scores(self, scores: np.ndarray, control: np.ndarray) -> np.ndarray:
+        """Return R-indices of scans of controls, from scores ``(repetitions, scans, patterns)`` and whose they are."""
+        left, (mean, stretch) = np.asarray(self.held_out.any(axis=1)), self.always
+        seen = (scores.mean(axis=0) - mean) * stretch
+        if not left.any():
+            return seen
+        by = self.held_out[left][:, control]
+        honest = mean_known(scores[left] - self.means[:, None], by) * self.shrinkage[control]
+        return self.means.mean(axis=0) + np.where(np.asarray(by.any(axis=0))[:, None], honest, seen)

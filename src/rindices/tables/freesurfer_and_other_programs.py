@@ -1,0 +1,358 @@
+"""What other programs leave behind for each person: FreeSurfer and FastSurfer by subject, others by volumes.
+
+A ``SUBJECTS_DIR`` has ``stats`` folders of people. Volumes of structures are in ``aseg.stats``, measures of cortical
+regions in ``lh.aparc.stats`` and the like; FastSurfer without surfaces has volumes of both in ``aseg+DKT.stats``.
+Columns are called as ``asegstats2table`` and ``aparcstats2table`` call them. Sums of other columns are not copied.
+
+Volumes are in the tables of NiChart DLMUSE and of SynthSeg with its quality file, and in CAT12's ``catROI_*.xml``, a
+file for each scan: grey matter in the regions of Neuromorphometrics, in mL.
+"""
+
+import csv
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from rindices.problems import InputError, Remedy, counted, listed
+from rindices.regions import known_columns, known_regions
+from rindices.settings import GatherSettings
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One person, or one scan of a person.
+
+    Attributes
+    ----------
+    person
+        The id.
+    values
+        Measures by column: regions, head size and quality.
+    program
+        What wrote them, with its version where it is known.
+    where
+        The file or folder.
+    problem
+        Why the person should not be used as it is, or nothing.
+    missing
+        Files that are not there.
+    session
+        The visit, in longitudinal folders.
+    """
+
+    person: str
+    values: Mapping[str, float]
+    program: str
+    where: Path
+    problem: str = ""
+    missing: tuple[str, ...] = ()
+    session: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Everybody in a folder, the unit of volumes, and what there is to say about all of them."""
+
+    people: tuple[Measured, ...]
+    unit: str
+    notes: tuple[str, ...] = field(default=())
+
+
+def each(read: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> list[Result]:
+    """Read several files at once: network drives answer late, so threads help where processors are idle."""
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(read, items))
+
+
+# Folders that FreeSurfer puts beside people.
+TEMPLATES = ("fsaverage*", "?h.EC_average", "cvs_avg35*", "V1_average")
+PARCELLATIONS = {
+    "dk": ("aparc",),
+    "dkt": ("aparc.DKTatlas", "aparc.DKTatlas40", "aparc.DKTatlas.mapped"),
+    "destrieux": ("aparc.a2009s",),
+}
+MEASURES = {"thickness": "ThickAvg", "volume": "GrayVol", "area": "SurfArea"}
+_SEGMENTED = ("aseg+DKT.VINN", "aseg+DKT")  # FastSurfer without surfaces: volumes of structures and cortical regions
+_HOLES = ("lhSurfaceHoles", "rhSurfaceHoles")
+_VERSION = re.compile(r"(?:^|[-v])(\d+\.\d+(?:\.\d+)?)(?=[-_+ ]|$)")
+_BASE = "base-tps"  # the file of a template that was made of one person's visits
+
+
+class Stats(NamedTuple):
+    """A file of statistics: what its first lines say, a row for each structure, and what is wrong with it."""
+
+    said: dict[str, str]
+    measures: dict[str, float]
+    rows: dict[str, dict[str, str]]
+    problem: str
+
+
+class Subject(NamedTuple):
+    """A person's folder."""
+
+    name: str
+    folder: Path
+    problem: str
+
+
+def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
+    """Return everybody in a ``SUBJECTS_DIR``; None if there is no folder ``stats``."""
+    subjects = list(_subjects(folder))
+    if not any((one.folder / "stats").is_dir() for one in subjects):
+        return None
+    templates = [one.name for one in subjects if any(fnmatch(one.name, form) for form in TEMPLATES)]
+    people = [one for one in subjects if one.name not in templates]
+    notes = [f"Ignored FreeSurfer templates: {listed(templates)}."] if templates else []
+    longitudinal = [one for one in people if ".long." in one.name or (one.folder / _BASE).is_file()]
+    if settings.longitudinal:
+        people = [one for one in people if ".long." in one.name]
+    elif longitudinal:
+        people = [
+            one._replace(problem=one.problem or "a folder of the longitudinal stream") if one in longitudinal else one
+            for one in people
+        ]
+    stems = _parcellation(people, settings.atlas)
+    measures = tuple(settings.measures)
+    found = each(lambda one: _freesurfer_person(one, stems, measures), people, settings.jobs)
+    if not stems:
+        read = dict.fromkeys(f"{_segmentation(one.folder / 'stats')}.stats" for one in people if not one.problem)
+        notes.append(f"No folder contains a cortical parcellation; only {listed(read)} was read.")
+    elif settings.atlas is None and stems != PARCELLATIONS["dk"]:
+        notes.append(f"There is no aparc.stats, so the cortical regions come from {stems[0]}.")
+    return Found(tuple(found), "mm3", tuple(notes))
+
+
+def _subjects(folder: Path) -> Iterator[Subject]:
+    """Find people's folders, also one level deeper, where sessions have folders of their own."""
+    seen: dict[Path, str] = {}
+    for path in sorted(folder.iterdir(), key=lambda path: (path.is_symlink(), path.name)):  # a link is the copy
+        inner = [] if (path / "stats").is_dir() or not path.is_dir() else sorted(path.glob("*/stats"))
+        for place in [one.parent for one in inner] or [path]:
+            name = "_".join(place.relative_to(folder).parts)
+            if place.is_symlink() and not place.exists():
+                yield Subject(name, place, "a broken link")
+            elif place.is_dir() and any((place / one).is_dir() for one in ("stats", "mri", "surf")):
+                real = place.resolve()
+                twice = f"the same folder as {seen[real]}" if real in seen else ""
+                seen.setdefault(real, name)
+                yield Subject(name, place, twice or ("" if (place / "stats").is_dir() else "no folder stats"))
+
+
+def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
+    """Return what the files of a parcellation may be called; none where there are no such files."""
+    if atlas not in (None, *PARCELLATIONS):
+        raise InputError(Remedy("atlas"), f" should be one of {listed(PARCELLATIONS)}, but got {atlas!r}.")
+    for key in (atlas,) if atlas else PARCELLATIONS:
+        stems = PARCELLATIONS[key]
+        if any((one.folder / "stats" / f"lh.{stem}.stats").is_file() for one in people for stem in stems):
+            return stems
+    if atlas:
+        raise InputError(
+            f"No folder has the files of {atlas}: lh.{PARCELLATIONS[atlas][0]}.stats.\nChoose another one with ",
+            Remedy("atlas"),
+            f": {listed(PARCELLATIONS)}.",
+        )
+    return ()
+
+
+def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple[str, ...]) -> Measured:
+    stats, problems, missing = subject.folder / "stats", [subject.problem] * bool(subject.problem), []
+    values: dict[str, float] = {}
+    program = ""
+    aseg = "aseg" if stems else _segmentation(stats)
+    names = [aseg, *(_first(stats, [f"{side}.{stem}" for stem in stems]) for side in ("lh", "rh") if stems)]
+    for name in names:
+        path = stats / f"{name}.stats"
+        if not path.is_file():
+            missing.append(path.name)
+            continue
+        try:
+            content = read_stats(path)
+            if content.problem:
+                problems.append(f"{path.name} {content.problem}")
+            elif name == aseg:
+                program = _program(subject.folder, content)
+                values |= _of_aseg(content)
+            else:
+                for measure in measures:
+                    of = content.rows.items()
+                    values |= {f"{name[:2]}_{region}_{measure}": float(row[MEASURES[measure]]) for region, row in of}
+        except (KeyError, ValueError, IndexError):
+            problems.append(f"{path.name} is damaged: a number or a column is missing")
+    person, _, template = subject.name.partition(".long.")
+    return Measured(
+        template or person,
+        values,
+        program,
+        subject.folder,
+        "; ".join(problems),
+        tuple(missing) if not problems else (),
+        person if template else "",
+    )
+
+
+def _of_aseg(content: Stats) -> dict[str, float]:
+    """Return volumes, the head's and the numbers of holes in the surfaces."""
+    values = {region: float(row["Volume_mm3"]) for region, row in content.rows.items()}
+    values |= {key: content.measures[key] for key in ("eTIV", *_HOLES) if key in content.measures}
+    holes = {key: values[key] for key in _HOLES if key in values}
+    return values | {f"{key[:2]}EulerNumber": 2 - 2 * number for key, number in holes.items()}  # of n handles
+
+
+def _segmentation(stats: Path) -> str:
+    """Return the file of structures where there are no surfaces."""
+    return _first(stats, ["aseg", *_SEGMENTED])
+
+
+def _first(stats: Path, names: list[str]) -> str:
+    return next((name for name in names if (stats / f"{name}.stats").is_file()), names[0])
+
+
+def read_stats(path: Path) -> Stats:
+    """Read a file of statistics: the lines that start with ``#`` say what it is, the others are a table."""
+    said: dict[str, str] = {}
+    measures: dict[str, float] = {}
+    rows: dict[str, dict[str, str]] = {}
+    text = path.read_text(encoding="utf-8", errors="replace")
+    problem = "" if text.endswith("\n") else "ends in the middle of a line"
+    for line in text.splitlines():
+        key, _, rest = line.removeprefix("# ").partition(" ")
+        cells = line.split()
+        if not line.startswith("#"):
+            columns = said.get("ColHeaders", "").split()
+            if cells and len(cells) == len(columns):
+                row = dict(zip(columns, cells, strict=True))
+                rows[row.get("StructName", "")] = row
+            elif cells:
+                problem = problem or "has a truncated row"
+        elif key == "Measure":
+            # Cortex, CortexVol, its meaning, 527104.25, mm^3; old versions forget a comma before the meaning.
+            parts = rest.split(", ")
+            measures[parts[1].split()[0]] = float(parts[-2])
+        else:
+            said.setdefault(key, rest.strip())
+    expected = int(said.get("NRows") or len(rows))
+    if not rows:
+        problem = "has no rows"
+    elif len(rows) < expected:
+        problem = f"has {len(rows)} of {counted(expected, 'row')}"
+    return Stats(said, measures, rows, problem)
+
+
+def _program(folder: Path, aseg: Stats) -> str:
+    """Return program and version; FreeSurfer leaves a stamp, and FastSurfer parcellations of its own."""
+    if by_itself := _VERSION.search(aseg.said.get("FastSurfer_version", "")):
+        return f"FastSurfer {by_itself[1]}"
+    is_fast = any((folder / "stats").glob("*.mapped.stats"))
+    name = "FastSurfer with FreeSurfer" if is_fast else "FreeSurfer"
+    stamp = folder / "scripts" / "build-stamp.txt"
+    said = stamp.read_text(encoding="utf-8", errors="replace") if stamp.is_file() else aseg.said.get("cvs_version", "")
+    if version := _VERSION.search(said.strip()):
+        return f"{name} {version[1]}"
+    program = re.search(r"(mri_segstats)\.c,v (\S+)", said)
+    return f"{name} ({program[1]} {program[2]})" if program else name
+
+
+_MUSE_REGIONS = 55  # of 145 that a table of MUSE has at least; some are called as in aseg
+_HEAD, _QUALITY = "total intracranial", "general white matter"  # columns by which SynthSeg's two kinds are told
+_LARGEST = 1_000_000  # characters of the first line: others are no tables
+
+
+class Rows(NamedTuple):
+    """A table: its file, its columns, and its rows."""
+
+    file: Path
+    columns: list[str]
+    rows: list[list[str]]
+
+
+def read_dlmuse(folder: Path, settings: GatherSettings) -> Found | None:
+    """Return everybody in the tables of NiChart DLMUSE below a folder; None if there are none."""
+    return _found([table for table in _tables(folder, settings) if _is_muse(table.columns)], "DLMUSE", {})
+
+
+def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
+    """Return everybody in SynthSeg's tables below a folder; None if there are none."""
+    tables = list(_tables(folder, settings))
+    quality = {
+        row[0]: {f"qc {name}": float(cell) for name, cell in zip(table.columns[1:], row[1:], strict=True)}
+        for table in tables
+        if _QUALITY in table.columns
+        for row in table.rows
+        if len(row) == len(table.columns)
+    }
+    return _found([table for table in tables if _HEAD in table.columns], "SynthSeg", quality)
+
+
+def _found(tables: list[Rows], program: str, quality: dict[str, dict[str, float]]) -> Found | None:
+    """Return the people of tables, without sums of other columns."""
+    known = known_columns(name for table in tables for name in table.columns)
+    sums = [name for name, one in known.items() if one.kind == "total"]
+    people = [person for table in tables for person in _people(table, sums, program, quality)]
+    notes = [f"{len(sums)} sums of regions were not copied, such as {listed(sums, limit=2)}."] if sums else []
+    return Found(tuple(people), "mm3", tuple(notes)) if tables else None
+
+
+def _is_muse(columns: list[str]) -> bool:
+    known = known_columns(columns)
+    return sum(one.kind == "region" and one.source == "atlas_muse" for one in known.values()) >= _MUSE_REGIONS
+
+
+def _tables(folder: Path, settings: GatherSettings) -> Iterator[Rows]:
+    files = sorted(path for path in folder.rglob("*.csv") if path.is_file())
+    yield from filter(None, each(_read, files, settings.jobs))
+
+
+def _read(path: Path) -> Rows | None:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        first = file.readline(_LARGEST)
+        columns = [name.strip() for name in next(csv.reader([first]), [])]
+        return Rows(path, columns, [row for row in csv.reader(file) if row]) if len(columns) > 1 else None
+
+
+def _people(table: Rows, sums: list[str], program: str, quality: dict[str, dict[str, float]]) -> Iterator[Measured]:
+    for person, *cells in table.rows:
+        values, problem = dict(quality.get(person, {})), ""
+        if len(cells) + 1 != len(table.columns):
+            problem = f"{table.file.name} has {len(cells) + 1} of {len(table.columns)} cells in this row"
+        try:
+            named = zip(table.columns[1:], cells, strict=False)
+            values = {name: float(cell) for name, cell in named if name not in sums and cell.strip()} | values
+        except ValueError as error:
+            problem = f"{table.file.name}: {error}"
+        yield Measured(person, values, program, table.file, problem)
+
+
+_ATLAS, _GREY_MATTER = "neuromorphometrics", "Vgm"
+_FLUID = ("ventricle", "cerebrospinal fluid")
+
+
+def read_cat12(folder: Path, settings: GatherSettings) -> Found | None:
+    """Return everybody in the files of CAT12 below a folder; None if there are none."""
+    files = sorted(folder.rglob("catROI_*.xml"))
+    return Found(tuple(each(_cat12_person, files, settings.jobs)), "mL") if files else None
+
+
+def _cat12_person(path: Path) -> Measured:
+    person = path.stem.removeprefix("catROI_")
+    try:
+        atlas = ET.parse(path).getroot().find(_ATLAS)
+    except ET.ParseError as error:
+        return Measured(person, {}, "CAT12", path, f"{path.name} cannot be read: {error}")
+    names = [str(item.text) for item in atlas.iterfind("names/item")] if atlas is not None else []
+    numbers = (atlas.findtext(f"data/{_GREY_MATTER}") or "") if atlas is not None else ""
+    volumes = [float(number) for number in numbers.strip("[] \n").split(";") if number.strip()]
+    if not names or len(names) != len(volumes):
+        return Measured(person, {}, "CAT12", path, f"{path.name} has no {_GREY_MATTER} of {_ATLAS}")
+    fluid = {name for name, one in known_regions(names).items() if one.title.endswith(_FLUID)}
+    values = {name: volume for name, volume in zip(names, volumes, strict=True) if name not in fluid}
+    revision = (atlas.findtext("version") or "") if atlas is not None else ""
+    return Measured(person, values, f"CAT12 {f'r{revision}' if revision else ''}".strip(), path)

@@ -1,0 +1,388 @@
+"""Tables as text (CSV, TSV, TXT, also packed with gzip) and in Excel workbooks, as spreadsheets of all countries write.
+
+A text is gone through twice, some of it at a time: first for its encoding, which a single sign may decide, then for its
+rows. Python's own CSV reader knows the number of every row, and refuses a quotation that never ends.
+
+Of a workbook the values that are shown are read, never macros, links or formulas; what a cell holds becomes what the
+table would have as CSV. Before anything is unpacked, a look at the archive tells whether it is a workbook, and one that
+can be opened without fear.
+"""
+
+import csv
+import gzip
+import io
+import re
+import warnings
+import zipfile
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, time
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+import numpy as np
+import pandas as pd
+
+from rindices.files import plain_cells, plain_text
+from rindices.problems import InputError, counted, did_you_mean, listed
+from rindices.schema.cells import MISSING_TEXT, refuse_thousands
+
+KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
+TEXT_KINDS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # and their usual separators
+CELLS = 1_000_000  # at a time
+# Tables of measures pack to a half or a tenth, parts of workbooks to a fiftieth: the rest was made to fill a memory.
+LARGEST_RATIO = 200
+_MOST_UNPACKED = 200_000_000  # characters, unless the packed file is large, too
+_SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_FIRST_LINES = 20  # that are looked at for the separator and for a title
+# Lines without a cell, and the line sep=; of Excel.
+_ABOVE = re.compile(r'(?:[ ,;\t]*\n)*(?:"?sep=[,;\t]"?[ ,;\t]*\n(?:[ ,;\t]*\n)*)?', flags=re.IGNORECASE)
+_GAPS = MISSING_TEXT | {np.nan}
+
+
+def named_columns(header: Sequence[str], path: Path) -> list[str]:
+    """Return a name for every column, ``Unnamed: 0`` for a first one without; a name that occurs twice is refused.
+
+    Examples
+    --------
+    >>> named_columns(["", "age"], Path("people.csv"))
+    ['Unnamed: 0', 'age']
+    """
+    names = [plain_text(name.strip()) for name in header]  # as tables of ours are written
+    repeated = list(dict.fromkeys(name for name in names if name and names.count(name) > 1))
+    if repeated:
+        places = [position + 1 for position, name in enumerate(names) if name == repeated[0]]
+        raise InputError(
+            f"Column names must differ, but {path.name} has {listed(map(repr, repeated))} more than once "
+            f"({repeated[0]!r} is column {listed(places, joiner=' and ')}).\nRename or remove the repeated columns."
+        )
+    given = [name or f"Unnamed: {position}" for position, name in enumerate(names)]
+    # A table that was saved twice has the names of the first time.
+    return [name if own or name not in names else f"{name}.1" for name, own in zip(given, names, strict=True)]
+
+
+class TextFile:
+    """A table as text.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kind
+        Its extension, without .gz.
+    text_columns
+        Columns in which nothing is a number.
+
+    Attributes
+    ----------
+    names
+        Of the columns.
+    decimal_comma
+        Whether decimals may have a comma, because no comma separates the cells.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read as a table.
+    """
+
+    def __init__(self, path: Path, kind: str, text_columns: Collection[str]) -> None:
+        self._path, self._text_columns = path, text_columns
+        beginning = self._survey()
+        above = _ABOVE.match(beginning)[0]  # type: ignore[index]  # it may match nothing, but it matches
+        self._above = above.count("\n")
+        lines = [line for line in beginning[len(above) :].split("\n", _FIRST_LINES) if line.strip(" ,;\t")]
+        if not lines:
+            raise InputError(f"{path.name} is empty.\nExpected a header and one row per person.")
+        self._separator, self._has_blanks = _separator_of(lines, kind)
+        self.decimal_comma = self._separator != ","
+        with self._open() as (_, text):
+            _, header = next(self._records(text))
+        self.names = named_columns(header, path)
+
+    def frames(self) -> Iterator[tuple[float, pd.DataFrame]]:
+        """Yield some rows at a time as text, and the share of the file that was read up to there."""
+        n_rows = max(1, CELLS // len(self.names))
+        with self._open() as (raw, text):
+            rows = self._rows(self._records(text))
+            while batch := list(islice(rows, n_rows)):
+                numbers, cells = zip(*batch, strict=True)
+                frame = pd.DataFrame(list(cells), columns=self.names, dtype=object)
+                frame.index = pd.Index(np.array(numbers, dtype=np.int64) - 2)
+                if self.decimal_comma:
+                    refuse_thousands(frame.drop(columns=list(self._text_columns), errors="ignore"))
+                yield raw.tell() / self._path.stat().st_size, frame
+
+    def _rows(self, records: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str | float]]]:
+        """Yield the rows below the header that are not empty."""
+        next(records)
+        width = len(self.names)
+        for number, record in records:
+            cells: list[str | float] = list(map(str.strip, record))
+            if "" in cells or "'" in "".join(record):  # most rows have neither
+                cells = [plain_text(cell.strip()) or np.nan for cell in record]
+            if not cells or (cells[0] in _GAPS and all(cell in _GAPS for cell in cells)):
+                continue
+            if len(cells) != width:
+                others = sum(len(other) not in (0, width) for _, other in records)
+                more = f", and {counted(others, 'more row is', 'more rows are')} like it" if others else ""
+                comma = " Numbers with decimal commas need semicolons between the columns."
+                raise InputError(
+                    f"Row {number} of {self._path.name} has {counted(len(cells), 'cell')}, but the header has {width} "
+                    f"(separated by {_SEPARATOR_NAMES[self._separator]}){more}.\n"
+                    "Look for a missing or additional separator in that row, an unmatched quotation mark, or a "
+                    "title above the column names, which should come first."
+                    f"{comma if self._separator == ',' else ''}"
+                )
+            yield number, cells
+
+    def _records(self, text: TextIO) -> Iterator[tuple[int, list[str]]]:
+        """Yield the cells of the header and of all rows below it, each with the number that a spreadsheet shows."""
+        lines, number = islice(text, self._above, None), self._above
+        separated = ("\t".join(line.split()) for line in lines) if self._has_blanks else lines
+        try:
+            for record in csv.reader(separated, delimiter=self._separator, strict=True):
+                number += 1
+                yield number, record
+        except csv.Error as error:
+            raise InputError(
+                f"Row {number + 1} of {self._path.name} cannot be split into cells: {error}.\n"
+                "Look for an unmatched quotation mark, in that row or below."
+            ) from error
+
+    def _survey(self) -> str:
+        """Look through the text for its encoding (UTF-8, UTF-16 by its mark, or Latin-1), and return its beginning."""
+        self._encoding = "latin-1"
+        with self._open() as (_, text):
+            self._encoding = "utf-16" if text.read(2) in ("\xff\xfe", "\xfe\xff") else "utf-8-sig"
+        try:
+            deque(self._pieces(), maxlen=0)
+        except UnicodeDecodeError:
+            self._refuse_damage("".join(self._pieces("replace")))
+            self._encoding = "latin-1"
+        return next(self._pieces(), "")
+
+    def _pieces(self, errors: str = "strict") -> Iterator[str]:
+        """Yield the text, some of it at a time, with line ends as line feeds."""
+        left = max(_MOST_UNPACKED, LARGEST_RATIO * self._path.stat().st_size)
+        with self._open(errors) as (_, text):
+            while piece := text.read(4 * CELLS):
+                left -= len(piece)
+                if left < 0:
+                    raise InputError(
+                        f"{self._path.name} unpacks to more than {LARGEST_RATIO} times its size, which is "
+                        "implausible for a table of measures.\nUnpack it, check its contents, and use the "
+                        "unpacked table."
+                    )
+                if "\0" in piece or piece.startswith(("%PDF", "PK\x03\x04")):
+                    raise InputError(
+                        f"{self._path.name} is not a text table: it contains characters found only in other kinds "
+                        "of file (PDF, images, or Excel workbooks with the wrong extension).\n"
+                        f"Save the table as 'CSV UTF-8', or use another {KINDS_OF_FILES} file."
+                    )
+                yield piece
+
+    def _refuse_damage(self, text: str) -> None:
+        """Refuse text with signs that its encoding has not; without any beyond ASCII it has, it may be Latin-1."""
+        before, damage, _ = text.partition("\ufffd")  # what stands for a sign that cannot be read
+        if self._encoding == "utf-16" or not text.replace(damage, "").isascii():
+            raise InputError(
+                f"{self._path.name} is damaged: row {before.count(chr(10)) + 1} has a character that cannot be read as "
+                f"{self._encoding.removesuffix('-sig').upper()}, unlike the others.\n"
+                "Correct that row, and save the table as 'CSV UTF-8' in the spreadsheet program."
+            )
+
+    @contextmanager
+    def _open(self, errors: str = "strict") -> Iterator[tuple[BinaryIO, TextIO]]:
+        """Open the file, and the text in it."""
+        with self._path.open("rb") as raw:
+            unpacked = gzip.GzipFile(fileobj=raw) if self._path.suffix.lower() == ".gz" else raw
+            with io.TextIOWrapper(unpacked, self._encoding, errors) as text:
+                yield raw, text
+
+
+def _separator_of(lines: Sequence[str], kind: str) -> tuple[str, bool]:
+    """Return the commonest candidate in the header, the usual one in a tie; and whether blanks separate the cells."""
+    candidates = (TEXT_KINDS[kind], ",", ";", "\t")
+    outside_quotes = [re.sub(r'"[^"]*"', "", line) for line in lines]
+    with_separator = [line for line in outside_quotes if any(sign in line for sign in candidates)]
+    # A title above the header has no separator; in a .txt file there may be none but blanks.
+    header = outside_quotes[0] if kind == ".txt" or not with_separator else with_separator[0]
+    separator = max(candidates, key=header.count)
+    return separator, kind == ".txt" and separator not in header and len(header.split()) > 1
+
+
+WORKBOOKS = (".xlsx", ".xlsm")
+# Sheets are read row by row; all else, such as the list of texts, is held in memory. Excel's own files are far smaller.
+_MOST_IN_SHEETS, _MOST_ELSEWHERE = 1_000_000_000, 100_000_000
+_LARGE = 10_000_000
+_LAST_ROW = 1_048_576  # of any workbook; a damaged one may claim more
+_ERRORS = frozenset(
+    {"#DIV/0!", "#NAME?", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!", "#FIELD!", "#BLOCKED!"}
+    | {"#CONNECT!", "#UNKNOWN!", "#BUSY!", "#GETTING_DATA"}
+)
+
+
+class Workbook:
+    """A table in a workbook; see `rindices.tables.text.TextFile`. The header is the first row that is not empty.
+
+    Parameters
+    ----------
+    path
+        The file.
+    sheet
+        Name of the sheet; the only one that is not empty, if it is None.
+    text_columns
+        Columns in which numbers are written as they are shown: 7 with the format 000 is the id 007.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or if the sheet is not one table.
+    """
+
+    decimal_comma = False
+
+    def __init__(self, path: Path, sheet: str | None, text_columns: Collection[str]) -> None:
+        _check_archive(path)
+        with _opened(path) as book:
+            title = _sheet_of(book, path, sheet)
+            self._where, self._values = f"sheet {title!r} of {path.name}", dict[int, list[Any]]()
+            rows = ((number, row) for number, row in _numbered(book[title]) if row)
+            first, header = next(rows)
+            names = [_text(cell.value) for cell in header]
+            for number, row in rows:
+                self._refuse_nameless(row, first, names)
+                named = zip(row, names, strict=False)
+                self._values[number] = [_shown(cell) if name in text_columns else cell.value for cell, name in named]
+        self.names = named_columns(names, path)
+        formulas = []
+        if any(len(row) < len(names) or None in row for row in self._values.values()):
+            with _opened(path, data_only=False) as book:
+                below = (row for number, row in _numbered(book[title]) if number > first)
+                formulas = [cell for row in below for cell in row[: len(names)] if cell.data_type == "f"]
+        self._refuse_errors(formulas)
+
+    def frames(self) -> Iterator[tuple[float, pd.DataFrame]]:
+        """Yield all rows at once; columns in which every cell is a number are float64."""
+        columns = zip_longest(*self._values.values(), self.names)  # the names make it as wide as the header
+        cells = {name: _column(column[:-1]) for name, column in zip(self.names, columns, strict=True)}
+        frame = pd.DataFrame(cells).set_axis(np.array(list(self._values), dtype=np.int64) - 2, axis=0)
+        yield 1.0, plain_cells(frame[~frame.isin(MISSING_TEXT | {np.nan}).all(axis=1)])
+
+    def _refuse_nameless(self, row: Sequence[Any], first: int, names: Sequence[str]) -> None:
+        """Refuse cells below no name: then the header is not where it should be, or its cells were merged."""
+        for cell, name in zip_longest(row, names[: len(row)]):
+            # A first column without a name is what programs write for row numbers.
+            if not name and _text(cell.value) and any(names[: cell.column - 1]):
+                raise InputError(
+                    f"The column of cell {cell.coordinate} of {self._where} has no name in row {first}, the first that "
+                    "is not empty.\nThat row should contain the names of all columns: remove titles above them, "
+                    "undo merged "
+                    "cells, and name or delete the column."
+                )
+
+    def _refuse_errors(self, formulas: Sequence[Any]) -> None:
+        """Refuse cells such as #DIV/0!, and formulas without a result."""
+        bad = [
+            (name, number, f"the error {value}")
+            for number, row in self._values.items()
+            for name, value in zip(self.names, row, strict=False)
+            if isinstance(value, str) and value in _ERRORS
+        ]
+        bad += [
+            (self.names[cell.column - 1], cell.row, "a formula whose result is not in the file")
+            for cell in formulas
+            if self._values.get(cell.row, [])[cell.column - 1 : cell.column] in ([], [None])
+        ]
+        if bad:
+            columns = list(dict.fromkeys(name for name, _, _ in bad))
+            more = f", and {counted(len(bad) - 1, 'more cell')} like it" if len(bad) > 1 else ""
+            others = f" (columns {listed(columns)})" if len(columns) > 1 else ""
+            raise InputError(
+                f"Column {columns[0]!r} of {self._where} has {bad[0][2]} in row {bad[0][1]}{more}{others}.\n"
+                "Correct the formula, or leave the cell empty if the value is missing; open the workbook in the "
+                "spreadsheet program and save it again."
+            )
+
+
+def _numbered(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
+    """Yield each row with its number: its cells up to the last that is not empty."""
+    sheet.reset_dimensions()  # what a file claims about its size may be wrong
+    for number, row in enumerate(sheet.iter_rows(max_row=_LAST_ROW), start=1):
+        width = len(row)
+        while width and not _text(row[width - 1].value):
+            width -= 1
+        yield number, row[:width]
+
+
+def _column(values: Sequence[Any]) -> pd.Series:
+    if {type(value) for value in values} - {type(None)} in ({int}, {float}, {int, float}):
+        return pd.Series(values, dtype=np.float64)
+    return pd.Series([_text(value) or np.nan for value in values], dtype=object)
+
+
+def _shown(cell: Any) -> str | None:
+    form = cell.number_format or ""
+    zeros = len(form) if re.fullmatch("0{2,}", form) and type(cell.value) in (int, float) else 0
+    return None if cell.value is None else _text(cell.value).zfill(zeros)
+
+
+def _text(value: Any) -> str:
+    """Return a value as a spreadsheet program would write it into a CSV file."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, datetime) and value.time() == time():
+        return str(value.date())
+    return "" if value is None else str(value).strip()
+
+
+def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
+    """Return the name of the sheet that is meant."""
+    sheets = {sheet.title: sheet for sheet in book.worksheets if wanted in (None, sheet.title)}
+    if not book.worksheets:  # old versions of openpyxl read what is damaged as a book without any
+        raise InputError(f"{path.name} is not a readable Excel workbook: it has no sheets.\nSave it again as .xlsx.")
+    if not sheets:
+        raise InputError(
+            f"{path.name} has no sheet {wanted!r}.{did_you_mean(str(wanted), book.sheetnames)}\n"
+            f"Its sheets: {listed(map(repr, book.sheetnames), 12)}."
+        )
+    filled = [name for name, sheet in sheets.items() if any(row for _, row in _numbered(sheet))]
+    # Lists to choose from are often kept in hidden sheets.
+    seen = [name for name in filled if sheets[name].sheet_state == "visible"] or filled
+    if not seen:
+        raise InputError(f"{listed(sheets)} of {path.name} is empty.\nExpected a header and one row per person.")
+    if len(seen) > 1:
+        raise InputError(
+            f"{path.name} has {len(seen)} sheets with cells: {listed(map(repr, seen), 12)}.\n"
+            f"Name the one to be read after the file: '{path.name}#{seen[0]}'."
+        )
+    return seen[0]
+
+
+def _check_archive(path: Path) -> None:
+    """Refuse an archive that unpacks to more than any table of people."""
+    with zipfile.ZipFile(path) as archive:
+        parts = archive.infolist()
+    total = sum(part.file_size for part in parts)
+    sheets = sum(part.file_size for part in parts if part.filename.startswith("xl/worksheets/"))
+    bombs = [part for part in parts if part.file_size > max(_LARGE, LARGEST_RATIO * part.compress_size)]
+    if bombs or sheets > _MOST_IN_SHEETS or total - sheets > _MOST_ELSEWHERE:
+        raise InputError(
+            f"{path.name} unpacks to {total / 1e6:,.0f} MB, more than a table of people should need.\n"
+            "Remove pictures and other sheets, or save the table as 'CSV UTF-8' in the spreadsheet program."
+        )
+
+
+@contextmanager
+def _opened(path: Path, *, data_only: bool = True) -> Iterator[Any]:
+    from openpyxl import load_workbook
+
+    # The file is opened here, because the library leaves it open where it fails.
+    with warnings.catch_warnings(), path.open("rb") as file:
+        warnings.simplefilter("ignore")  # of features of workbooks that are no cells
+        yield load_workbook(file, read_only=True, data_only=data_only, keep_links=False)
