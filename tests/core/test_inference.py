@@ -94,6 +94,15 @@ def test_doses_are_shares_of_the_mean_full_change(brains, composition):
     close(found.mean(axis=0)[:, [0, 2]], np.tile([0.0, 1.0], (N_PATTERNS, 1)))
 
 
+def test_change_at_zero_is_a_share_of_the_change_at_one(brains):
+    controls = brains[:20]
+    none, all_of_it = (
+        np.linalg.norm((inference.synthesise(BOTH, controls, z, "additive") - controls).mean(axis=1), axis=-1)
+        for z in (np.zeros((20, N_PATTERNS)), np.ones((20, N_PATTERNS)))
+    )
+    close(inference.change_at_zero(BOTH, controls, "additive"), none / all_of_it)
+
+
 def test_reordered_patterns_permute_everything_that_is_said_of_people(brains, severities, scores):
     reordered = plain.stacked([inference.reorder_patterns(model, ORDER) for model in MODELS])
     close(inference.r_indices(reordered, brains), scores[:, :, ORDER])

@@ -102,6 +102,17 @@ def test_what_would_have_shown_is_the_auc_of_two_normals_that_correlate_so_with_
     assert found.detectable == pytest.approx((norm.cdf(1 / np.sqrt(2)), 2.0))
 
 
+def test_the_shift_is_the_correlation_of_the_group_with_ridge_regression_without_each_row():
+    regions = np.random.default_rng(4).standard_normal((80, N_REGIONS)) * np.linspace(0.3, 3, N_REGIONS)
+    basis = spectrum._orthogonal(np.ones((80, 1)))
+    rows, group, predicted = basis.T @ drawn_in(regions + 0.5 * PATIENT[:, None]), basis.T @ PATIENT, []
+    for k, row in enumerate(rows):
+        others, penalty = np.delete(rows, k, axis=0), (rows**2).sum() / N_REGIONS * np.eye(N_REGIONS)
+        predicted.append(row @ np.linalg.solve(others.T @ others + penalty, others.T @ np.delete(group, k)))
+    found = look(regions + 0.5 * PATIENT[:, None], PATIENT, n_permutations=9)
+    assert found.shift == pytest.approx(np.corrcoef(predicted, group)[0, 1])
+
+
 def test_covariates_of_several_sites_do_not_count_as_a_difference():
     (regions, site), age = site_table(), np.random.default_rng(3).normal(60 + 20 * PATIENT, 10)
     older = regions + 0.1 * age[:, None]

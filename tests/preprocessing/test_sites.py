@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import f_oneway
 
 from rindices.preprocessing import UNCORRECTED, SiteHarmonizer
-from rindices.preprocessing.sites import shrink
+from rindices.preprocessing.sites import _errors_left, shrink
 from rindices.problems import InputError
 
 SIZES = {"Athens": 12, "Bonn": 40, "Cork": 25, "Delft": 80}
@@ -266,6 +266,18 @@ def test_a_site_that_is_learned_later_is_corrected_as_in_the_training(volumes, t
     few = rng.permutation(np.flatnonzero(there))[:7]
     with pytest.warns(UserWarning, match=r"Controls of new sites: Delft \(7\)"):
         known.with_new_sites(volumes[few], table.iloc[few], few_controls=True)
+
+
+def test_errors_left_follow_from_what_estimates_were_shrunk_by():
+    """Regions' estimates vary by s = 0.1 (offsets) and 0.05 (logarithms of scales) before they are shrunk."""
+    left = []
+    for spread, sampling in ((0.1, 0.2**2), (0.05, 0.2**2 / 2)):  # a scale is known better by a half
+        kept = spread / (spread + sampling)
+        left.append((kept, (1 - kept) ** 2 * (spread - sampling), kept**2 * sampling, kept * np.sqrt(spread)))
+    side = np.array([-1.0, 1.0, -1.0, 1.0])
+    shared, offsets, scales = _errors_left(0.2, left[0][3] * side, np.exp(left[1][3] * side))
+    assert shared == pytest.approx(0.2 * left[0][0], rel=1e-3)
+    np.testing.assert_allclose([offsets, scales], np.outer([left[0][1], left[1][1] + left[1][2]], side**2), rtol=1e-3)
 
 
 def test_errors_of_a_new_site_are_those_that_its_controls_leave():
