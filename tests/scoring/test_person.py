@@ -9,7 +9,7 @@ from scipy.spatial.distance import mahalanobis
 
 from rindices.preprocessing.missing import Population
 from rindices.scoring import consensus_and_person
-from rindices.scoring.consensus_and_person import Familiar, fit_familiar, score_people
+from rindices.scoring.consensus_and_person import DRAWS, Familiar, fit_familiar, score_people
 from rindices.scoring.intervals import Healthy
 from tests.core import plain
 
@@ -83,21 +83,27 @@ def test_who_is_familiar_is_seen_in_the_population_only():
     assert Familiar(population, np.array([0.0, 0.0])).strangeness(np.array([[1.0, 1.0]])).tolist() == [1.0]
 
 
-def test_errors_of_a_site_that_was_learned_later_are_those_of_regions_and_of_what_regions_share(monkeypatch):
-    """Three people, the first of a site that was known; all regions correlate by a half."""
-    rng, sd = np.random.default_rng(7), np.array([0.5, 1, 2, 3])
-    values, slopes, r = rng.normal(1, 0.3, (3, 4)), rng.standard_normal((3, 2, 4)), rng.uniform(size=(3, 2))
-    healthy, shared, (offsets, scales) = rng.uniform(size=(2, 50)), np.array([0, 0.2, 0.3]), rng.uniform(size=(2, 3, 4))
+def four_regions(harmonizer=None, healthy=None):
+    """Return what scoring asks of a model of four regions that correlate by a half."""
+    sd = np.array([0.5, 1, 2, 3])
     population = Population(np.zeros(4), np.linalg.inv(np.outer(sd, sd) * (1 + np.eye(4)) / 2))
-    made_up = SimpleNamespace(r_indices=lambda *_: np.stack([r, r]), slopes=lambda _, __: slopes[1:])
-    monkeypatch.setattr(consensus_and_person, "inference", made_up)
-    model = SimpleNamespace(
+    return SimpleNamespace(
         models_=None,
         inference="mean",
         familiar_=SimpleNamespace(population=population),
-        preprocessing_=SimpleNamespace(harmonizer=SimpleNamespace(errors_left=lambda _: (shared, offsets, scales))),
+        preprocessing_=SimpleNamespace(harmonizer=harmonizer),
         scale_=SimpleNamespace(reference=healthy),
     )
+
+
+def test_errors_of_a_site_that_was_learned_later_are_those_of_regions_and_of_what_regions_share(monkeypatch):
+    """Three people, the first of a site that was known."""
+    rng = np.random.default_rng(7)
+    values, slopes, r = rng.normal(1, 0.3, (3, 4)), rng.standard_normal((3, 2, 4)), rng.uniform(size=(3, 2))
+    healthy, shared, (offsets, scales) = rng.uniform(size=(2, 50)), np.array([0, 0.2, 0.3]), rng.uniform(size=(2, 3, 4))
+    made_up = SimpleNamespace(r_indices=lambda *_: np.stack([r, r]), slopes=lambda _, __: slopes[1:])
+    monkeypatch.setattr(consensus_and_person, "inference", made_up)
+    harmonizer = SimpleNamespace(errors_left=lambda _: (shared, offsets, scales))
     people = SimpleNamespace(values=values, covariates=pd.DataFrame(index=range(3)), gaps=None)
     expected = np.zeros((3, 2))
     for row, pattern in [(1, 0), (1, 1), (2, 0), (2, 1)]:
@@ -105,4 +111,15 @@ def test_errors_of_a_site_that_was_learned_later_are_those_of_regions_and_of_wha
         away = r[row, pattern] - healthy[pattern].mean()
         together = (shared[row] * healthy[pattern].std()) ** 2 + 0.5**2 * shared[row] ** 2 / 2 * away**2
         expected[row, pattern] = np.sqrt(alone + together)
-    np.testing.assert_allclose(score_people(model, people).more_sd, expected)
+    np.testing.assert_allclose(score_people(four_regions(harmonizer, healthy), people).more_sd, expected)
+
+
+def test_regions_that_are_missing_add_the_scatter_of_what_they_are_filled_with(monkeypatch):
+    rng, gaps = np.random.default_rng(8), np.array([[False] * 4, [True, False, True, False]])
+    values, weights, model = rng.normal(1, 0.3, (2, 4)), rng.standard_normal((3, 4, 2)), four_regions()
+    made_up = SimpleNamespace(r_indices=lambda _, brains: np.einsum("pr,mrk->mpk", brains, weights))
+    monkeypatch.setattr(consensus_and_person, "inference", made_up)
+    found = score_people(model, SimpleNamespace(values=values, covariates=None, gaps=gaps))
+    filled = model.familiar_.population.fill(np.where(gaps, np.nan, values)[1:], DRAWS)[:, 0] @ weights.mean(axis=0)
+    np.testing.assert_allclose(found.r_indices, [values[0] @ weights.mean(axis=0), filled.mean(axis=0)])
+    np.testing.assert_allclose(found.more_sd, [[0, 0], filled.std(axis=0, ddof=1)])
