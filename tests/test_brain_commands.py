@@ -4,18 +4,13 @@ import nibabel
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from rindices.cli import app
 from rindices.simulate import simulate_cohort
+from tests.test_cli import run, succeed
 
 SHAPE = (12, 14, 12)
 AFFINE = np.array([[12.0, 0, 0, -66], [0, 12, 0, -100], [0, 0, 12, -60], [0, 0, 0, 1]])
 BOX = (slice(4, 7), slice(5, 8), slice(4, 7))
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def write_image(path, values):
@@ -30,8 +25,7 @@ def study(tmp_path_factory):
     table = simulate_cohort("basic", n_controls=40, n_patients=60, seed=0).table.iloc[:, : 4 + 12]
     table.to_csv(folder / "cohort.csv", index=False)
     fit = ("fit", folder / "cohort.csv", "--out", folder / "run", "--covariates", "age,sex")
-    result = run(*fit, "--patterns", "2", "--repetitions", "1", "--steps", "10", "--no-report")
-    assert result.exit_code == 0, result.output
+    succeed(*fit, "--patterns", "2", "--repetitions", "1", "--steps", "10", "--no-report")
     scores, rng = pd.read_csv(folder / "run" / "r_indices.csv"), np.random.default_rng(0)
     names = []
     for row in scores.itertuples():
@@ -52,8 +46,7 @@ def study(tmp_path_factory):
 
 def test_an_effect_is_found_where_it_is_and_shown(study):
     command = ("voxelwise", study / "run", "--maps", study / "maps.csv", "--mask", study / "mask.nii", "--regressions")
-    result = run(*command)
-    assert result.exit_code == 0, result.output
+    result = succeed(*command)
     assert "Pattern 1, regression (60 patients)" in result.output
     q = nibabel.load(study / "run" / "voxelwise" / "pattern-1_regression_q.nii.gz").get_fdata()
     assert (q[BOX] < 0.05).mean() > 0.9
@@ -67,8 +60,7 @@ def test_an_effect_is_found_where_it_is_and_shown(study):
 
 def test_patterns_are_painted_on_an_atlas_at_each_severity(study, tmp_path):
     command = ("report", study / "run", "--out", tmp_path / "r.html", "--atlas", study / "atlas.nii")
-    result = run(*command, "--atlas-table", study / "atlas.csv", "--figures", tmp_path / "figures")
-    assert result.exit_code == 0, result.output
+    result = succeed(*command, "--atlas-table", study / "atlas.csv", "--figures", tmp_path / "figures")
     assert "1 label of the image without a region" in result.output
     made = {path.name for path in (study / "run" / "brain").iterdir()}
     assert made == {f"pattern-{n}_severity-{s}.nii.gz" for n in (1, 2) for s in (0.25, 0.5, 0.75, 1)}
