@@ -1,4 +1,4 @@
-"""Figures of docs/results.md are those of the committed tables."""
+"""Figures of docs/results.md and results/README.md are those of the committed tables."""
 
 import importlib.util
 
@@ -8,6 +8,7 @@ from rindices.core.inference import MOST_AT_ZERO
 from tests.docs.pages import ROOT
 
 RESULTS, PAGE = ROOT / "results", (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+DETAILS = (RESULTS / "README.md").read_text(encoding="utf-8")
 
 
 def percent(values, digits=0):
@@ -20,7 +21,10 @@ def test_where_severities_are_counted_from():
         ours, by_f = ([f"{100 * row[part + 'inside']:.0f} %", f"{row[part + 'rmse']:.3f}"] for part in ("", "f_"))
         told = [cohort, f"{row['at_zero']:.2f}", *ours, f"{100 * row['raw']:.0f} %", *by_f]
         assert f"| {' | '.join(told)} |" in PAGE
-    assert ((table["at_zero"] > MOST_AT_ZERO) == table.index.str.contains(r"Beta\(3, 1\)")).all()
+    severe = table.index.str.contains(r"Beta\(3, 1\)")
+    few = table.index.str.contains("100 + 100", regex=False)
+    assert ((table["at_zero"] > MOST_AT_ZERO) == (severe | few)).all()
+    assert f"and {100 * table['inside'].min():.0f} % with {table['inside'].idxmin().split(', ')[1]} people" in PAGE
 
 
 def test_every_table_is_computed_from_committed_ones():
@@ -28,8 +32,30 @@ def test_every_table_is_computed_from_committed_ones():
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     for head, rows in script.HEADS.items():
-        assert PAGE.split(f"{head}\n")[1].split("\n\n")[0].split("\n")[1:] == rows()
-    assert not [row for row in script.claims() if not (ROOT / row.command.split("`")[1].split()[1]).exists()]
+        table = PAGE.split(f"{head}\n")[1].split("\n\n")[0]
+        assert table.split("\n")[1:] == rows()
+    for row in script.claims():
+        assert (ROOT / "experiments" / "numbers" / row.command.strip("`").split()[0]).exists()
+
+
+def test_ranges_of_confounding_and_of_the_auc():
+    table = pd.read_csv(RESULTS / "balance.csv").query("sites == 1")
+    called = table.groupby(["older_sd", "a_group", "variables"])[["confounded", "before"]].mean().mul(100).round()
+    found = called.loc[0, "confounded"]
+    for page in (PAGE, DETAILS):
+        assert f"{found.min():.0f} to {found.max():.0f} % of randomised studies" in page
+    one, two, six, twenty = (f"{value:.0f}" for value in called.loc[(0, 100), "before"])
+    assert f"called {one}, {two}, {six} and {twenty} % so with 100 per group" in DETAILS
+    six, twenty = (f"{value:.0f} %" for value in called.loc[(0.5, 100), "confounded"])
+    for page in (PAGE, DETAILS):
+        assert f"recognised in {six} (6 variables) and {twenty} (20 variables)" in page
+    table = pd.read_csv(RESULTS / "separation.csv")
+    inside = 100 * table.groupby(["size", "aim"])["inside"].mean()
+    assert f"it does so in {inside.min():.0f} to {inside.max():.0f} %" in DETAILS
+    assert f"holds in {inside.min():.0f} to {inside.max():.0f} % for a single size" in PAGE
+    before = 100 * table.groupby("aim")["before"].mean()
+    assert f"Hanley and McNeil's interval does so in {before.min():.0f} to {before.max():.0f} %" in DETAILS
+    assert f"Hanley and McNeil's interval holds in {before.min():.0f} to {before.max():.0f} %" in PAGE
 
 
 def test_what_is_said_of_verdicts_and_counts():
@@ -45,7 +71,8 @@ def test_what_is_said_of_verdicts_and_counts():
     assert f"Of {found.sum()} cohorts whose consensus" in PAGE
     assert not table["state"].eq("not testable").any()
     sites = pd.read_csv(RESULTS / "balance.csv").query("sites == 4").groupby("older_sd")["confounded"].mean()
-    assert f"randomised {percent(sites)[0]}; age difference of 0.5 sd {percent(sites)[1]}." in PAGE
+    assert f"randomised {percent(sites)[0]}; age difference of 0.5 sd {percent(sites)[1]}." in DETAILS
+    assert f"and in {percent(sites)[1]} at four sites" in PAGE
     shown = pd.read_csv(RESULTS / "demonstration.csv")
     assert f"a concordance of {shown['concordance'].min():.3f} to {shown['concordance'].max():.3f}" in PAGE
     assert (shown["used"] == shown["trained"]).all()
@@ -54,14 +81,21 @@ def test_what_is_said_of_verdicts_and_counts():
 
 
 def test_intervals_of_change_and_elsewhere():
-    page = (ROOT / "docs" / "how-to" / "change-between-visits.md").read_text(encoding="utf-8")
-    for (kind, progression), of in pd.read_csv(RESULTS / "true_change.csv").groupby(["kind", "progression"]):
+    page = DETAILS
+    how_to = (ROOT / "docs" / "how-to" / "change-between-visits.md").read_text(encoding="utf-8")
+    table = pd.read_csv(RESULTS / "true_change.csv")
+    for (kind, progression), of in table.groupby(["kind", "progression"]):
         cells = [f"{100 * own['inside'].mean():.1f} %, {own['width'].mean():.2f}" for _, own in of.groupby("noise")]
         assert f"| {kind}, {'growing' if progression else 'unchanged'} | {' | '.join(cells)} |" in page
-    null = pd.read_csv(RESULTS / "group_change.csv").drop_duplicates("seed")["least_q"] < 0.05
-    assert f"In {len(null)} studies of 40 + 40" in page
-    assert f"below 0.05 in {percent([null.mean()], 1)[0]}." in page
-    page = (ROOT / "docs" / "how-to" / "anybody.md").read_text(encoding="utf-8")
+    groups = pd.read_csv(RESULTS / "group_change.csv")
+    basic, mild = percent((groups["least_q"] < 0.05).groupby(groups["kind"]).mean(), 1)
+    assert f"In {len(groups) // 2} studies of 40 + 40" in page
+    for text in (page, how_to):
+        assert f"below 0.05 in {basic} (basic) and {mild} (mild)." in text
+    inside = 100 * table.groupby(["noise", "kind", "seed"])["inside"].mean().groupby("noise").mean()
+    assert f"[{inside.min():.0f} to {inside.max():.0f} % of true changes]" in how_to
+    width = table.groupby(["kind", "progression", "noise"])["width"].mean()
+    assert f"which is {width.min():.2f} to {width.max():.2f} wide" in how_to
     for _, of in pd.read_csv(RESULTS / "elsewhere.csv").groupby(["what", "size"]):
         cells = [f"{100 * own['inside'].mean():.1f} %, {own['width'].mean():.2f}" for _, own in of.groupby("kind")]
         assert f" | {' | '.join(cells)} |" in page
@@ -78,22 +112,47 @@ def test_resemblance():
     for key, words in told.items():
         p = table[(table["kind"] == key[0]) & (table["strength"] == key[1])]["p_corrected"]
         strict, usual = percent([(p < 0.025).mean(), (p < 0.05).mean()])
-        assert f"| {words} | {len(p)} | {strict} | {usual} |" in PAGE
+        assert f"| {words} | {len(p)} | {strict} | {usual} |" in DETAILS
+        assert f"{strict} " in PAGE.split("**What a pattern resembles**")[1].split("\n")[0]
 
 
 def test_prognosis():
     table = pd.read_csv(RESULTS / "prognosis.csv")
     held, wrong = table["held"].mean(), (table["p_without_effect"] < 0.05).mean()
-    assert f"Of {len(table)} intervals, {100 * held:.1f} % contain" in PAGE
-    assert f"{100 * wrong:.1f} % of {len(table)} tests have p below 0.05" in PAGE
-    assert f"about {table['n_events'].mean():.0f} events" in PAGE
+    assert f"Of {len(table)} intervals, {100 * held:.1f} % contain" in DETAILS
+    assert f"{100 * wrong:.1f} % of {len(table)} tests have p below 0.05" in DETAILS
+    assert f"about {table['n_events'].mean():.0f} events" in DETAILS
+    assert f"{100 * held:.1f} % of {len(table)} intervals contain" in PAGE
+    assert f"{100 * wrong:.1f} % of tests have p below 0.05" in PAGE
+
+
+def test_fits_with_gaps():
+    table = pd.read_csv(RESULTS / "gaps_fits.csv").query("missing == 0")
+    found = table.pivot(index=["kind", "seed"], columns="gaps", values=["concordance", "inside"])
+    worst = (found["concordance", 0.0] - found["concordance"].T).max(axis=None)
+    held = 100 * found["inside"].groupby("kind").mean()[[0.1, 0.2]]
+    how_to = (ROOT / "docs" / "how-to" / "anybody.md").read_text(encoding="utf-8")
+    assert f"(at most {worst:.3f}), and {held.min(axis=None):.0f} to {held.max(axis=None):.0f} % of true" in DETAILS
+    assert f"falls by at most {worst:.3f}, and" in how_to
+    assert f"cost at most {worst:.3f} of concordance" in PAGE
 
 
 def test_three_programs():
+    networks = pd.read_csv(RESULTS / "three_programs_networks.csv")
+    for what, of in networks.groupby("what"):
+        ranges = [f"{of[name].min():.2f} to {of[name].max():.2f}" for name in ("icc", "rank", "maps")]
+        assert f"| {' | '.join(ranges)} |" in DETAILS
+        assert f"networks {ranges[0]})" in PAGE
+        assert (
+            {*of["state_first"]} == {*of["state_second"]} == {"not found again" if what == "autism" else "reproducible"}
+        )
     table = pd.read_csv(RESULTS / "three_programs.csv")
-    for row in table.to_dict("records"):
-        numbers = [f"{row[name]:.2f}".replace("-", "−") for name in ("icc", "rank", "maps")]
-        who = f"{row['what']} | {row['first']} and {row['second']} | {row['pattern']} | {row['patients']}"
-        assert f"| {who} | {' | '.join(numbers)} |" in PAGE
+    said = {"autism": "patients with autism | 1", "put in": "identical in each program | 2"}
+    for what, of in table.groupby("what"):
+        ranges = [f"{of[name].min():.2f} to {of[name].max():.2f}".replace("-", "−") for name in ("icc", "rank", "maps")]
+        (patients,) = set(of["patients"])
+        assert of["pattern"].max() == int(said[what][-1])
+        assert f"{said[what]} | {patients} | {' | '.join(ranges)} |" in DETAILS
+        assert f"({'' if what == 'autism' else 'ICC '}{ranges[0]};" in PAGE
     assert set(table[table["what"] == "put in"]["found_first"]) == {2}
     assert set(table[table["what"] == "autism"]["found_first"]) == {0}

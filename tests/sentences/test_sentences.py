@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
@@ -19,7 +20,9 @@ from rindices.presets import Schedule
 from rindices.training.starts import PATIENTS
 from tests.sentences.kinds import KINDS, N_REGIONS, REGIONS
 
-PAGES, N = Path(rindices.__file__).parent / "pages", r"(−?\d+(?:,\d{3})*(?:\.\d+)?)"
+SEVERE = Path(__file__).parents[2] / "results" / "severe.csv"
+PAGES = Path(rindices.__file__).parent / "pages"
+N = r"(−?\d+(?:,\d{3})*(?:\.\d+)?)"
 NUMBER = re.compile(r"(?<![\w.−-])[−-]?\d[\d,]*(?:\.\d+)?(?!\w)")
 # Whatever is a table, a picture or a list of settings holds no sentences.
 NO_PROSE = re.compile(r"<(script|style|svg|table|pre|code|select|nav)\b.*?</\1>|<p>References</p>.*?</ul>", re.DOTALL)
@@ -350,6 +353,10 @@ CLAIMS = [
     ),
     (r"rindices [\d.]+ \(python [\d.]+, jax [\d.]+\)", lambda told: []),
     (rf"This cohort is small \({N} controls and {N} patients", lambda told: [*reversed(groups_of(told))]),
+    (
+        rf"In simulated cohorts of 60 \+ 60 people, 95 % intervals contained only {N} % of the true severities",
+        lambda told: [f"{100 * pd.read_csv(SEVERE).groupby('cohort')['inside'].mean()['basic, 60 + 60']:.0f}"],
+    ),
     (
         r"Adjusted for (\w+), the difference between the mean severities of patients and controls changes (.*?)\.\n",
         lambda told: [
