@@ -215,4 +215,6 @@ def test_faults_are_named():
     good, flat, nan, infinite = (severities() for _ in range(4))
     flat[:, 2] = 0.5 + 0.01 * flat[:, 2]
     nan[3, 1], infinite[0, 0] = np.nan, np.inf
-    assert agreement.faults(np.stack([good, flat, nan, infinite])) == ["", "collapsed", "diverged", "diverged"]
+    alike = good[:, [0, 0, 0]]  # not found three times, yet people differ
+    told = agreement.faults(np.stack([good, alike, flat, nan, infinite]))
+    assert told == ["", "", "collapsed", "diverged", "diverged"]

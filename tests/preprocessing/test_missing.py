@@ -9,6 +9,7 @@ from sklearn.model_selection import cross_val_score
 
 from rindices import SurrealGAN, simulate_cohort
 from rindices.judging.selection import sweep
+from rindices.preprocessing import missing
 from rindices.preprocessing.missing import Population, fill_training
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory
@@ -48,6 +49,18 @@ def test_a_population_is_found_in_spite_of_gaps(covariance):
     found = Population.with_gaps(people)
     np.testing.assert_allclose(found.mean, np.arange(N_REGIONS), atol=0.2)
     np.testing.assert_allclose(np.linalg.inv(found.precision), covariance, rtol=0.1, atol=0.3)
+
+
+def test_draws_of_training_people_are_never_nearer_than_the_population_says(monkeypatch):
+    """Two draws lie on both sides of what is expected: three times as far where hidden regions do."""
+    people, drawn = np.random.default_rng(4).normal(size=(60, N_REGIONS)), {}
+    people[::7, 2] = np.nan
+    for surprise in (0.2, 1.0, 3.0):
+        monkeypatch.setattr(Population, "surprise", lambda *_, told=surprise: told)
+        drawn[surprise] = missing._filled(people, seed=0, n_draws=2)
+    np.testing.assert_array_equal(drawn[0.2], drawn[1.0])
+    near, far = (drawn[surprise] - drawn[1.0].mean(axis=0) for surprise in (1.0, 3.0))
+    np.testing.assert_allclose(far, 3 * near, atol=1e-12)
 
 
 def test_training_people_are_filled_in_by_other_regions_and_covariates():
