@@ -135,6 +135,11 @@ def test_sites_do_not_differ_any_more(fitted, volumes, table):
     assert np.median(spread_before.max(axis=0) / spread_before.min(axis=0)) > 1.5
 
 
+def test_units_of_regions_do_not_matter(fitted, volumes, table):
+    small = SiteHarmonizer.fit(1e-9 * volumes, table, "site").transform(1e-9 * volumes, table)
+    np.testing.assert_allclose(1e9 * small, fitted.transform(volumes, table), rtol=1e-6)
+
+
 def test_the_way_back_is_exact(fitted, volumes, table):
     np.testing.assert_allclose(fitted.inverse_transform(fitted.transform(volumes, table), table), volumes, rtol=1e-12)
 
