@@ -46,7 +46,7 @@ def test_small_results_are_marked_and_never_mixed_with_full_ones(tmp_path):
 def test_folds_hold_out_everybody_once():
     case = Case(20, 33, "basic", 3)
     known = draw(case)
-    held_out = [fold_brains(case, fold) for fold in range(5)]
+    held_out = [fold_brains(case, fold, 1.0) for fold in range(5)]
     assert sum(len(brains.others) for brains in held_out) == 33
     first = held_out[0]
     train, test = splits(33)[0]
