@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import kstest
 
 from rindices.core import networks, train
+from rindices.core.losses import Prior
 from rindices.core.networks import Parameters
 from rindices.core.step import seen_by_discriminator
 from rindices.core.train import Members, People, held_out, make_members
@@ -126,6 +127,13 @@ def test_members_numbers_decide_their_keys(members):
     tail = members_of(5, GRID[2:], RATES[2:], numbers=[2, 3])
     same_bits(jax.random.key_data(tail.keys), jax.random.key_data(members.keys[2:]))
     assert len(np.unique(jax.random.key_data(members.keys), axis=0)) == N_MEMBERS
+
+
+def test_priors_of_fewer_patterns_have_zeros_in_the_place_of_the_others():
+    priors = [Prior(np.ones((number, 2)), np.full(number, 2.0)) for number in (1, 3)]
+    found = members_of(5, GRID[:2], RATES[:2], priors=priors).prior
+    assert found.maps.tolist() == [[[1, 1], [0, 0], [0, 0]], [[1, 1]] * 3]
+    assert found.exponents.tolist() == [[2, 1, 1], [2, 2, 2]]
 
 
 def test_each_control_is_left_out_once_in_as_many_repetitions_as_folds():
