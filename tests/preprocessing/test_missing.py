@@ -42,6 +42,13 @@ def test_people_do_not_depend_on_others_in_the_table(covariance):
     np.testing.assert_array_equal(population.fill(people, 4)[:, 3:], population.fill(people[3:], 4))
 
 
+def test_surprise_is_how_far_hidden_regions_lie_from_what_others_let_expect(covariance):
+    precision, people = np.linalg.inv(covariance), np.random.default_rng(5).normal(size=(3, N_REGIONS))
+    squares = [(precision @ person)[k] ** 2 / precision[k, k] for k, person in enumerate(people)]  # one hidden each
+    found = Population(np.zeros(N_REGIONS), precision).surprise(people, np.eye(3, N_REGIONS, dtype=bool))
+    assert found == pytest.approx(np.sqrt(np.mean([1.0, *squares])))
+
+
 def test_a_population_is_found_in_spite_of_gaps(covariance):
     rng = np.random.default_rng(2)
     people = rng.multivariate_normal(np.arange(N_REGIONS), covariance, 4000)
