@@ -6,7 +6,7 @@ import pytest
 
 from rindices.preprocessing import Preprocessing
 from rindices.preprocessing.covariates import design_of, leverage_of
-from rindices.scoring.severity_and_reference import HeldOut, leave_one_out, split_variance
+from rindices.scoring.severity_and_reference import HeldOut, _within, leave_one_out, split_variance
 
 PERSON, REPETITION = 0.10, 0.06  # sd of made-up scores
 
@@ -85,3 +85,11 @@ def test_later_scans_of_a_control_are_scored_as_the_first(n_repetitions):
         unseen.scores(scores[:, some], some), held_out_scores(scores, held_out, n_repetitions)[some]
     )
     assert (unseen.scores(scores[:, some] + 0.01, some) - unseen.scores(scores[:, some], some) > 0).all()
+
+
+def test_people_who_are_scored_once_say_nothing_of_repetitions():
+    scores, known = (
+        np.random.default_rng(3).normal(size=(3, 2, 4)),
+        np.array([[True, True], [True, False], [True, False]]),
+    )
+    np.testing.assert_allclose(_within(scores, known), scores[:, 0].var(axis=0, ddof=1))
