@@ -90,7 +90,4 @@ def test_later_scans_of_a_control_are_scored_as_the_first(n_repetitions):
 def test_people_who_are_scored_once_say_nothing_of_repetitions():
     scores, known = np.random.default_rng(3).normal(size=(3, 2, 4)), np.arange(6).reshape(3, 2) % 2 == 0
     known[0, 1] = True  # the second person: by one repetition only
-        np.random.default_rng(3).normal(size=(3, 2, 4)),
-        np.array([[True, True], [True, False], [True, False]]),
-    )
     np.testing.assert_allclose(_within(scores, known), scores[:, 0].var(axis=0, ddof=1))
