@@ -39,8 +39,7 @@ def trajectory(looks, steps=None, min_steps=0, models=None) -> Trajectory:
         if step >= min_steps
     }
     factors = np.random.default_rng(4).normal(size=(*r_indices.shape[:2], n_patterns, n_patterns))
-    correlations = (factors @ factors.swapaxes(-1, -2)).astype(np.float32)
-    return Trajectory(steps, r_indices, losses, correlations, kept)
+    return Trajectory(steps, r_indices, losses, (factors @ factors.swapaxes(-1, -2)).astype(np.float32), kept)
 
 
 def misfit(value) -> Misfit:
@@ -61,8 +60,7 @@ def judged(
     distance=None,
 ) -> Judged:
     """Return a setting whose repetitions agree, and whose patients fit, as told at their only checkpoint."""
-    found = [Agreement(number, np.nan, np.nan) for number in (value, error, low, high)]
-    looks = [Look(20_000, n_models, *found, {})]
+    looks = [Look(20_000, n_models, *[Agreement(number, np.nan, np.nan) for number in (value, error, low, high)], {})]
     fit = None if distance is None else misfit(distance)
     return Judged(Point(n_patterns, weight), n_repetitions, looks, 0, fit)
 

@@ -4,18 +4,13 @@ import nibabel
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from rindices.cli import app
 from rindices.simulate import simulate_cohort
+from tests.test_cli import run, succeed
 
 SHAPE = (12, 14, 12)
 AFFINE = np.array([[12.0, 0, 0, -66], [0, 12, 0, -100], [0, 0, 12, -60], [0, 0, 0, 1]])
 BOX = (slice(4, 7), slice(5, 8), slice(4, 7))
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def write_image(path, values):
@@ -30,10 +25,8 @@ def study(tmp_path_factory):
     table = simulate_cohort("basic", n_controls=40, n_patients=60, seed=0).table.iloc[:, : 4 + 12]
     table.to_csv(folder / "cohort.csv", index=False)
     fit = ("fit", folder / "cohort.csv", "--out", folder / "run", "--covariates", "age,sex")
-    result = run(*fit, "--patterns", "2", "--repetitions", "1", "--steps", "10", "--no-report")
-    assert result.exit_code == 0, result.output
-    scores = pd.read_csv(folder / "run" / "r_indices.csv")
-    rng = np.random.default_rng(0)
+    succeed(*fit, "--patterns", "2", "--repetitions", "1", "--steps", "10", "--no-report")
+    scores, rng = pd.read_csv(folder / "run" / "r_indices.csv"), np.random.default_rng(0)
     names = []
     for row in scores.itertuples():
         values = rng.standard_normal(SHAPE).astype(np.float32)
@@ -53,8 +46,7 @@ def study(tmp_path_factory):
 
 def test_an_effect_is_found_where_it_is_and_shown(study):
     command = ("voxelwise", study / "run", "--maps", study / "maps.csv", "--mask", study / "mask.nii", "--regressions")
-    result = run(*command)
-    assert result.exit_code == 0, result.output
+    result = succeed(*command)
     assert "Pattern 1, regression (60 patients)" in result.output
     q = nibabel.load(study / "run" / "voxelwise" / "pattern-1_regression_q.nii.gz").get_fdata()
     assert (q[BOX] < 0.05).mean() > 0.9
@@ -68,8 +60,7 @@ def test_an_effect_is_found_where_it_is_and_shown(study):
 
 def test_patterns_are_painted_on_an_atlas_at_each_severity(study, tmp_path):
     command = ("report", study / "run", "--out", tmp_path / "r.html", "--atlas", study / "atlas.nii")
-    result = run(*command, "--atlas-table", study / "atlas.csv", "--figures", tmp_path / "figures")
-    assert result.exit_code == 0, result.output
+    result = succeed(*command, "--atlas-table", study / "atlas.csv", "--figures", tmp_path / "figures")
     assert "1 label of the image without a region" in result.output
     made = {path.name for path in (study / "run" / "brain").iterdir()}
     assert made == {f"pattern-{n}_severity-{s}.nii.gz" for n in (1, 2) for s in (0.25, 0.5, 0.75, 1)}
@@ -77,8 +68,7 @@ def test_patterns_are_painted_on_an_atlas_at_each_severity(study, tmp_path):
     names = pd.read_csv(study / "atlas.csv")
     row = severities[(severities["region"] == names["region"][0]) & (severities["pattern"] == 1)].set_index("severity")
     image = nibabel.load(study / "run" / "brain" / "pattern-1_severity-0.5.nii.gz").get_fdata()
-    assert image[2, 5, 5] == pytest.approx(row["change_sd"][0.5], rel=1e-4)
-    assert image[5, 5, 5] == 0
+    assert (image[2, 5, 5], image[5, 5, 5]) == (pytest.approx(row["change_sd"][0.5], rel=1e-4), 0)
     assert any("brain_slices_1" in path.name for path in (tmp_path / "figures").iterdir())
 
 
@@ -89,8 +79,7 @@ def test_too_few_images_leave_earlier_ones_alone(study):
     pd.read_csv(study / "maps.csv").head(3).to_csv(study / "few.csv", index=False)
     result = run("voxelwise", study / "run", "--maps", study / "few.csv", "--mask", study / "mask.nii")
     assert result.exit_code == 2
-    assert "few.csv" in result.output
-    assert "fewer than" in result.output
+    assert not [part for part in ("few.csv", "fewer than") if part not in result.output]
     assert {path.name: path.read_bytes() for path in (study / "run" / "voxelwise").iterdir()} == before
 
 

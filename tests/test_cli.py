@@ -45,6 +45,13 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+def succeed(*arguments):
+    """Run a command that must succeed."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
 def small_table(n_controls=40, n_patients=40, n_regions=12):
     table = simulate_cohort("basic", n_controls=n_controls, n_patients=n_patients, seed=0).table
     table["sex"] = table["sex"].map({0: "F", 1: "M"})
@@ -53,8 +60,7 @@ def small_table(n_controls=40, n_patients=40, n_regions=12):
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fit")
-    table = small_table()
+    folder, table = tmp_path_factory.mktemp("fit"), small_table()
     table.loc[3, "diagnosis"] = "SCD"
     table.to_csv(folder / "cohort.csv", index=False)
     out = folder / "run"
@@ -63,8 +69,7 @@ def fitted(tmp_path_factory):
 
 
 def test_simulate_writes_the_cohort_and_the_truth(tmp_path):
-    result = run("simulate", "mild", "--out", tmp_path / "c.csv", "--truth", tmp_path / "t.csv", "--seed", 5)
-    assert result.exit_code == 0, result.output
+    result = succeed("simulate", "mild", "--out", tmp_path / "c.csv", "--truth", tmp_path / "t.csv", "--seed", 5)
     expected = simulate_cohort("mild", seed=5)
     table, truth = pd.read_csv(tmp_path / "c.csv"), pd.read_csv(tmp_path / "t.csv")
     assert (len(table), len(truth)) == (1392, 900)
@@ -77,14 +82,12 @@ def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(fitted, 
     folder = tmp_path / "run"
     columns = ["--patients", "PT", "--covariates", "age,sex", "--unit", "mL", "--patterns", "2"]
     linear = ["--method", "linear", "--repetitions", "3", "--no-report"]
-    result = run("fit", fitted[1].parent / "cohort.csv", "--out", folder, *columns, *linear)
-    assert result.exit_code == 0, result.output
+    succeed("fit", fitted[1].parent / "cohort.csv", "--out", folder, *columns, *linear)
     regions = pd.read_csv(folder / "z_scores.csv").columns[1:]
     visits["sex"] = visits["sex"].map({0: "F", 1: "M"})
     visits[["participant_id", "visit", "diagnosis", "age", "sex", *regions]].to_csv(tmp_path / "v.csv", index=False)
     asked = ["apply", folder / "model.safetensors", tmp_path / "v.csv", "--visit", "visit", "--out", tmp_path / "s.csv"]
-    result = run(*asked)
-    assert result.exit_code == 0, result.output
+    result = succeed(*asked)
     assert "scan noise of 20 controls with repeated visits" in " ".join(result.output.split())
     change = pd.read_csv(tmp_path / "s_change.csv")
     assert len(change) == 40
@@ -101,8 +104,7 @@ def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(fitted, 
 def test_simulate_builds_on_the_users_own_controls(tmp_path):
     people = small_table(60, 40, 40).drop(columns=["diagnosis"])
     people.to_csv(tmp_path / "own.csv", index=False)
-    result = run("simulate", "null", "--own-controls", tmp_path / "own.csv", "--out", tmp_path / "c.csv")
-    assert result.exit_code == 0, result.output
+    succeed("simulate", "null", "--own-controls", tmp_path / "own.csv", "--out", tmp_path / "c.csv")
     assert set(pd.read_csv(tmp_path / "c.csv")["participant_id"]) == set(people["participant_id"])
 
 
@@ -121,8 +123,7 @@ def test_simulate_correlates_severities_by_a_number_or_a_matrix(tmp_path, given,
         (tmp_path / "r.txt").write_text(given, encoding="utf-8")
         given = tmp_path / "r.txt"
     files = ("--out", tmp_path / "c.csv", "--truth", tmp_path / "t.csv")
-    result = run("simulate", "basic", *files, "--patients", 4000, "--patterns", 2, f"--correlation={given}")
-    assert result.exit_code == 0, result.output
+    succeed("simulate", "basic", *files, "--patients", 4000, "--patterns", 2, f"--correlation={given}")
     truth = pd.read_csv(tmp_path / "t.csv").drop(columns="participant_id")
     assert np.corrcoef(norm.ppf(truth.clip(1e-5, 1 - 1e-5)).T)[0, 1] == pytest.approx(expected, abs=0.04)
 
@@ -144,8 +145,7 @@ def test_fit_writes_the_whole_run_folder(fitted):
     assert result.exit_code == 0, result.output
     assert {path.name for path in out.iterdir()} == FILES
     assert not list(out.parent.glob(".*")), "something half-written was left"
-    last = result.output.strip().splitlines()[-1]
-    assert last.startswith("Done in")
+    assert result.output.strip().splitlines()[-1].startswith("Done in")
     assert "given, not chosen from the data" in " ".join(result.output.split())
     assert str(out / "report.html") in result.output
 
@@ -153,8 +153,7 @@ def test_fit_writes_the_whole_run_folder(fitted):
 def test_fit_scores_everybody_and_says_who_they_are(fitted):
     _, out, table = fitted
     scores = pd.read_csv(out / "r_indices.csv")
-    names = ("r{}", "r{}_sd", "severity{}", "centile{}", "r{}_networks")
-    known = [name.format(k) for name in names for k in (1, 2)]
+    known = [name.format(k) for name in ("r{}", "r{}_sd", "severity{}", "centile{}", "r{}_networks") for k in (1, 2)]
     assert list(scores) == [
         "participant_id",
         "diagnosis",
@@ -171,8 +170,7 @@ def test_fit_scores_everybody_and_says_who_they_are(fitted):
 def test_summary_says_what_was_done(fitted):
     _, out, table = fitted
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["status"] == "done"
-    assert summary["n_other"] == 1
+    assert (summary["status"], summary["n_other"]) == ("done", 1)
     assert summary["n_controls"] + summary["n_patients"] + 1 == len(table)
     assert summary["patterns_chosen_from_data"] is False
     assert any("SCD" in warning for warning in summary["warnings"])
@@ -184,19 +182,16 @@ def test_summary_says_what_was_done(fitted):
     assert list(patterns) == ["region", "pattern", "change_sd", "change_percent", "spread_sd", *decomposed]
     assert len(patterns) == 2 * 12
     selection = pd.read_csv(out / "selection.csv")
-    assert selection["chosen"].sum() == 1
-    assert selection.loc[selection["chosen"], "step"].item() == summary["step"]
+    assert (selection["chosen"].sum(), selection.loc[selection["chosen"], "step"].item()) == (1, summary["step"])
 
 
 def test_run_toml_is_enough_to_run_again(fitted, tmp_path):
     _, out, table = fitted
-    settings = tomllib.loads((out / "run.toml").read_text())
-    assert settings["command"]["line"].startswith("rindices")
+    assert tomllib.loads((out / "run.toml").read_text())["command"]["line"].startswith("rindices")
     table.to_csv(tmp_path / "moved.csv", index=False)
-    again = run(
+    succeed(
         *("fit", tmp_path / "moved.csv", "--config", out / "run.toml", "--out", tmp_path / "again", "--no-report"),
     )
-    assert again.exit_code == 0, again.output
     assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (out / "r_indices.csv").read_bytes()
     assert not (tmp_path / "again" / "report.html").exists()
 
@@ -209,8 +204,7 @@ def test_fit_learns_the_correlation_of_severities_unless_told_otherwise(fitted, 
     assert one == pytest.approx(other)
     assert one != 0
     options = ("--out", tmp_path / "run", "--patients", "PT", "--latent", "independent", *TINY)
-    result = run("fit", out.parent / "cohort.csv", *options)
-    assert result.exit_code == 0, result.output
+    succeed("fit", out.parent / "cohort.csv", *options)
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert (summary["latent"], summary["correlation"]) == ("independent", None)
     heading = "Correlation of the patterns"
@@ -222,8 +216,7 @@ def test_apply_gives_the_same_people_the_same_scores_whatever_the_order(fitted, 
     _, out, table = fitted
     shuffled = table.sample(frac=1, random_state=0)[table.columns[::-1]].drop(columns="diagnosis")
     shuffled.to_csv(tmp_path / "new.tsv", sep="\t", index=False)
-    result = run("apply", out / "model.safetensors", tmp_path / "new.tsv", "--out", tmp_path / "scores.csv")
-    assert result.exit_code == 0, result.output
+    result = succeed("apply", out / "model.safetensors", tmp_path / "new.tsv", "--out", tmp_path / "scores.csv")
     new = pd.read_csv(tmp_path / "scores.csv").set_index("participant_id").loc[table["participant_id"]]
     old = pd.read_csv(out / "r_indices.csv").set_index("participant_id")
     assert list(new.drop(columns="strangeness")) == list(old)
@@ -245,32 +238,27 @@ def test_what_a_report_says_of_a_model_does_not_depend_on_who_is_scored(fitted, 
     for name, people in {"two": table[:2], "some": table[5:50]}.items():
         people.to_csv(tmp_path / f"{name}.csv", index=False)
         files = [out / "model.safetensors", tmp_path / f"{name}.csv", "--out", tmp_path / f"{name}_scores.csv"]
-        result = run("apply", *files, "--report", tmp_path / f"{name}.html")
-        assert result.exit_code == 0, result.output
+        succeed("apply", *files, "--report", tmp_path / f"{name}.html")
         text = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
         found.append(maps_in(text))
         drawn.append(pictures(text)["severities_1"])
-    fit = (out / "report.html").read_text(encoding="utf-8")
-    assert found == [maps_in(fit)] * 2
+    assert found == [maps_in((out / "report.html").read_text(encoding="utf-8"))] * 2
     assert all("Training patients, n = " in picture for picture in drawn)
     assert ">Controls, n = " not in drawn[0]  # two people get no bars
 
 
 def test_report_can_be_written_again(fitted, tmp_path):
     _, out, _ = fitted
-    result = run("report", out, "--out", tmp_path / "again.html")
-    assert result.exit_code == 0, result.output
+    succeed("report", out, "--out", tmp_path / "again.html")
     assert (tmp_path / "again.html").read_bytes() == (out / "report.html").read_bytes()
 
 
 def test_demo_compares_with_the_truth(tmp_path):
-    result = run("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10)
-    assert result.exit_code == 0, result.output
+    result = succeed("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10)
     assert "Concordance of the severities with the known truth: 0." in result.output
     folder = tmp_path / "demo" / "run"
     assert {path.name for path in folder.iterdir()} == FILES | {"truth.csv"}
-    recovery = json.loads((folder / "summary.json").read_text())["recovery"]
-    assert sorted(recovery["matched_truth"]) == ["s1", "s2", "s3"]
+    assert sorted(json.loads((folder / "summary.json").read_text())["recovery"]["matched_truth"]) == ["s1", "s2", "s3"]
     again = run("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10)
     assert again.exit_code == 0, "a second demonstration replaces the first"
 
@@ -336,14 +324,12 @@ def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, olde
     monkeypatch.setattr("rindices.search.judged", lambda *_: verdict)
     table.assign(age=table["age"] + older * (table["diagnosis"] == "PT")).to_csv(tmp_path / "table.csv", index=False)
     options = ("--patients", "PT", "--covariates", "age", *TINY, "--no-report")
-    result = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *options)
-    assert result.exit_code == 0, result.output
+    result = succeed("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *options)
     words = " ".join(result.output.split())
     assert told in words
     assert ("Do not interpret" in words) is (final not in ("reproducible", "weak"))
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    found = ("reproducible", "weak", "confounded")
-    assert (summary["verdict"], summary["reliable"]) == (final, final in found)
+    assert (summary["verdict"], summary["reliable"]) == (final, final in ("reproducible", "weak", "confounded"))
     assert (summary["evidence"]["p"], summary["evidence"]["eigenvalues"]) == (0.25, [2.0, 1.5])
     assert load_model(tmp_path / "run" / "model.safetensors").verdict_ == (final, summary["reliable_reason"])
     assert ("differ in age" in summary["reliable_reason"]) is (final == "confounded")
@@ -351,9 +337,7 @@ def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, olde
 
 def test_a_training_that_failed_is_called_so(fitted, tmp_path, monkeypatch):
     monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 1.0)
-    options = ("--out", tmp_path / "run", "--patients", "PT", *TINY)
-    result = run("fit", fitted[1].parent / "cohort.csv", *options)
-    assert result.exit_code == 0, result.output
+    result = succeed("fit", fitted[1].parent / "cohort.csv", *("--out", tmp_path / "run", "--patients", "PT", *TINY))
     told = "not in patterns that are found again. Training failed: in every repetition an R-index is nearly the same"
     assert told in " ".join(result.output.split())
     assert told.partition(". ")[0] in (tmp_path / "run" / "report.html").read_text()
@@ -370,8 +354,7 @@ def test_report_of_an_unfinished_run_says_so_and_does_not_outlive_it(fitted, tmp
 
     monkeypatch.setattr("rindices.run.write_results.summarise", reported_meanwhile)
     options = ["--patients", "PT", *TINY, "--no-report"]
-    result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *options)
-    assert result.exit_code == 0, result.output
+    succeed("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *options)
     assert not (tmp_path / "run" / "report.html").exists()
 
 
@@ -397,18 +380,14 @@ def test_codes_for_missing_values_are_gaps(fitted, tmp_path):
     coded.to_csv(tmp_path / "coded.csv", index=False)
     line = ("--covariates", "age,sex", "--patients", "PT", "--clinical", "mmse", "--exclude", "code", *TINY)
     missing = ("--missing", "-9999", "--drop-missing", "--complete-only")
-    result = run("fit", tmp_path / "coded.csv", "--out", tmp_path / "run", *line, *missing, "--no-report")
-    assert result.exit_code == 0, result.output
+    succeed("fit", tmp_path / "coded.csv", "--out", tmp_path / "run", *line, *missing, "--no-report")
     assert sum(json.loads((tmp_path / "run" / "summary.json").read_text())["excluded"].values()) == 1
     assert pd.read_csv(tmp_path / "run" / "variables.csv")["mmse"].min() == 28
-    again = run("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
-    assert again.exit_code == 0, again.output
+    succeed("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
     assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (tmp_path / "run" / "r_indices.csv").read_bytes()
-    renamed = coded.rename(columns={"participant_id": "who", "code": "note"})
-    renamed.to_csv(tmp_path / "new.csv", index=False)
+    coded.rename(columns={"participant_id": "who", "code": "note"}).to_csv(tmp_path / "new.csv", index=False)
     files = (out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "scores.csv")
-    applied = run("apply", *files, "--id", "who", "--exclude", "mmse", *missing)
-    assert applied.exit_code == 0, applied.output
+    succeed("apply", *files, "--id", "who", "--exclude", "mmse", *missing)
     assert len(pd.read_csv(tmp_path / "scores.csv")) == len(coded) - 1
 
 
@@ -423,10 +402,8 @@ def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(fitted, tmp
     assert refused.exit_code == 2
     assert "exclude the columns with --exclude NAMES" in refused.stderr
     option = shlex.split(refused.stderr.splitlines()[-1])
-    assert option == ["--exclude", ",".join(others)]
-    assert [path.name for path in tmp_path.iterdir()] == ["wide.csv"]
-    result = run("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
-    assert result.exit_code == 0, result.output
+    assert (option, [path.name for path in tmp_path.iterdir()]) == (["--exclude", ",".join(others)], ["wide.csv"])
+    result = succeed("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
     assert "12 regions" in result.output
 
 
@@ -444,8 +421,7 @@ def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert (summary["status"], summary["failure"]) == ("failed", "RuntimeError: the device went away")
     assert "the device went away" in (tmp_path / "run" / "report.html").read_text()
-    again = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
-    assert again.exit_code == 0, again.output
+    succeed("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "done"
     assert {path.name for path in (tmp_path / "run").iterdir()} == FILES
 

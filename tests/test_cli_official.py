@@ -10,14 +10,13 @@ import pytest
 from rindices.interop.muse import MUSE72_NAMES, muse72, muse_regions
 from tests.interop.archives import checkpoint, save
 from tests.interop.test_official import plain_r_indices
-from tests.test_cli import TINY, run
+from tests.test_cli import TINY, run, succeed
 
 
 @pytest.fixture(scope="module")
 def muse_table():
     """80 people in mm³, single regions with the names that MUSE gives, and two sums of regions."""
-    rng = np.random.default_rng(0)
-    numbers = muse_regions().index
+    rng, numbers = np.random.default_rng(0), muse_regions().index
     values = rng.uniform(0.7, 1.3, (80, len(numbers))) * rng.uniform(0.5, 1.5, len(numbers))
     volumes = pd.DataFrame(1.2e6 * values / values.sum(axis=1, keepdims=True), columns=numbers)
     table = volumes.add_prefix("MUSE_Volume_").assign(MUSE_Volume_601=6e5, MUSE_Volume_702=1.2e6)
@@ -57,8 +56,7 @@ def test_an_imported_model_is_described(imported):
 @pytest.mark.parametrize("naming", ["single regions", "harmonised, in mL", "summed already"])
 def test_imported_model_is_applied_to_muse_tables(imported, muse_table, tmp_path, naming):
     _, out, _, content, arrays = imported
-    regions = muse72(muse_table)
-    others = muse_table[["participant_id", "sex", "age"]]
+    regions, others = muse72(muse_table), muse_table[["participant_id", "sex", "age"]]
     options = []
     if naming == "summed already":
         given = pd.concat([others, regions], axis=1)
@@ -69,8 +67,7 @@ def test_imported_model_is_applied_to_muse_tables(imported, muse_table, tmp_path
         given = pd.concat([others, single / 1000, single.add_prefix("H_") / 1000], axis=1)
         options = ["--exclude", "MUSE_*"]
     given.to_csv(tmp_path / "muse.csv", index=False)
-    result = run("apply", out, tmp_path / "muse.csv", "--out", tmp_path / "scores.csv", *options)
-    assert result.exit_code == 0, result.output
+    result = succeed("apply", out, tmp_path / "muse.csv", "--out", tmp_path / "scores.csv", *options)
     assert "Scored 80 people in 72 regions" in result.output
     found = pd.read_csv(tmp_path / "scores.csv")
     expected = plain_r_indices(content, arrays, regions.to_numpy(), others[["sex", "age"]].to_numpy())
@@ -87,8 +84,7 @@ def test_the_page_says_how_patterns_of_a_published_model_are_numbered(muse_table
     assert "sex (0 to 1); MUSE_Volume_702 (1031941 to 2022055)" in imported.output
     muse_table.drop(columns="age").to_csv(tmp_path / "muse.csv", index=False)
     options = ["--out", tmp_path / "scores.csv", "--report", tmp_path / "page.html"]
-    applied = run("apply", model, tmp_path / "muse.csv", *options)
-    assert applied.exit_code == 0, applied.output
+    succeed("apply", model, tmp_path / "muse.csv", *options)
     sentence = "Patterns are numbered as published; in the file, r2 is 5, r3 is 2, r4 is 3, r5 is 4."
     assert sentence in " ".join(imported.output.split())
     assert sentence in " ".join((tmp_path / "page.html").read_text(encoding="utf-8").split())
@@ -133,23 +129,18 @@ def test_fit_sums_muse_regions_and_can_be_run_again(muse_table, tmp_path, harmon
         others = 1.1 * muse_table.filter(like="MUSE_Volume_").add_prefix("H_")
         table, options = pd.concat([muse_table, others], axis=1), [*options, "--exclude", "H_*"]
     table.to_csv(tmp_path / "muse.csv", index=False)
-    result = run("fit", tmp_path / "muse.csv", "--out", tmp_path / "run", *options)
-    assert result.exit_code == 0, result.output
-    patterns = pd.read_csv(tmp_path / "run" / "patterns.csv")
-    assert patterns["region"][:72].tolist() == list(MUSE72_NAMES)
+    succeed("fit", tmp_path / "muse.csv", "--out", tmp_path / "run", *options)
+    assert pd.read_csv(tmp_path / "run" / "patterns.csv")["region"][:72].tolist() == list(MUSE72_NAMES)
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["n_features"] == 72
-    settings = tomllib.loads((tmp_path / "run" / "run.toml").read_text())
-    assert settings["table"]["features"] == "muse72"
-    again = run("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
-    assert again.exit_code == 0, again.output
+    assert tomllib.loads((tmp_path / "run" / "run.toml").read_text())["table"]["features"] == "muse72"
+    succeed("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
     same = run("fit", tmp_path / "muse.csv", "--out", tmp_path / "again", "--no-report", *options)
     assert "already complete" in same.output
     assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (tmp_path / "run" / "r_indices.csv").read_bytes()
-    applied = run(
+    succeed(
         *("apply", tmp_path / "run" / "model.safetensors", tmp_path / "muse.csv", "--out", tmp_path / "scores.csv"),
         *(("--exclude", "H_*") if harmonised else ()),
     )
-    assert applied.exit_code == 0, applied.output
     # Controls were scored by repetitions that did not learn from them.
     files = (tmp_path / "scores.csv", tmp_path / "run" / "r_indices.csv")
     scores, learned = (pd.read_csv(path).query("group == 'patient'")[["r1", "r2"]] for path in files)

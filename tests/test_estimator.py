@@ -25,15 +25,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning
 
 @pytest.fixture(scope="module")
 def covariates(small_table):
-    rng = np.random.default_rng(2)
-    people = len(small_table)
+    rng, people = np.random.default_rng(2), len(small_table)
     return pd.DataFrame({"age": rng.uniform(50, 80, people), "sex": rng.choice(["F", "M"], people)})
 
 
 @pytest.fixture(scope="module")
 def regions(small_table, covariates):
-    effect = -20 * (covariates["age"] - 65) + 300 * (covariates["sex"] == "M")
-    table = small_table.add(effect, axis=0)
+    table = small_table.add(-20 * (covariates["age"] - 65) + 300 * (covariates["sex"] == "M"), axis=0)
     return table.set_index("p" + table.index.astype(str))
 
 
@@ -133,8 +131,7 @@ def test_medoid_is_the_first_member(unfitted, fitted, regions, small_labels, cov
 def test_fit_transform_passes_covariates_on(unfitted, fitted, regions, small_labels, covariates):
     scores = clone(unfitted).fit_transform(regions, small_labels, covariates)
     np.testing.assert_array_equal(scores, fitted.r_indices_)
-    without = clone(unfitted).fit_transform(regions, small_labels)
-    assert np.abs(without - scores).max() > 1e-5
+    assert np.abs(clone(unfitted).fit_transform(regions, small_labels) - scores).max() > 1e-5
 
 
 def test_a_score_does_not_depend_on_company(fitted, regions, covariates):
@@ -191,8 +188,7 @@ def test_controls_are_scored_by_repetitions_that_left_them_out(fitted, covariate
 
 def test_history_marks_the_checkpoint_that_agrees_best(fitted):
     history = fitted.history_
-    assert history["step"].tolist() == [20, 40]
-    assert history["chosen"].sum() == 1
+    assert (history["step"].tolist(), history["chosen"].sum()) == ([20, 40], 1)
     chosen = history[history["chosen"]].iloc[0]
     assert chosen["step"] == fitted.step_
     assert chosen["pattern_agreement"] == history["pattern_agreement"].max() == fitted.agreement_.pattern_agreement
@@ -231,11 +227,9 @@ def test_one_repetition_has_severities_without_intervals(as_in_the_paper, small_
 
 
 def test_the_joint_composition_is_one_pass_of_f(as_in_the_paper, small_table):
-    z = np.random.default_rng(3).uniform(size=(80, 3))
-    f = member(as_in_the_paper, 0).transformation
+    z, f = np.random.default_rng(3).uniform(size=(80, 3)), member(as_in_the_paper, 0).transformation
     scaler = as_in_the_paper.preprocessing_.scaler
-    brains = scaler.transform(small_table.to_numpy())
-    encoding = leaky(leaky(brains @ f["encode1"]["weight"]) @ f["encode2"]["weight"])
+    encoding = leaky(leaky(scaler.transform(small_table.to_numpy()) @ f["encode1"]["weight"]) @ f["encode2"]["weight"])
     gate = 1 / (1 + np.exp(-(z @ f["severity"]["weight"] + f["severity"]["bias"])))
     made = leaky(leaky((encoding * gate) @ f["decode1"]["weight"]) @ f["decode2"]["weight"])
     expected = scaler.mean + 10 * (made - 1) * scaler.sd
@@ -255,8 +249,7 @@ def test_people_are_prepared_once_for_all_questions(fitted, regions, covariates)
 @pytest.mark.parametrize("z", [np.zeros(3), np.array([0.2, 0.0, 0.9])])
 def test_synthesis_returns_the_units_of_the_table(fitted, regions, covariates, by_hand, z):
     scaled, mean, sd, effects = by_hand
-    made = averaged(fitted, transformed, scaled, np.tile(z, (80, 1)))
-    expected = mean + 10 * (made - 1) * sd + effects
+    expected = mean + 10 * (averaged(fitted, transformed, scaled, np.tile(z, (80, 1))) - 1) * sd + effects
     np.testing.assert_allclose(fitted.synthesize(regions, z, covariates), expected, rtol=1e-9)
 
 
@@ -302,8 +295,7 @@ def test_patterns_are_numbered_by_size_of_change(fitted, regions, covariates, by
 
     members = range(len(fitted.members_))
     changes = np.array([[means(k, alone) - means(k, np.zeros(3)) for alone in np.eye(3)] for k in members])
-    sizes = np.abs(changes).mean(axis=(0, 2))
-    assert (np.diff(sizes) <= 0).all()
+    assert (np.diff(np.abs(changes).mean(axis=(0, 2))) <= 0).all()
     spread = fitted.pattern_maps(regions[:40], covariates[:40])["spread_sd"]
     np.testing.assert_allclose(spread, 10 * changes.std(axis=0, ddof=1).ravel(), rtol=1e-6)
 
@@ -431,8 +423,7 @@ def test_few_people_are_warned_of(unfitted, small_table, small_labels):
 @pytest.fixture(scope="module")
 def several_sites(covariates):
     rng = np.random.default_rng(8)
-    more = {"site": rng.permutation(np.tile(["A", "B"], 40)), "head": rng.normal(1500, 100, 80)}
-    return covariates.assign(**more)
+    return covariates.assign(site=rng.permutation(np.tile(["A", "B"], 40)), head=rng.normal(1500, 100, 80))
 
 
 def test_a_correction_reaches_the_preprocessing(unfitted, regions, small_labels, several_sites):
@@ -514,8 +505,7 @@ def test_covariates_that_few_controls_share_with_patients_are_warned_of(quick_pr
 
 
 def test_people_who_lack_regions_are_learned_from_and_scored(unfitted, regions, small_labels, covariates):
-    rng = np.random.default_rng(8)
-    gappy = regions.mask(rng.random(regions.shape) < 0.08)
+    gappy = regions.mask(np.random.default_rng(8).random(regions.shape) < 0.08)
     gappy = gappy.where(gappy.isna().mean(axis=1) <= 0.2, regions)
     assert gappy.isna().any(axis=None)
     model = clone(unfitted).fit(gappy, small_labels, covariates)

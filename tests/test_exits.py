@@ -36,6 +36,5 @@ def test_lost_workers_are_not_called_a_fault_of_the_program(capsys):
         command()
     said = " ".join(capsys.readouterr().err.split())
     assert ended.value.exit_code == 3
-    assert "workers were lost 5 times in a row" in said
-    assert "--workers" in said
+    assert not [part for part in ("workers were lost 5 times in a row", "--workers") if part not in said]
     assert "report it" not in said

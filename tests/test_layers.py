@@ -87,14 +87,12 @@ MAY_IMPORT = {
     ],
 }
 
-ENGINE_LIBRARIES = {"jax", "optax", "numpy"}
-MODULES = sorted(SRC.rglob("*.py"))
+ENGINE_LIBRARIES, MODULES = {"jax", "optax", "numpy"}, sorted(SRC.rglob("*.py"))
 
 
 def dotted(path):
     """Return the name below `rindices`: ``core.step``, ``cohort.labels``, ``rindices`` for the package itself."""
-    parts = path.relative_to(SRC).with_suffix("").parts
-    return ".".join(part for part in parts if part != "__init__") or "rindices"
+    return ".".join(part for part in path.relative_to(SRC).with_suffix("").parts if part != "__init__") or "rindices"
 
 
 def layer(name):
@@ -163,8 +161,7 @@ def test_a_layer_imports_what_the_table_says_no_more_and_no_less(name):
 
 @pytest.mark.parametrize("path", sorted((SRC / "core").glob("*.py")), ids=dotted)
 def test_engine_knows_jax_optax_and_numpy_only(path):
-    roots = {name.split(".")[0] for name in imported(path)}
-    assert roots - sys.stdlib_module_names - {"rindices"} <= ENGINE_LIBRARIES
+    assert {name.split(".")[0] for name in imported(path)} - sys.stdlib_module_names - {"rindices"} <= ENGINE_LIBRARIES
 
 
 VERSION = "from rindices.cli import app; app(['--version'], standalone_mode=False)"

@@ -41,8 +41,7 @@ def call(*words):
         got.append((columns, search))
 
     app.command()(with_settings(command))
-    result = CliRunner().invoke(app, list(words))
-    return result, got[0] if got else None
+    return CliRunner().invoke(app, list(words)), got[0] if got else None
 
 
 def test_it_is_an_option_with_its_help_and_default():
@@ -80,8 +79,7 @@ def test_it_is_in_the_form_and_the_address_of_the_page(tmp_path):
     assert search == MoreSearch(finder="linear", n_looks=(2, 3, 4), gentle=True)
     assert table == MoreTable(handedness=("hand", "foot"))
     assert pairs_of(table, desk) == [("handedness", "hand"), ("handedness", "foot")]
-    words = desk.words("fit", "people.csv", **options_of(search, desk))
-    assert call(*words[2:])[1][1] == search
+    assert call(*desk.words("fit", "people.csv", **options_of(search, desk))[2:])[1][1] == search
 
 
 def test_every_setting_says_what_it_is():

@@ -53,8 +53,7 @@ def study(n=60, n_regions=12):
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("real")
-    table = study()
+    folder, table = tmp_path_factory.mktemp("real"), study()
     table.to_csv(folder / "study.csv", index=False)
     told("fit", folder / "study.csv", "--out", folder / "run", *OPTIONS, *TINY)
     return folder / "run", table
@@ -78,8 +77,7 @@ def test_one_command_does_the_whole(fitted):
 def test_everybody_is_scored_and_the_impossible_is_listed(fitted):
     out, table = fitted
     scores, people = pd.read_csv(out / "r_indices.csv"), pd.read_csv(out / "people.csv", keep_default_na=False)
-    assert len(people) == len(table)
-    assert people.loc[7, ["used", "reason"]].tolist() == [False, "impossible value"]
+    assert (len(people), people.loc[7, ["used", "reason"]].tolist()) == (len(table), [False, "impossible value"])
     assert "icv" in people.loc[7, "flags"]
     used = table.drop(index=7)
     assert scores[["participant_id", "visit"]].values.tolist() == used[["participant_id", "session"]].values.tolist()
@@ -123,8 +121,7 @@ def test_the_model_keeps_the_correction_and_scores_the_same_people_the_same(fitt
     page = (tmp_path / "s.html").read_text()
     assert "model.safetensors" in page
     assert "sub-0001" not in page
-    summary = json.loads((out / "summary.json").read_text())
-    assert summary["reliable"] is False
+    assert json.loads((out / "summary.json").read_text())["reliable"] is False
     assert "not in patterns that are found again" in said
     assert "not in patterns that are found again." in page
     assert "Reliable: no" in told("describe", out / "model.safetensors")
@@ -171,8 +168,7 @@ def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(fitt
 def test_a_table_of_scores_may_repeat_other_columns(fitted, tmp_path):
     table = fitted[1]
     table.drop(columns=["memory", "gene"]).to_csv(tmp_path / "study.csv", index=False)
-    columns = ["participant_id", "session", "diagnosis", "age", "memory"]
-    table[columns].to_csv(tmp_path / "scores.csv", index=False)
+    table[["participant_id", "session", "diagnosis", "age", "memory"]].to_csv(tmp_path / "scores.csv", index=False)
     scores = ("--clinical", tmp_path / "scores.csv", "--exclude", "education_level")
     told("fit", tmp_path / "study.csv", "--out", tmp_path / "run", *ROLES, *scores, *TINY)
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["clinical"] == ["memory"]

@@ -31,8 +31,7 @@ def trained(kind, preset, n_repetitions, correlation=None):
     """Simulate a cohort and train; return also its scaled people and names of regions."""
     cohort = simulate_cohort(kind, n_controls=300, n_patients=600, seed=1, severity_correlation=correlation)
     regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
-    patient = (cohort.table["diagnosis"] == "PT").to_numpy()
-    volumes = regions.to_numpy(float)
+    patient, volumes = (cohort.table["diagnosis"] == "PT").to_numpy(), regions.to_numpy(float)
     scaled = ControlScaler.fit(volumes[~patient]).transform(volumes)
     study, execution = Study(scaled, patient, Settings(preset, 32, seed=0)), Execution()
     swept = sweep(study, [Point(3, preset.weights.orthogonality)], n_repetitions, execution)
@@ -92,8 +91,7 @@ def test_patterns_shrink_the_regions_that_were_diseased(basic):
     order = best_order(*truth_and_scores(cohort, people, selected))
     changes = pattern_changes(selected.models, people.controls, "additive").mean(axis=0)
     for change, diseased in zip(changes[order], cohort.patterns.values(), strict=True):
-        most = {regions[j] for j in np.argsort(change)[: len(diseased)]}
-        assert len(most & set(diseased)) >= 0.7 * len(diseased)
+        assert len({regions[j] for j in np.argsort(change)[: len(diseased)]} & set(diseased)) >= 0.7 * len(diseased)
 
 
 @pytest.mark.slow

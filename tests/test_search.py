@@ -53,8 +53,7 @@ def test_chosen_setting_is_a_plain_fit_of_it(fitted, unfitted, small_table, smal
     shared = {name: getattr(unfitted, name) for name in ("n_repetitions", "preset", "random_state")}
     plain = SurrealGAN(**fitted.best_params_, **shared).fit(small_table, small_labels, covariates)
     same_bits(fitted.best_estimator_.models_, plain.models_)
-    assert fitted.best_score_ == plain.agreement_.pattern_agreement
-    assert fitted.best_estimator_.preset_ == plain.preset_
+    assert (fitted.best_score_, fitted.best_estimator_.preset_) == (plain.agreement_.pattern_agreement, plain.preset_)
     assert fitted.best_estimator_.get_params() == plain.get_params()
 
 
@@ -67,8 +66,7 @@ def test_results_have_a_row_a_setting_and_mark_the_chosen_one(fitted):
     assert 4 <= results["n_repetitions"][results["chosen"]].item() <= 4 + MOST_REPLACED
     assert results["n_repetitions"].sum() == fitted.models_trained_
     chosen = results[results["chosen"]]
-    assert len(chosen) == 1
-    assert chosen[["n_patterns", "orthogonality"]].to_dict("records") == [fitted.best_params_]
+    assert (len(chosen), chosen[["n_patterns", "orthogonality"]].to_dict("records")) == (1, [fitted.best_params_])
     assert chosen["pattern_agreement"].item() == fitted.best_score_
     assert "misfit" in results
 
@@ -81,13 +79,11 @@ def test_history_has_a_row_a_checkpoint(fitted):
 
 def test_progress_tells_of_all_stages(fitted, progress):
     stages = list(dict.fromkeys(one.stage for one in progress))
-    first = [
+    assert stages == [
         "First stage, all settings",
         "First stage, other weights",
         "All repetitions of the best setting",
-    ]
-    replaced = int(fitted.results_["n_repetitions"].max() > 4)
-    assert stages == first + ["Replacing failed repetitions"] * replaced
+    ] + ["Replacing failed repetitions"] * int(fitted.results_["n_repetitions"].max() > 4)
     ends = [[one for one in progress if one.stage == stage][-1] for stage in stages]
     assert [one.done for one in ends] == [one.total for one in ends]
     assert sum(one.total for one in ends) == 40 * fitted.models_trained_
@@ -97,8 +93,7 @@ def test_verdict_comes_with_a_reason_and_what_it_rests_on(fitted):
     state, message, evidence = fitted.verdict_.state, str(fitted.verdict_.message), fitted.verdict_.evidence
     assert fitted.best_estimator_.verdict_ == (state, message)
     assert evidence.p == fitted.spectrum_.p == 1 / 200  # of 199 permutations none is like the data
-    assert evidence.found_again == fitted.spectrum_.found_again
-    assert evidence.repetitions == fitted.best_score_
+    assert (evidence.found_again, evidence.repetitions) == (fitted.spectrum_.found_again, fitted.best_score_)
     assert min(evidence.with_linear, evidence.repetitions) < 0.6
     assert state == "not found again"  # after forty steps from random weights
     collapsed = fitted.results_["n_models"][fitted.results_["chosen"]].item() == 0
@@ -141,11 +136,9 @@ def test_trained_models_are_left_in_the_store(unfitted, small_table, small_label
 @pytest.fixture(scope="module")
 def two_patterns():
     """Return regions and groups of 60 controls and 90 patients; each of two patterns shrinks six of twelve regions."""
-    rng = np.random.default_rng(7)
-    patient = np.repeat([0, 1], [60, 90])
+    rng, patient = np.random.default_rng(7), np.repeat([0, 1], [60, 90])
     severities = rng.uniform(size=(150, 2)) * patient[:, None]
-    patterns = np.repeat(np.eye(2), 6, axis=1)
-    volumes = 5000 * (1 + 0.1 * rng.standard_normal((150, 12)) - 0.4 * severities @ patterns)
+    volumes = 5000 * (1 + 0.1 * rng.standard_normal((150, 12)) - 0.4 * severities @ np.repeat(np.eye(2), 6, axis=1))
     return pd.DataFrame(volumes, columns=[f"region{i}" for i in range(12)]), patient
 
 
@@ -157,8 +150,7 @@ def counted_search(two_patterns):
 def test_as_many_patterns_are_trained_as_people_show_who_were_left_out(counted_search):
     assert counted_search.n_patterns == AUTO
     assert counted_search.spectrum_.found_again == counted_search.best_params_["n_patterns"] == 2
-    assert counted_search.results_["n_patterns"].tolist() == [2]
-    assert counted_search.verdict_.state == "reproducible"
+    assert (counted_search.results_["n_patterns"].tolist(), counted_search.verdict_.state) == ([2], "reproducible")
     assert counted_search.reason_ == "2 patterns: held-out people also differ in 2 directions."
 
 
@@ -204,8 +196,7 @@ def test_all_numbers_are_trained_where_that_is_asked_for(two_patterns):
 @pytest.mark.parametrize("given", [3, (3,)])
 def test_a_number_that_was_given_is_not_called_counted(two_patterns, given):
     search = SurrealGANSearch(given, n_repetitions=2, preset="linear", random_state=0).fit(*two_patterns)
-    assert search.spectrum_.found_again == 2
-    assert search.reason_ == "3 patterns: given, not chosen from the data."
+    assert (search.spectrum_.found_again, search.reason_) == (2, "3 patterns: given, not chosen from the data.")
 
 
 def test_training_from_a_linear_start_is_a_plain_fit(quick_preset, two_patterns):
@@ -264,16 +255,14 @@ BEST = setting(0.9, 3, 3.0)
 
 
 def test_reason_names_both_figures_and_what_fewer_patterns_lack():
-    words = told(swept_of(setting(0.55, 1, 3.0), setting(0.99, 2, 9.0), BEST, setting(0.8, 4, 3.0)))
-    assert words == (
+    assert told(swept_of(setting(0.55, 1, 3.0), setting(0.99, 2, 9.0), BEST, setting(0.8, 4, 3.0))) == (
         "3 patterns: no other number fits the patients clearly better, and repetitions agree at 0.900. 1 setting with "
         "fewer fit the patients clearly worse and 1 setting with fewer do not agree."
     )
     climbed = told(swept_of(setting(0.9, 2, 3.0), BEST))
     assert climbed.endswith("1 setting with fewer also do, but repetitions agree equally well about more patterns.")
     neither = told(swept_of(setting(0.9, 2, 9.0), setting(0.55, 3, 3.0)))
-    weights = told(swept_of(judged(0.9, weight=0.4), judged(0.8)))
-    assert weights.startswith(
+    assert told(swept_of(judged(0.9, weight=0.4), judged(0.8))).startswith(
         "3 patterns with orthogonality 0.4: the weight, out of 2, with the best agreement after 3 repetitions; "
     )
     assert neither.startswith("2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or")

@@ -8,10 +8,10 @@ from rindices.presets import LearningRates, LossWeights, Training
 
 def test_paper_holds_the_values_of_section_3_3():
     preset = presets.paper()
-    assert preset.weights == LossWeights(
-        change=6, decomposition=80, reconstruction=80, orthogonality=0.4, monotonicity=500, near_control=6
+    assert (preset.weights, preset.rates) == (
+        LossWeights(change=6, decomposition=80, reconstruction=80, orthogonality=0.4, monotonicity=500, near_control=6),
+        LearningRates(generator=2e-4, discriminator=4e-5),
     )
-    assert preset.rates == LearningRates(generator=2e-4, discriminator=4e-5)
     assert preset.training == Training(
         composition="additive",  # as the authors released it; the other readings are far from the paper's figures
         updates="sequential",
@@ -35,8 +35,7 @@ def test_official_is_the_released_package():
     assert preset.rates.discriminator == pytest.approx(preset.rates.generator / 5)
     assert preset.rates.correlation == pytest.approx(preset.rates.generator / 30)
     assert (preset.weights.decomposition, preset.weights.reconstruction, preset.weights.monotonicity) == (80, 80, 500)
-    assert preset.schedule.batch_size == 300
-    assert (preset.schedule.whitening, preset.schedule.folds) == (0, 0)
+    assert (preset.schedule.batch_size, preset.schedule.whitening, preset.schedule.folds) == (300, 0, 0)
 
 
 def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_quick_as_f():
@@ -78,8 +77,7 @@ def test_a_training_shorter_than_the_preset_allows_is_looked_at_in_the_end():
 def test_severities_can_be_chosen(name, latent, expected):
     preset = presets.get_preset(name)
     found = presets.adjusted(preset, latent=latent)
-    assert found.training.latent == expected
-    assert replace(found, training=preset.training) == preset
+    assert (found.training.latent, replace(found, training=preset.training)) == (expected, preset)
 
 
 # Correction

@@ -36,8 +36,7 @@ def new_people(small_table):
 def model(tmp_path_factory, quick_preset, small_table, small_labels):
     """Return the file of a small model that corrects for age and sex."""
     folder = tmp_path_factory.mktemp("model")
-    trained = people(small_table, np.where(small_labels, "AD", "CN"), np.arange(80))
-    trained.to_csv(folder / "people.csv", index=False)
+    people(small_table, np.where(small_labels, "AD", "CN"), np.arange(80)).to_csv(folder / "people.csv", index=False)
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(presets.PRESETS, "fast", lambda: quick_preset)
         line = ("fit", folder / "people.csv", "--out", folder / "run", "--covariates", "age,sex", "--patterns", "3")

@@ -128,7 +128,7 @@ def noticed(source: Path, tests: list[str]) -> tuple[str, dict[str, float]]:
 def notices(change: Change, tests: list[str]) -> str:
     """Name the test of these that notices a change; "" where none does."""
     inside = change.path.relative_to(ROOT / "src")
-    own = f"tests/{inside.parts[1]}/test_{inside.name}"
+    own = tuple(f"tests/{inside.parts[1]}/test_{name}.py" for name in inside.stem.split("_and_"))
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(ROOT / "src", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         (Path(folder) / inside).write_text(change.made(), encoding="utf-8")

@@ -42,8 +42,7 @@ def test_coefficients_and_p_are_those_of_scipy():
     r, variables, _ = people()
     found = associations(r, variables)
     for pattern, name in ((1, "r1"), (2, "r2")):
-        expected = stats.pearsonr(r[name], variables["memory"])
-        memory = row(found, "memory", pattern)
+        expected, memory = stats.pearsonr(r[name], variables["memory"]), row(found, "memory", pattern)
         assert (memory.kind, memory.statistic, memory.n) == ("continuous", "Pearson r", 150)
         np.testing.assert_allclose([memory.coefficient, memory.p], expected, rtol=1e-8)
         expected = stats.pointbiserialr(variables["carrier"] == "yes", r[name])
@@ -64,8 +63,7 @@ def test_coefficients_and_p_are_those_of_scipy():
 def test_partial_correlation_is_that_of_a_regression(variable):
     r, variables, covariates = people()
     numbers = dummies(variables[[variable]])[:, 0] if variable == "carrier" else variables[variable].to_numpy()
-    given = sm.add_constant(dummies(covariates))
-    fit = sm.OLS(r["r1"].to_numpy(), np.column_stack([numbers, given])).fit()
+    fit = sm.OLS(r["r1"].to_numpy(), np.column_stack([numbers, sm.add_constant(dummies(covariates))])).fit()
     t, freedom = fit.tvalues[0], fit.df_resid
     found = row(associations(r, variables, covariates), variable)
     assert freedom == 150 - 2 - 4
@@ -89,16 +87,14 @@ def test_interval_is_the_jackknife_on_fishers_scale():
     x, y = r["r1"].to_numpy(), variables["memory"].to_numpy()
     without = np.arctanh([np.corrcoef(np.delete(x, k), np.delete(y, k))[0, 1] for k in range(60)])
     error = np.sqrt(59 * without.var())
-    freedom = min(58, 2 * 58 / (stats.kurtosis(without, fisher=False) - 1))
-    half = stats.t.ppf(0.975, freedom) * error
+    half = stats.t.ppf(0.975, min(58, 2 * 58 / (stats.kurtosis(without, fisher=False) - 1))) * error
     found = row(associations(r, variables), "memory")
     centre = np.arctanh(found.coefficient)
     np.testing.assert_allclose([found.low, found.high], np.tanh([centre - half, centre + half]), rtol=1e-8)
 
 
 def test_interval_of_eta_is_near_the_noncentral_f_where_scores_are_normal():
-    rng = np.random.default_rng(3)
-    stage = np.repeat(list("ABC"), 200)
+    rng, stage = np.random.default_rng(3), np.repeat(list("ABC"), 200)
     r = pd.DataFrame({"r1": np.repeat([0, 0.3, 0.6], 200) + rng.standard_normal(600)})
     found = row(associations(r, pd.DataFrame({"stage": stage})), "stage")
     ratio = found.coefficient / (1 - found.coefficient) * 597 / 2
@@ -125,8 +121,7 @@ def test_missing_values_are_left_out_of_their_variable_and_of_the_partial_only()
 
 def test_people_are_matched_by_position():
     r, variables, covariates = people()
-    expected = associations(r, variables, covariates)
-    repeated = pd.Index(np.arange(150) // 3)
+    expected, repeated = associations(r, variables, covariates), pd.Index(np.arange(150) // 3)
     moved = associations(r.set_index(repeated), variables.set_index(repeated[::-1]), covariates)
     pd.testing.assert_frame_equal(moved, expected)
 
@@ -157,8 +152,7 @@ def test_false_discovery_rate_counts_all_rows_with_p():
 )
 def test_what_cannot_be_tested_is_told(values, kind, note):
     r = pd.DataFrame({"r1": np.linspace(0, 1, 20)})
-    variable = pd.DataFrame({"x": pd.Series(values)})
-    found = associations(r, variable, pd.DataFrame({"age": np.arange(20.0) % 7})).iloc[0]
+    found = associations(r, pd.DataFrame({"x": pd.Series(values)}), pd.DataFrame({"age": np.arange(20.0) % 7})).iloc[0]
     assert (found.kind, found.note, found.level) == (kind, note, "")
     assert found[["coefficient", "low", "high", "p", "q", "partial", "partial_p"]].isna().all()
 

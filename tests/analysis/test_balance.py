@@ -13,10 +13,9 @@ from rindices.problems import InputError
 
 
 def people(seed=0, n_controls=120, n_patients=80):
-    rng = np.random.default_rng(seed)
-    n_people = n_controls + n_patients
+    rng, n_people = np.random.default_rng(seed), n_controls + n_patients
     patient = np.arange(n_people) >= n_controls
-    variables = pd.DataFrame(
+    return pd.DataFrame(
         {
             "age": rng.normal(70, 8, n_people) - 9 * patient,
             "sex": np.where(rng.uniform(size=n_people) < 0.3 + 0.3 * patient, "F", "M"),
@@ -24,8 +23,7 @@ def people(seed=0, n_controls=120, n_patients=80):
             "volume": rng.normal(1.4e6, 1e5, n_people),
             "carrier": rng.integers(2, size=n_people),
         }
-    )
-    return variables, patient
+    ), patient
 
 
 def row(values, patient, **kind):
@@ -50,8 +48,7 @@ def test_categories_are_compared_by_chi_square(name):
     variables, patient = people()
     found = group_balance(variables, patient).set_index("variable").loc[name]
     test = stats.chi2_contingency(pd.crosstab(variables[name], patient), correction=False)
-    assert found.kind == "category"
-    assert found.difference == pytest.approx(math.sqrt(test.statistic / len(patient)))
+    assert (found.kind, found.difference) == ("category", pytest.approx(math.sqrt(test.statistic / len(patient))))
     assert found.p == pytest.approx(test.pvalue)
 
 
@@ -130,8 +127,7 @@ def test_imbalance_needs_both_certainty_and_size():
     found = group_balance(variables, patient).set_index("variable").imbalanced
     assert found.to_dict() == {"age": True, "sex": True, "site": False, "volume": False, "carrier": False}
     many = np.arange(40_000) % 2 == 1
-    trifle = np.random.default_rng(0).standard_normal(40_000) + 0.06 * many
-    small = row(trifle, many)
+    small = row(np.random.default_rng(0).standard_normal(40_000) + 0.06 * many, many)
     assert small.p < 1e-3
     assert 0 < small.difference < 0.1
     assert not small.imbalanced
@@ -177,8 +173,7 @@ def test_p_of_one_variable_is_that_of_a_permutation_test():
 
 
 def test_a_difference_between_sites_is_that_of_the_site():
-    rng = np.random.default_rng(2)
-    site = pd.Series(np.repeat(["A", "B"], 100))
+    rng, site = np.random.default_rng(2), pd.Series(np.repeat(["A", "B"], 100))
     patient = np.arange(200) % 100 < np.where(site == "A", 30, 70)
     people = pd.DataFrame({"age": rng.normal(size=200) + 2 * (site == "B"), "site": site})
     alone, within = corrected_p(people, patient), corrected_p(people, patient, site)
@@ -202,7 +197,6 @@ def test_gaps_are_among_the_variables_and_what_cannot_be_compared_has_no_p():
     assert group_balance(people, patient, regions=regions)["variable"].tolist() == list(people)
     gaps = regions.mask(patient[:, None] & (rng.random((80, 10)) < 0.2))
     found = group_balance(people, patient, regions=gaps).set_index("variable")
-    assert found.index[-1] == "number of missing regions"
-    assert found["imbalanced"].tolist() == [False, False, False, True]
+    assert (found.index[-1], found["imbalanced"].tolist()) == ("number of missing regions", [False, False, False, True])
     assert found["p_corrected"].isna().tolist() == [False, True, True, False]
     assert group_balance(people[["unknown"]], patient)["p_corrected"].isna().all()

@@ -15,13 +15,11 @@ def visits(seed=0, n_people=60, slope_sd=0.03):
     """Each person seen up to four times, rows in no order; the first pattern rises in patients."""
     rng = np.random.default_rng(seed)
     person = np.repeat(np.arange(n_people), rng.integers(1, 5, n_people))
-    years = rng.uniform(0, 6, len(person))
-    patient = person >= n_people // 3
+    years, patient = rng.uniform(0, 6, len(person)), person >= n_people // 3
     slopes = 0.05 * patient + slope_sd * rng.standard_normal(n_people)[person]
     r = np.column_stack([slopes * years, 0 * years]) + 0.1 * rng.standard_normal((len(person), 2))
     r += 0.3 * rng.standard_normal((n_people, 2))[person]
-    order = rng.permutation(len(person))
-    group = np.where(patient, "patient", "control")
+    order, group = rng.permutation(len(person)), np.where(patient, "patient", "control")
     table = pd.DataFrame(r, columns=["r1", "r2"])
     return table.iloc[order], np.array([f"P{k}" for k in person])[order], years[order], group[order]
 
@@ -35,14 +33,12 @@ def test_slopes_are_least_squares_and_limits_those_of_known_noise():
     for row in change.to_dict("records"):
         own = ids == row["participant_id"]
         span = np.ptp(years[own])
-        assert (row["n_visits"], row["group"]) == (own.sum(), group[own][0])
-        assert row["years"] == pytest.approx(span)
+        assert (row["n_visits"], row["group"], row["years"]) == (own.sum(), group[own][0], pytest.approx(span))
         for k, name in enumerate(("r1", "r2")):
             weights = 1 / noise[own, k]  # only to ask polyfit's design for the error of the plain slope
             (slope, _), design = np.polyfit(years[own], r[name].to_numpy()[own], 1), np.vander(years[own], 2)
             assert row[f"{name}_per_year"] == pytest.approx(slope, rel=1e-6, abs=1e-9)
-            solved = np.linalg.pinv(design)[0]
-            half = stats.t.ppf(0.95, 12) * span * np.sqrt(np.sum((solved / weights) ** 2))
+            half = stats.t.ppf(0.95, 12) * span * np.sqrt(np.sum((np.linalg.pinv(design)[0] / weights) ** 2))
             limits = row[f"{name}_change_low"], row[f"{name}_change_high"]
             assert limits == pytest.approx((span * slope - half, span * slope + half))
             assert row[f"{name}_reliable"] == (limits[0] > 0) - (limits[1] < 0)
@@ -62,8 +58,7 @@ def test_of_two_visits_it_is_the_reliable_change_index():
 
 def test_unknown_times_equal_times_and_single_visits_do_not_count():
     r = pd.DataFrame({"r1": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9]})
-    ids = ["a", "a", "a", "b", "b", "c", "a"]
-    years = [0.0, 1.0, np.nan, 2.0, 2.0, 0.0, 3.0]
+    ids, years = ["a", "a", "a", "b", "b", "c", "a"], [0.0, 1.0, np.nan, 2.0, 2.0, 0.0, 3.0]
     change = change_per_year(r, ids, years, ["patient"] * 7)
     assert change[["participant_id", "n_visits", "years"]].to_numpy().tolist() == [["a", 3, 3.0]]
     assert change["r1_per_year"].iloc[0] == pytest.approx(np.polyfit([0, 1, 3], [0.1, 0.2, 0.9], 1)[0])
@@ -76,8 +71,7 @@ def test_unknown_times_equal_times_and_single_visits_do_not_count():
 def test_group_is_that_of_the_first_visit():
     r = pd.DataFrame({"r1": [0.5, 0.1]}, index=[0, 0])
     change = change_per_year(r, pd.Series(["a", "a"], index=[5, 5]), [3.0, 1.0], ["patient", "control"])
-    assert change["group"].tolist() == ["control"]
-    assert change["r1_per_year"].iloc[0] == pytest.approx(0.2)
+    assert (change["group"].tolist(), change["r1_per_year"].iloc[0]) == (["control"], pytest.approx(0.2))
 
 
 def test_balanced_visits_have_the_mean_of_slopes_and_welchs_test():
@@ -118,8 +112,7 @@ def test_with_two_visits_slopes_of_single_people_are_tested_and_a_failed_fit_is_
     r, ids, years, group = visits()
     twice = pd.Series(ids).groupby(ids).cumcount().to_numpy() < 2
     found = group_change(r[twice], ids[twice], years[twice], group[twice])
-    assert set(found["random_effects"]) == {"slopes by person"}
-    assert set(found["note"]) == {""}
+    assert (set(found["random_effects"]), set(found["note"])) == ({"slopes by person"}, {""})
     slopes = change_per_year(r[twice], ids[twice], years[twice], group[twice]).groupby("group")["r1_per_year"]
     own = found[(found["group"] == "patient") & (found["pattern"] == 1)].iloc[0]
     assert own["p"] == pytest.approx(stats.ttest_1samp(slopes.get_group("patient"), 0).pvalue)
@@ -137,8 +130,7 @@ def test_with_two_visits_slopes_of_single_people_are_tested_and_a_failed_fit_is_
     found = group_change(r, ids, years, group).set_index("group").loc["patient"]
     assert found["note"].iloc[0] == "the model with a slope for each person did not converge"
     assert found["mean"].notna().all()
-    constant = group_change(0 * r, ids, years, group)
-    assert constant["note"].iloc[0] == "the severity does not vary within people"
+    assert group_change(0 * r, ids, years, group)["note"].iloc[0] == "the severity does not vary within people"
 
 
 def repeated(n_people, times, seed=0, n_regions=4, drift=0.0):
@@ -154,10 +146,8 @@ def repeated(n_people, times, seed=0, n_regions=4, drift=0.0):
 def test_scan_noise_is_the_covariance_within_controls(times):
     regions, ids, years, expected = repeated(3000 // len(times), times, drift=3.0)
     found = scan_noise(regions, ids, years, np.repeat("control", len(ids)))
-    assert found.n_controls == len(set(ids))
-    assert found.freedom == len(ids) - len(set(ids)) - 1
-    covariance = found.vectors.T @ found.vectors / found.freedom
-    np.testing.assert_allclose(covariance, expected, atol=0.08 * expected.max())
+    assert (found.n_controls, found.freedom) == (len(set(ids)), len(ids) - len(set(ids)) - 1)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors / found.freedom, expected, atol=0.08 * expected.max())
 
 
 def test_scans_within_a_year_are_noise_and_later_ones_only_where_these_are_few():
@@ -170,8 +160,7 @@ def test_scans_within_a_year_are_noise_and_later_ones_only_where_these_are_few()
     later = scan_noise(regions[few], ids[few], years[few], control[few])
     assert later.years == 3.0
     assert np.var(later.vectors) > 5 * np.var(soon.vectors)
-    patients = np.where(ids < 25, "patient", "control")
-    assert scan_noise(regions, ids, years, patients)[1:3] == (9, 5)
+    assert scan_noise(regions, ids, years, np.where(ids < 25, "patient", "control"))[1:3] == (9, 5)
     assert scan_noise(regions, ids, years, np.where(ids < 28, "patient", "control")).freedom == 0
     nobody = scan_noise(regions, ids, years, np.repeat("patient", len(ids)))
     assert (nobody.n_controls, nobody.freedom) == (0, 0)

@@ -8,8 +8,7 @@ from rindices.problems import InputError
 
 
 def people(seed=0):
-    rng = np.random.default_rng(seed)
-    group = np.array(["control"] * 50 + ["patient"] * 300)
+    rng, group = np.random.default_rng(seed), np.array(["control"] * 50 + ["patient"] * 300)
     r = pd.DataFrame(rng.uniform(-0.1, 1.1, (350, 2)), columns=["r1", "r2"])
     z = pd.DataFrame(rng.standard_normal((350, 3)), columns=["insula", "hippocampus", "cuneus"])
     z["insula"] -= 2 * r["r1"]
@@ -30,13 +29,10 @@ def test_means_of_the_strongest_regions_by_severity():
     insula = table[(table["pattern"] == 1) & (table["region"] == "insula")].reset_index(drop=True)
     assert insula["n"].sum() == 300
     for place, (low, high) in enumerate([(-9, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1), (1, 9)]):
-        values = z["insula"][patients][(own >= low) & (own < high)]
-        row = insula.iloc[place]
+        values, row = z["insula"][patients][(own >= low) & (own < high)], insula.iloc[place]
         interval = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
-        assert row.n == len(values)
-        assert row.severity == pytest.approx(own[(own >= low) & (own < high)].mean())
-        assert row["mean"] == pytest.approx(values.mean())
-        assert (row.mean_low, row.mean_high) == pytest.approx(interval)
+        assert (row.n, row.severity) == (len(values), pytest.approx(own[(own >= low) & (own < high)].mean()))
+        assert (row["mean"], (row.mean_low, row.mean_high)) == (pytest.approx(values.mean()), pytest.approx(interval))
     np.testing.assert_allclose(insula[["low", "high"]].T, [[0, 0.2, 0.4, 0.6, 0.8, 1], [0.2, 0.4, 0.6, 0.8, 1, 2]])
 
 

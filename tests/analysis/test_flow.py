@@ -37,8 +37,7 @@ def test_every_row_adds_up_and_agrees_with_a_plain_count(seed):
 
 
 def test_reasons_come_in_the_order_of_exclusion_then_others():
-    record = pd.DataFrame({"group": "control", "used": False, "reason": REASONS})
-    assert flow_table(record).columns.tolist()[3:-1] == [
+    assert flow_table(pd.DataFrame({"group": "control", "used": False, "reason": REASONS})).columns.tolist()[3:-1] == [
         *("missing region", "impossible value", "outlier", "site without enough controls", "left the study")
     ]
 

@@ -120,8 +120,7 @@ def test_what_goes_with_severities_of_patients_is_reported_though_the_groups_are
 
 def test_what_is_known_of_the_balance_is_not_tested_again():
     r, background, group = people()
-    found = group_check(r, background, group, imbalanced=["sex"])
-    assert found["imbalanced"].tolist() == [False, True, False] * 2
+    assert group_check(r, background, group, imbalanced=["sex"])["imbalanced"].tolist() == [False, True, False] * 2
 
 
 @pytest.mark.parametrize(("of_controls", "of_patients"), [(["A", "B", "C"], ["A", "B"]), (["A", "B"], ["B", "C"])])
@@ -163,8 +162,7 @@ def test_remarks_on_categories():
 
 
 def test_trifles_and_chance_give_no_remark():
-    rng = np.random.default_rng(0)
-    group = np.repeat(["control", "patient"], 20_000)
+    rng, group = np.random.default_rng(0), np.repeat(["control", "patient"], 20_000)
     age = rng.normal(70, 8, len(group)) + 4 * (group == "patient")
     r = pd.DataFrame({"r1": rng.standard_normal(len(group)) + 0.008 * age})
     found = group_check(r, pd.DataFrame({"age": age}), group).iloc[0]

@@ -84,8 +84,7 @@ def test_events_between_visits_have_the_hazard_ratio_too():
         severity = rng.uniform(size=400)
         exact = rng.exponential(3 * np.exp(-2 * severity))
         visits = np.sort(rng.uniform(0, 4, (400, 4)), axis=1)
-        after = (visits >= exact[:, None]).any(axis=1)
-        first = (visits >= exact[:, None]).argmax(axis=1)
+        after, first = (visits >= exact[:, None]).any(axis=1), (visits >= exact[:, None]).argmax(axis=1)
         time = np.where(after, visits[np.arange(400), first], visits[:, -1])
         seen = np.where(after, np.where(first > 0, visits[np.arange(400), first - 1], 0), visits[:, -1])
         follow_up = FollowUp(time, after.astype(float), seen=seen)
@@ -138,8 +137,7 @@ def test_curves_are_those_of_kaplan_meier_and_of_cumulative_incidence():
 def test_who_entered_late_is_not_at_risk_before():
     time, event, entry = np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.5, 0.0])
     found = curve(FollowUp(time, event, entry=entry), np.array([1.0, 2.0]))
-    assert found["at_risk"].tolist() == [2, 2]
-    assert found["incidence"].tolist() == pytest.approx([0.5, 0.75])
+    assert (found["at_risk"].tolist(), found["incidence"].tolist()) == ([2, 2], pytest.approx([0.5, 0.75]))
 
 
 def test_thirds_are_of_those_with_follow_up_and_the_severe_have_more_events():
@@ -147,8 +145,7 @@ def test_thirds_are_of_those_with_follow_up_and_the_severe_have_more_events():
     time[:9] = np.nan
     found = survival_curves(pd.DataFrame({"severity1": severity}), FollowUp(time, event))
     assert found.groupby("third")["n"].first().sum() == 291
-    middle = found[found["shown"]].groupby("third").nth(1)
-    assert middle["incidence"].is_monotonic_increasing
+    assert found[found["shown"]].groupby("third").nth(1)["incidence"].is_monotonic_increasing
 
 
 def test_too_few_events_and_none_are_said():

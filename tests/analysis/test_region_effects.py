@@ -19,12 +19,10 @@ def people(n_controls=80, n_patients=400, seed=0):
 
 def test_subgroups_follow_their_rules():
     _, r, group = people()
-    table = subgroup_sizes(r, group)
-    patients = r[group == "patient"]
+    table, patients = subgroup_sizes(r, group), r[group == "patient"]
     rules = ["all < 0.4", "0.4 ≤ r{} ≤ 0.7, others < 0.4", "r{} > 0.7, others < 0.4"]
     assert table["rule"].tolist() == [rule.format(k) for k in (1, 2) for rule in rules]
-    assert table["level"].tolist() == ["low", "middle", "high"] * 2
-    assert table["pattern"].tolist() == [1] * 3 + [2] * 3
+    assert (table["level"].tolist(), table["pattern"].tolist()) == (["low", "middle", "high"] * 2, [1] * 3 + [2] * 3)
     expected = []
     for own, other in (("r1", "r2"), ("r2", "r1")):
         alone = patients[patients[other] < 0.4][own]
@@ -45,8 +43,7 @@ def test_effects_are_cohens_d_and_students_t():
         n, m = len(own), len(controls)
         pooled = np.sqrt(((n - 1) * own.var() + (m - 1) * controls.var()) / (n + m - 2))
         expected = stats.ttest_ind(own, controls)
-        assert found.n[region] == n
-        assert found.effect[region] == pytest.approx((own.mean() - controls.mean()) / pooled)
+        assert (found.n[region], found.effect[region]) == (n, pytest.approx((own.mean() - controls.mean()) / pooled))
         assert (found.t[region], found.p[region]) == pytest.approx((expected.statistic, expected.pvalue))
         # The exact interval inverts the noncentral t distribution.
         factor = np.sqrt(1 / n + 1 / m)
@@ -72,8 +69,7 @@ def test_small_groups_are_refused_with_a_note():
     assert 0 < small.sum() < 6
     assert (sizes["used"] == ~small).all()
     assert (sizes["note"][small] == "fewer than 12 patients").all()
-    table = subgroup_effects(z, r, group, smallest=12)
-    compared = {tuple(row) for row in table[["pattern", "level"]].to_numpy()}
+    compared = {tuple(row) for row in subgroup_effects(z, r, group, smallest=12)[["pattern", "level"]].to_numpy()}
     assert compared == {tuple(row) for row in sizes.loc[~small, ["pattern", "level"]].to_numpy()}
     few = people(n_controls=5)
     assert (subgroup_sizes(*few[1:])["note"] == "fewer than 10 controls").all()
@@ -83,8 +79,7 @@ def test_small_groups_are_refused_with_a_note():
 def test_one_pattern_and_other_limits():
     z, r, group = people()
     sizes = subgroup_sizes(r[["r1"]], group, low=0.3, high=0.5)
-    assert sizes["rule"].tolist() == ["r1 < 0.3", "0.3 ≤ r1 ≤ 0.5", "r1 > 0.5"]
-    assert sizes["n"].sum() == 400
+    assert (sizes["rule"].tolist(), sizes["n"].sum()) == (["r1 < 0.3", "0.3 ≤ r1 ≤ 0.5", "r1 > 0.5"], 400)
     constant = subgroup_effects(z.assign(cuneus=0.0), r, group).set_index("region").loc["cuneus"]
     assert constant[["effect", "t", "p", "q"]].isna().all(axis=None)
 
@@ -97,8 +92,7 @@ def test_wrong_limits_are_refused(limits):
 
 
 def test_all_patients_are_compared_with_all_controls_given_covariates():
-    rng = np.random.default_rng(5)
-    group = np.repeat(["control", "patient", "other"], [60, 80, 5])
+    rng, group = np.random.default_rng(5), np.repeat(["control", "patient", "other"], [60, 80, 5])
     age = rng.normal(70, 8, 145) + 4 * (group == "patient")
     z = pd.DataFrame(rng.normal(size=(145, 4)), columns=list("abcd"))
     z["a"] -= 0.9 * (group == "patient")
@@ -126,8 +120,7 @@ def test_largest_changes_come_first():
     for (name, pattern), own in table.groupby(["participant_id", "pattern"]):
         person = int(name[1:])
         order = sorted(range(8), key=lambda k, row=changes[person, pattern - 1]: -abs(row[k]))[:3]
-        assert own["rank"].tolist() == [1, 2, 3]
-        assert own["region"].tolist() == ["abcdefgh"[k] for k in order]
+        assert (own["rank"].tolist(), own["region"].tolist()) == ([1, 2, 3], ["abcdefgh"[k] for k in order])
         np.testing.assert_array_equal(own["change_sd"], changes[person, pattern - 1, order])
         np.testing.assert_array_equal(own["z"], z.to_numpy()[person, order])
     assert table.loc[table["participant_id"] == "P1", "visit"].tolist() == [2] * 6

@@ -20,17 +20,14 @@ def as_patterns(maps, measure):
 
 
 def enigma(disorder, measure):
-    own = ENIGMA[(ENIGMA["disorder"] == disorder) & (ENIGMA["measure"] == measure)]
-    return own.set_index(["side", "region"])["d"]
+    return ENIGMA[(ENIGMA["disorder"] == disorder) & (ENIGMA["measure"] == measure)].set_index(["side", "region"])["d"]
 
 
 def test_a_disorder_s_own_map_is_recognised_by_its_measure():
     table = resemblance(as_patterns([enigma("schizophrenia", "thickness")], "thickness"), n_spins=300)
     assert {*table["measure"]} == {"thickness"}
     best = table.sort_values("r").iloc[-1]
-    assert best["disorder"] == "schizophrenia"
-    assert best["r"] == pytest.approx(1)
-    assert best["beyond"] == pytest.approx(1)
+    assert (best["disorder"], best["r"], best["beyond"]) == ("schizophrenia", pytest.approx(1), pytest.approx(1))
     assert best["p_corrected"] < 0.025
     assert (table["p_corrected"] >= table["p"]).all()
     area = resemblance(as_patterns([enigma("schizophrenia", "thickness")], "area"), n_spins=300)
@@ -43,8 +40,7 @@ def test_correlations_are_those_of_numpy_and_beyond_is_a_partial_correlation():
     table = resemblance(as_patterns([own], "thickness"), n_spins=20).set_index("disorder")
     wide = ENIGMA[ENIGMA["measure"] == "thickness"].pivot(index=["side", "region"], columns="disorder", values="d")
     wide, own = wide.sort_index(), own.sort_index()
-    one = wide["depression, adults"]
-    mean = ((wide - wide.mean()) / wide.std(ddof=0)).mean(axis=1)
+    one, mean = wide["depression, adults"], ((wide - wide.mean()) / wide.std(ddof=0)).mean(axis=1)
     xy, xz, yz = (np.corrcoef(a, b)[0, 1] for a, b in ((own, one), (own, mean), (one, mean)))
     assert table.loc["depression, adults", "r"] == pytest.approx(xy)
     partial = (xy - xz * yz) / np.sqrt((1 - xz**2) * (1 - yz**2))
@@ -54,8 +50,7 @@ def test_correlations_are_those_of_numpy_and_beyond_is_a_partial_correlation():
 def test_spins_keep_neighbours_together_as_rotations_of_a_sphere_do():
     # Of two linear functions on a sphere one of which is turned at random, the correlation is uniform from -1 to 1:
     # its variance is 1/3. Regions that are permuted singly would have 1/33.
-    regions = tuple(POSITIONS.index)
-    orders = spins(regions, 1500, seed=3)
+    orders = spins(tuple(POSITIONS.index), 1500, seed=3)
     assert (np.sort(orders, axis=1) == np.arange(34)).all()
     places = POSITIONS.to_numpy()
     found = [np.corrcoef(places[:, axis], places[order, axis])[0, 1] for order in orders for axis in range(3)]
@@ -81,10 +76,8 @@ def test_destrieux_is_converted_by_shares_of_area():
     rng = np.random.default_rng(2)
     parts = {part: rng.normal() for part in SHARES["part"].unique()}
     names = {f"lh_{part}_thickness": value for part, value in parts.items()}
-    found = desikan_map(pd.Series(names), "thickness")
-    own = SHARES[SHARES["region"] == "insula"]
-    expected = np.average(own["part"].map(parts), weights=own["share"])
-    assert found["left", "insula"] == pytest.approx(expected)
+    found, own = desikan_map(pd.Series(names), "thickness"), SHARES[SHARES["region"] == "insula"]
+    assert found["left", "insula"] == pytest.approx(np.average(own["part"].map(parts), weights=own["share"]))
     table = resemblance(pd.DataFrame({"pattern": 1, "region": [*names], "change_sd": 1.0}))
     assert table.empty  # one side only, and the same everywhere
 
@@ -128,8 +121,7 @@ def test_other_regions_and_volumes_have_no_map(names):
 
 
 def test_maps_are_complete_and_not_of_another_measure():
-    sizes = ENIGMA[ENIGMA["measure"] != "subcortex"].groupby(["measure", "disorder"]).size()
-    assert set(sizes) == {68}
+    assert set(ENIGMA[ENIGMA["measure"] != "subcortex"].groupby(["measure", "disorder"]).size()) == {68}
     wide = ENIGMA.pivot(index=["disorder", "side", "region"], columns="measure", values="d")
     both = wide.dropna(subset=["thickness", "area"]).groupby("disorder")
     assert all((own["thickness"] - own["area"]).abs().max() > 0.05 for _, own in both)

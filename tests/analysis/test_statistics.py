@@ -18,13 +18,10 @@ from rindices.analysis.statistics import (
 
 @pytest.mark.parametrize(("between", "within"), [(2, 27), (4, 395), (2, 49_997)])
 def test_limits_of_a_share_invert_the_noncentral_f(between, within):
-    size = between + within + 1
-    ratio = stats.f.isf(1e-4, between, within) * np.array([1.0, 3.0])
+    size, ratio = between + within + 1, stats.f.isf(1e-4, between, within) * np.array([1.0, 3.0])
     for shares, tail in zip(share_limits(ratio, between, within), (0.975, 0.025), strict=True):
-        found = stats.ncf.cdf(ratio, between, within, size * shares / (1 - shares))
-        np.testing.assert_allclose(found, tail, atol=1e-6)
-    small = stats.f.ppf([0.01, 0.5, 0.97], between, within)
-    low, high = share_limits(small, between, within)
+        np.testing.assert_allclose(stats.ncf.cdf(ratio, between, within, size * shares / (1 - shares)), tail, atol=1e-6)
+    low, high = share_limits(stats.f.ppf([0.01, 0.5, 0.97], between, within), between, within)
     assert (low == 0).all()
     assert (high > 0).tolist() == [False, True, True]
 

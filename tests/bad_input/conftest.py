@@ -23,8 +23,7 @@ class Outcome(NamedTuple):
 @pytest.fixture(scope="session")
 def people(small_table, small_labels):
     """40 controls and 40 patients with everything that a table may have."""
-    rng = np.random.default_rng(2)
-    table = small_table.round(1)
+    rng, table = np.random.default_rng(2), small_table.round(1)
     table.insert(0, "participant_id", [f"p{number:02d}" for number in range(80)])
     table.insert(1, "diagnosis", np.where(small_labels, "AD", "CN"))
     table.insert(2, "age", rng.integers(55, 85, 80))
@@ -58,8 +57,7 @@ def stage(request, people, tmp_path, monkeypatch, record_property):
         folder = tmp_path / "folder"
         folder.mkdir()
         files = {"people.csv": people, **case.files}
-        usual = {"model.safetensors": "model.safetensors", "done": ""}
-        for name, inside in usual.items():
+        for name, inside in {"model.safetensors": "model.safetensors", "done": ""}.items():
             if name in case.line and name not in files:
                 files[name] = request.getfixturevalue("finished") / inside
         for name, content in files.items():

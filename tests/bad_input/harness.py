@@ -146,8 +146,7 @@ def attempt(app: typer.Typer, case: Case, folder: Path, monkeypatch: pytest.Monk
     """Run the command of a case in its folder; return what it said and all that is wrong with that."""
     scratch = folder.parent / f"{folder.name}-scratch"
     scratch.mkdir()
-    before = listing(folder)
-    arguments = shlex.split(case.line)
+    before, arguments = listing(folder), shlex.split(case.line)
     with monkeypatch.context() as patched:
         patched.chdir(folder)
         patched.setattr(tempfile, "tempdir", str(scratch))
@@ -155,8 +154,7 @@ def attempt(app: typer.Typer, case: Case, folder: Path, monkeypatch: pytest.Monk
             case.spoil(patched)
         result = CliRunner().invoke(app, arguments)
     told = {arguments[0], *re.findall(r"rindices ([a-z-]+)", result.output)}  # a remedy may be another command
-    options = set().union({"--help"}, *(_options(app).get(name, set()) for name in told))
-    complaints = _complaints(case, result, options)
+    complaints = _complaints(case, result, set().union({"--help"}, *(_options(app).get(name, set()) for name in told)))
     after = listing(folder)
     touched = sorted({*before, *after} - {*case.writes})
     changed = [name for name in touched if before.get(name, b"?") != after.get(name, b"?")]

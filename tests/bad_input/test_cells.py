@@ -4,15 +4,13 @@ import pytest
 
 from tests.bad_input.harness import as_text, both, cases, cell, fit
 
-LEAVE_OUT = "--exclude region3"
-PLAIN = "Write numbers with digits and a decimal point only"
+LEAVE_OUT, PLAIN = "--exclude region3", "Write numbers with digits and a decimal point only"
 COMPLETE = "--complete-only"  # otherwise a person may lack a few regions
 
 
 def text(name, value, remedy):
     """Return a case of a region with one cell of text."""
-    found = ("'region3'", "row 6 (participant p04)", repr(value))
-    return fit(name, cell("region3", 4, value), found, remedy)
+    return fit(name, cell("region3", 4, value), ("'region3'", "row 6 (participant p04)", repr(value)), remedy)
 
 
 def region(change):

@@ -69,8 +69,7 @@ def other_version(path):
     ids=["truncated", "altered", "of a later version"],
 )
 def test_damaged_models(stage, finished, change, found, remedy):
-    content = change(finished / "model.safetensors")
-    stage(model("damaged", "m.safetensors", content, (found,), remedy))
+    stage(model("damaged", "m.safetensors", change(finished / "model.safetensors"), (found,), remedy))
 
 
 @cases(

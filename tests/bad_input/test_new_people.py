@@ -228,8 +228,7 @@ def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
     left_out = pd.read_csv(folder / "s_left_out.csv")
     assert left_out[["participant_id", "used", "reason"]].values.tolist() == [["p04", False, "missing region"]]
     page = (folder / "r.html").read_text()
-    assert "80 people were read and 79 used" in page
-    assert "missing region" in page
+    assert not [part for part in ("80 people were read and 79 used", "missing region") if part not in page]
     assert "p04" not in page
     together = new("one table", lambda p: p.drop(4), "Scored 79 people", "", code=0, writes=("s.csv",))
     two = pd.read_csv(folder / "s.csv")
@@ -256,8 +255,7 @@ def test_mixed_up_regions_are_strangers(stage):
         people.loc[4, names] = people.loc[4, names].astype(float) * ([1.25, 0.8] * 6)
         return people
 
-    case = accepted("mixed up", mixed, "unlike anyone the model can produce", "")
-    scores = pd.read_csv(stage(case).folder / "s.csv")
+    scores = pd.read_csv(stage(accepted("mixed up", mixed, "unlike anyone the model can produce", "")).folder / "s.csv")
     assert scores.loc[4, "strangeness"] > 1
     assert "unlike anyone the model can produce (strangeness" in scores.loc[4, "flags"]
 

@@ -283,5 +283,4 @@ def no_memory(monkeypatch):
 
 
 def test_too_little_memory(stage):
-    line = "simulate basic --out c.csv"
-    stage(Case("memory", line, ("not enough memory",), "more memory", code=3, spoil=no_memory))
+    stage(Case("memory", "simulate basic --out c.csv", ("not enough memory",), "more memory", code=3, spoil=no_memory))

@@ -34,8 +34,7 @@ def other_model(run: Path) -> None:
 
 def sorted_anew(run: Path) -> None:
     """Sort a table whose rows are known by their position."""
-    table = pd.read_csv(run / "z_scores.csv").sort_values("region0")
-    table.to_csv(run / "z_scores.csv", index=False)
+    pd.read_csv(run / "z_scores.csv").sort_values("region0").to_csv(run / "z_scores.csv", index=False)
 
 
 def changed(finished: Path, folder: Path, change) -> dict:

@@ -45,8 +45,7 @@ def test_missing_codes_of_a_dictionary_make_gaps():
 def test_a_bids_folder_is_read_with_its_dictionaries(tmp_path):
     (tmp_path / "phenotype").mkdir()
     table().to_csv(tmp_path / "participants.tsv", sep="\t", index=False)
-    levels = {"diagnosis": {"Levels": {"1": "Control", "2": "Patient"}}}
-    (tmp_path / "participants.json").write_text(json.dumps(levels))
+    (tmp_path / "participants.json").write_text(json.dumps({"diagnosis": {"Levels": {"1": "Control", "2": "Patient"}}}))
     cohorts = []
     for change in (0, 1):
         scores = SCORES.assign(mmse=SCORES["mmse"] + change)

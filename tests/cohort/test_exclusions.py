@@ -63,8 +63,7 @@ def test_outliers_are_named_and_left_out_only_if_asked():
     assert cohort.people["used"].all()
     assert cohort.people["flags"].str.contains("lHip = 50").tolist() == [row == 70 for row in range(120)]
     (warning,) = cohort.warnings
-    assert "errors: row 72. The" in warning
-    assert "drop_outliers=True" in warning
+    assert not [part for part in ("errors: row 72. The", "drop_outliers=True") if part not in warning]
     assert not any(word in warning for word in ("50", "participant", "070"))  # in reports: rows only
     dropped = make_cohort(frame, drop_outliers=True)
     assert dropped.people.loc[70, "reason"] == "outlier"
@@ -114,15 +113,13 @@ def test_clinical_scores_may_have_gaps_and_are_no_regions():
     assert list(cohort.features) == REGIONS
     known = frame.set_index("participant_id")[["mmse", "apoe"]]
     assert cohort.clinical.astype(object).fillna("gap").to_dict() == known.astype(object).fillna("gap").to_dict()
-    assert cohort.clinical["mmse"].dtype == np.float64
-    assert make_cohort(table()).clinical.shape == (120, 0)
+    assert (cohort.clinical["mmse"].dtype, make_cohort(table()).clinical.shape) == (np.float64, (120, 0))
 
 
 def test_doubtful_clinical_columns_are_warned_of():
     frame = table(mmse=np.r_[np.full(3, -9999.0), np.resize([25.0, 28.0], 117)], empty=np.nan)
     warnings = "\n".join(make_cohort(frame, clinical="mmse,empty").warnings)
-    assert "3 people have mmse = -9999" in warnings
-    assert "without any values: empty" in warnings
+    assert not [part for part in ("3 people have mmse = -9999", "without any values: empty") if part not in warnings]
     assert make_cohort(table(score=np.resize([90.0, 99.0, 105.0], 120)), clinical="score").warnings == ()
 
 
@@ -132,8 +129,7 @@ def test_people_may_lack_a_fifth_of_their_regions():
         make_cohort(table(*gaps))
     cohort = make_cohort(table(*gaps), drop_missing=True)
     assert cohort.people.loc[[3, 5], "used"].tolist() == [True, False]
-    assert cohort.people.loc[3, "flags"] == "1 region missing (lHip)"
-    assert cohort.features.isna().sum().sum() == 1
+    assert (cohort.people.loc[3, "flags"], cohort.features.isna().sum().sum()) == ("1 region missing (lHip)", 1)
     regions = cohort.features.shape[1]
     assert f"1 row lacks regions, 1 of {regions} at most (lHip): these are imputed" in "".join(cohort.warnings)
     assert "complete_only=True" in "".join(cohort.warnings)

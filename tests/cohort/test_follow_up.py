@@ -10,8 +10,7 @@ NAMED = {"time": "years", "event": "converted"}
 
 def table(**columns):
     rng = np.random.default_rng(0)
-    regions = pd.DataFrame(rng.normal(5, 1, (80, 6)), columns=["lHip", "rHip", "lAmy", "rAmy", "lPut", "rPut"])
-    frame = regions.assign(
+    frame = pd.DataFrame(rng.normal(5, 1, (80, 6)), columns=["lHip", "rHip", "lAmy", "rAmy", "lPut", "rPut"]).assign(
         participant_id=[f"p{k:02d}" for k in range(80)],
         diagnosis=["CN"] * 40 + ["AD"] * 40,
         years=rng.uniform(1, 5, 80),
@@ -22,8 +21,7 @@ def table(**columns):
 
 def test_follow_up_is_kept_with_the_people_and_is_no_region():
     cohort = make_cohort(table(), **NAMED)
-    assert [*cohort.clinical] == ["years", "converted"]
-    assert cohort.settings.clinical == ()
+    assert ([*cohort.clinical], cohort.settings.clinical) == (["years", "converted"], ())
     assert "years" not in cohort.features
 
 
@@ -56,7 +54,5 @@ def test_follow_up_that_cannot_be_used_is_refused_with_the_remedy(columns, named
 def test_few_events_are_a_warning_that_names_the_remedy():
     few = make_cohort(table(converted=[0.0] * 70 + [1.0] * 10, age=np.linspace(50, 80, 80)), covariates="age", **NAMED)
     [said] = [text for text in few.warnings if "fewer than ten per variable" in text]
-    assert "There are 10 events for 2 variables" in said
-    assert "covariates" in said
-    enough = make_cohort(table(), **NAMED)
-    assert not [text for text in enough.warnings if "ten per variable" in text]
+    assert not [part for part in ("There are 10 events for 2 variables", "covariates") if part not in said]
+    assert not [text for text in make_cohort(table(), **NAMED).warnings if "ten per variable" in text]

@@ -58,8 +58,7 @@ def test_what_a_model_cannot_score_is_left_out_when_asked(contract, tables):
     pd.testing.assert_frame_equal(people.features, complete.features)
     assert complete.left_out.empty
     (people,) = read_people(tables[0], contract, replace(DROP, join=tables[1]))
-    assert len(people.features) == 117
-    assert people.notes[-1] == "3 of 120 rows are excluded: missing covariate (3)."
+    assert (len(people.features), people.notes[-1]) == (117, "3 of 120 rows are excluded: missing covariate (3).")
 
 
 @pytest.mark.parametrize(

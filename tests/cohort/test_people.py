@@ -37,8 +37,7 @@ def test_roles_and_groups_of_a_plain_table(tmp_path):
 def test_labels_can_be_merged_and_others_are_counted():
     cohort = make_cohort(relabelled("CN", "SMC", "MCI", "AD", "FTD", None), control="CN,SMC", patients=["MCI", "AD"])
     expected = np.resize(["control", "control", "patient", "patient", "other", "other"], 120)
-    assert cohort.group.tolist() == expected.tolist()
-    assert cohort.diagnosis.iloc[5] == "n/a"
+    assert (cohort.group.tolist(), cohort.diagnosis.iloc[5]) == (expected.tolist(), "n/a")
     assert (cohort.n_controls, cohort.n_patients, cohort.n_other, cohort.training.sum()) == (40, 40, 40, 80)
     assert cohort.warnings == (
         "40 people are neither control nor patient and are scored but not used for training: FTD (20), no label (20).",
@@ -82,15 +81,13 @@ def test_features_by_name_pattern_file_and_exclusion(tmp_path, monkeypatch, opti
     (tmp_path / "names.txt").write_text("# hippocampus first\nrHip\n\nlHip\nlAmy\nrAmy\n")
     (tmp_path / "age").write_text("sex\n")
     cohort = make_cohort(table(), **options)
-    assert list(cohort.features) == expected
-    assert list(cohort.covariates) == ["age"] * ("covariates" in options)
+    assert (list(cohort.features), list(cohort.covariates)) == (expected, ["age"] * ("covariates" in options))
 
 
 def test_usual_names_of_other_things_and_columns_of_text_are_no_regions():
     others = {"ICV": 1500.0, "eTIV": 1500.0, "Scanner": 3, "Visit": 1, "Unnamed: 0": range(120), "educ": 12.0}
     cohort = make_cohort(table(**others, remark=None, code="07"))
-    assert list(cohort.features) == REGIONS
-    assert cohort.ignored_columns[5:] == (*others, "remark", "code")
+    assert (list(cohort.features), cohort.ignored_columns[5:]) == (REGIONS, (*others, "remark", "code"))
     assert cohort.warnings == ("Columns without any values are excluded: remark.",)
 
 

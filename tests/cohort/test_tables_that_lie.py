@@ -40,15 +40,13 @@ def test_a_repeated_id_with_a_score_is_refused_and_named(check, tmp_path):
     assert code == 2
     assert "'person-004' occurs in rows 6 and 11" in said
     assert "person-004" not in (tmp_path / "check.html").read_text(encoding="utf-8")
-    found = check_table(tmp_path / "people.csv", TableSettings(clinical="panss"))
-    assert "person-004" not in found.model_dump_json()
+    assert "person-004" not in check_table(tmp_path / "people.csv", TableSettings(clinical="panss")).model_dump_json()
 
 
 def test_visits_that_are_seen_are_proposed(check):
     frame = pd.concat([people().assign(session=1), people().assign(session=2)])
     code, said = check(frame)
-    assert (code, "--visit session" in said) == (2, True)
-    assert check(frame, "--visit", "session")[0] == 0
+    assert (code, "--visit session" in said, check(frame, "--visit", "session")[0]) == (2, True, 0)
 
 
 @pytest.mark.parametrize("word", ["#N/A", "NULL", "n.a.", "#NV", "<NA>"])

@@ -83,8 +83,7 @@ def test_strangers_are_named_with_both_ways_out(real):
     assert f"exclude={strangers}" in said
     assert f"features={[*regions_of(real), *strangers]}" in said
     assert f"clinical={strangers}" in said
-    kept = make_cohort(table, drop_missing=True, exclude=strangers)
-    assert list(kept.features.columns) == regions_of(real)
+    assert list(make_cohort(table, drop_missing=True, exclude=strangers).features.columns) == regions_of(real)
     assert make_cohort(table, drop_missing=True, features=[*regions_of(real), "crp"]).features.shape[1]
 
 
@@ -145,15 +144,14 @@ def test_a_region_in_another_unit_in_all_patients_is_refused_and_controls_are_no
     table, name = real.copy(), regions_of(real)[4]
     patients = table["diagnosis"] != "CN"
     table[name] = table[name].astype(float).where(~patients, table[name] / 1000)
-    said = refused(table, drop_missing=True)
     assert (
-        f"Column {name!r}: the values of all patients ({patients.sum()} of {len(table)} people) are 1,000 times" in said
+        f"Column {name!r}: the values of all patients ({patients.sum()} of {len(table)} people) are 1,000 times"
+        in refused(table, drop_missing=True)
     )
 
 
 def test_sides_in_different_units_are_refused(real):
-    names = regions_of(real)
-    left = [name for name in names if name.startswith("l")]
+    left = [name for name in regions_of(real) if name.startswith("l")]
     said = refused(real.assign(**real[left] * 1000), drop_missing=True)
     assert "Left and right are in different units in" in said
     assert "1,000 times smaller than that of" in said
@@ -162,25 +160,22 @@ def test_sides_in_different_units_are_refused(real):
 def test_head_size_in_another_unit_at_one_site_is_refused():
     table = abide()[lambda table: table["icv"] > 0].reset_index(drop=True)
     some = table["site"] == table["site"].iloc[0]
-    said = refused(
+    assert f"Column 'icv': the values of {some.sum()} of {len(table)} people" in refused(
         table.assign(icv=table["icv"].where(~some, table["icv"] / 1000)), covariates="age,sex,icv", drop_missing=True
     )
-    assert f"Column 'icv': the values of {some.sum()} of {len(table)} people" in said
 
 
 def test_one_odd_person_is_an_outlier_and_no_unit(real):
     table, names = real.copy(), regions_of(real)
     table[names] = table[names].astype(float)
     table.loc[7, names] *= 1000
-    cohort = make_cohort(table, drop_missing=True)
-    assert any(outlier.row == 9 for outlier in cohort.outliers)
+    assert any(outlier.row == 9 for outlier in make_cohort(table, drop_missing=True).outliers)
 
 
 def test_thickness_beside_volume_is_allowed_and_said():
     table = aomic()
     volumes = ixi().iloc[: len(table)][["lHip", "rHip", "lAmy", "rAmy"]] * 1000
-    mixed = table.assign(**{f"{name}_volume": volumes[name] for name in volumes})
-    warnings = make_cohort(mixed).warnings
+    warnings = make_cohort(table.assign(**{f"{name}_volume": volumes[name] for name in volumes})).warnings
     assert any("mix several kinds of measure: 68 thicknesses, 4 volumes" in warning for warning in warnings)
 
 
@@ -201,8 +196,7 @@ def test_what_everybody_has_is_left_out_with_a_sentence(real):
 
 def test_a_second_row_of_headings_is_no_person(tmp_path, real):
     described = pd.concat([pd.DataFrame([{name: f"what {name} is" for name in real}]), real.astype(object)])
-    units = pd.concat([pd.DataFrame([dict.fromkeys(real, "mm3")]), real.astype(object)])
-    for rows in (described, units):
+    for rows in (described, pd.concat([pd.DataFrame([dict.fromkeys(real, "mm3")]), real.astype(object)])):
         rows.to_csv(tmp_path / "people.csv", index=False)
         cohort = read_cohort(tmp_path / "people.csv", drop_missing=True)
         assert len(cohort.people) == len(real)
@@ -236,18 +230,15 @@ def test_commas_are_decimals_or_refused(tmp_path, real):
 
 def test_commas_for_thousands_are_refused(tmp_path):
     table = abide()
-    names = regions_of(table)
-    text = table.assign(**{name: table[name].map(lambda value: f"{value:,.0f}") for name in names})
+    text = table.assign(**{name: table[name].map(lambda value: f"{value:,.0f}") for name in regions_of(table)})
     text.to_csv(tmp_path / "people.tsv", sep="\t", index=False)
     with pytest.raises(InputError, match="comma seems to separate thousands"):
         read_cohort(tmp_path / "people.tsv", drop_missing=True)
 
 
 def test_z_scores_are_recognised_and_not_corrected_twice(real):
-    names = regions_of(real)
-    controls = real["diagnosis"] == "CN"
-    z = (real[names] - real.loc[controls, names].mean()) / real.loc[controls, names].std()
-    table = real.assign(**z)
+    names, controls = regions_of(real), real["diagnosis"] == "CN"
+    table = real.assign(**(real[names] - real.loc[controls, names].mean()) / real.loc[controls, names].std())
     cohort = make_cohort(table, drop_missing=True)
     assert cohort.unit == "z-scores"
     assert any("look like z-scores" in warning for warning in cohort.warnings)

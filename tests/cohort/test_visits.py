@@ -16,8 +16,7 @@ def visits(*cells, **columns):
 
 def order_of(*cells):
     roster = Roster(pd.Index([str(i) for i in range(len(cells))]), np.arange(len(cells)) + 2)
-    ranks = VisitField("wave").observe(pd.DataFrame({"wave": cells}), roster).rank
-    return [cells[i] for i in np.argsort(ranks)]
+    return [cells[i] for i in np.argsort(VisitField("wave").observe(pd.DataFrame({"wave": cells}), roster).rank)]
 
 
 @pytest.mark.parametrize(
@@ -56,11 +55,10 @@ def test_the_first_visit_is_the_first_in_use():
     frame = visits("bl", "m06")
     frame.loc[3, "lHip"] = np.nan
     cohort = make_cohort(frame, visit="wave", drop_missing=True, complete_only=True)
-    of_third = [
-        part[cohort.features.index == "003"].tolist() for part in (cohort.visit, cohort.first_visit, cohort.years)
-    ]
-    assert of_third == [["m06"], [True], [0.0]]
-    assert cohort.n_controls == 30
+    assert (
+        [part[cohort.features.index == "003"].tolist() for part in (cohort.visit, cohort.first_visit, cohort.years)],
+        cohort.n_controls,
+    ) == ([["m06"], [True], [0.0]], 30)
 
 
 def test_a_diagnosis_may_change():
@@ -89,8 +87,7 @@ def test_sizes_of_groups_count_people():
     ],
 )
 def test_years_from_the_visits_themselves(cells, name, expected):
-    frame = visits(*cells).rename(columns={"wave": name})
-    years = make_cohort(frame, visit=name).years
+    years = make_cohort(visits(*cells).rename(columns={"wave": name}), visit=name).years
     np.testing.assert_allclose(years, np.repeat([0.0, expected], 60), rtol=1e-12)
 
 
@@ -113,8 +110,7 @@ def test_an_age_that_grows_goes_before_names_and_not_before_dates(cells, columns
 
 
 def test_people_whose_age_stands_still_have_no_years():
-    age = np.r_[np.full(60, 60.0), 60.0, np.full(59, 62.0)]
-    cohort = make_cohort(visits(1, 2, age=age), visit="wave")
+    cohort = make_cohort(visits(1, 2, age=np.r_[np.full(60, 60.0), 60.0, np.full(59, 62.0)]), visit="wave")
     assert np.isnan(cohort.years[cohort.features.index == "000"]).all()
     assert (cohort.years[61:] == 2.0).all()
     assert any(warning.startswith("In 1 person age does not increase") for warning in cohort.warnings)

@@ -96,8 +96,7 @@ def generator_losses(parameters, x, draws, d, whiten, training):
     """Return all terms of the objective of f, g₁ and g₂ against the discriminator `d`."""
     f, composition = parameters.transformation, training.composition
     z, later, near = (np.asarray(a, float) for a in (draws.earlier, draws.later, draws.near_control))
-    n_patterns = z.shape[1]
-    y = transformed(f, x, z, composition)
+    n_patterns, y = z.shape[1], transformed(f, x, z, composition)
     q = np.stack([change_of(f, x, z, i, composition) for i in range(n_patterns)], axis=1)
     q_later = np.stack([change_of(f, x, later, i, composition) for i in range(n_patterns)], axis=1)
     if composition == "additive":

@@ -15,8 +15,7 @@ N_PEOPLE = 400
 @pytest.fixture(scope="module")
 def model():
     """The networks of one repetition of a model that was trained: its f and its g fit each other."""
-    networks = inference.without_linear(model_of("linear").models_)
-    return jax.tree.map(lambda leaf: np.asarray(leaf[:1], float), networks)
+    return jax.tree.map(lambda leaf: np.asarray(leaf[:1], float), inference.without_linear(model_of("linear").models_))
 
 
 def lipschitz_constant(model):
@@ -57,8 +56,7 @@ def test_what_brains_know_of_severities_is_at_least_what_the_error_of_reading_th
     entropy, _ = quad(surprise, -6 * noise, 1 + 6 * noise, points=[0, 1], limit=200)
     information = entropy - norm.entropy(scale=noise)
     # g(y) = 1/2 + shrink (y - 1/2): its mean squared error, worked out by hand.
-    error = (1 - shrink) ** 2 / 12 + shrink**2 * noise**2
-    bound = -0.5 * np.log(2 * np.pi * np.e * error)
+    bound = -0.5 * np.log(2 * np.pi * np.e * ((1 - shrink) ** 2 / 12 + shrink**2 * noise**2))
     assert bound <= information
     if shrink == 1 and noise == 0.02:
         assert bound > 0.9 * information  # a good reader: the bound is nearly all there is

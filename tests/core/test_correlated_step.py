@@ -30,8 +30,7 @@ from tests.core.test_step import (
     whiten,
 )
 
-RAW = np.array([[0.3, 0.0, 0.0], [0.8, -0.5, 0.0], [-0.4, 0.7, 0.2]])
-PENALTY = 0.3
+RAW, PENALTY = np.array([[0.3, 0.0, 0.0], [0.8, -0.5, 0.0], [-0.4, 0.7, 0.2]]), 0.3
 TRAININGS = {
     "weighted": replace(ADDITIVE, latent="weighted", correlation_penalty=PENALTY),
     "sampled": replace(ADDITIVE, latent="sampled", correlation_penalty=PENALTY),
@@ -132,8 +131,7 @@ def test_losses_are_at_the_severities_of_the_copula(case):
 
 
 def test_transformation_follows_the_weighted_objective(case):
-    f = case.before.parameters.transformation
-    gradient = plain.numerical_gradient(lambda: weighted(generator_losses(case)), f)
+    gradient = plain.numerical_gradient(lambda: weighted(generator_losses(case)), case.before.parameters.transformation)
     expected = moved(case, "transformation", clipped(gradient, 0.05), RATES.generator, decay=0.1)
     same(case.after.parameters.transformation, jax.tree.map(lambda w: np.clip(w, -0.6, 0.6), expected))
 

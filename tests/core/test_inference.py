@@ -58,8 +58,7 @@ def test_score_does_not_depend_on_who_else_is_in_the_table(brains, scores):
 
 
 def test_changes_are_averaged_over_models(brains):
-    expected = np.mean([plain.g1(model.decomposer, brains) for model in MODELS], axis=0)
-    close(inference.decompose(BOTH, brains), expected)
+    close(inference.decompose(BOTH, brains), np.mean([plain.g1(model.decomposer, brains) for model in MODELS], axis=0))
 
 
 @pytest.mark.parametrize("composition", ["additive", "joint"])
@@ -77,8 +76,7 @@ def test_pattern_changes_are_relative_to_severity_zero(brains, composition, seve
     for model, changes in zip(MODELS, found, strict=True):
         zero = plain.transformed(model.transformation, controls, np.zeros((20, N_PATTERNS)), composition)
         for alone, change in zip(np.eye(N_PATTERNS), changes, strict=True):
-            z = np.tile(severity * alone, (20, 1))
-            made = plain.transformed(model.transformation, controls, z, composition)
+            made = plain.transformed(model.transformation, controls, np.tile(severity * alone, (20, 1)), composition)
             close(change, (made - zero).mean(axis=0))
 
 
@@ -94,6 +92,15 @@ def test_doses_are_shares_of_the_mean_full_change(brains, composition):
             [[one @ whole / (whole @ whole) for one, whole in zip(of, full, strict=True)] for of in changes],
         )
     close(found.mean(axis=0)[:, [0, 2]], np.tile([0.0, 1.0], (N_PATTERNS, 1)))
+
+
+def test_change_at_zero_is_a_share_of_the_change_at_one(brains):
+    controls = brains[:20]
+    none, all_of_it = (
+        np.linalg.norm((inference.synthesise(BOTH, controls, z, "additive") - controls).mean(axis=1), axis=-1)
+        for z in (np.zeros((20, N_PATTERNS)), np.ones((20, N_PATTERNS)))
+    )
+    close(inference.change_at_zero(BOTH, controls, "additive"), none / all_of_it)
 
 
 def test_reordered_patterns_permute_everything_that_is_said_of_people(brains, severities, scores):
@@ -137,11 +144,9 @@ def linear_change(model, severities):
 
 
 def test_a_linear_model_beside_the_networks_has_its_share_of_the_r_index(brains):
-    found = inference.r_indices(plain.stacked(BESIDE), brains)
-    for model, of_model in zip(BESIDE, found, strict=True):
+    for model, of_model in zip(BESIDE, inference.r_indices(plain.stacked(BESIDE), brains), strict=True):
         share = model.linear["reading"]["share"]
-        expected = (1 - share) * plain.r_indices(model, brains) + share * linear_reading(model, brains)
-        close(of_model, expected)
+        close(of_model, (1 - share) * plain.r_indices(model, brains) + share * linear_reading(model, brains))
     networks = inference.r_indices(inference.without_linear(plain.stacked(BESIDE)), brains)
     close(networks, [plain.r_indices(model, brains) for model in BESIDE])
 
@@ -152,8 +157,7 @@ def test_a_linear_model_alone_reads_and_changes_brains(brains, severities):
         inference.r_indices(models, brains),
         [model.linear["reading"]["share"] * linear_reading(model, brains) for model in ALONE],
     )
-    changed = inference.synthesise(models, brains, severities, "additive")
-    for model, found in zip(ALONE, changed, strict=True):
+    for model, found in zip(ALONE, inference.synthesise(models, brains, severities, "additive"), strict=True):
         close(found, brains + model.linear["change"]["share"] * linear_change(model, severities))
 
 

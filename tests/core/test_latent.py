@@ -48,8 +48,7 @@ def test_rows_are_drawn_evenly_from_all_people(many):
 
 @pytest.mark.parametrize("n_people", [1, 2, 3])
 def test_rows_stay_within_a_tiny_group(n_people):
-    rows = np.asarray(draw(jax.random.key(1), 500, 1, n_people, 2**24).controls)
-    assert set(rows) == set(range(n_people))
+    assert set(np.asarray(draw(jax.random.key(1), 500, 1, n_people, 2**24).controls)) == set(range(n_people))
 
 
 def test_draw_that_rounds_to_one_is_the_last_row(monkeypatch):
@@ -96,8 +95,7 @@ def test_correlated_severities_are_uniform_with_correlated_normal_scores(many):
 
 
 def test_density_is_that_of_the_copula(many):
-    factor = np.asarray(unit_rows(RAW), float)
-    z = many.earlier[:500]
+    factor, z = np.asarray(unit_rows(RAW), float), many.earlier[:500]
     scores = norm.ppf(np.clip(z.astype(float), 1e-4, 1 - 1e-4))
     expected = multivariate_normal(cov=factor @ factor.T).pdf(scores) / norm.pdf(scores).prod(axis=1)
     np.testing.assert_allclose(copula_density(z, factor), expected, rtol=2e-3)
@@ -122,8 +120,7 @@ def test_everything_is_finite_at_the_edges():
 
     def total(z, raw):
         factor = unit_rows(raw)
-        severities = correlated(z, factor)
-        density = copula_density(z, factor)
+        severities, density = correlated(z, factor), copula_density(z, factor)
         return severities.sum() + density.sum() + divergence_from_independence(factor), (severities, density)
 
     for raw in (RAW, np.zeros((3, 3), np.float32), 5 * RAW):

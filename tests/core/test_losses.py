@@ -43,16 +43,14 @@ def test_decomposition_is_a_mean_squared_error():
 
 
 def test_reconstruction_wants_each_severity_at_its_own_pattern_only():
-    z = jnp.array([[0.2, 0.8]])
-    right = jnp.array([[[0.2, 0.0], [0.0, 0.8]]])
+    z, right = jnp.array([[0.2, 0.8]]), jnp.array([[[0.2, 0.0], [0.0, 0.8]]])
     found = [losses.reconstruction(told, z) for told in (right, right[:, ::-1], right.at[0, 0, 1].set(0.6))]
     assert found == pytest.approx([0, (2 * 0.2**2 + 2 * 0.8**2) / 4, 0.36 / 4], rel=1e-5, abs=0)
 
 
 @pytest.mark.parametrize("loss", [losses.orthogonality_of_batch, losses.orthogonality_of_person])
 def test_orthogonality_is_0_apart_and_counts_the_diagonal(loss):
-    apart = jnp.array([[[3.0, -1.0, 0.0, 0.0], [0.0, 0.0, 2.0, 1.0]]])
-    assert loss(apart) == pytest.approx(0, abs=1e-6)
+    assert loss(jnp.array([[[3.0, -1.0, 0.0, 0.0], [0.0, 0.0, 2.0, 1.0]]])) == pytest.approx(0, abs=1e-6)
     same = jnp.array([[[1.0, 2.0], [-2.0, -4.0]]])  # signs and sizes do not matter: both entries off the diagonal are 1
     assert loss(same) == pytest.approx(2 / 4, rel=1e-5)
 

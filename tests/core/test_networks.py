@@ -65,8 +65,7 @@ def test_a_linear_model_stands_beside_the_networks_or_alone():
 def test_what_lies_beyond_a_models_own_lengths_is_cut(parts):
     large = plain.stacked([plain.random_parameters(16, 4, seed, **parts) for seed in (0, 1)])
     real = networks.sizes(12, 2)
-    found = networks.unpad(large, real)
-    expected = networks.shapes(real, **parts)
+    found, expected = networks.unpad(large, real), networks.shapes(real, **parts)
     is_shape = {"is_leaf": lambda part: type(part) is tuple}
     assert jax.tree.map(lambda leaf: leaf.shape[1:], found) == expected
     jax.tree.map(

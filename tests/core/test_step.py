@@ -36,8 +36,7 @@ class Case(NamedTuple):
 
 def warm_state(seed=0):
     """Make a state in the midst of training: Adam's moments are not zero, so that sizes of gradients matter."""
-    rng = np.random.default_rng(seed)
-    parameters = plain.random_parameters(N_REGIONS, N_PATTERNS, seed)
+    rng, parameters = np.random.default_rng(seed), plain.random_parameters(N_REGIONS, N_PATTERNS, seed)
 
     def moments(optimiser, weights):
         def warm(part):
@@ -58,8 +57,7 @@ def warm_state(seed=0):
 
 def run(training, whitening, moves_copula=True, **changes):
     """Make one step in double precision; `changes` are made to the state before."""
-    rng = np.random.default_rng(5)
-    controls, patients = 1 + 0.3 * rng.standard_normal((2, 6, N_REGIONS))
+    controls, patients = 1 + 0.3 * np.random.default_rng(5).standard_normal((2, 6, N_REGIONS))
     if whitening is not None:
         patients = 1 + (patients - 1) @ whitening
     data = step.Data(controls, np.array([4, 1, 5, 0, 2, 3]), patients, whitening, 5, 4, 0, 1.0)
@@ -211,8 +209,7 @@ def test_regions_that_are_padding_do_not_count(training):
     @jax.jit
     def losses(parameters, x, share):
         made = step.synthesise(parameters.transformation, x, draws, training)
-        data = step.Data(x, None, x, None, 6, 4, 0, share)
-        return step.regularisers(parameters, x, draws, made, data, training)
+        return step.regularisers(parameters, x, draws, made, step.Data(x, None, x, None, 6, 4, 0, share), training)
 
     padded = losses(networks.pad(parameters, networks.padded(real, 8)), np.pad(x, [(0, 0), (0, 7)]), N_REGIONS / 16)
     assert jax.tree.map(float, padded) == pytest.approx(jax.tree.map(float, losses(parameters, x, 1.0)), rel=1e-4)
@@ -232,11 +229,10 @@ def test_half_precision_has_the_losses_of_single_precision_and_leaves_padding_al
     )
     np.testing.assert_allclose(half[1], single[1], rtol=0.02, atol=1e-4)
     assert {leaf.dtype for leaf in jax.tree.leaves(half[0].parameters)} == {np.dtype("float32")}
-    inside = networks.unpad(half[0].parameters, real)
     jax.tree.map(
         lambda all_, own: np.testing.assert_allclose(np.abs(all_).sum(), np.abs(own).sum(), rtol=1e-6),
         half[0].parameters,
-        inside,
+        networks.unpad(half[0].parameters, real),
     )
 
 

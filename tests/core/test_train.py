@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import kstest
 
 from rindices.core import networks, train
+from rindices.core.losses import Prior
 from rindices.core.networks import Parameters
 from rindices.core.step import seen_by_discriminator
 from rindices.core.train import Members, People, held_out, make_members
@@ -66,8 +67,7 @@ def together(small_people, members):
 
 def test_grids_schedules_and_cohorts_share_one_program(small_people, caplog):
     """Comes first in this file, so that the program is not there yet."""
-    rng = np.random.default_rng(0)
-    smaller = People(*(1 + 0.1 * rng.standard_normal((2, 23, small_people.controls.shape[1]))))
+    smaller = People(*(1 + 0.1 * np.random.default_rng(0).standard_normal((2, 23, small_people.controls.shape[1]))))
     with jax.log_compiles():
         run(small_people, members_of(0, [LossWeights()] * N_MEMBERS, RATES), max_steps=1)
         assert compilations(caplog) == 1
@@ -105,8 +105,7 @@ def test_losses_are_means_since_the_last_checkpoint(small_people, members, toget
 
 
 def test_initial_weights_are_normal_and_biases_zero(small_people):
-    still = members_of(8, GRID, [LearningRates(0.0, 0.0)] * N_MEMBERS)
-    model = run(small_people, still, max_steps=1)[0].parameters()
+    model = run(small_people, members_of(8, GRID, [LearningRates(0.0, 0.0)] * N_MEMBERS), max_steps=1)[0].parameters()
     layers = [layer for network in model[:4] for layer in network.values()]
     weights = np.concatenate([layer["weight"].ravel() for layer in layers])
     assert kstest(weights / 0.1, "norm").pvalue > 1e-3
@@ -130,6 +129,13 @@ def test_members_numbers_decide_their_keys(members):
     assert len(np.unique(jax.random.key_data(members.keys), axis=0)) == N_MEMBERS
 
 
+def test_priors_of_fewer_patterns_have_zeros_in_the_place_of_the_others():
+    priors = [Prior(np.ones((number, 2)), np.full(number, 2.0)) for number in (1, 3)]
+    found = members_of(5, GRID[:2], RATES[:2], priors=priors).prior
+    assert found.maps.tolist() == [[[1, 1], [0, 0], [0, 0]], [[1, 1]] * 3]
+    assert found.exponents.tolist() == [[2, 1, 1], [2, 2, 2]]
+
+
 def test_each_control_is_left_out_once_in_as_many_repetitions_as_folds():
     dealt = [np.array([held_out(43, 5, number, 5) for number in range(first, first + 5)]) for first in (0, 5, 10)]
     for folds in dealt:
@@ -144,10 +150,8 @@ def test_each_control_is_left_out_once_in_as_many_repetitions_as_folds():
 def test_a_model_never_learns_from_the_controls_it_leaves_out(small_people):
     members = members_of(5, GRID, n_folds=5)
     before = run(small_people, members)[-1]
-    left_out = np.array([held_out(40, 5, number, 5) for number in range(N_MEMBERS)])
-    for number, out in enumerate(left_out):
-        poisoned = np.where(out[:, None], np.nan, small_people.controls)
-        after = run(small_people._replace(controls=poisoned), members)[-1]
+    for number, out in enumerate(np.array([held_out(40, 5, number, 5) for number in range(N_MEMBERS)])):
+        after = run(small_people._replace(controls=np.where(out[:, None], np.nan, small_people.controls)), members)[-1]
         same_bits(after.r_indices[number], before.r_indices[number])
         same_bits(take(after.parameters(), number), take(before.parameters(), number))
         assert np.isnan(np.delete(after.r_indices, number, axis=0)).all()
@@ -177,8 +181,7 @@ def test_company_does_not_matter(small_people, members, together, part):
 )
 def test_company_with_more_patterns_does_not_matter(small_people, members, training):
     schedule = Schedule(BATCH_SIZE, 10**6, 10, 10)
-    numbers = [2, 4, 1, 2]
-    [found] = train.train(small_people, members, training, schedule, n_patterns=numbers)
+    [found] = train.train(small_people, members, training, schedule, n_patterns=[2, 4, 1, 2])
     for number, which in ((1, [2]), (2, [0, 3])):
         [alone] = train.train(small_people, take(members, np.array(which)), training, schedule, n_patterns=number)
         close(take(found.losses, np.array(which)), alone.losses)
@@ -200,8 +203,7 @@ def test_members_that_diverge_do_not_spoil_others(small_people, members, togethe
 
 
 def test_groups_may_be_smaller_than_the_batch(small_people, members):
-    few = People(small_people.controls[:2], small_people.patients[:1])
-    last = run(few, members_of(5, GRID, n_controls=2))[-1]
+    last = run(People(small_people.controls[:2], small_people.patients[:1]), members_of(5, GRID, n_controls=2))[-1]
     assert last.r_indices.shape == (N_MEMBERS, 1, N_PATTERNS)
     assert all(np.isfinite(values).all() for values in last.losses.values())
 
@@ -217,8 +219,7 @@ def test_only_rows_within_a_group_are_used(small_people, members, monkeypatch):
 
 
 def test_weights_but_for_the_discriminator_stay_within_the_clip(small_people):
-    fast_learners = members_of(0, GRID, [LearningRates(0.3, 0.3)] * N_MEMBERS)
-    model = run(small_people, fast_learners)[-1].parameters()
+    model = run(small_people, members_of(0, GRID, [LearningRates(0.3, 0.3)] * N_MEMBERS))[-1].parameters()
     largest = [max(np.abs(leaf).max() for leaf in jax.tree.leaves(network)) for network in model[:4]]
     assert max(largest[:3]) == 0.5
     assert largest[3] > 0.5
@@ -288,8 +289,7 @@ def test_independent_severities_have_no_correlation(together):
 
 def test_checkpoint_tells_the_correlation_of_each_model(correlated):
     checkpoint = correlated[1][-1]
-    raw = np.asarray(checkpoint.states.copula.raw, float)
-    found = checkpoint.correlations()
+    raw, found = np.asarray(checkpoint.states.copula.raw, float), checkpoint.correlations()
     assert found.shape == (N_MEMBERS, N_PATTERNS, N_PATTERNS)
     for one, free in zip(found, raw, strict=True):
         rows = np.tril(free, -1) + np.diag(np.exp(np.diag(free)))
@@ -310,8 +310,7 @@ def test_saved_states_hold_the_correlation(small_people, correlated):
     members, looks = correlated
     arrays = train.saved_states(looks[0].states)
     assert any("copula" in name for name in arrays)
-    restored = train.restored_states(arrays, looks[0].states)
-    same_bits(train.saved_states(restored), arrays)
+    same_bits(train.saved_states(train.restored_states(arrays, looks[0].states)), arrays)
     [last] = run(small_people, members, CORRELATED, after=(10, arrays))
     ends = [
         (look.step, look.correlations(), look.parameters(), look.states.copula.moments.nu) for look in (last, looks[-1])

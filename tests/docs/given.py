@@ -13,16 +13,13 @@ from tests.tables.trees import subjects_dir
 
 REGIONS = [f"roi{k:02}" for k in range(1, N_REGIONS + 1)]
 _LABELS = {"CN": 40, "MCI": 20, "AD": 20, "SCD": 4}  # 40 and 40, like other tests
-NOT_LEARNED_FROM = 82
-NEW_DEMOGRAPHICS = ["participant_id", "age", "sex", "icv", "site", "apoe4"]
+NOT_LEARNED_FROM, NEW_DEMOGRAPHICS = 82, ["participant_id", "age", "sex", "icv", "site", "apoe4"]
 
 
 def table(labels=_LABELS, seed=0):
     """Return a table with the columns that the pages name; patients lose a third of some regions."""
-    rng = np.random.default_rng(seed)
-    diagnosis = np.repeat(list(labels), list(labels.values()))
-    n_people = len(diagnosis)
-    patient = np.isin(diagnosis, ["MCI", "AD"])
+    rng, diagnosis = np.random.default_rng(seed), np.repeat(list(labels), list(labels.values()))
+    n_people, patient = len(diagnosis), np.isin(diagnosis, ["MCI", "AD"])
     volumes = 5 * (1 + 0.1 * rng.standard_normal((n_people, N_REGIONS)))
     severity = patient[:, None] * rng.uniform(size=(n_people, 3))
     volumes *= 1 - 0.35 * np.repeat(severity, N_REGIONS // 3, axis=1)
@@ -102,8 +99,7 @@ def _write_old_layout(path):
 
 
 def _write_maps(path):
-    rng = np.random.default_rng(2)
-    people = table()["participant_id"]
+    rng, people = np.random.default_rng(2), table()["participant_id"]
     images = path.parent / "images"
     images.mkdir()
     for name in people:

@@ -10,8 +10,7 @@ PAGES = [
     "CONTRIBUTING.md",
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 ]
-_COMMENT = re.compile(r"<!--\s*(.*?)\s*-->")
-_FENCE = re.compile(r"^ *```\w*\s*$", re.MULTILINE)
+_COMMENT, _FENCE = re.compile(r"<!--\s*(.*?)\s*-->"), re.compile(r"^ *```\w*\s*$", re.MULTILINE)
 _BLOCK = re.compile(
     r"(?:^ *<!--[ \t]*(?P<comment>[^\n]*?)[ \t]*-->\s*?\n\s*?)?"
     r"^(?P<indent> *)```(?P<language>\w*)[ \t]*\n(?P<code>.*?)^ *```[ \t]*$",

@@ -63,8 +63,7 @@ def test_commands_and_options_exist(page):
 def test_options_in_the_text_exist(page):
     for code in pages.inline_code_of(page):
         if not code.startswith(_OTHER_TOOLS):
-            unknown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", code)) - OPTIONS
-            assert not unknown, f"{page}: {code}"
+            assert not set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", code)) - OPTIONS, f"{page}: {code}"
 
 
 def test_make_targets_scripts_and_extras_exist():

@@ -23,10 +23,9 @@ def test_numbers_of_steps_are_those_of_the_presets():
     schedules = [preset().schedule for preset in (fast, linear, blind, paper, official)]  # whatever other tests patch
     known = {of for schedule in schedules for of in (schedule.min_steps, schedule.max_steps)}
     pages = [ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md"), ROOT / "docs/explanation/method.md"]
-    wrong = [
+    assert [
         (path.name, words)
         for path in [*pages, SRC / "estimator.py", SRC / "search.py", SRC / "settings.py"]
         for words in STEPS.findall(path.read_text(encoding="utf-8"))
         if int(words.replace(",", "")) not in known
-    ]
-    assert wrong == []
+    ] == []

@@ -78,8 +78,7 @@ def test_styles_load_nothing_from_elsewhere(site):
 
 
 def test_the_search_works_without_a_server(site):
-    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
-    found = json.loads(index.partition("=")[2])["docs"]
+    found = json.loads((site / "search" / "search_index.js").read_text(encoding="utf-8").partition("=")[2])["docs"]
     assert any("--small-sites" in one["text"] for one in found)
     assert "iframe-worker.js" in (site / "index.html").read_text(encoding="utf-8")
 

@@ -32,7 +32,6 @@ def test_stats_files_become_volumes():
 
 def test_codes_of_the_spreadsheet_become_words():
     row = {"FILE_ID": "Pitt_0050003", "SITE_ID": "PITT", "DX_GROUP": 1, "AGE_AT_SCAN": 24.45, "SEX": 2}
-    scores = {"FIQ": 103.0, "ADOS_TOTAL": -9999.0, "SRS_RAW_TOTAL": None}
-    people = abide_table.about(pd.DataFrame([row | scores]))
+    people = abide_table.about(pd.DataFrame([row | {"FIQ": 103.0, "ADOS_TOTAL": -9999.0, "SRS_RAW_TOTAL": None}]))
     assert people.iloc[0, :5].tolist() == ["Pitt_0050003", "PITT", "ASD", 24.45, "F"]
     assert people[["fiq", "ados_total", "srs_total"]].isna().to_numpy().tolist() == [[False, True, True]]

@@ -24,8 +24,7 @@ def cohort():
     y = rng.permutation(np.repeat([0, 1], 80))
     truth = np.where(y[:, None] == 1, rng.uniform(size=(160, 3)), 0)
     scaled = rng.standard_normal((160, 12)) - 5 * truth @ np.repeat(np.eye(3), 4, axis=1)
-    volumes = pd.DataFrame(1000 + 100 * scaled, columns=[f"region{i}" for i in range(12)])
-    return volumes, y, truth[y == 1]
+    return pd.DataFrame(1000 + 100 * scaled, columns=[f"region{i}" for i in range(12)]), y, truth[y == 1]
 
 
 @pytest.fixture(scope="module")
@@ -92,19 +91,17 @@ def test_the_discriminant_objective_is_the_published_one_and_never_rises(parts, 
 
 def test_regressions_are_told_the_truth_in_one_part_and_scored_in_the_other():
     rng = np.random.default_rng(0)
-    truth = rng.uniform(size=(100, 2))
-    regions = rng.standard_normal((100, 30)) * np.linspace(1, 9, 30)
+    truth, regions = rng.uniform(size=(100, 2)), rng.standard_normal((100, 30)) * np.linspace(1, 9, 30)
     regions[:, :4] -= 4 * np.repeat(truth, 2, axis=1)
     table = supervised_ceilings(regions, truth, pattern_concordance, seed=3).set_index(["method", "fold"])
     for fold, (train, test) in enumerate(KFold(5, shuffle=True, random_state=3).split(regions)):
         z = (regions - regions[train].mean(axis=0)) / regions[train].std(axis=0)
         vectors = [SVR().fit(z[train], column[train]).predict(z[test]) for column in truth.T]
-        expected = {
+        for method, predicted in {
             "linear": LinearRegression().fit(z[train], truth[train]).predict(z[test]),
             "ridge": RidgeCV(np.geomspace(0.1, 1e4, 20)).fit(z[train], truth[train]).predict(z[test]),
             "svr": np.column_stack(vectors),
-        }
-        for method, predicted in expected.items():
+        }.items():
             own = [concordance(truth[test, k], predicted[:, k]) for k in range(2)]
             assert table.loc[(method, fold), "test"] == pytest.approx(np.mean(own))
 

@@ -13,8 +13,7 @@ from rindices.core import inference
 from rindices.core.train import People, make_members
 from rindices.core.train import train as train_one
 
-PRESET = scope(small=True).preset
-CASES = [Case(40, 45, "basic", 3), Case(35, 50, "mild", 4)]
+PRESET, CASES = scope(small=True).preset, [Case(40, 45, "basic", 3), Case(35, 50, "mild", 4)]
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +26,7 @@ def test_people_who_are_not_trained_on_are_scored_behind_the_patients(brains):
     data, scored = stack(brains, 50)
     assert scored.shape == (2, 95, 128)
     np.testing.assert_allclose(scored[1, 50:], brains[0].patients, rtol=1e-6)
-    assert data.controls.shape == (2, 50, 128)
-    assert data.n_patients.tolist() == [45, 50]
+    assert (data.controls.shape, data.n_patients.tolist()) == ((2, 50, 128), [45, 50])
 
 
 def test_maps_are_those_of_inference_for_each_members_own_controls(brains):
@@ -56,8 +54,7 @@ def test_each_cohort_may_have_its_own_weightings_and_rates_and_folds_are_left_ou
 @pytest.mark.slow
 def test_cohorts_together_train_as_each_alone(brains):
     weightings = [PRESET.weights, PRESET.weights._replace(orthogonality=0.1)]
-    trained = train(Group(3, CASES, [3, 4], weightings, 2), brains, 50, PRESET)
-    steps = PRESET.schedule
+    trained, steps = train(Group(3, CASES, [3, 4], weightings, 2), brains, 50, PRESET), PRESET.schedule
     for place, (case, one) in enumerate(zip(CASES, brains, strict=True)):
         members = make_members(case.seed, [weightings[1]] * 2, [PRESET.rates] * 2, case.n_controls, n_folds=steps.folds)
         first = next(

@@ -16,8 +16,7 @@ SHIPPED = Path(rindices.simulate.__file__).with_name("reference_population.json"
 @pytest.fixture(scope="module")
 def table():
     """Give two correlated regions that depend on age and sex, with known numbers."""
-    rng = np.random.default_rng(5)
-    n = 20_000
+    rng, n = np.random.default_rng(5), 20_000
     age, sex = rng.uniform(20, 90, n), rng.integers(0, 2, n)
     shared, own = rng.standard_normal(n), rng.standard_normal(n)
     first = 10 - 0.02 * age + 0.5 * sex + 0.3 * shared
@@ -26,17 +25,14 @@ def table():
 
 
 def test_fit_recovers_known_numbers(table):
-    fitted = fit_reference.fit(table)
-    young = table[table["age"] < 70]
-    assert fitted["n_people"] == len(young)
-    assert fitted["regions"] == ["A", "B"]
+    fitted, young = fit_reference.fit(table), table[table["age"] < 70]
+    assert (fitted["n_people"], fitted["regions"]) == (len(young), ["A", "B"])
     assert max(fitted["age_quantiles"]) <= 70
     first, second = fitted["effects"]
     np.testing.assert_allclose(first, [young["A"].mean(), -0.02, 0, 0.5], atol=0.02)
     np.testing.assert_allclose(second[2], -0.001, atol=5e-5)
     assert fitted["correlation_upper"] == [pytest.approx([0.6], abs=0.02)]
-    middle = fitted["residual_quantiles"][0][np.searchsorted(fitted["probabilities"], 0.5)]
-    assert middle == pytest.approx(0, abs=0.02)
+    assert fitted["residual_quantiles"][0][np.searchsorted(fitted["probabilities"], 0.5)] == pytest.approx(0, abs=0.02)
 
 
 def test_script_writes_what_it_fitted(table, tmp_path, monkeypatch, capsys):

@@ -46,13 +46,12 @@ def test_small_results_are_marked_and_never_mixed_with_full_ones(tmp_path):
 def test_folds_hold_out_everybody_once():
     case = Case(20, 33, "basic", 3)
     known = draw(case)
-    held_out = [fold_brains(case, fold) for fold in range(5)]
+    held_out = [fold_brains(case, fold, 1.0) for fold in range(5)]
     assert sum(len(brains.others) for brains in held_out) == 33
     first = held_out[0]
     train, test = splits(33)[0]
     np.testing.assert_array_equal(first.truth[len(first.patients) :], known.truth[test])
-    assert first.scored().shape == (33, known.regions.shape[1])
-    assert len(first.patients) == len(train)
+    assert (first.scored().shape, len(first.patients)) == ((33, known.regions.shape[1]), len(train))
 
 
 def test_held_out_people_keep_the_matching_of_those_trained_on():
@@ -68,8 +67,7 @@ def test_halves_share_nobody_and_have_the_same_groups():
     case = Case(30, 50, "mild", 4, 2)
     known = draw(case)
     first = in_first_half(known, case.seed)
-    assert (first & known.patient).sum() == 25
-    assert (first & ~known.patient).sum() == 15
+    assert ((first & known.patient).sum(), (first & ~known.patient).sum()) == (25, 15)
     one, two = (half_brains(case._replace(part=part)) for part in ("1", "2"))
     assert len(one.patients) + len(two.patients) == 50
     np.testing.assert_array_equal(one.truth, known.truth[first[known.patient]])
@@ -84,8 +82,7 @@ def test_stored_r_indices_are_what_was_trained(tmp_path):
     trained = Trained(r_indices, 1.0, None, {"change": steps / 10}, steps)
     case = Case(10, 20, "basic", 3, 2)
     people = Brains(rng.random((10, 4)), rng.random((20, 4)), None, rng.random((20, 2)))
-    store = Store(tmp_path / "part")
-    store.keep("paper", Group(2, [case], [3], [paper().weights], 3), [people], [5, 10], trained)
+    Store(tmp_path / "part").keep("paper", Group(2, [case], [3], [paper().weights], 3), [people], [5, 10], trained)
     found = restored(np.load(tmp_path / "part.npz"), "paper")
     good = np.isfinite(r_indices).all(axis=(-2, -1))
     np.testing.assert_allclose(found[good], r_indices[good], atol=1e-4)
@@ -108,9 +105,7 @@ def test_clinical_variables_have_the_correlations_of_table_2():
     for name, wanted in VARIABLES.items():
         there = drawn[name].notna().to_numpy()
         if there.sum() < 200_000:
-            assert there.sum() == wanted.n
-            drawn_all = draw_variables(truth[:1000], 1)
-            assert drawn_all[name].notna().sum() == min(wanted.n, 1000)
+            assert (there.sum(), draw_variables(truth[:1000], 1)[name].notna().sum()) == (wanted.n, min(wanted.n, 1000))
             continue
         assert np.corrcoef(truth[:, 0], drawn[name])[0, 1] == pytest.approx(wanted.medial_temporal, abs=0.01)
         assert np.corrcoef(truth[:, 1], drawn[name])[0, 1] == pytest.approx(wanted.diffuse, abs=0.01)

@@ -57,8 +57,7 @@ def cohort():
     PEOPLE.clear()
     rng = np.random.default_rng(0)
     y = rng.permutation(np.repeat([0, 1], [N_CONTROLS, N_PATIENTS]))
-    truth = rng.uniform(size=(N_PATIENTS, 3))
-    X = 0.1 * rng.standard_normal((len(y), 3))
+    truth, X = rng.uniform(size=(N_PATIENTS, 3)), 0.1 * rng.standard_normal((len(y), 3))
     X[y == 1] -= truth
     return pd.DataFrame(X, columns=list("abc"), index=[f"p{i}" for i in range(len(y))]), y, truth
 
@@ -72,8 +71,7 @@ def test_halves_are_apart_stratified_and_repeatable(cohort):
     for k, model in ((1, first), (2, second)):
         assert model.trained_on_ == list(X.index[found.half == k])
         np.testing.assert_array_equal(model.labels_, y[found.half == k])
-        assert model.labels_.sum() == N_PATIENTS // 2
-        assert len(model.labels_) == (N_CONTROLS + N_PATIENTS) // 2
+        assert (model.labels_.sum(), len(model.labels_)) == (N_PATIENTS // 2, (N_CONTROLS + N_PATIENTS) // 2)
     assert first.random_state != second.random_state
     np.testing.assert_array_equal(split_half(Reader(), X, y, seed=4).half, found.half)
     assert (split_half(Reader(), X, y, seed=5).half != found.half).any()
@@ -91,8 +89,7 @@ def test_numbers_follow_their_definitions(cohort):
     ):
         chosen = patient & inside
         expected = compare(first[chosen], second[chosen])
-        assert row.n_patients == chosen.sum()
-        assert row.pattern_agreement == pytest.approx(expected.pattern_agreement)
+        assert (row.n_patients, row.pattern_agreement) == (chosen.sum(), pytest.approx(expected.pattern_agreement))
         assert row.difference_correlation == pytest.approx(expected.difference_correlation)
         assert row.concordance_half1 == pytest.approx(pattern_concordance(truth[inside[patient]], first[chosen]))
         assert row.concordance_half2 == pytest.approx(pattern_concordance(truth[inside[patient]], second[chosen]))

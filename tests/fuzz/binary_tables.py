@@ -17,8 +17,7 @@ from tests.fuzz.engine import deep_stack
 from tests.fuzz.grids import NUMBERS, Grid, number_in
 from tests.fuzz.mutations import chance, damaged, pick
 
-_SHEET = "xl/worksheets/sheet1.xml"
-_TIME = re.compile(rb"\d{4}-\d\d-\d\dT[\d:]+Z")
+_SHEET, _TIME = "xl/worksheets/sheet1.xml", re.compile(rb"\d{4}-\d\d-\d\dT[\d:]+Z")
 # A pattern in a sheet, and what it becomes; each breaks a promise of the format.
 _LIES = (
     (r'<dimension ref="[^"]*"', '<dimension ref="A1:XFD1048576"'),
@@ -124,8 +123,7 @@ def write_parquet(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
         name, kind = pick(rng, grid.header), pick(rng, list(kinds))
         columns[name] = kinds[kind]
         grid.note(name, "of", kind)
-    table = pa.table(columns)
-    file = io.BytesIO()
+    table, file = pa.table(columns), io.BytesIO()
     parquet.write_table(table, file, compression=pick(rng, ["none", "snappy", "gzip"]), use_dictionary=chance(rng, 0.5))
     if not harm or chance(rng, 0.3):
         return file.getvalue()

@@ -56,8 +56,7 @@ class Grid:
 def draw_grid(rng: np.random.Generator) -> Grid:
     """Return a valid table whose numbers are written in different ways."""
     style = pick(rng, ["{:.3f}", "{!r}", "{:.6e}", "{:.0f}", "{:.17g}"])
-    volumes = rng.normal(3000, 300, (N_PEOPLE, len(REGIONS)))
-    rows = []
+    volumes, rows = rng.normal(3000, 300, (N_PEOPLE, len(REGIONS))), []
     for number in range(N_PEOPLE):
         person = [f"{number:03d}", "CN" if number % 2 else "AD", f"{rng.uniform(50, 90):.2f}"]
         person += [pick(rng, ["F", "M"]), "AB"[number // 2 % 2]]

@@ -59,8 +59,7 @@ class Models:
         if number < self.n_systematic:
             length = int.from_bytes(self.content[:8], "little") ^ (1 << (number - self.header_end))
             return _case(length.to_bytes(8, "little") + self.content[8:], f"length {length}")
-        kinds = [self._damaged, self._outer, self._header, self._header, self._header_text, self._arrays]
-        return pick(rng, kinds)(rng)
+        return pick(rng, [self._damaged, self._outer, self._header, self._header, self._header_text, self._arrays])(rng)
 
     def _damaged(self, rng: np.random.Generator) -> Case:
         low, high = pick(rng, [(0, 8), (8, self.header_end), (self.header_end, len(self.content))])

@@ -20,8 +20,7 @@ def damaged(content: bytes, rng: np.random.Generator, low: int = 0, high: int | 
     words = []
     for _ in range(int(rng.integers(1, 4))):
         end = min(len(content), len(content) if high is None else high)
-        place = int(rng.integers(min(low, end), end + 1))
-        name = pick(rng, list(_DAMAGES))
+        place, name = int(rng.integers(min(low, end), end + 1)), pick(rng, list(_DAMAGES))
         content = _DAMAGES[name](content, place, rng)
         words.append(f"{name} at {place}")
     return content, ", ".join(words)
@@ -53,8 +52,7 @@ def _length(rng: np.random.Generator, content: bytes) -> int:
 
 
 def _repeat(content: bytes, place: int, rng: np.random.Generator) -> bytes:
-    piece = content[place : place + _length(rng, content)]
-    return content[:place] + piece * int(rng.integers(1, 20)) + content[place:]
+    return content[:place] + content[place : place + _length(rng, content)] * int(rng.integers(1, 20)) + content[place:]
 
 
 def _swap(content: bytes, place: int, rng: np.random.Generator) -> bytes:

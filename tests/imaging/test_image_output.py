@@ -36,15 +36,11 @@ def test_clusters_have_sizes_peaks_and_one_sign():
     t[8, 9, 5], q[8, 9, 5] = 3.5, 0.04  # touches the third with an edge only
     t[5, 5, 5], q[5, 5, 5] = 3, 0.06
     table = cluster_table([drawn(t, q)])
-    assert table["cluster"].tolist() == [1, 2, 3, 4]
-    assert table["n_voxels"].tolist() == [6, 2, 1, 1]
+    assert (table["cluster"].tolist(), table["n_voxels"].tolist()) == ([1, 2, 3, 4], [6, 2, 1, 1])
     assert table["size_mm3"].tolist() == pytest.approx([6 * 64, 128, 64, 64])
-    assert table["peak_t"].tolist() == [-6, 5, 3.5, 3]
-    assert table["peak_q"].tolist() == [0.001, 0.02, 0.04, 0.04]
-    peak = AFFINE @ [2, 3, 2, 1]
-    assert table.loc[0, ["x", "y", "z"]].tolist() == peak[:3].tolist() == [10, -10, 0]
-    assert set(table["pattern"]) == {2}
-    assert set(table["level"]) == {"high"}
+    assert (table["peak_t"].tolist(), table["peak_q"].tolist()) == ([-6, 5, 3.5, 3], [0.001, 0.02, 0.04, 0.04])
+    assert table.loc[0, ["x", "y", "z"]].tolist() == (AFFINE @ [2, 3, 2, 1])[:3].tolist() == [10, -10, 0]
+    assert (set(table["pattern"]), set(table["level"])) == ({2}, {"high"})
 
 
 def test_images_can_be_read_again(compared, tmp_path):
@@ -53,18 +49,15 @@ def test_images_can_be_read_again(compared, tmp_path):
     found = compared[2]
     images = {kind: nibabel.load(tmp_path / "voxelwise" / f"pattern-1_high_{kind}.nii.gz") for kind in "tq"}
     for kind, outside in (("t", 0.0), ("q", 1.0)):
-        image = images[kind]
-        expected = found.result.space.volume(getattr(found.result, kind), outside)
+        image, expected = images[kind], found.result.space.volume(getattr(found.result, kind), outside)
         np.testing.assert_allclose(image.get_fdata(), expected, rtol=1e-6)
         np.testing.assert_array_equal(image.affine, AFFINE)
         np.testing.assert_allclose(image.get_qform(), AFFINE)
-        assert image.get_data_dtype() == np.float32
-        assert image.header.get_xyzt_units()[0] == "mm"
+        assert (image.get_data_dtype(), image.header.get_xyzt_units()[0]) == (np.float32, "mm")
         assert f"pattern 1 high, {found.n_patients} patients v 25 controls" in bytes(image.header["descrip"]).decode()
         assert load_img(image).shape == SHAPE
     assert images["t"].header.get_intent()[:2] == ("t test", (found.result.freedom,))
-    assert images["q"].get_fdata()[0, 0, 0] == 1
-    assert images["t"].get_fdata()[0, 0, 0] == 0
+    assert (images["q"].get_fdata()[0, 0, 0], images["t"].get_fdata()[0, 0, 0]) == (1, 0)
 
 
 def test_tables_say_what_was_compared_and_found(compared, tmp_path):
@@ -119,8 +112,7 @@ def test_labels_are_painted(tmp_path, dtype):
     (tmp_path / "pattern-9_severity-1.nii.gz").touch()
     paths, note = paint_patterns(table, atlas(tmp_path, dtype=dtype), names_of(), tmp_path)
     assert paths == list(tmp_path.glob("pattern-*")) == [tmp_path / "pattern-1_severity-1.nii.gz"]
-    image = nibabel.load(paths[0])
-    expected = np.zeros((4, 4, 4))
+    image, expected = nibabel.load(paths[0]), np.zeros((4, 4, 4))
     expected[0], expected[1] = -1.5, 2.0
     np.testing.assert_array_equal(image.get_fdata(), expected)
     np.testing.assert_array_equal(image.affine, AFFINE)

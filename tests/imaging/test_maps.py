@@ -66,8 +66,7 @@ def test_ids_that_do_not_match_are_told(made):
 
 def broken(made, tmp_path, kind):
     """Spoil the map of the fifth person."""
-    path = tmp_path / "sub-004.nii"
-    values = made.values[4].copy()
+    path, values = tmp_path / "sub-004.nii", made.values[4].copy()
     if kind == "missing":
         path.unlink()
     elif kind == "four dimensions":
@@ -107,15 +106,13 @@ def test_bad_images_are_refused(made, tmp_path, kind, message):
 
 
 def test_few_voxels_without_number_are_left_out(made, tmp_path):
-    expected = run(made, regressions=True)
-    values = made.values[-1].copy()
+    expected, values = run(made, regressions=True), made.values[-1].copy()
     values[4, 5, 3] = np.nan
     write_image(tmp_path / f"sub-{len(made.group) - 1:03}.nii", values)
     found = run(made, regressions=True)
-    member = [
+    assert any(
         not np.array_equal(one.result.t, two.result.t) for one, two in zip(found, expected, strict=True) if one.result
-    ]
-    assert any(member)
+    )
     volume = found[3].result.space.volume(found[3].result.t, 0.0)
     before = expected[3].result.space.volume(expected[3].result.t, 0.0)
     assert volume[4, 5, 3] == 0
@@ -124,8 +121,7 @@ def test_few_voxels_without_number_are_left_out(made, tmp_path):
 
 
 def test_flipped_maps_are_refused_or_resampled(made, tmp_path):
-    expected = run(made)
-    flipped = AFFINE.copy()
+    expected, flipped = run(made), AFFINE.copy()
     flipped[0] = [4, 0, 0, -4 * (SHAPE[0] - 1) + 18]
     write_image(tmp_path / "sub-004.nii", made.values[4][::-1], flipped)
     with pytest.raises(InputError, match=r"axes RAS instead of LAS, first voxel at \(-14, .*\n.*resample=True"):
@@ -162,8 +158,7 @@ def test_the_standard_brain_is_the_mask_by_default(tmp_path):
     affine = np.diag([4.0, 4, 4, 1])
     affine[:3, 3] = -90, -126, -72
     write_image(tmp_path / "map.nii", np.ones((46, 55, 46)), affine)
-    file = open_map(tmp_path / "map.nii", "map")
-    space = common_space([file], None, resample=False)
+    space = common_space([open_map(tmp_path / "map.nii", "map")], None, resample=False)
     found = space.volume(np.ones(len(space.voxels)), 0.0)
     expected = resample_to_img(
         load_mni152_brain_mask(resolution=1),
@@ -177,14 +172,12 @@ def test_the_standard_brain_is_the_mask_by_default(tmp_path):
 
 
 def test_values_between_voxels_are_interpolated_and_missing_outside():
-    places = np.indices((6, 7, 8)).astype(float)
-    source = Grid((6, 7, 8), np.diag([2.0, 2, 2, 1]))
+    places, source = np.indices((6, 7, 8)).astype(float), Grid((6, 7, 8), np.diag([2.0, 2, 2, 1]))
     volume = 10 + 2 * places[0] - places[1] + 3 * places[2]  # a line is its own linear interpolation
     shifted = np.diag([1.0, 1, 1, 1])
     shifted[:3, 3] = 3, 1, 5
     target = Grid((4, 4, 20), shifted)
-    voxels = np.arange(4 * 4 * 20)
-    found = sampled(volume, source, target, voxels, linear=True).reshape(target.shape, order="F")
+    found = sampled(volume, source, target, np.arange(4 * 4 * 20), linear=True).reshape(target.shape, order="F")
     x, y, z = np.indices(target.shape) / 2 + np.array([1.5, 0.5, 2.5])[:, None, None, None]
     inside = z <= 7
     np.testing.assert_allclose(found[inside], (10 + 2 * x - y + 3 * z)[inside])

@@ -32,10 +32,10 @@ def by_name(comparisons):
 def test_every_subgroup_is_compared_or_says_why_not(made, compared):
     sizes = subgroup_sizes(made.r_indices[["r1", "r2"]], made.group)
     found = [x for x in compared if x.level != "regression"]
-    assert [(x.pattern, x.level, x.rule, x.n_patients) for x in found] == list(
-        sizes[["pattern", "level", "rule", "n"]].itertuples(index=False, name=None)
+    assert ([(x.pattern, x.level, x.rule, x.n_patients) for x in found], [x.note for x in found]) == (
+        list(sizes[["pattern", "level", "rule", "n"]].itertuples(index=False, name=None)),
+        sizes["note"].tolist(),
     )
-    assert [x.note for x in found] == sizes["note"].tolist()
     assert [x.result is not None for x in found] == sizes["used"].tolist()
     assert "fewer than 10 patients" in sizes["note"].tolist()
     assert {x.n_controls for x in found} == {25}
@@ -67,8 +67,7 @@ def test_t_is_that_of_statsmodels(made, compared, level):
 
 
 def test_t_is_that_of_nilearn(made, compared):
-    found = by_name(compared)[1, "high"]
-    r = made.r_indices
+    found, r = by_name(compared)[1, "high"], made.r_indices
     member = (made.group == "patient") & (r["r1"] > 0.7).to_numpy() & (r["r2"] < 0.4).to_numpy()
     used = member | (made.group == "control")
     design = pd.DataFrame(
@@ -85,13 +84,11 @@ def test_t_is_that_of_nilearn(made, compared):
 
 
 def test_the_effect_is_found_where_it_is(compared):
-    q = compared[2].result.space.volume(compared[2].result.q, 1.0)
-    box = np.zeros(SHAPE, bool)
+    q, box = compared[2].result.space.volume(compared[2].result.q, 1.0), np.zeros(SHAPE, bool)
     box[2:5, 3:6, 2:5] = True
     assert (q < 0.05)[box].mean() > 0.9
     assert (q < 0.05)[~box].mean() < 0.02
-    t = compared[2].result.space.volume(compared[2].result.t, 0.0)
-    assert (t[box] < -2).all()
+    assert (compared[2].result.space.volume(compared[2].result.t, 0.0)[box] < -2).all()
 
 
 def test_the_low_subgroup_is_the_same_for_all_patterns_and_computed_once(compared):
@@ -140,13 +137,11 @@ def test_covariates_that_say_all_leave_no_result(made):
 
 
 def models_of(values, n_first):
-    interest = np.arange(len(values)) < n_first
-    return make_model(np.arange(len(values)), interest, np.empty((len(values), 0)))
+    return make_model(np.arange(len(values)), np.arange(len(values)) < n_first, np.empty((len(values), 0)))
 
 
 def test_t_is_exact_far_from_zero_and_missing_without_variance():
-    rng = np.random.default_rng(0)
-    values = rng.standard_normal((40, 5))
+    values = np.random.default_rng(0).standard_normal((40, 5))
     values[:, 0] += 1e5
     values[:, 1] = 7.3
     values[3, 2] = np.nan

@@ -12,8 +12,7 @@ VENTRICLES = {4, 11, 49, 50, 51, 52}
 def volumes():
     """Volumes in mm³ of three people, by region number; a brain has 1.1 litres."""
     regions = muse_regions()
-    rng = np.random.default_rng(0)
-    values = rng.uniform(0.5, 1.5, (3, len(regions)))
+    values = np.random.default_rng(0).uniform(0.5, 1.5, (3, len(regions)))
     return pd.DataFrame(1.1e6 * values / values.sum(axis=1, keepdims=True), columns=regions.index)
 
 
@@ -35,8 +34,7 @@ def test_recipe_is_in_the_published_order():
     assert starts[:9] == [f"MUSE_{n}" for n in ("35", "71", "72", "73", "95", "23+30", "31+32", "36+37", "38+39")]
     assert starts[-1] == "MUSE_206+207"
     numbers = [int(n) for start in starts for n in start.removeprefix("MUSE_").split("+")]
-    assert set(numbers) == set(muse_regions().index) - VENTRICLES
-    assert len(numbers) == len(set(numbers))
+    assert (set(numbers), len(numbers)) == (set(muse_regions().index) - VENTRICLES, len(set(numbers)))
 
 
 def full_name(number):

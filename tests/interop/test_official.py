@@ -46,11 +46,9 @@ def plain_change(arrays, brains, z):
 @pytest.mark.parametrize("n_patterns", [1, 2, 3])
 def test_layers_go_where_they_belong(tmp_path, n_patterns):
     content, arrays = checkpoint(12, n_patterns, seed=n_patterns)
-    model = read_checkpoint(save(tmp_path / "model.pt", content))
-    rng = np.random.default_rng(0)
+    model, rng = read_checkpoint(save(tmp_path / "model.pt", content)), np.random.default_rng(0)
     regions, covariates = rng.uniform(2000, 9000, (20, 12)), np.c_[rng.integers(0, 2, 20), rng.uniform(55, 95, 20)]
-    table = pd.DataFrame(covariates, columns=["sex", "age"])
-    brains = model.preprocessing(("sex", "age")).transform(regions, table)
+    brains = model.preprocessing(("sex", "age")).transform(regions, pd.DataFrame(covariates, columns=["sex", "age"]))
     assert model.models.linear is None
     one = jax.tree.map(lambda array: array[0], model.models)
     expected = plain_r_indices(content, arrays, regions, covariates)
@@ -90,8 +88,7 @@ def test_entries_are_chosen_by_number(tmp_path):
     for missing in (None, 15):
         with pytest.raises(InputError, match=r"3 entries: 10, 20, 30.\nChoose one with `entry`"):
             read_checkpoint(path, missing)
-    model = read_checkpoint(path, 20)
-    first = model.models.reconstructor["layer1"]["weight"][0]
+    first = read_checkpoint(path, 20).models.reconstructor["layer1"]["weight"][0]
     np.testing.assert_array_equal(first, arrays["netReconstruction"]["model.0.weight"].T)
 
 
@@ -258,8 +255,7 @@ def test_patterns_of_the_published_model_of_ageing_are_numbered_as_published(tmp
     content, arrays = checkpoint(n_regions=72, n_patterns=5)
     ageing = with_ranges(content, np.array([0.0, 1031941.0]), np.array([1.0, 2022055.38]))
     source = read_checkpoint(save(tmp_path / "ageing.pt", ageing))
-    model = import_official(tmp_path / "ageing.pt", "muse72")
-    rng = np.random.default_rng(0)
+    model, rng = import_official(tmp_path / "ageing.pt", "muse72"), np.random.default_rng(0)
     regions = rng.uniform(2000, 30000, (20, 72))
     covariates = np.c_[rng.integers(0, 2, 20), rng.uniform(1.1e6, 2e6, 20)]
     expected = plain_r_indices(ageing, arrays, regions, covariates)[:, [0, 4, 1, 2, 3]]
@@ -294,10 +290,8 @@ def test_the_intracranial_volume_of_a_muse_table_is_a_covariate(tmp_path):
 
 
 def test_model_without_covariates(tmp_path, people):
-    content = checkpoint()[0] | {"correction_variables": None}
-    path = save(tmp_path / "official.pt", content)
-    model = import_official(path, NAMES)
-    assert model.transform(people[0]).shape == (30, 2)
+    path = save(tmp_path / "official.pt", checkpoint()[0] | {"correction_variables": None})
+    assert import_official(path, NAMES).transform(people[0]).shape == (30, 2)
     with pytest.raises(InputError, match="corrected for no covariates"):
         import_official(path, NAMES, "age")
 
@@ -316,8 +310,7 @@ def test_published_model_gives_the_published_r_indices(published, tmp_path):
 
 
 def test_published_model_reads_muse_tables(published):
-    expected = pd.read_csv(data_folder() / "official_ad_2rindices_expected.csv")
-    columns = {}
+    expected, columns = pd.read_csv(data_folder() / "official_ad_2rindices_expected.csv"), {}
     for position, name in enumerate(MUSE72_NAMES):
         numbers = name.split(" ")[0].removeprefix("MUSE_").split("+")
         for share, number in zip((0.3, 0.7) if len(numbers) == 2 else (1.0,), numbers, strict=True):
@@ -332,8 +325,7 @@ def test_published_model_reads_muse_tables(published):
 def test_published_model_reads_the_severities_that_it_puts_in(published):
     rng = np.random.default_rng(0)
     covariates = pd.DataFrame({"sex": rng.integers(0, 2, 300) * 1.0, "age": rng.uniform(60, 90, 300)})
-    scaled = 1 + 0.1 * rng.standard_normal((300, 72))
-    controls = published.preprocessing_.inverse_transform(scaled, covariates)
+    controls = published.preprocessing_.inverse_transform(1 + 0.1 * rng.standard_normal((300, 72)), covariates)
     z = rng.uniform(size=(300, 2))
     made = published.synthesize(pd.DataFrame(controls, columns=list(MUSE72_NAMES)), z, covariates)
     found = published.transform(pd.DataFrame(made, columns=list(MUSE72_NAMES)), covariates)

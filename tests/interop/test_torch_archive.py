@@ -33,14 +33,12 @@ def test_reads_tensors_arrays_and_plain_containers(tmp_path):
     np.testing.assert_array_equal(found["parameter"], arrays["f4"])
     for array in (found["by_columns"], *found["again"]):
         np.testing.assert_array_equal(array, by_columns)
-    assert found["number"] == 0.1
-    assert found["empty"].shape == (0, 3)
+    assert (found["number"], found["empty"].shape) == (0.1, (0, 3))
     assert "torch" not in sys.modules
 
 
 def test_tensor_is_a_window_on_its_storage(tmp_path):
-    numbers = np.arange(20, dtype=np.float32)
-    window = Tensor(numbers, offset=3, size=(4, 2), strides=(1, 5))
+    window = Tensor(np.arange(20, dtype=np.float32), offset=3, size=(4, 2), strides=(1, 5))
     found = read_archive(save(tmp_path / "model.pt", [window]))[0]
     np.testing.assert_array_equal(found, [[3, 8], [4, 9], [5, 10], [6, 11]])
 
@@ -105,8 +103,7 @@ def test_numpy_arrays_should_have_all_their_bytes(tmp_path, shape):
     class Wrong:
         def __reduce__(self):
             reconstruct = Global("numpy._core.multiarray", "_reconstruct")
-            state = (1, shape, np.dtype("<f8"), False, b"\0" * 16)
-            return reconstruct, (Global("numpy", "ndarray"), (0,), b"b"), state
+            return reconstruct, (Global("numpy", "ndarray"), (0,), b"b"), (1, shape, np.dtype("<f8"), False, b"\0" * 16)
 
     refused(save(tmp_path / "model.pt", [Wrong()]), "not read")
 

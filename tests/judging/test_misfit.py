@@ -37,8 +37,7 @@ def test_each_repetition_is_compared_with_the_patients_as_the_discriminator_sees
 def test_one_is_clearly_above_another_by_standard_errors_of_their_logarithms():
     far, near = Misfit(np.exp([4.0, 5.0, 6.0])), Misfit(np.exp([2.0, 2.1, 0.2, -3.0]))  # below 1 is chance
     assert (far.value, near.value) == pytest.approx((np.exp(5), np.exp((2 + 2.1 + 0.2 + 0) / 4)))
-    error = np.sqrt(np.var([4, 5, 6], ddof=1) / 3 + np.var([2, 2.1, 0.2, 0], ddof=1) / 4)
-    at = (5 - (2 + 2.1 + 0.2 + 0) / 4) / error
+    at = (5 - (2 + 2.1 + 0.2 + 0) / 4) / np.sqrt(np.var([4, 5, 6], ddof=1) / 3 + np.var([2, 2.1, 0.2, 0], ddof=1) / 4)
     assert [far.is_clearly_above(near, factor * at) for factor in (0.99, 1.01)] == [True, False]
     assert not near.is_clearly_above(far, 0)
     assert not far.is_clearly_above(far, 0)

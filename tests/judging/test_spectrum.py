@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from scipy.stats import kstest
+from scipy.stats import kstest, norm
 from sklearn.covariance import ledoit_wolf
 
 from rindices.judging import spectrum
-from rindices.judging.spectrum import NotTestable, drawn_in, look
+from rindices.judging.spectrum import NotTestable, Spectrum, drawn_in, look
 
 N_REGIONS, N_GROUP, N_PERMUTATIONS = 20, 40, 49
 PATIENT = np.repeat([False, True], N_GROUP)
@@ -21,8 +21,7 @@ def healthy(rng, n_people=2 * N_GROUP, n_regions=N_REGIONS):
 
 def sick(rng, n_directions, n_group=150, size=1.2):
     """Return people of whom the patients vary in so many directions more."""
-    patient = np.repeat([False, True], n_group)
-    maps = np.zeros((n_directions, N_REGIONS))
+    patient, maps = np.repeat([False, True], n_group), np.zeros((n_directions, N_REGIONS))
     for k in range(n_directions):
         maps[k, 5 * k : 5 * k + 5] = size
     severities = rng.standard_normal((2 * n_group, n_directions)) * patient[:, None]
@@ -66,11 +65,9 @@ def test_without_disease_nothing_is_counted():
 
 
 def test_shift_alone_is_found():
-    rng = np.random.default_rng(3)
-    regions = rng.standard_normal((2 * N_GROUP, N_REGIONS)) + 0.6 * PATIENT[:, None]
+    regions = np.random.default_rng(3).standard_normal((2 * N_GROUP, N_REGIONS)) + 0.6 * PATIENT[:, None]
     found = look(regions, PATIENT, n_permutations=N_PERMUTATIONS)
-    assert (found.p_shift, found.p) == (0.02, 0.02)
-    assert (found.p_spread > 0.05, found.found_again) == (True, 0)
+    assert (found.p_shift, found.p, found.p_spread > 0.05, found.found_again) == (0.02, 0.02, True, 0)
     assert found.shift > found.null_shift.max()
 
 
@@ -78,16 +75,14 @@ def test_smallest_difference_that_would_have_shown_falls_with_people():
     detectable = []
     for n_group in (30, 300):
         regions = np.random.default_rng(4).standard_normal((2 * n_group, N_REGIONS))
-        found = look(regions, np.repeat([False, True], n_group), n_permutations=N_PERMUTATIONS)
-        detectable.append(found.detectable)
+        detectable.append(look(regions, np.repeat([False, True], n_group), n_permutations=N_PERMUTATIONS).detectable)
     (few_auc, few_ratio), (many_auc, many_ratio) = detectable
     assert 0.5 <= many_auc < few_auc < 1
     assert 1 < many_ratio < few_ratio
 
 
 def site_table(seed=5, n_sites=3):
-    rng = np.random.default_rng(seed)
-    site = np.arange(2 * N_GROUP) % n_sites
+    rng, site = np.random.default_rng(seed), np.arange(2 * N_GROUP) % n_sites
     return rng.standard_normal((2 * N_GROUP, N_REGIONS)) + 3 * rng.standard_normal((n_sites, N_REGIONS))[site], site
 
 
@@ -101,12 +96,35 @@ def test_sites_do_not_count_as_a_difference():
     assert look(regions, patient, n_permutations=19).p <= 0.05  # sites have more or fewer patients
 
 
+def test_what_would_have_shown_is_the_auc_of_two_normals_that_correlate_so_with_the_group():
+    correlation = np.sqrt(0.24 / 1.24)  # of normals one sd apart, 40 % of them patients
+    found = Spectrum(np.ones(2), np.ones((9, 2)), 4.0, 0.0, np.full(9, correlation), 0.4, np.zeros(2), 1.0, 1.0, 1.0)
+    assert found.detectable == pytest.approx((norm.cdf(1 / np.sqrt(2)), 2.0))
+
+
+def test_the_shift_is_the_correlation_of_the_group_with_ridge_regression_without_each_row():
+    regions = np.random.default_rng(4).standard_normal((80, N_REGIONS)) * np.linspace(0.3, 3, N_REGIONS)
+    basis = spectrum._orthogonal(np.ones((80, 1)))
+    rows, group, predicted = basis.T @ drawn_in(regions + 0.5 * PATIENT[:, None]), basis.T @ PATIENT, []
+    for k, row in enumerate(rows):
+        others, penalty = np.delete(rows, k, axis=0), (rows**2).sum() / N_REGIONS * np.eye(N_REGIONS)
+        predicted.append(row @ np.linalg.solve(others.T @ others + penalty, others.T @ np.delete(group, k)))
+    found = look(regions + 0.5 * PATIENT[:, None], PATIENT, n_permutations=9)
+    assert found.shift == pytest.approx(np.corrcoef(predicted, group)[0, 1])
+
+
+def test_covariates_of_several_sites_do_not_count_as_a_difference():
+    (regions, site), age = site_table(), np.random.default_rng(3).normal(60 + 20 * PATIENT, 10)
+    older = regions + 0.1 * age[:, None]
+    assert look(older, PATIENT, age[:, None], site, n_permutations=N_PERMUTATIONS).p > 0.05
+    assert look(older, PATIENT, site=site, n_permutations=N_PERMUTATIONS).p <= 0.05
+
+
 def test_people_of_sites_with_one_group_are_left_out():
     regions, _ = site_table()
     site = np.where(np.arange(len(PATIENT)) % 4 == 0, np.where(PATIENT, "only patients", "only controls"), "both")
     kept = site == "both"
-    far = np.where(kept[:, None], regions, 1e3)
-    found = look(far, PATIENT, site=site, n_permutations=9)
+    found = look(np.where(kept[:, None], regions, 1e3), PATIENT, site=site, n_permutations=9)
     again = look(np.where(kept[:, None], regions, -5.0), PATIENT, site=site, n_permutations=9)
     np.testing.assert_array_equal(found.eigenvalues, again.eigenvalues)
     assert (found.shift, found.share) == (again.shift, PATIENT[kept].mean())
@@ -128,8 +146,7 @@ def test_too_few_people_cannot_be_tested(n_group, n_covariates):
 def test_far_people_are_drawn_in_and_others_stay():
     regions = np.random.default_rng(6).normal(5, 2, (200, N_REGIONS))
     regions[7] += 200
-    found = drawn_in(regions)
-    middle = np.median(regions, axis=0)
+    found, middle = drawn_in(regions), np.median(regions, axis=0)
     away = (regions - middle) / (1.4826 * np.median(np.abs(regions - middle), axis=0))
     others = np.arange(200) != 7
     np.testing.assert_allclose(found[others], away[others])
@@ -140,8 +157,7 @@ def test_far_people_are_drawn_in_and_others_stay():
 
 
 def test_drawing_in_does_not_look_at_labels_and_keeps_one_person_from_deciding():
-    rng = np.random.default_rng(7)
-    regions = rng.standard_normal((2 * N_GROUP, N_REGIONS))
+    regions = np.random.default_rng(7).standard_normal((2 * N_GROUP, N_REGIONS))
     regions[-1] += 30  # a patient whose scan failed
     assert look(regions, PATIENT, n_permutations=N_PERMUTATIONS).found_again == 0
 
@@ -167,8 +183,7 @@ def test_directions_that_change_some_regions_leave_the_others_alone():
     controls, patients = (healthy(rng, n_people=80) for _ in range(2))
     changed = np.arange(N_REGIONS) < 7
     values, directions = spectrum._directions(patients, controls, 3, changed)
-    covariance = ledoit_wolf(controls, assume_centered=True)[0]
-    assert np.abs((covariance @ directions)[~changed]).max() < 1e-9
+    assert np.abs((ledoit_wolf(controls, assume_centered=True)[0] @ directions)[~changed]).max() < 1e-9
     everywhere = spectrum._directions(patients, controls, 3)[0]
     assert (values <= everywhere).all()
     np.testing.assert_allclose(spectrum._directions(patients, controls, 3, changed | True)[0], everywhere)
@@ -176,10 +191,8 @@ def test_directions_that_change_some_regions_leave_the_others_alone():
 
 def test_weak_patterns_are_counted_where_means_differ():
     """Among directions of all regions chance hides them."""
-    rng = np.random.default_rng(4)
-    patient = np.repeat([False, True], 200)
-    regions = rng.standard_normal((400, 80))
-    severities = rng.uniform(size=(200, 2))
+    rng, patient = np.random.default_rng(4), np.repeat([False, True], 200)
+    regions, severities = rng.standard_normal((400, 80)), rng.uniform(size=(200, 2))
     regions[200:, :6] -= 1.9 * severities[:, :1]
     regions[200:, 6:12] -= 1.9 * severities[:, 1:]
     found = look(regions, patient, n_permutations=19)

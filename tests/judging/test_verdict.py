@@ -34,8 +34,7 @@ def spectrum(p=0.005, n_directions=2):
 
 def study_of(size=2.0, seed=0):
     """Return people of whom the patients have two patterns of ten regions each, and their severities."""
-    rng = np.random.default_rng(seed)
-    patient = np.repeat([False, True], [N_CONTROLS, N_PATIENTS])
+    rng, patient = np.random.default_rng(seed), np.repeat([False, True], [N_CONTROLS, N_PATIENTS])
     maps = np.zeros((2, N_REGIONS))
     maps[0, :10] = maps[1, 10:20] = -size
     severities = rng.uniform(size=(N_PATIENTS, 2))
@@ -50,6 +49,14 @@ def study_of(size=2.0, seed=0):
 def with_patterns():
     study, severities = study_of()
     return study, severities, judged(spectrum(), study, severities, 0.95)
+
+
+def test_people_are_standardised_by_controls(with_patterns):
+    study = with_patterns[0]
+    controls, patients = study.standardised()
+    spread = (study.scaled[~study.patient] - 1).std(axis=0) / 0.1
+    np.testing.assert_allclose([controls.mean(axis=0), controls.std(axis=0)], [0 * spread, spread], atol=1e-9)
+    np.testing.assert_allclose(patients, 10 * (study.scaled[study.patient] - 1))
 
 
 def test_patterns_that_halves_repetitions_and_a_linear_model_find_are_reproducible(with_patterns):
@@ -148,11 +155,9 @@ def test_p_of_halves_counts_the_data_and_ends_with_the_first_that_agrees_as_well
     own, largest, p = halves_test(study, 2)
     assert set(asked) == {(N_CONTROLS, N_PATIENTS, 2, True)}
     if better is None:
-        assert (own, largest, p) == (0.8, 0.5 + FEWEST_SHUFFLED / 1000, 1 / 20)
-        assert len(asked) == 1 + FEWEST_SHUFFLED
+        assert (own, largest, p, len(asked)) == (0.8, 0.5 + FEWEST_SHUFFLED / 1000, 1 / 20, 1 + FEWEST_SHUFFLED)
     else:
-        assert (own, largest, p) == (0.8, 0.8, 2 / (better + 1))
-        assert len(asked) == 1 + better
+        assert (own, largest, p, len(asked)) == (0.8, 0.8, 2 / (better + 1), 1 + better)
         assert p > 0.05
 
 
@@ -199,10 +204,10 @@ def test_only_large_differences_count():
 
 def test_evidence_as_json_is_plain(with_patterns):
     found = to_json(with_patterns[2].evidence)
-    assert set(found) == {field.name for field in fields(Evidence)}
-    assert json.loads(json.dumps(found)) == {
-        name: list(value) if isinstance(value, tuple) else value for name, value in found.items()
-    }
+    assert (set(found), json.loads(json.dumps(found))) == (
+        {field.name for field in fields(Evidence)},
+        {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()},
+    )
 
 
 AGES = np.concatenate([np.linspace(40, 60, 200), np.linspace(70, 80, 100)])  # patients lie where no controls are

@@ -56,10 +56,9 @@ def test_gradient_of_the_overlap_is_that_of_finite_differences(n_patterns):
     basis = np.linalg.qr(rng.standard_normal((N_REGIONS, n_patterns)))[0]
     for _ in range(3):
         at = rng.standard_normal(n_patterns**2)
-        error = check_grad(
+        assert check_grad(
             lambda flat: linear._overlap(flat, basis)[0], lambda flat: linear._overlap(flat, basis)[1], at
-        )
-        assert error < 1e-5 * max(1.0, np.linalg.norm(linear._overlap(at, basis)[1]))
+        ) < 1e-5 * max(1.0, np.linalg.norm(linear._overlap(at, basis)[1]))
 
 
 def test_rotation_finds_the_maps_that_overlap_least():
@@ -79,8 +78,7 @@ def test_posterior_is_that_of_a_joint_normal_distribution():
     people = rng.standard_normal((6, N_REGIONS))
     # Of regions and severities together; what is known of the severities given the regions.
     gain = covariance @ maps.T @ np.linalg.inv(maps @ covariance @ maps.T + healthy)
-    expected = mean + (people - mean @ maps.T) @ gain.T
-    precision = np.linalg.inv(healthy)
+    expected, precision = mean + (people - mean @ maps.T) @ gain.T, np.linalg.inv(healthy)
     found, error = linear._posterior(people, maps, precision, mean, covariance)
     np.testing.assert_allclose(found, expected, atol=1e-10)
     np.testing.assert_allclose(error, covariance - gain @ maps @ covariance, atol=1e-10)
@@ -92,8 +90,7 @@ def test_posterior_is_that_of_a_joint_normal_distribution():
 
 
 def test_whitening_makes_controls_uncorrelated():
-    controls = cohort(sparse_maps(1))[0]
-    whitening = Whitening.of(controls)
+    whitening = Whitening.of(cohort(sparse_maps(1))[0])
     np.testing.assert_allclose(whitening.root @ whitening.root, whitening.covariance, atol=1e-10)
     np.testing.assert_allclose(whitening.root @ whitening.inverse_root, np.eye(N_REGIONS), atol=1e-10)
 
@@ -113,8 +110,7 @@ def test_sparse_maps_and_severities_are_recovered(n_patterns):
     check_model(model, n_patterns, patients)
     assert pattern_concordance(severities, model.severities(patients)) > 0.85
     assert cosines(model.maps, maps / controls.std(axis=0)).min() > 0.95
-    untouched = (maps == 0).all(axis=0)
-    assert (model.maps[:, untouched] == 0).mean() > 0.9
+    assert (model.maps[:, (maps == 0).all(axis=0)] == 0).mean() > 0.9
     # Uniform severities: mean 1/2 and sd 1/√12.
     np.testing.assert_allclose(model.mean, np.sqrt(3), rtol=0.2)
     # Maps are changes at a severity of one sd; healthy people have no severity.
@@ -124,14 +120,11 @@ def test_sparse_maps_and_severities_are_recovered(n_patterns):
 
 def raw_sd():
     """Return the sd of the controls of `cohort` before they were standardised."""
-    rng = np.random.default_rng(0)
-    loadings = rng.standard_normal((N_REGIONS, 3)) / 2
-    return np.sqrt(1 + (loadings**2).sum(axis=1))
+    return np.sqrt(1 + ((np.random.default_rng(0).standard_normal((N_REGIONS, 3)) / 2) ** 2).sum(axis=1))
 
 
 def test_new_people_of_the_same_population_are_read_as_well():
-    maps = sparse_maps(2)
-    controls, patients, severities = cohort(maps)
+    controls, patients, severities = cohort(sparse_maps(2))
     model = sparse_factors(controls[:150], patients[:200], 2)
     assert pattern_concordance(severities[200:], model.severities(patients[200:])) > 0.85
 
@@ -150,8 +143,7 @@ def test_independent_components_recover_dense_maps(n_patterns):
 def test_same_seed_gives_the_same_bits_and_a_known_whitening_changes_nothing(method):
     controls, patients, _ = cohort(sparse_maps(2))
     first = method(controls, patients, 2, 5)
-    again = method(controls, patients, 2, 5, Whitening.of(controls))
-    for one, other in zip(first, again, strict=True):
+    for one, other in zip(first, method(controls, patients, 2, 5, Whitening.of(controls)), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -163,8 +155,7 @@ def test_people_without_disease_have_a_model_too():
 
 def test_maps_keep_few_regions_that_did_not_change():
     maps = sparse_maps(3)
-    found = sparse_factors(*cohort(maps, seed=5)[:2], 3)
-    changed, kept = (maps != 0).any(axis=0), (found.maps != 0).any(axis=0)
+    changed, kept = (maps != 0).any(axis=0), (sparse_factors(*cohort(maps, seed=5)[:2], 3).maps != 0).any(axis=0)
     assert kept[changed].all()
     assert kept[~changed].mean() < 0.1
 
@@ -180,8 +171,7 @@ def test_changes_are_those_of_generalised_least_squares():
     start = np.linalg.solve(squares, scores.T @ people).T
     found = linear._cut(start, squares, healthy, precision, precision @ people.T @ scores)
     # Whiten people and stack them: ordinary least squares of one long column.
-    white = np.linalg.inv(np.linalg.cholesky(healthy))
-    places = np.argwhere(true.T != 0)
+    white, places = np.linalg.inv(np.linalg.cholesky(healthy)), np.argwhere(true.T != 0)
     columns = np.stack([np.outer(scores[:, k], white[:, region]).ravel() for region, k in places], axis=1)
     expected = np.linalg.lstsq(columns, (people @ white.T).ravel(), rcond=None)[0]
     np.testing.assert_allclose(found[tuple(places.T)], expected, rtol=1e-8)

@@ -37,8 +37,7 @@ def test_equal_models_agree_perfectly():
 @pytest.mark.parametrize("method", METHODS)
 def test_halves_of_a_cohort_with_patterns_agree(method, disjoint_controls):
     controls, patients, _ = cohort(sparse_maps(2) if method == "sparse" else dense_maps(2))
-    agreement = halves_agreement(controls, patients, 2, method, disjoint_controls=disjoint_controls, n_splits=1)
-    assert agreement > 0.8
+    assert halves_agreement(controls, patients, 2, method, disjoint_controls=disjoint_controls, n_splits=1) > 0.8
 
 
 def test_halves_without_disease_hardly_agree():
@@ -85,6 +84,5 @@ class _Flat:
 def test_the_method_that_suits_the_maps_is_preferred(maps, expected):
     controls, patients, _ = cohort(maps)
     method, values = suited(controls, patients, 3)
-    assert method == expected
-    assert set(values) == {"sparse", "ica"}
+    assert (method, set(values)) == (expected, {"sparse", "ica"})
     assert values[expected] > 0.8

@@ -80,8 +80,7 @@ def description_of(path):
     """Return what `rindices describe` prints, each line without runs of spaces."""
     from rindices.cli import app
 
-    printed = io.StringIO()
-    wide = mock.patch.dict(os.environ, COLUMNS="500")
+    printed, wide = io.StringIO(), mock.patch.dict(os.environ, COLUMNS="500")
     with wide, contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
         app(["describe", str(path)])
     return [" ".join(line.split()) for line in printed.getvalue().splitlines()]

@@ -29,8 +29,7 @@ from tests.longevity.freeze import HERE, PEOPLE
 GOLDEN = HERE / "golden"
 N_STEPS = 5  # more amplify rounding: 5 steps 5e-7, 10 steps 3e-5, 20 steps 4e-3 between JAX 0.8.0 and 0.10.2
 # μ counts only where patterns recede, which in the first steps they hardly do: here a million times its default.
-WEIGHTS = LossWeights(monotonicity=500e6)
-COVARIATES = ["age", "sex", "icv", "site"]
+WEIGHTS, COVARIATES = LossWeights(monotonicity=500e6), ["age", "sex", "icv", "site"]
 
 
 def weights(loss_weights=WEIGHTS, prior=None):
@@ -134,10 +133,9 @@ def read(name):
 
 def write(name):
     """Keep a result as it is now; single precision needs nine digits."""
-    now = {key: np.asarray(value) for key, value in RESULTS[name]().items()}
     lines = {
         key: (np.vectorize(lambda number: float(f"{number:.9g}"))(value) if value.dtype == np.float32 else value)
-        for key, value in now.items()
+        for key, value in {key: np.asarray(value) for key, value in RESULTS[name]().items()}.items()
     }
     text = ",\n".join(f"{json.dumps(key)}: {json.dumps(value.tolist())}" for key, value in lines.items())
     (GOLDEN / f"{name}.json").write_text("{\n" + text + "\n}\n", encoding="utf-8")

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from safetensors import safe_open
-from typer.testing import CliRunner
 
-from rindices.cli import app
 from rindices.model import FORMAT_VERSION
 from tests.longevity.freeze import FROZEN, MODELS, PEOPLE, description_of, maps_of, model_of, scores_of
+from tests.test_cli import run, succeed
 
 # Inference is in double precision, so that other processors and libraries change the last digits only: 3e-14 was the
 # most between the oldest and the newest dependencies. Single precision is off by 5e-7 to 1e-5, a change of the method
@@ -26,11 +25,6 @@ def folder(request):
 @pytest.fixture(scope="module")
 def people():
     return pd.read_csv(PEOPLE)
-
-
-def run(*words):
-    """Run a command of `rindices` in this process."""
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def test_frozen_models_are_of_the_format(folder):
@@ -52,8 +46,7 @@ def test_maps_are_those_of_then(folder, people):
 
 def test_apply_writes_the_scores_of_then(folder, people, tmp_path):
     out = tmp_path / "scores.csv"
-    done = run("apply", folder / "model.safetensors", PEOPLE, "--out", out)
-    assert done.exit_code == 0, done.output
+    succeed("apply", folder / "model.safetensors", PEOPLE, "--out", out)
     scores, written = pd.read_csv(folder / "scores.csv"), pd.read_csv(out)
     np.testing.assert_allclose(written[scores.columns[1:]], scores.iloc[:, 1:], rtol=5.1e-6)  # six digits are written
     assert written["participant_id"].tolist() == people["participant_id"].tolist()
@@ -82,5 +75,4 @@ def test_files_of_other_versions_are_refused_with_advice(tmp_path, version, reme
     path.write_bytes(re.sub(rb'("format_version": ?)"\d"', rb'\1"' + version + rb'"', content, count=1))
     done = run("describe", path)
     assert done.exit_code == 2
-    assert f"format version {version.decode()}" in done.output
-    assert remedy in done.output
+    assert not [part for part in (f"format version {version.decode()}", remedy) if part not in done.output]

@@ -18,8 +18,7 @@ import rindices
 
 ROOT = Path(__file__).parent.parent.parent
 CONDA_NAMES = {"matplotlib": "matplotlib-base"}  # without the parts that draw in windows
-CONTAINERFILE = ROOT / "packaging" / "Containerfile"
-STUB = Path(rindices.__file__).with_suffix(".pyi")
+CONTAINERFILE, STUB = ROOT / "packaging" / "Containerfile", Path(rindices.__file__).with_suffix(".pyi")
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +97,10 @@ def test_nobody_is_root_in_the_container(container, project):
 def test_type_checkers_are_told_of_every_public_name():
     nodes = [node for node in ast.parse(STUB.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
     told = {alias.asname: node.module for node in nodes for alias in node.names}
-    assert sorted(told) == sorted(rindices.__all__)
-    assert [
-        name for name, home in told.items() if getattr(import_module(home), name) is not getattr(rindices, name)
-    ] == []
+    assert (
+        sorted(told),
+        [name for name, home in told.items() if getattr(import_module(home), name) is not getattr(rindices, name)],
+    ) == (sorted(rindices.__all__), [])
 
 
 @pytest.mark.skipif("oldest" not in sys.prefix, reason="this is not the environment of make test-oldest")

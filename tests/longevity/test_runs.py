@@ -46,8 +46,7 @@ def test_finished_run_is_reported(place, monkeypatch):
     monkeypatch.setattr("rindices.pages.patterns_section.find_spec", lambda _: None)
     assert rindices("report", "finished", "--subgroup-limits", "0.3,0.6")[0] == 0
     run = read_run(place / "finished")
-    assert run.summary.versions["rindices"] == __version__
-    assert run.summary.subgroup_limits == (0.3, 0.6)
+    assert (run.summary.versions["rindices"], run.summary.subgroup_limits) == (__version__, (0.3, 0.6))
     page = (place / "finished" / "report.html").read_text(encoding="utf-8")
     assert "compares 154 patients (PT) with 146 controls (CN)" in page
     assert f"All computations were done with rindices {__version__}" in page
@@ -55,8 +54,7 @@ def test_finished_run_is_reported(place, monkeypatch):
 
 def test_finished_run_is_the_same_run(place):
     Path("finished", "r_indices.png").touch()  # which is not kept here
-    line = read_settings(Path("finished", "run.toml")).command["line"]
-    code, told = rindices(*shlex.split(line)[1:])
+    code, told = rindices(*shlex.split(read_settings(Path("finished", "run.toml")).command["line"])[1:])
     assert (code, "already complete" in told) == (0, True), told
 
 
@@ -64,16 +62,14 @@ def test_finished_run_runs_again(place):
     code, told = rindices("fit", "--config", "finished/run.toml", "--out", "again")
     assert (code, "training began" in told) == (3, True), told
     before, now = (read_settings(Path(name, "run.toml")) for name in ("finished", "again"))
-    assert before.table == now.table
-    assert before.training == now.training
+    assert (before.table, before.training) == (now.table, now.training)
 
 
 def test_interrupted_run_is_reported_and_goes_on_or_is_refused_with_its_version(place):
     assert "Traceback" not in rindices("report", "interrupted")[1]
     assert Path("interrupted", "report.html").exists()  # though it has no results to show
     journal = {path.name for path in Path("interrupted", "journal").iterdir()}
-    line = read_settings(Path("interrupted", "run.toml")).command["line"]
-    code, told = rindices(*shlex.split(line)[1:])
+    code, told = rindices(*shlex.split(read_settings(Path("interrupted", "run.toml")).command["line"])[1:])
     assert " then" in told if code == 2 else "training began" in told, told
     assert journal <= {path.name for path in Path("interrupted", "journal").iterdir()}
 

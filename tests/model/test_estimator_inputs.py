@@ -18,8 +18,7 @@ from rindices.model import check_groups, check_residuals, covariate_table, is_pa
 )
 def test_patients_are_1(labels):
     found = is_patient(labels)
-    assert found.dtype == bool
-    assert found.tolist() == [False, True, True, False]
+    assert (found.dtype, found.tolist()) == (bool, [False, True, True, False])
 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 2), (-1, 1), (0, 2), (0.5, 1.0)])
@@ -54,8 +53,7 @@ def test_no_covariates_is_none():
     "ages", [[60, 70], (60.0, 70.0), np.array([60, 70]), np.array([[60.0], [70.0]]), np.array([60, 70], dtype=object)]
 )
 def test_numbers_become_a_table_of_floats(ages):
-    table = covariate_table(ages, 2)
-    pd.testing.assert_frame_equal(table, pd.DataFrame({"covariate0": [60.0, 70.0]}))
+    pd.testing.assert_frame_equal(covariate_table(ages, 2), pd.DataFrame({"covariate0": [60.0, 70.0]}))
 
 
 @pytest.mark.parametrize(
@@ -68,18 +66,14 @@ def test_numbers_become_a_table_of_floats(ages):
 )
 def test_a_number_beside_text_stays_a_number(mixed):
     number, text = covariate_table(mixed, 2).items()
-    assert number[1].dtype == float
-    assert text[1].tolist() == ["F", "M"]
+    assert (number[1].dtype, text[1].tolist()) == (float, ["F", "M"])
 
 
 def test_a_table_keeps_its_names_and_loses_its_index():
     given = pd.DataFrame({"age": [60, 70], 7: [True, False], "site": pd.Categorical(["A", "B"])}, index=["p1", "p2"])
     table = covariate_table(given, 2)
-    assert list(table.columns) == ["age", "7", "site"]
-    assert list(table.index) == [0, 1]
-    assert table["7"].tolist() == [1.0, 0.0]
-    assert list(given.index) == ["p1", "p2"]
-    assert list(covariate_table(given["age"], 2).columns) == ["age"]
+    assert (list(table.columns), list(table.index), table["7"].tolist()) == (["age", "7", "site"], [0, 1], [1.0, 0.0])
+    assert (list(given.index), list(covariate_table(given["age"], 2).columns)) == (["p1", "p2"], ["age"])
 
 
 @pytest.mark.parametrize(

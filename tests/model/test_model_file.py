@@ -131,8 +131,7 @@ def test_fitted_attributes_are_kept(fitted, loaded):
 
 
 def test_odd_names_survive(loaded):
-    assert loaded.feature_names_in_.tolist() == ODD_NAMES
-    assert loaded.feature_names_in_.dtype == object
+    assert (loaded.feature_names_in_.tolist(), loaded.feature_names_in_.dtype) == (ODD_NAMES, object)
     assert [spec.name for spec in loaded.contract_.covariates] == ["âge", "site"]
     assert loaded.preprocessing_.residualizer.covariates[1].categories == ("A", "北京")
 
@@ -152,8 +151,7 @@ def test_a_loaded_model_is_saved_with_the_same_contents(loaded, saved, tmp_path)
 
 
 def test_a_loaded_model_can_be_fitted_again(fitted, loaded, table, small_labels, covariates):
-    again = clone(loaded).fit(table, small_labels, covariates)
-    np.testing.assert_array_equal(again.r_indices_, fitted.r_indices_)
+    np.testing.assert_array_equal(clone(loaded).fit(table, small_labels, covariates).r_indices_, fitted.r_indices_)
 
 
 def test_a_model_without_names_covariates_or_agreement_survives(quick_preset, small_table, small_labels, tmp_path):
@@ -186,8 +184,7 @@ def test_a_corrected_model_says_the_same_to_the_bit(corrected, table, tmp_path):
         before, after = (getattr(one, method)(table, more) for one in (model, loaded))
         np.testing.assert_array_equal(np.asarray(after, object), np.asarray(before, object))
     np.testing.assert_array_equal(loaded.synthesize(table, [0.5] * 3, more), model.synthesize(table, [0.5] * 3, more))
-    again = contents(loaded.save(tmp_path / "again.safetensors"))[0]
-    assert again == contents(tmp_path / "model.safetensors")[0]
+    assert contents(loaded.save(tmp_path / "again.safetensors"))[0] == contents(tmp_path / "model.safetensors")[0]
 
 
 def test_a_model_that_learned_a_site_survives_and_says_the_same_of_others(corrected, table, tmp_path):
@@ -216,8 +213,7 @@ def test_a_site_without_a_name_is_refused(corrected, tmp_path):
 def test_the_file_holds_arrays_and_text_only(saved):
     metadata, arrays = contents(saved)
     assert sorted(metadata) == ["format", "format_version", "header", "sha256"]
-    assert metadata["format"] == "rindices-model"
-    assert {array.dtype.str for array in arrays.values()} == {"<f4", "<f8"}
+    assert (metadata["format"], {array.dtype.str for array in arrays.values()}) == ("rindices-model", {"<f4", "<f8"})
     assert metadata["sha256"] == digest(metadata["header"], arrays)
 
 
@@ -235,8 +231,7 @@ def test_the_header_is_read_without_loading_the_engine(saved, loaded):
 
 @pytest.mark.parametrize("share", [0.0, 0.0001, 0.001, 0.1, 0.5, 0.9, 0.9999])
 def test_a_truncated_file_is_refused(saved, tmp_path, share):
-    content = saved.read_bytes()
-    path = tmp_path / "model.safetensors"
+    content, path = saved.read_bytes(), tmp_path / "model.safetensors"
     for altered in (content[: int(share * len(content))], b"PK\x03\x04" + bytes(200)):
         path.write_bytes(altered)
         refused(path, "truncated, damaged or of another kind")
@@ -373,8 +368,7 @@ FORGED = [
 
 @pytest.mark.parametrize(("keys", "to", "message"), FORGED, ids=[".".join(map(str, keys)) for keys, _, _ in FORGED])
 def test_forged_entries_are_refused(saved, forge, keys, to, message):
-    path = forge(header=edited(saved, *keys, to=to))
-    refused(path, message)
+    refused(forge(header=edited(saved, *keys, to=to)), message)
 
 
 def test_entries_nested_without_end_are_refused(saved, forge):
@@ -391,9 +385,9 @@ def test_messages_about_forged_files_stay_short(saved, forge):
 
 @pytest.mark.parametrize("kind", ["i8", "bool"])
 def test_arrays_of_other_kinds_of_numbers_are_refused(saved, forge, kind):
-    array = contents(saved)[1]["decomposer.patterns.bias"]
     refused(
-        forge({"decomposer.patterns.bias": array.real.astype(kind)}), "should contain finite floating-point numbers"
+        forge({"decomposer.patterns.bias": contents(saved)[1]["decomposer.patterns.bias"].real.astype(kind)}),
+        "should contain finite floating-point numbers",
     )
 
 

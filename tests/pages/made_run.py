@@ -151,8 +151,7 @@ def change_summary(folder, **changes):
 
 def add_truth(folder, truth):
     """Store the truth with its columns shuffled, as a training without labels would find them."""
-    n_patterns = truth.shape[1]
-    people = pd.read_csv(folder / "r_indices.csv")
+    n_patterns, people = truth.shape[1], pd.read_csv(folder / "r_indices.csv")
     order = [f"s{n_patterns - place}" for place in range(n_patterns)]
     table = pd.DataFrame(dict(zip(order, truth.T, strict=True)))
     table.insert(0, "participant_id", people["participant_id"])
@@ -227,8 +226,7 @@ def _write_people(folder, people, rng, sites):
 
 def _associations(people, clinical, n_patterns, rng):
     kinds = [("continuous", "Pearson r", ""), ("dichotomous", "point-biserial r", "1"), ("categorical", "eta²", "")]
-    sizes = {"patients": int((people["group"] == "patient").sum()), "everybody": len(people)}
-    rows = []
+    sizes, rows = {"patients": int((people["group"] == "patient").sum()), "everybody": len(people)}, []
     for group, (place, name), pattern in itertools.product(sizes, enumerate(clinical), range(1, n_patterns + 1)):
         kind, statistic, level = kinds[0 if place < 2 else min(place - 1, 2)]
         value = abs(rng.normal(0, 0.1)) if kind == "categorical" else rng.normal(-0.2, 0.2)
@@ -265,8 +263,7 @@ def _write_regions(folder, patterns, rng):
     for pattern, rows in patterns.groupby("pattern"):
         top = rows.loc[rows["change_sd"].abs().sort_values(ascending=False).index]
         for place, level in enumerate(("low", "middle", "high")):
-            used = not (pattern == 1 and level == "high")
-            which = {"pattern": pattern, "level": level}
+            used, which = not (pattern == 1 and level == "high"), {"pattern": pattern, "level": level}
             size = which | {"rule": f"severity{pattern}, {level}, others < 0.4", "n": 30 - 8 * place}
             sizes.append(size | {"used": used, "note": "" if used else "fewer than 10 patients"})
             effect = top["change_sd"] * (0.1 + 0.4 * place) + rng.normal(0, 0.05, len(top))
@@ -320,11 +317,11 @@ def add_visits(folder):
 
 
 def balance_row(variable, kind, difference, p, imbalanced):
-    texts = {"controls": "61.2 ± 8.1", "patients": "70.3 ± 7.9"}
     return {
         "variable": variable,
         "kind": kind,
-        **texts,
+        "controls": "61.2 ± 8.1",
+        "patients": "70.3 ± 7.9",
         "difference": difference,
         "p": p,
         "p_corrected": p,

@@ -6,8 +6,7 @@ from html.parser import HTMLParser
 from rindices.pages.report import write_report
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-SCRIPT = "<script>alert('region')</script>"
-LAYERS = ["Patterns", "Checks", "Details"]
+SCRIPT, LAYERS = "<script>alert('region')</script>", ["Patterns", "Checks", "Details"]
 SECTIONS = [
     "People",
     "What the patterns resemble",

@@ -54,8 +54,7 @@ def test_pictures_are_seen_without_a_network(folder, tmp_path, visit):
     assert min(pictures.evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")) > 300
     page.locator("section#voxelwise summary").click()
     text = page.locator("section#voxelwise").inner_text()
-    assert "46,656" in text
-    assert "<b>fewer</b>" in text
+    assert not [part for part in ("46,656", "<b>fewer</b>") if part not in text]
     assert any("voxelwise_1_high" in figure.name for figure in (tmp_path / "figures").iterdir())
 
 
@@ -66,8 +65,7 @@ def test_slider_moves_the_brains_by_keyboard(folder, tmp_path, visit):
     before = coloured.evaluate_all(strengths)
     page.locator("#slider").focus()
     page.keyboard.press("Home")
-    assert page.locator("output").text_content() == "0.00"
-    assert {*coloured.evaluate_all(strengths)} == {0}
+    assert (page.locator("output").text_content(), {*coloured.evaluate_all(strengths)}) == ("0.00", {0})
     page.keyboard.press("End")
     assert coloured.evaluate_all(strengths) == pytest.approx(before, abs=2e-3)
     assert page.locator("svg.brain use.unsure").count() > 0  # they stay grey

@@ -57,8 +57,7 @@ def column(page, file, place):
 
 
 def test_tables_sort_by_number_and_by_keyboard(folder, visit):
-    page = visit(folder / "plain.html")
-    file = "all-regions-of-pattern-1-strongest-first"
+    page, file = visit(folder / "plain.html"), "all-regions-of-pattern-1-strongest-first"
     table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1")
     expected = sorted(table["change_sd"])
     unfold(page)
@@ -125,8 +124,7 @@ def test_figure_table_and_card_belong_together(folder, visit):
     page.fill("#who", "sub-0040")
     page.keyboard.press("Enter")
     assert card.locator("h4").inner_text() == chosen.locator("button").inner_text() == "sub-0040"
-    assert page.locator("#found").inner_text() == "1 person"
-    assert page.locator("#scatter [role=button]").count() == 1
+    assert (page.locator("#found").inner_text(), page.locator("#scatter [role=button]").count()) == ("1 person", 1)
     assert card.locator("h5").all_inner_texts() == ["Visit bl, 0.0 years", "Visit m12, 1.0 years"]
     assert page.locator("#scatter path.open").count() == 1  # the way from visit to visit
     assert page.evaluate("location.hash") == "#person=sub-0040"
@@ -152,8 +150,7 @@ def test_figure_table_and_card_belong_together(folder, visit):
     name = page.evaluate("document.activeElement.getAttribute('aria-label')").split(", ")[0]
     page.keyboard.press("Enter")
     assert card.locator("h4").inner_text() == name
-    linked = visit(folder / "ids.html", "#person=sub-0041")
-    assert linked.locator("#card h4").inner_text() == "sub-0041"
+    assert visit(folder / "ids.html", "#person=sub-0041").locator("#card h4").inner_text() == "sub-0041"
 
 
 def test_people_are_filtered_coloured_and_sorted(folder, visit):
@@ -270,8 +267,7 @@ def test_narrow_page_does_not_scroll_sideways(folder, visit):
 def test_page_is_short_and_is_printed_on_few_pages(folder, visit):
     page = visit(folder / "plain.html")
     assert page.evaluate("document.documentElement.scrollHeight") < 8000
-    data = page.pdf(prefer_css_page_size=True)
-    assert 1 < len(re.findall(rb"/Type\s*/Page\b", data)) <= 10
+    assert 1 < len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True))) <= 10
     page.evaluate("location.hash = '#glossary'")  # a link opens what is folded
     page.wait_for_function("document.getElementById('glossary').open")
 
@@ -280,11 +276,10 @@ def test_paper_has_methods_limits_and_glossary_but_no_lists_of_people(folder, vi
     page = visit(folder / "plain.html")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    shown = {
-        name: page.locator(f"#{name}").is_visible() for name in ("methods", "limits", "glossary", "explorer", "dose")
-    }
-    assert shown == {"methods": True, "limits": True, "glossary": True, "explorer": False, "dose": False}
-    assert page.locator("button:not(.sort):not(.link)").locator("visible=true").count() == 0
+    assert (
+        {name: page.locator(f"#{name}").is_visible() for name in ("methods", "limits", "glossary", "explorer", "dose")},
+        page.locator("button:not(.sort):not(.link)").locator("visible=true").count(),
+    ) == ({"methods": True, "limits": True, "glossary": True, "explorer": False, "dose": False}, 0)
     sizes = [
         page.locator(one).first.evaluate("node => parseFloat(getComputedStyle(node).fontSize)")
         for one in ("figcaption", "main p")

@@ -85,8 +85,7 @@ def folder(tmp_path, undrawn):
 
 def quoted(folder):
     """Return the paragraph and its references."""
-    text = re.search(r'id="methods-text">(.*?)</div>', make_report(folder).html, flags=re.DOTALL)[1]
-    return Page(text).words
+    return Page(re.search(r'id="methods-text">(.*?)</div>', make_report(folder).html, flags=re.DOTALL)[1]).words
 
 
 def test_each_fact_changes_the_paragraph(folder):
@@ -164,8 +163,7 @@ def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(fo
     assert whole.count("Pomponio") == whole.count("Benjamini Y") + 1 == 2
     for name in [*sentences, "associations"]:
         (folder / "analysis" / f"{name}.csv").unlink()
-    run_toml = (folder / "run.toml").read_text()
-    (folder / "run.toml").write_text(run_toml + "max_steps = 4321\n")
+    (folder / "run.toml").write_text((folder / "run.toml").read_text() + "max_steps = 4321\n")
     change_summary(folder, correction={"smooth": ["age"]})
     less = quoted(folder)
     assert "for at most 4,321 steps" in less

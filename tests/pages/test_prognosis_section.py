@@ -24,8 +24,7 @@ def with_follow_up(folder, **told):
 
 
 def test_report_has_hazard_ratios_and_curves(tmp_path):
-    table = with_follow_up(tmp_path / "run")
-    report = make_report(tmp_path / "run")
+    table, report = with_follow_up(tmp_path / "run"), make_report(tmp_path / "run")
     ratio = f"{table['hazard_ratio'][0]:.2f}"
     assert re.search(rf"Pattern 1: hazard ratio {ratio} \(95 % interval", report.html)
     assert "time: <code>years</code>" in report.html
@@ -36,8 +35,7 @@ def test_report_has_hazard_ratios_and_curves(tmp_path):
 def test_competing_events_and_entry_are_said(tmp_path):
     with_follow_up(tmp_path / "run", competing="died", entry="came")
     page = make_report(tmp_path / "run").html
-    assert "Other events (died) end the observation" in page
-    assert "with entry times" in page
+    assert not [part for part in ("Other events (died) end the observation", "with entry times") if part not in page]
 
 
 def test_runs_without_follow_up_have_no_such_section(tmp_path):

@@ -75,8 +75,7 @@ def test_every_section_is_in_the_contents_and_needs_its_table(analysed, undrawn)
 
 
 def test_flow_and_associations_are_the_tables(analysed, undrawn):
-    text = page_text(analysed)
-    flow = table_of(analysed, "flow")
+    text, flow = page_text(analysed), table_of(analysed, "flow")
     shown = ["read", "missing region", "outlier", "used"]
     expected = flow.loc[flow["site"] == "all", shown].astype(str).to_numpy().tolist()
     assert [row[1:] for row in rows_of(text, "People read, excluded and used")] == expected
@@ -86,8 +85,7 @@ def test_flow_and_associations_are_the_tables(analysed, undrawn):
     first = table[table["people"] == "patients"].iloc[0]
     rows = rows_of(text, "Associations in patients")
     assert rows[0][:5] == ["1", "mmse", "Pearson r", "60", f"{first['coefficient']:.2f}".replace("-", "−")]
-    assert len(rows) == 8
-    assert rows[4][1] == "apoe4 = 1"
+    assert (len(rows), rows[4][1]) == (8, "apoe4 = 1")
     assert "part of pattern 1 may be age" in section_of(text, "verdict")
     assert "Fewer than 10 patients: pattern 1 high." in section_of(text, "subgroups")
 
@@ -126,8 +124,7 @@ def test_patients_against_controls_are_below_any_verdict(analysed, undrawn, stat
 
 def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
     change_summary(analysed, evidence=FOUND)
-    text = page_text(analysed)
-    [line] = re.findall('<svg class="number-line".*?</svg>', text, re.DOTALL)
+    [line] = re.findall('<svg class="number-line".*?</svg>', page_text(analysed), re.DOTALL)
     assert "two halves of the people 93, permuted groups at most 55, chance 50." in line
     assert [words_of(line).count(word) for word in ("p = 0.005", "chance 50", "at most 55")] == [1, 1, 1]
     places = dict(re.findall(r'class="here" cx="([\d.]+)"(.)', line))
@@ -145,8 +142,7 @@ def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
 def test_regions_without_sides_and_full_names_have_neither_columns_for_them(run, undrawn):
     text = page_text(run)
     assert '<th scope="col" class="number" colspan="2">Change</th>' in text
-    assert "Full name" not in text
-    assert ">Left</th>" not in text
+    assert not [part for part in ("Full name", ">Left</th>") if part in text]
 
 
 def test_regions_with_sides_have_a_column_for_each(analysed, undrawn):
@@ -205,8 +201,7 @@ def test_change_says_what_the_scan_noise_is(analysed, undrawn, source, said, has
     )
     text = page_text(analysed)
     words = Page(section_of(text, "change")).words
-    assert said in words
-    assert f"Controls: {note}." in words
+    assert not [part for part in (said, f"Controls: {note}.") if part not in words]
     assert ("Reliable change of individuals" in text) == has_table
 
 
@@ -217,8 +212,7 @@ def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
     assert page_text(tmp_path) == text
     effects = table_of(tmp_path, "subgroups")["effect"].abs()
     rows = rows_of(text, "Regions of the subgroups compared with controls, strongest first")
-    assert len(rows) == 600
-    assert rows[0][3].lstrip("+−") == f"{effects.max():.2f}"
+    assert (len(rows), rows[0][3].lstrip("+−")) == (600, f"{effects.max():.2f}")
     assert f"{len(effects) - 600} more rows are in <code>analysis/subgroups.csv</code>" in text
 
 
@@ -289,8 +283,7 @@ def test_search_lists_settings_best_first(searched):
     assert titles(page) == [*sections_of(3)[:5], "How many patterns?", *sections_of(3)[5:]]
     assert "It agrees best & most clearly." in page.words
     assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
-    assert "1,057 models were trained" in page.words
-    assert "instead of the 2,120" in page.words
+    assert not [part for part in ("1,057 models were trained", "instead of the 2,120") if part not in page.words]
     rows = rows_of(text, "Fit and agreement of each setting, best agreement first")
     assert [row[:4] for row in rows] == [
         ["1", "0.8", "", "10"],
@@ -376,8 +369,7 @@ def test_balance_of_groups_and_learned_correlation(run, undrawn):
     assert rows_of(text, "Learned correlation of severities")[2] == ["Pattern 3", "−0.10", "0.30", "1.00"]
     change_summary(run, balance=[balance_row("age", "number", -0.02, 0.8, False)])
     words = report_of(run).words
-    assert "do not differ clearly in these variables" in words
-    assert "−0.02 sd" in words
+    assert not [part for part in ("do not differ clearly in these variables", "−0.02 sd") if part not in words]
 
 
 @pytest.mark.parametrize(("mean", "doubted"), [(0.05, False), (0.4, True)])

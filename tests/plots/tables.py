@@ -14,8 +14,7 @@ def people(n_patterns=3, n_controls=30, n_patients=50, n_other=0):
     rng = np.random.default_rng(0)
     groups = ["control"] * n_controls + ["patient"] * n_patients + ["other"] * n_other
     scores = {f"r{place}": rng.uniform(size=len(groups)) for place in range(1, n_patterns + 1)}
-    spreads = {f"{name}_sd": 0.01 for name in scores}
-    return pd.DataFrame({"group": groups, **scores, **spreads})
+    return pd.DataFrame({"group": groups, **scores, **{f"{name}_sd": 0.01 for name in scores}})
 
 
 def changes(n_patterns=2, n_regions=20, name="region {}"):
@@ -30,8 +29,7 @@ def changes(n_patterns=2, n_regions=20, name="region {}"):
 
 
 def selection(n_patterns=3):
-    steps = [1000, 2000, 3000]
-    table = pd.DataFrame({"n_patterns": n_patterns, "orthogonality": 0.8, "step": steps, "n_models": 5})
+    table = pd.DataFrame({"n_patterns": n_patterns, "orthogonality": 0.8, "step": [1000, 2000, 3000], "n_models": 5})
     table["pattern_agreement"] = [0.6, 0.8, 0.7]
     table["dimension_correlation"] = [0.2, 0.7, 0.6]
     table["difference_correlation"] = [0.1, 0.6, 0.5] if n_patterns > 1 else np.nan
@@ -55,8 +53,7 @@ def settings(numbers=(2, 3, 4), weights=(0.2, 0.8), chosen=(3, 0.8), n_models=10
 
 
 def associations(n_patterns=2, n_variables=8, n_categorical=2, names=ODD_NAMES):
-    rng = np.random.default_rng(2)
-    rows = []
+    rng, rows = np.random.default_rng(2), []
     for place in range(n_variables):
         categorical = place >= n_variables - n_categorical
         name = names[place] if place < len(names) else f"score {place}"
@@ -102,8 +99,7 @@ def subgroups(n_patterns=2, n_regions=20, names=ODD_NAMES):
 
 def rates(n_patterns=2, n_people=40, groups=("control", "patient", "other")):
     """Change per year of people and of groups."""
-    rng = np.random.default_rng(4)
-    table = pd.DataFrame({"group": np.repeat(groups, n_people)})
+    rng, table = np.random.default_rng(4), pd.DataFrame({"group": np.repeat(groups, n_people)})
     summary = []
     for pattern in range(1, n_patterns + 1):
         table[f"r{pattern}_per_year"] = rng.normal(size=len(table)) * 0.05

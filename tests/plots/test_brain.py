@@ -56,8 +56,7 @@ def test_glass_shows_each_side_its_own():
 
 def test_mosaic_shows_the_slices_that_it_names():
     source = image(lambda places: np.where(np.abs(places).max(axis=-1) < 60, places[..., 2] + 0.5, np.nan))
-    figure = stat_mosaic(source, 0, "millimetres", limit=60)
-    found = {}
+    figure, found = stat_mosaic(source, 0, "millimetres", limit=60), {}
     for axes in figure.axes:
         for text in axes.texts:
             if text.get_text().startswith("z ="):
@@ -79,8 +78,7 @@ def test_nothing_above_the_threshold():
 
 
 def test_images_stored_from_right_to_left_look_the_same():
-    source = image(lambda places: blob(places, (-40, 10, 20), -5.0))
-    flip = np.diag([-1.0, 1, 1, 1])
+    source, flip = image(lambda places: blob(places, (-40, 10, 20), -5.0)), np.diag([-1.0, 1, 1, 1])
     flip[0, 3] = source.shape[0] - 1
     stored = nibabel.Nifti1Image(np.ascontiguousarray(source.get_fdata(dtype=np.float32)[::-1]), source.affine @ flip)
     pairs = zip(glass(source, "t").axes, glass(stored, "t").axes, strict=True)

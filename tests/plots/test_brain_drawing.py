@@ -16,8 +16,7 @@ from rindices.plots.brain import measures_of, outlined_regions
 from rindices.plots.brain_drawing import Layout, draw_brain
 from rindices.regions import known_regions, source_meanings
 
-SVG = "{http://www.w3.org/2000/svg}"
-DATA = files("rindices.plots")
+SVG, DATA = "{http://www.w3.org/2000/svg}", files("rindices.plots")
 ATLASES = {
     atlas: files("rindices") / "region_dictionaries" / f"atlas_{atlas}.csv"
     for atlas in ("aseg", "dk", "destrieux", "muse")
@@ -90,12 +89,11 @@ def test_all_of_desikan_and_killiany_are_drawn_however_they_are_written(form):
 
 def test_what_is_drawn_of_aseg_stats():
     names = [name for name in ASEG if not UNSEEN.search(name)]
-    assert len(names) == 44
-    assert set(known_regions(ASEG)) == set(ASEG)
-    assert list(outlined_regions([*ASEG, "lhCerebralWhiteMatterVol"])) == [*names, "lhCerebralWhiteMatterVol"]
-    assert known_regions(ASEG)["Left-Thalamus"] == known_regions(["Left-Thalamus-Proper"])[
-        "Left-Thalamus-Proper"
-    ]._replace(name="Left-Thalamus")
+    assert (len(names), set(known_regions(ASEG))) == (44, set(ASEG))
+    assert (list(outlined_regions([*ASEG, "lhCerebralWhiteMatterVol"])), known_regions(ASEG)["Left-Thalamus"]) == (
+        [*names, "lhCerebralWhiteMatterVol"],
+        known_regions(["Left-Thalamus-Proper"])["Left-Thalamus-Proper"]._replace(name="Left-Thalamus"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,8 +113,7 @@ def test_names_of_muse_and_of_simulated_cohorts(names, unseen):
     assert set(known_regions(names)) == set(names)
     assert "dk" not in {region.atlas for region in known_regions(names).values()}
     if unseen:
-        missing = set(names) - set(outlined_regions(names))
-        assert missing == {name for name in names if re.search(unseen, name)}
+        assert set(names) - set(outlined_regions(names)) == {name for name in names if re.search(unseen, name)}
 
 
 def sided(form, names):
@@ -167,8 +164,7 @@ def test_nearly_all_regions_of_each_program_are_drawn(program):
 
 @pytest.mark.parametrize(("study", "number"), [("uk_biobank", 153), ("adni", 245), ("abcd", 242)])
 def test_nearly_all_regions_of_each_study_are_drawn(study, number):
-    columns = source_meanings(study).items()
-    names = [name for name, one in columns if one.kind == "region" and "*" not in name]
+    names = [name for name, one in source_meanings(study).items() if one.kind == "region" and "*" not in name]
     names = [f"{name}-2.0" if study == "uk_biobank" else name for name in names]
     assert len(names) == number
     assert len(outlined_regions(names)) >= 0.99 * number
@@ -177,10 +173,7 @@ def test_nearly_all_regions_of_each_study_are_drawn(study, number):
 def test_parts_are_drawn_rather_than_the_whole():
     parts = [f"ctx-lh-{name}" for name in DK]
     table = pd.DataFrame({"region": ["left cerebral cortex", *parts], "pattern": 1, "change_sd": [-9.0] + [-1.0] * 34})
-    drawing = draw_brain(table, 1)
-    assert drawing.missing == ("left cerebral cortex",)
-    alone = draw_brain(table[:1], 1)
-    assert alone.missing == ()
+    assert (draw_brain(table, 1).missing, draw_brain(table[:1], 1).missing) == (("left cerebral cortex",), ())
     # What lies above other regions is drawn only where the table has it.
     assert not any("choroid" in title for title in pieces(draw_brain(patterns(["Left-Hippocampus"]), 1)))
     both = draw_brain(patterns(["Left-Hippocampus", "Left-choroid-plexus"], 1), 1)
@@ -202,8 +195,7 @@ def test_a_region_is_the_same_under_all_its_names():
 def test_what_is_not_known_is_told_and_nothing_is_guessed():
     odd = ["PO", "ACC", "lACC", "MUSE_Volume_601", "MUSE_47+999", "MUSE_47+31", "", "Left", "47", "PT_volume", "eTIV"]
     assert list(known_regions(["lHip", *odd])) == ["lHip"]
-    drawing = draw_brain(patterns(["lHip", *odd, "5th-Ventricle"]), 1)
-    assert drawing.missing == (*odd, "5th-Ventricle")
+    assert draw_brain(patterns(["lHip", *odd, "5th-Ventricle"]), 1).missing == (*odd, "5th-Ventricle")
     assert draw_brain(patterns(odd), 1) is None
 
 
@@ -235,8 +227,7 @@ def test_each_outline_is_a_region_of_its_atlas_and_lies_in_the_brain():
 def test_colours_and_titles_are_those_of_the_changes():
     names = pd.DataFrame({"region": ["lHip", "rHip", "lAmy", "rAmy"]})
     first = names.assign(pattern=1, change_sd=[-2.0, 1.0, 0.0, np.nan])
-    table = pd.concat([first, names.assign(pattern=2, change_sd=[-0.5, 4.0, 0.0, 0.0])])
-    drawing = draw_brain(table, 1)
+    drawing = draw_brain(pd.concat([first, names.assign(pattern=2, change_sd=[-0.5, 4.0, 0.0, 0.0])]), 1)
     assert drawing.limit == 4  # the least of 1, 2 and 4 that holds nearly all changes of any pattern
     found = pieces(drawing)
     assert found["left hippocampus (lHip): −2 sd"] == [("lower", pytest.approx(0.5), False)]
@@ -245,8 +236,7 @@ def test_colours_and_titles_are_those_of_the_changes():
     assert found["left amygdala (lAmy): 0 sd"] == [("higher", 0.0, False)] * 3  # at each severity
     assert {(look, mirrored) for look, _, mirrored in found["right amygdala (rAmy): no value"]} == {("unknown", True)}
     # What is drawn for files is the same: as many pieces, and the same words.
-    axes = drawing.figure().axes[0]
-    uses = len(list(ET.fromstring(drawing.svg()).iter(f"{SVG}use")))
+    axes, uses = drawing.figure().axes[0], len(list(ET.fromstring(drawing.svg()).iter(f"{SVG}use")))
     assert len(axes.patches) == uses + 1  # and what no value looks like
     written = [one.text for one in ET.fromstring(drawing.svg()).iter(f"{SVG}text")]
     assert [text.get_text() for text in axes.texts] == written
@@ -263,8 +253,7 @@ def test_the_middle_shows_both_sides():
 def test_severities_of_the_table_are_not_scaled():
     table = patterns(["lHip", "lAmy"], 1)
     told = pd.concat([table.assign(severity=step, change_sd=-(step**2)) for step in (0.0, 0.5, 0.75, 1.0)])
-    drawing = draw_brain(told, 1)
-    assert {step: change["lHip"] for step, change in drawing.changes.items()} == {"0.5": -0.25, "1": -1.0}
+    assert {step: change["lHip"] for step, change in draw_brain(told, 1).changes.items()} == {"0.5": -0.25, "1": -1.0}
 
 
 def test_names_are_escaped_and_ids_differ():
@@ -294,8 +283,7 @@ def test_several_measures_of_a_region_have_a_drawing_each():
     table = patterns([*names, "Left-Hippocampus"])
     assert measures_of(table["region"]) == ("thickness", "area")
     drawing = draw_brain(table, 1, measure="area")
-    assert drawing.drawn == {*names[34:], "Left-Hippocampus"}
-    assert drawing.missing == ()
+    assert (drawing.drawn, drawing.missing) == ({*names[34:], "Left-Hippocampus"}, ())
 
 
 def test_slices_are_those_of_the_strongest_regions_and_the_uncertain_are_grey():

@@ -52,8 +52,7 @@ def followed():
 
 def planned():
     rows = [(people, patterns, strength) for people in (30, 60, 120) for patterns in (1, 2) for strength in (0.5, 1.0)]
-    table = pd.DataFrame(rows, columns=["people", "patterns", "strength"])
-    return table.assign(chance=0.5, low=0.4, high=0.6)
+    return pd.DataFrame(rows, columns=["people", "patterns", "strength"]).assign(chance=0.5, low=0.4, high=0.6)
 
 
 def visits():

@@ -68,8 +68,7 @@ def test_twins_share_a_row():
 
 def test_top_counts_rows_and_never_parts_twins():
     [axes] = plots.pattern_dots(sided(), top=1).axes
-    assert row_names(axes) == ["Hip"]
-    assert len([x for x, *_ in marks(axes) if np.isfinite(x)]) == 2
+    assert (row_names(axes), len([x for x, *_ in marks(axes) if np.isfinite(x)])) == (["Hip"], 2)
 
 
 def test_marks_are_the_coefficients_and_filled_where_significant():
@@ -79,8 +78,7 @@ def test_marks_are_the_coefficients_and_filled_where_significant():
         rows = table[table["kind"] == kind]
         drawn = {(x, round(y), hollow) for x, y, _, hollow in marks(axes)}
         names = list(dict.fromkeys(rows["variable"]))
-        expected = {(row.coefficient, names.index(row.variable), row.q >= 0.05) for row in rows.itertuples()}
-        assert drawn == expected
+        assert drawn == {(row.coefficient, names.index(row.variable), row.q >= 0.05) for row in rows.itertuples()}
         assert len(marks(axes)) == len(rows)
         segments = sorted(tuple(path[:, 0]) for bar in axes.collections for path in bar.get_segments())
         assert segments == sorted(zip(rows["low"], rows["high"], strict=True))
@@ -107,8 +105,7 @@ def test_forty_strongest_of_many_in_the_order_of_the_table():
     table = associations(2, 60, 0)
     figure = plots.forest(table)
     strength = table.assign(size=table["coefficient"].abs()).groupby("variable", sort=False)["size"].max()
-    kept = set(strength.sort_values().index[-40:])
-    names = row_names(figure.axes[0])
+    kept, names = set(strength.sort_values().index[-40:]), row_names(figure.axes[0])
     assert len(names) == 40
     assert [name.strip().replace(r"\$", "$") for name in names] == [name for name in strength.index if name in kept]
     assert "40 strongest of 60" in figure.get_supxlabel()
@@ -134,8 +131,7 @@ def test_forty_strongest_of_many_in_the_order_of_the_table():
     ],
 )
 def test_sides_of_names(left, right, base):
-    assert split_side(left) == ("left", base)
-    assert split_side(right) == ("right", base)
+    assert (split_side(left), split_side(right)) == (("left", base), ("right", base))
     assert pair_sides([right, "Brain stem", left]) == {left: ("left", base), right: ("right", base)}
 
 
@@ -147,7 +143,5 @@ def test_names_without_a_side(name):
 
 
 def test_pairs_need_both_sides_and_one_meaning():
-    assert pair_sides(["lHip", "lAmy"]) == {}
-    assert pair_sides(["lHip", "rHip", "Hip"]) == {}
-    assert pair_sides(["lHip", "L_Hip", "rHip"]) == {}
-    assert pair_sides(["lHip", "rHip", "rHip"]) == {}
+    assert (pair_sides(["lHip", "lAmy"]), pair_sides(["lHip", "rHip", "Hip"])) == ({}, {})
+    assert (pair_sides(["lHip", "L_Hip", "rHip"]), pair_sides(["lHip", "rHip", "rHip"])) == ({}, {})

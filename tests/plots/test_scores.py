@@ -9,8 +9,7 @@ from tests.plots.tables import distances, doses, labels_of, marks, people, rates
 def test_distributions_count_people_with_a_value():
     table = people(2, n_controls=10, n_patients=20, n_other=3)
     table.loc[0, "r2"] = np.nan
-    figure = plots.r_index_distributions(table)
-    labels = [[tick.get_text() for tick in axes.get_xticklabels()] for axes in figure.axes]
+    labels = [[tick.get_text() for tick in axes.get_xticklabels()] for axes in plots.r_index_distributions(table).axes]
     assert labels[0] == ["Controls\nn = 10", "Patients\nn = 20", "Others\nn = 3"]
     assert labels[1] == ["Controls\nn = 9", "Patients\nn = 20", "Others\nn = 3"]
 
@@ -48,8 +47,7 @@ def test_mixture_counts_patterns_of_each_person():
 def test_severity_against_age_has_a_line_for_each_group():
     table = people(1, n_controls=30, n_patients=40, n_other=3).assign(age=np.linspace(50, 80, 73))
     [axes] = plots.severity_by_age(table, "r1", "age").axes
-    assert len(axes.collections) == 3
-    assert len(axes.lines) == 4
+    assert (len(axes.collections), len(axes.lines)) == (3, 4)
 
 
 def test_recovery_titles_and_shapes():
@@ -71,10 +69,9 @@ def test_means_of_groups_with_their_intervals():
     drawn = {(round(x), y, marker) for x, y, marker, _ in marks(axes)}
     markers = {"control": "o", "patient": "^", "other": "s"}
     assert drawn == {(row["pattern"] - 1, row["mean"], markers[row["group"]]) for row in summary.to_dict("records")}
-    bars = [
-        tuple(path[:, 1]) for bar in axes.collections if hasattr(bar, "get_segments") for path in bar.get_segments()
-    ]
-    assert sorted(bars) == sorted(zip(summary["low"], summary["high"], strict=True))
+    assert sorted(
+        [tuple(path[:, 1]) for bar in axes.collections if hasattr(bar, "get_segments") for path in bar.get_segments()]
+    ) == sorted(zip(summary["low"], summary["high"], strict=True))
     clouds = [bar.get_offsets() for bar in axes.collections if not hasattr(bar, "get_segments")]
     assert sorted(len(cloud) for cloud in clouds) == [40] * 9
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["Pattern 1", "Pattern 2", "Pattern 3"]
@@ -83,8 +80,7 @@ def test_means_of_groups_with_their_intervals():
 
 def test_flagged_people_are_crosses():
     table = distances(factor=2.0)
-    figure = plots.outlier_distances(table)
-    [axes] = figure.axes
+    [axes] = plots.outlier_distances(table).axes
     flagged = table["flags"] != ""
     crosses = [cloud for cloud in axes.collections if tuple(cloud.get_facecolor().ravel()) in ((), (0, 0, 0, 1))]
     found = sorted(float(x) for cloud in crosses for x in cloud.get_offsets()[:, 0])
@@ -93,16 +89,14 @@ def test_flagged_people_are_crosses():
     assert everybody == pytest.approx(sorted(table["distance"]))
     assert row_names(axes) == ["Controls", "Patients", "Others"]
     assert f"{flagged.sum()} of {len(table)} are outliers" in axes.get_xlabel()
-    assert axes.get_xscale() == "linear"
-    assert plots.outlier_distances(distances(factor=100)).axes[0].get_xscale() == "log"
+    assert (axes.get_xscale(), plots.outlier_distances(distances(factor=100)).axes[0].get_xscale()) == ("linear", "log")
 
 
 def test_outliers_are_marked_where_they_are_ones():
     table = distances(factor=2.0).assign(size=0.0, farthest=2.0, flags="", far_in="")
     table.loc[[3, 7], "far_in"] = ["size", "distance farthest"]
     figure = plots.outlier_distances(table)
-    marked = [int(axes.get_xlabel().split("\n")[1].split(" ")[0]) for axes in figure.axes]
-    assert marked == [1, 1, 1]
+    assert [int(axes.get_xlabel().split("\n")[1].split(" ")[0]) for axes in figure.axes] == [1, 1, 1]
     assert [axes.get_xlabel().split(" ")[0] for axes in figure.axes] == ["Distance", "Size", "Farthest"]
 
 
@@ -130,9 +124,9 @@ def test_subgroups_of_the_strongest_regions():
         names = sorted(reach, key=reach.get)[:-5:-1]
         assert row_names(axes) == names
         markers = {"low": "o", "middle": "s", "high": "^"}
-        kept = rows[rows["region"].isin(names)]
         expected = {
-            (row.effect, names.index(row.region), markers[row.level], row.q >= 0.05) for row in kept.itertuples()
+            (row.effect, names.index(row.region), markers[row.level], row.q >= 0.05)
+            for row in rows[rows["region"].isin(names)].itertuples()
         }
         assert {(x, round(y), marker, hollow) for x, y, marker, hollow in marks(axes)} == expected
     assert figure.axes[0].get_title(loc="right") == "1,234 low, 1,234 middle, 1,234 high"

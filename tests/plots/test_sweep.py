@@ -25,8 +25,7 @@ def single_points(axes):
 
 def test_settings_are_drawn_at_their_best_with_intervals():
     table = settings().assign(misfit=np.arange(12.0))
-    figure = plots.agreement_over_settings(table)
-    best = table[table["best"]]
+    figure, best = plots.agreement_over_settings(table), table[table["best"]]
     first, misfit, *others = figure.axes
     assert {y for _, y, *_ in single_points(misfit)} == {*best["misfit"]}
     for axes, column in zip([first, *others], INDICES, strict=True):
@@ -55,15 +54,12 @@ def test_directions_beyond_chance_are_told_from_the_others():
     figure = plots.spectrum(values, band, 3.3)
     [axes] = figure.axes
     limit, line, beyond, within = axes.lines
-    assert list(limit.get_ydata()) == [3.3, 3.3]
-    assert list(line.get_ydata()) == values
+    assert (list(limit.get_ydata()), list(line.get_ydata())) == ([3.3, 3.3], values)
     assert [(list(dots.get_xdata()), list(dots.get_ydata())) for dots in (beyond, within)] == [
         ([1, 2], [9.0, 4.0]),
         ([3, 4], [3.2, 1.8]),
     ]
-    assert beyond.get_markerfacecolor() == PATIENT
-    assert within.get_markerfacecolor() == "white"
+    assert (beyond.get_markerfacecolor(), within.get_markerfacecolor()) == (PATIENT, "white")
     [area] = axes.collections
     assert max(area.get_paths()[0].vertices[:, 1]) == 3.3
-    assert labels_of(figure) == ["permuted groups", "limit: 3.3", "beyond chance"]
-    assert axes.get_ylim()[0] == 0
+    assert (labels_of(figure), axes.get_ylim()[0]) == (["permuted groups", "limit: 3.3", "beyond chance"], 0)

@@ -3,14 +3,13 @@ import pandas as pd
 import pytest
 
 from rindices.preprocessing import CovariateResidualizer, Preprocessing
-from rindices.preprocessing.covariates import spline_basis, spline_knots
+from rindices.preprocessing.covariates import Covariate, spline_basis, spline_knots
 
 
 def least_squares(volumes, covariates):
     """Residuals of ordinary least squares with an intercept, plus the means."""
     indicators = [covariates["site"] == site for site in ("A", "B", "C")]
-    ones = np.ones(len(volumes))
-    design = np.column_stack([ones, covariates["age"], covariates["head"], *indicators]).astype(float)
+    design = np.column_stack([np.ones(len(volumes)), covariates["age"], covariates["head"], *indicators]).astype(float)
     return volumes - design @ np.linalg.pinv(design) @ volumes + volumes.mean(axis=0)
 
 
@@ -39,6 +38,12 @@ def test_order_of_covariates_and_further_ones_do_not_matter(volumes, covariates)
     fitted = CovariateResidualizer.fit(volumes, covariates)
     table = covariates[["head", "site", "age"]].assign(handedness="left")
     np.testing.assert_array_equal(fitted.effect(table), fitted.effect(covariates))
+
+
+def test_categories_are_told_by_indicators_of_all_but_the_first():
+    """Coefficients in model files are of these columns."""
+    table = pd.DataFrame({"site": ["B", "A", "C"]})
+    assert Covariate.of(table["site"], smooth=False).columns(table).tolist() == [[1, 0], [0, 0], [0, 1]]
 
 
 def test_a_category_of_one_value_has_no_effect(volumes, covariates):
@@ -108,8 +113,7 @@ def people():
 
 def test_a_natural_spline_is_that_of_patsy(people):
     """They span the same space, whatever the basis."""
-    patsy = pytest.importorskip("patsy")
-    knots = spline_knots("age", people["age"].to_numpy())
+    patsy, knots = pytest.importorskip("patsy"), spline_knots("age", people["age"].to_numpy())
     np.testing.assert_allclose(knots, np.quantile(people["age"], [0.05, 0.275, 0.5, 0.725, 0.95]))
     ours = np.column_stack([np.ones(302), spline_basis(people["age"].to_numpy(), knots)])
     inner = {"knots": knots[1:-1], "lower_bound": knots[0], "upper_bound": knots[-1]}
@@ -122,8 +126,7 @@ def test_a_natural_spline_is_that_of_patsy(people):
 def test_a_spline_is_straight_beyond_its_knots():
     for end, side in ((20.0, -1), (80.0, 1)):
         at = spline_basis(end + side * np.array([-1e-6, 0.0, 10.0, 1000.0]), (20.0, 40.0, 50.0, 60.0, 80.0))
-        slope = (at[1] - at[0]) / 1e-6
-        np.testing.assert_allclose(at[2], at[1] + 10 * slope, atol=1e-4)
+        np.testing.assert_allclose(at[2], at[1] + 10 * ((at[1] - at[0]) / 1e-6), atol=1e-4)
         np.testing.assert_allclose(at[3] - at[1], 100 * (at[2] - at[1]), rtol=1e-9)
 
 
@@ -149,16 +152,14 @@ def test_a_curve_is_removed_where_a_line_leaves_it(people):
 
 def test_extrapolated_curves_do_not_run_away(people):
     fitted = CovariateResidualizer.fit(curved(people), people[["age"]], smooth=["age"])
-    ages = pd.DataFrame({"age": [90.0, 100.0, 110.0, 120.0]})
-    steps = np.diff(fitted.effect(ages), axis=0)
+    steps = np.diff(fitted.effect(pd.DataFrame({"age": [90.0, 100.0, 110.0, 120.0]})), axis=0)
     np.testing.assert_allclose(steps, np.broadcast_to(steps[0], steps.shape), rtol=1e-9)
     assert np.abs(steps).max() < 60
 
 
 @pytest.mark.parametrize("smooth", [(), ("age",)])
 def test_interactions_are_those_of_least_squares(people, smooth):
-    rng = np.random.default_rng(4)
-    male = (people["sex"] == "M").to_numpy(float)
+    rng, male = np.random.default_rng(4), (people["sex"] == "M").to_numpy(float)
     volumes = rng.normal(0, 10, (302, 3)) + np.outer(people["age"] * (1 + male), [1, 2, 3])
     table = people[["age", "sex"]]
     fitted = CovariateResidualizer.fit(volumes, table, smooth=smooth, interactions=[("age", "sex")])
@@ -186,13 +187,11 @@ def test_effects_within_groups_ignore_what_groups_differ_in(people):
     volumes = -2 * table[["age"]].to_numpy() + 500 * group[:, None] + rng.normal(0, 1, (302, 4))
     design = np.column_stack([table["age"], group[:, None] == np.arange(3)]).astype(float)
     expected = np.linalg.lstsq(design, volumes, rcond=None)[0][0]
-    found = CovariateResidualizer.fit(volumes, table, within=group).effects[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(CovariateResidualizer.fit(volumes, table, within=group).effects[0], expected, rtol=1e-9)
 
 
 def test_what_is_constant_within_groups_has_no_effect_there():
-    rng = np.random.default_rng(7)
-    table = pd.DataFrame({"field": np.repeat([0.1, 1.5, 3.0], 20)})
+    rng, table = np.random.default_rng(7), pd.DataFrame({"field": np.repeat([0.1, 1.5, 3.0], 20)})
     fitted = CovariateResidualizer.fit(rng.normal(size=(60, 2)), table, within=np.repeat([0, 1, 2], 20))
     np.testing.assert_array_equal(fitted.effects, 0)
 

@@ -24,8 +24,7 @@ PATIENT = np.repeat([False, True], [N_CONTROLS, N_PATIENTS])
 
 def people(older=0.0, seed=0):
     rng = np.random.default_rng(seed)
-    age = rng.normal(60, 10, len(PATIENT)) + older * PATIENT
-    icv = rng.normal(1.5e6, 1e5, len(PATIENT))
+    age, icv = rng.normal(60, 10, len(PATIENT)) + older * PATIENT, rng.normal(1.5e6, 1e5, len(PATIENT))
     sex, site = (rng.choice(names, len(PATIENT)) for names in (["F", "M"], ["A", "B", "C"]))
     return pd.DataFrame({"age": age, "icv": icv, "sex": sex, "site": site})
 
@@ -49,17 +48,14 @@ def test_lines_are_those_of_least_squares():
 
 def test_leverage_is_that_of_the_hat_matrix_and_tells_the_variance_of_residuals():
     """In controls, who were estimated from, it falls to 1 − h; in everybody else it rises to 1 + h."""
-    table = people(older=12)[["age", "icv", "sex", "site"]]
-    design = design_of(table, PATIENT, None)
-    hat = design @ np.linalg.pinv(design[~PATIENT])
-    leverage = leverage_of(design, PATIENT)
+    design = design_of(people(older=12)[["age", "icv", "sex", "site"]], PATIENT, None)
+    hat, leverage = design @ np.linalg.pinv(design[~PATIENT]), leverage_of(design, PATIENT)
     np.testing.assert_allclose(leverage, (hat**2).sum(axis=1), rtol=1e-8)
     np.testing.assert_allclose(leverage[~PATIENT], np.diag(hat[~PATIENT]), rtol=1e-8)
-    noise = np.random.default_rng(0).standard_normal((len(PATIENT), 20_000))
-    left = 1 + 0.1 * without_effects(noise, design, PATIENT)
+    left = 1 + 0.1 * without_effects(np.random.default_rng(0).standard_normal((len(PATIENT), 20_000)), design, PATIENT)
     np.testing.assert_allclose((left / 0.1).var(axis=1), np.where(PATIENT, 1 + leverage, 1 - leverage), rtol=0.05)
-    even = (rescaled_by_leverage(left, leverage, PATIENT) - 1) / 0.1
-    np.testing.assert_allclose(even.var(axis=1), 1, rtol=0.05)
+    np.testing.assert_allclose(((rescaled_by_leverage(left, leverage, PATIENT) - 1) / 0.1).var(axis=1), 1, rtol=0.05)
+    np.testing.assert_array_equal(rescaled_by_leverage(np.ones_like(left), leverage, PATIENT), 1)  # the mean stays
 
 
 def test_sites_have_levels_of_their_own():

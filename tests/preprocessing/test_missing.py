@@ -9,6 +9,7 @@ from sklearn.model_selection import cross_val_score
 
 from rindices import SurrealGAN, simulate_cohort
 from rindices.judging.selection import sweep
+from rindices.preprocessing import missing
 from rindices.preprocessing.missing import Population, fill_training
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory
@@ -23,8 +24,7 @@ def covariance():
 
 
 def test_draws_have_the_mean_and_covariance_of_the_conditional_normal(covariance):
-    mean = np.arange(N_REGIONS, dtype=float)
-    person = np.array([[1.0, np.nan, 3.0, 2.0, np.nan, 6.0]])
+    mean, person = np.arange(N_REGIONS, dtype=float), np.array([[1.0, np.nan, 3.0, 2.0, np.nan, 6.0]])
     gaps = np.isnan(person[0])
     draws = Population(mean, np.linalg.inv(covariance)).fill(person, 40_000)[:, 0]
     np.testing.assert_array_equal(draws[:, ~gaps], np.broadcast_to(person[0, ~gaps], (len(draws), 4)))
@@ -42,6 +42,13 @@ def test_people_do_not_depend_on_others_in_the_table(covariance):
     np.testing.assert_array_equal(population.fill(people, 4)[:, 3:], population.fill(people[3:], 4))
 
 
+def test_surprise_is_how_far_hidden_regions_lie_from_what_others_let_expect(covariance):
+    precision, people = np.linalg.inv(covariance), np.random.default_rng(5).normal(size=(3, N_REGIONS))
+    squares = [(precision @ person)[k] ** 2 / precision[k, k] for k, person in enumerate(people)]  # one hidden each
+    found = Population(np.zeros(N_REGIONS), precision).surprise(people, np.eye(3, N_REGIONS, dtype=bool))
+    assert found == pytest.approx(np.sqrt(np.mean([1.0, *squares])))
+
+
 def test_a_population_is_found_in_spite_of_gaps(covariance):
     rng = np.random.default_rng(2)
     people = rng.multivariate_normal(np.arange(N_REGIONS), covariance, 4000)
@@ -49,6 +56,18 @@ def test_a_population_is_found_in_spite_of_gaps(covariance):
     found = Population.with_gaps(people)
     np.testing.assert_allclose(found.mean, np.arange(N_REGIONS), atol=0.2)
     np.testing.assert_allclose(np.linalg.inv(found.precision), covariance, rtol=0.1, atol=0.3)
+
+
+def test_draws_of_training_people_are_never_nearer_than_the_population_says(monkeypatch):
+    """Two draws lie on both sides of what is expected: three times as far where hidden regions do."""
+    people, drawn = np.random.default_rng(4).normal(size=(60, N_REGIONS)), {}
+    people[::7, 2] = np.nan
+    for surprise in (0.2, 1.0, 3.0):
+        monkeypatch.setattr(Population, "surprise", lambda *_, told=surprise: told)
+        drawn[surprise] = missing._filled(people, seed=0, n_draws=2)
+    np.testing.assert_array_equal(drawn[0.2], drawn[1.0])
+    near, far = (drawn[surprise] - drawn[1.0].mean(axis=0) for surprise in (1.0, 3.0))
+    np.testing.assert_allclose(far, 3 * near, atol=1e-12)
 
 
 def test_training_people_are_filled_in_by_other_regions_and_covariates():
@@ -62,14 +81,12 @@ def test_training_people_are_filled_in_by_other_regions_and_covariates():
     for group in (patient, ~patient):
         assert abs(np.nanmean(errors[group])) < 0.2  # of a difference of 3
         assert 0.5 < np.nanstd(errors[group]) < 0.9  # a draw of sd 0.5 against another
-    old = age > 70
-    assert abs(np.nanmean(errors[old])) < 0.2
+    assert abs(np.nanmean(errors[age > 70])) < 0.2
 
 
 def test_filled_cells_do_not_know_the_group():
     """Without a difference between the groups, no rule that is learned from filled people tells others apart."""
-    rng = np.random.default_rng(6)
-    found = []
+    rng, found = np.random.default_rng(6), []
     for seed in range(6):
         people = rng.normal(size=(120, 30)) + rng.normal(size=(120, 1))
         people[rng.random(people.shape) < 0.25] = np.nan
@@ -87,8 +104,7 @@ def test_filled_controls_vary_as_new_people_do_along_what_was_learned_from_them(
     controls, new = np.split(regions[~patient].to_numpy(), [150])
     changes = np.array([regions.columns.isin(of) for of in cohort.patterns.values()]) * controls.mean(axis=0)
     gaps = np.random.default_rng(5).random((190, regions.shape[1])) < 0.2
-    training = np.where(gaps, np.nan, np.vstack([controls, regions[patient]]))
-    filled = fill_training(training, None, None, seed=5)[0, :150]
+    filled = fill_training(np.where(gaps, np.nan, np.vstack([controls, regions[patient]])), None, None, seed=5)[0, :150]
     after, complete = (_scatter(who, changes, new) for who in (filled, controls))
     assert abs(after / complete - 1) < 0.15
 

@@ -24,8 +24,7 @@ def table(covariates):
 
 @pytest.fixture
 def regions(volumes):
-    noise = np.random.default_rng(4).normal(0, 20, (120, 4))
-    return np.concatenate([volumes, volumes]) + noise
+    return np.concatenate([volumes, volumes]) + np.random.default_rng(4).normal(0, 20, (120, 4))
 
 
 @pytest.fixture
@@ -40,11 +39,9 @@ def restored(fitted):
 
 
 def test_steps_follow_each_other(regions, table):
-    fitted = Preprocessing.fit(regions[:90], table[:90], EVERYTHING)
-    others = table[["age", "sex"]]
+    fitted, others = Preprocessing.fit(regions[:90], table[:90], EVERYTHING), table[["age", "sex"]]
     curves = {"smooth": ["age"], "interactions": [("age", "sex")]}
-    heads = HeadSize.fit(table[:90], "head")
-    values = heads.transform(regions, table)
+    values = HeadSize.fit(table[:90], "head").transform(regions, table)
     sites = SiteHarmonizer.fit(values[:90], table[["age", "site", "sex"]][:90], "site", **curves)
     values = sites.transform(values, table)
     values = CovariateResidualizer.fit(values[:90], others[:90], **curves).transform(values, others)
@@ -65,8 +62,7 @@ def test_controls_are_left_without_age_or_site(regions, table, everything):
     assert np.abs(np.corrcoef(made.T, table["age"])[-1, :-1]).max() < 1e-9
     np.testing.assert_allclose(made.mean(axis=0), 1)
     np.testing.assert_allclose(made.std(axis=0), 0.1)
-    by_site = pd.DataFrame(made).groupby(table["site"].to_numpy()).mean()
-    assert np.abs(by_site - 1).to_numpy().max() < 0.01
+    assert np.abs(pd.DataFrame(made).groupby(table["site"].to_numpy()).mean() - 1).to_numpy().max() < 0.01
 
 
 @pytest.mark.parametrize(
@@ -99,8 +95,7 @@ def test_an_uncorrected_site_keeps_its_shift(regions, table):
     fitted = Preprocessing.fit(regions, table, Correction(site="site"))
     unknown = fitted.leave_new_sites(table.assign(site="nowhere"))
     assert (unknown["site"] == UNCORRECTED).all()
-    plain = Preprocessing.fit(regions, table)
-    pd.testing.assert_frame_equal(plain.leave_new_sites(table), table)
+    pd.testing.assert_frame_equal(Preprocessing.fit(regions, table).leave_new_sites(table), table)
     shifted = fitted.transform(regions + 10, unknown) - fitted.transform(regions, unknown)
     np.testing.assert_allclose(shifted, np.broadcast_to(1 / fitted.scaler.sd, shifted.shape), rtol=1e-9)
 

@@ -58,8 +58,7 @@ def heads():
 
 
 def test_regions_become_a_proportion_of_the_average_head(heads):
-    fitted = HeadSize.fit(heads, "icv")
-    volumes = np.array([[12.0, 6.0], [30.0, 7.0], [18.0, 9.0]])
+    fitted, volumes = HeadSize.fit(heads, "icv"), np.array([[12.0, 6.0], [30.0, 7.0], [18.0, 9.0]])
     made = fitted.transform(volumes, heads)
     np.testing.assert_allclose(made, volumes / heads.to_numpy() * 1500)
     np.testing.assert_allclose(fitted.inverse_transform(made, heads), volumes)
@@ -72,8 +71,7 @@ def test_the_average_is_that_of_controls(heads):
 
 @pytest.mark.parametrize("size", [0.0, -3.0])
 def test_heads_without_size_are_refused(heads, size):
-    bad = heads.assign(icv=[1200.0, size, 1800.0])
-    fitted = HeadSize.fit(heads, "icv")
+    bad, fitted = heads.assign(icv=[1200.0, size, 1800.0]), HeadSize.fit(heads, "icv")
     for attempt in (lambda: HeadSize.fit(bad, "icv"), lambda: fitted.transform(np.ones((3, 1)), bad)):
         with pytest.raises(ValueError, match=rf"divided by 'icv', but it is {size:.0f} for person 1 \(1 person in all"):
             attempt()

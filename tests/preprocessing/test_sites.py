@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import f_oneway
 
 from rindices.preprocessing import UNCORRECTED, SiteHarmonizer
-from rindices.preprocessing.sites import shrink
+from rindices.preprocessing.sites import _errors_left, shrink
 from rindices.problems import InputError
 
 SIZES = {"Athens": 12, "Bonn": 40, "Cork": 25, "Delft": 80}
@@ -21,8 +21,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def volumes(table):
-    rng = np.random.default_rng(1)
-    n_regions = 30
+    rng, n_regions = np.random.default_rng(1), 30
     site = table["site"].map({name: k for k, name in enumerate(SIZES)}).to_numpy()
     offsets, scales = rng.normal(0, 15, (4, n_regions)), rng.uniform(0.7, 1.4, (4, n_regions))
     effects = np.outer(table["age"] - 60, rng.normal(-1, 0.5, n_regions)) + np.outer(table["sex"] == "M", [20] * 30)
@@ -43,8 +42,7 @@ def posterior_means(site, prior_offset, prior_variance):
     estimates, variance = site.mean(axis=0), site.var(axis=0, ddof=1)
     for _ in range(300):
         offset = (n_people * spread * estimates + variance * centre) / (n_people * spread + variance)
-        squares = ((site - offset) ** 2).sum(axis=0)
-        variance = (scale + squares / 2) / (n_people / 2 + shape - 1)
+        variance = (scale + ((site - offset) ** 2).sum(axis=0) / 2) / (n_people / 2 + shape - 1)
     return offset, variance
 
 
@@ -56,8 +54,7 @@ def combat_by_hand(volumes, table):
     design = np.hstack([indicators, others])
     effects = np.linalg.pinv(design) @ volumes
     mean = indicators.mean(axis=0) @ effects[:4]
-    variance = ((volumes - design @ effects) ** 2).mean(axis=0)
-    typical = mean + others @ effects[4:]
+    variance, typical = ((volumes - design @ effects) ** 2).mean(axis=0), mean + others @ effects[4:]
     standard = (volumes - typical) / np.sqrt(variance)
     result = standard.copy()
     for site in sites:
@@ -111,10 +108,9 @@ def test_shrinkage_does_not_depend_on_where_it_starts():
 
     def wrong(values, offset, sample):
         gamma, delta = values
-        squares = (n - 1) * sample + n * (offset - gamma) ** 2
         return (
             gamma - (n * spread * offset + delta * centre) / (n * spread + delta),
-            delta - (mean * (shape - 1) + squares / 2) / (n / 2 + shape - 1),
+            delta - (mean * (shape - 1) + ((n - 1) * sample + n * (offset - gamma) ** 2) / 2) / (n / 2 + shape - 1),
         )
 
     expected = [fsolve(wrong, (0, 1), args) for args in zip(offsets, variances, strict=True)]
@@ -139,9 +135,13 @@ def test_sites_do_not_differ_any_more(fitted, volumes, table):
     assert np.median(spread_before.max(axis=0) / spread_before.min(axis=0)) > 1.5
 
 
+def test_units_of_regions_do_not_matter(fitted, volumes, table):
+    small = SiteHarmonizer.fit(1e-9 * volumes, table, "site").transform(1e-9 * volumes, table)
+    np.testing.assert_allclose(1e9 * small, fitted.transform(volumes, table), rtol=1e-6)
+
+
 def test_the_way_back_is_exact(fitted, volumes, table):
-    there = fitted.transform(volumes, table)
-    np.testing.assert_allclose(fitted.inverse_transform(there, table), volumes, rtol=1e-12)
+    np.testing.assert_allclose(fitted.inverse_transform(fitted.transform(volumes, table), table), volumes, rtol=1e-12)
 
 
 def test_a_person_does_not_depend_on_company(fitted, volumes, table):
@@ -151,15 +151,13 @@ def test_a_person_does_not_depend_on_company(fitted, volumes, table):
 
 def test_offsets_are_as_exact_as_sampling_theory_allows():
     """Ten sites of 20 to 100 controls: within 20 % of sd / √n; shrunk, no worse."""
-    rng = np.random.default_rng(5)
-    sizes = np.linspace(20, 100, 10).astype(int)
+    rng, sizes = np.random.default_rng(5), np.linspace(20, 100, 10).astype(int)
     site = np.repeat(np.arange(10), sizes)
     table = pd.DataFrame({"age": rng.uniform(50, 80, len(site)), "site": site.astype(str)})
     offsets, scales = rng.normal(0, 0.5, (10, 100)), rng.uniform(0.8, 1.25, (10, 100))
     healthy = rng.normal(size=(len(site), 100)) - 0.02 * (table[["age"]].to_numpy() - 65)
     volumes = offsets[site] + scales[site] * healthy
-    fitted = SiteHarmonizer.fit(volumes, table, "site")
-    truth = offsets - sizes @ offsets / sizes.sum()
+    fitted, truth = SiteHarmonizer.fit(volumes, table, "site"), offsets - sizes @ offsets / sizes.sum()
     left = volumes - fitted.mean - fitted.kept.effect(table)
     plain = np.stack([left[site == k].mean(axis=0) for k in range(10)])
     theory = np.sqrt((scales**2 / sizes[:, None]).mean())
@@ -189,8 +187,7 @@ def test_people_of_no_known_site_can_stay_as_they_are(fitted, volumes, table):
     np.testing.assert_allclose(fitted.transform(volumes, table.assign(site=UNCORRECTED)), volumes, rtol=1e-12)
     mixed = table.assign(site=table["site"].where(table["site"] != "Bonn", UNCORRECTED))
     others = (table["site"] != "Bonn").to_numpy()
-    made = fitted.transform(volumes, mixed)
-    np.testing.assert_array_equal(made[others], fitted.transform(volumes, table)[others])
+    np.testing.assert_array_equal(fitted.transform(volumes, mixed)[others], fitted.transform(volumes, table)[others])
 
 
 def test_unknown_sites_are_named_and_can_be_left(fitted, volumes, table):
@@ -198,8 +195,7 @@ def test_unknown_sites_are_named_and_can_be_left(fitted, volumes, table):
     with pytest.raises(ValueError, match=r"from Athens, Bonn, Cork, Delft, but 'site' has 'Essen' \(1 person\)"):
         fitted.transform(volumes, strange)
     marked = fitted.leave_new_sites(strange)
-    assert marked["site"].tolist() == [UNCORRECTED, *table["site"][1:]]
-    assert strange["site"][0] == "Essen"
+    assert (marked["site"].tolist(), strange["site"][0]) == ([UNCORRECTED, *table["site"][1:]], "Essen")
     made = fitted.transform(volumes, marked)
     np.testing.assert_allclose(made[0], volumes[0], rtol=1e-12)
     np.testing.assert_array_equal(made[1:], fitted.transform(volumes, table)[1:])
@@ -225,8 +221,7 @@ def test_no_covariates_but_the_site(volumes, table):
 def test_a_site_without_variation_is_harmonised(volumes, table):
     same = volumes.copy()
     same[(table["site"] == "Cork").to_numpy(), 0] = 900.0
-    made = SiteHarmonizer.fit(same, table[["site"]], "site").transform(same, table[["site"]])
-    assert np.isfinite(made).all()
+    assert np.isfinite(SiteHarmonizer.fit(same, table[["site"]], "site").transform(same, table[["site"]])).all()
 
 
 @pytest.mark.parametrize(
@@ -278,11 +273,22 @@ def test_a_site_that_is_learned_later_is_corrected_as_in_the_training(volumes, t
         known.with_new_sites(volumes[few], table.iloc[few], few_controls=True)
 
 
+def test_errors_left_follow_from_what_estimates_were_shrunk_by():
+    """Regions' estimates vary by s = 0.1 (offsets) and 0.05 (logarithms of scales) before they are shrunk."""
+    left = []
+    for spread, sampling in ((0.1, 0.2**2), (0.05, 0.2**2 / 2)):  # a scale is known better by a half
+        kept = spread / (spread + sampling)
+        left.append((kept, (1 - kept) ** 2 * (spread - sampling), kept**2 * sampling, kept * np.sqrt(spread)))
+    side = np.array([-1.0, 1.0, -1.0, 1.0])
+    shared, offsets, scales = _errors_left(0.2, left[0][3] * side, np.exp(left[1][3] * side))
+    assert shared == pytest.approx(0.2 * left[0][0], rel=1e-3)
+    np.testing.assert_allclose([offsets, scales], np.outer([left[0][1], left[1][1] + left[1][2]], side**2), rtol=1e-3)
+
+
 def test_errors_of_a_new_site_are_those_that_its_controls_leave():
     """Of sites that are drawn many times, what is left of offsets and scales is as large as it is said to be."""
     rng, n_regions, n_local = np.random.default_rng(8), 60, 12
-    known_sites = pd.DataFrame({"site": ["A", "B"] * 200})
-    known = SiteHarmonizer.fit(rng.standard_normal((400, n_regions)), known_sites, "site")
+    known = SiteHarmonizer.fit(rng.standard_normal((400, n_regions)), pd.DataFrame({"site": ["A", "B"] * 200}), "site")
     left, told = [], []
     for _ in range(30):
         shift, scale = 0.4 * rng.standard_normal(n_regions), np.exp(0.15 * rng.standard_normal(n_regions))

@@ -15,8 +15,7 @@ ODD = st.sampled_from(
 )
 NAMES = st.one_of(TEXT, ODD)
 LABELS = NAMES.filter(bool)  # an empty site means that it is not known
-SEEDS = st.integers(0, 2**32 - 1)
-SCALES = st.floats(-6, 9).map(lambda exponent: 10.0**exponent)
+SEEDS, SCALES = st.integers(0, 2**32 - 1), st.floats(-6, 9).map(lambda exponent: 10.0**exponent)
 FACTORS = st.builds(lambda size, sign: sign * size, SCALES, st.sampled_from([1.0, -1.0]))
 NUMBERS = st.floats(-1e9, 1e9, allow_nan=False, allow_subnormal=False)
 

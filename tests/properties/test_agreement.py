@@ -62,8 +62,7 @@ def test_neither_the_order_of_models_nor_of_their_patterns_nor_their_units_matte
 def test_matching_finds_a_planted_order_whatever_the_noise_below_half_a_gap(patterns, data):
     n_patterns = patterns.shape[1]
     order = data.draw(orders(n_patterns))
-    rng = np.random.default_rng(data.draw(SEEDS))
-    noisy = patterns + rng.uniform(-0.499, 0.499, patterns.shape)
+    noisy = patterns + np.random.default_rng(data.draw(SEEDS)).uniform(-0.499, 0.499, patterns.shape)
     scales = np.array(data.draw(st.lists(SCALES, min_size=n_patterns, max_size=n_patterns)))
     found, concordances = agreement.match_patterns(patterns, (scales * noisy)[:, order])
     np.testing.assert_array_equal(order[found], np.arange(n_patterns))

@@ -55,8 +55,7 @@ def test_units_of_regions_do_not_matter(study, data):
 
 @given(studies(), st.data())
 def test_units_and_origins_of_covariates_do_not_matter(study, data):
-    changed = study.covariates.copy()
-    rng = np.random.default_rng(data.draw(SEEDS))
+    changed, rng = study.covariates.copy(), np.random.default_rng(data.draw(SEEDS))
     for name in study.numbers:
         factor, shift = 10.0 ** rng.uniform(-9, 9), rng.uniform(-1000, 1000) * changed[name].std()
         if name == study.correction.proportion:

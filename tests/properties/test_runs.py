@@ -116,8 +116,7 @@ class Runs(RuleBasedStateMachine):
     def kill(self, moment, torn, options):
         """Kill the run at a moment; it may be complete before."""
         with pytest.MonkeyPatch.context() as patch:
-            kill = Kill(patch, self.out, moment, torn)
-            outcome = self.fit(*options)
+            kill, outcome = Kill(patch, self.out, moment, torn), self.fit(*options)
         assert kill.happened or outcome.exit_code == 0, outcome.output
         kill.bury()
         self.killed |= kill.happened

@@ -23,8 +23,7 @@ def test_r_indices_go_with_their_person_and_columns_with_their_names(fitted, dat
     model, regions, covariates = fitted
     everybody = model.transform(regions, covariates)
     assert np.isfinite(everybody).all()
-    order = data.draw(orders(len(everybody)))
-    named = isinstance(regions, pd.DataFrame)
+    order, named = data.draw(orders(len(everybody))), isinstance(regions, pd.DataFrame)
     for rows in (order, order[:1], np.repeat(order, 20)):  # the last in more than one block
         some = regions.iloc[rows] if named else regions[rows]
         found = model.transform(some, covariates.iloc[rows])

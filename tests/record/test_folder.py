@@ -86,8 +86,7 @@ def test_new_run_says_what_it_is_and_that_it_is_not_finished(out):
     assert status_of(out) is None
     with held(out, SETTINGS) as goes_on:
         assert not goes_on
-        assert status_of(out) == UNFINISHED
-        assert read_settings(out / "run.toml").training == SETTINGS.training
+        assert (status_of(out), read_settings(out / "run.toml").training) == (UNFINISHED, SETTINGS.training)
 
 
 def test_same_run_goes_on_and_keeps_its_journal(out):
@@ -133,8 +132,7 @@ def test_other_runs_are_refused_with_their_differences(out, difference, change):
     with pytest.raises(InputError) as error:
         begin(out, altered(**change))
     lines = str(error.value).splitlines()
-    assert lines[0] == f"The folder {out} contains another run:"
-    assert lines[1:-1] == [f"  {difference}"]
+    assert (lines[0], lines[1:-1]) == (f"The folder {out} contains another run:", [f"  {difference}"])
     assert "overwrite=True" in lines[-1]
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
     with pytest.raises(InputError, match="contains another run"):
@@ -183,10 +181,8 @@ def test_overwriting_removes_the_other_run_and_its_journal(out):
     finish(out)
     (out / "model.safetensors").write_text("old")
     (out / "journal" / "data-3-abc.safetensors").write_text("chunk")
-    new = altered(training={"preset": "paper"})
-    assert not begin(out, new, overwrite=True)
-    assert status_of(out) == UNFINISHED
-    assert read_settings(out / "run.toml").training.preset == "paper"
+    assert not begin(out, altered(training={"preset": "paper"}), overwrite=True)
+    assert (status_of(out), read_settings(out / "run.toml").training.preset) == (UNFINISHED, "paper")
     assert sorted(path.name for path in out.iterdir()) == ["journal", "run.toml", "summary.json"]
     assert not (out / "journal" / "data-3-abc.safetensors").exists()
 

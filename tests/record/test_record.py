@@ -54,8 +54,7 @@ def test_tables_are_read_as_they_were_written(tmp_path):
     summary = Summary(status=DONE, applied=True, warnings=(), variables=results.kinds, n_read=3, **counts)
     write_summary(tmp_path, summary)
     found = read_run(tmp_path)
-    assert found.summary == summary
-    assert list(found.analyses) == ["drivers"]
+    assert (found.summary, list(found.analyses)) == (summary, ["drivers"])
     for name, table in vars(results).items():
         pd.testing.assert_frame_equal(getattr(found.results, name), table, check_dtype=False)
 
@@ -73,8 +72,7 @@ def test_settings_are_read_as_they_were_written(tmp_path, patterns):
     settings = RunSettings(table=table, training=training, versions={"jax": "0.9"}, device={"platform": "cpu"})
     (tmp_path / "run.toml").write_text(settings.text(), encoding="utf-8")
     found = read_settings(tmp_path / "run.toml")
-    assert found.sections() == settings.sections()
-    assert found.fingerprint() == settings.fingerprint()
+    assert (found.sections(), found.fingerprint()) == (settings.sections(), settings.fingerprint())
     assert found.training == training
     moved = settings.model_copy(update={"command": {"line": "rindices fit"}, "plan": {"models_per_chunk": 3}})
     assert moved.fingerprint() == settings.fingerprint()
@@ -159,6 +157,5 @@ def test_agreement_so_far_is_of_all_sound_models_in_the_journal(tmp_path):
         save_file({"r_indices": np.stack([np.zeros_like(some), some])}, path, {"chunk": chunk})  # at two steps
     (found,) = progress_of(tmp_path, running=True).agreed
     expected = agreement.mean_agreement(agreement.pairwise(models[:2])).pattern_agreement
-    assert (found.n_patterns, found.n_models) == (2, 3)
-    assert found.value == pytest.approx(expected)
+    assert (found.n_patterns, found.n_models, found.value) == (2, 3, pytest.approx(expected))
     assert 0.8 < expected < 1

@@ -53,8 +53,7 @@ def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     assert sum(line.startswith("  Pattern ") for line in lines) == n_found
     assert lines[-1].startswith("fit can train on this table. It takes about ")
     words = Page((tmp_path / "check.html").read_text(encoding="utf-8")).words
-    assert headline in words
-    assert "Band: the same with permuted groups" in words
+    assert not [part for part in (headline, "Band: the same with permuted groups") if part not in words]
     assert "Preview from one linear model" in words
 
 

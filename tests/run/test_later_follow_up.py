@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tests import longevity
-from tests.test_cli import run
+from tests.test_cli import run, succeed
 
 HERE = Path(longevity.__file__).parent
 
@@ -33,8 +33,7 @@ def test_a_run_is_reported_again_with_what_became_of_its_people(finished, tmp_pa
     assert refused.exit_code == 2
     assert "no column 'years', which was expected as the time of follow-up" in refused.output
     assert "--clinical FILE" in refused.output
-    done = run("report", tmp_path / "run", "--clinical", finished / "later.csv", *named)
-    assert done.exit_code == 0, done.output
+    succeed("report", tmp_path / "run", "--clinical", finished / "later.csv", *named)
     summary = json.loads((tmp_path / "run/summary.json").read_text(encoding="utf-8"))
     assert summary["follow_up"] == {"time": "years", "event": "converted"}
     assert not {"years", "converted"} & {*summary["clinical"]}
@@ -60,15 +59,13 @@ def test_impossible_times_are_refused_and_nothing_is_changed(finished, tmp_path)
 
 def test_new_people_have_their_follow_up_in_the_report(tmp_path):
     people = pd.read_csv(HERE / "people.csv")
-    time = np.random.default_rng(1).uniform(0.5, 5, len(people))
-    told = people.assign(years=time, died=np.arange(len(people)) % 2)
+    told = people.assign(years=np.random.default_rng(1).uniform(0.5, 5, len(people)), died=np.arange(len(people)) % 2)
     told.to_csv(tmp_path / "people.csv", index=False)
     line = ("apply", HERE / "frozen/linear/model.safetensors", tmp_path / "people.csv", "--out", tmp_path / "r.csv")
     named = ("--time", "years", "--event", "died")
     refused = run(*line, *named)
     assert (refused.exit_code, "--time, --event apply to the report only" in refused.output) == (2, True)
-    done = run(*line, *named, "--report", tmp_path / "r.html")
-    assert done.exit_code == 0, done.output
+    done = succeed(*line, *named, "--report", tmp_path / "r.html")
     said = " ".join(done.output.split())
     assert "fewer than ten per variable: hazard ratios are descriptive only. Wait for more events." in said
     assert "Follow-up and prognosis" in (tmp_path / "r.html").read_text(encoding="utf-8")

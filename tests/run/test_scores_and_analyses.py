@@ -29,19 +29,16 @@ def test_groups_are_told_apart_in_people_that_nothing_was_learned_from(tmp_path)
 
 
 def test_no_figure_where_a_site_is_too_small_to_be_left_out_in_part(tmp_path):
-    few = np.where(np.arange(200) < 11, "B", "A")
-    assert told_apart(tmp_path, "basic", 100, 100, site=few) is None
+    assert told_apart(tmp_path, "basic", 100, 100, site=np.where(np.arange(200) < 11, "B", "A")) is None
 
 
 @pytest.mark.filterwarnings("ignore:Excluded repetitions")
 def test_all_visits_of_a_control_are_scored_by_repetitions_that_did_not_learn_from_it(tmp_path, quick_preset):
     """A second visit with the very regions of the first gets the very score of the first."""
     first = simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.iloc[:, :16].assign(visit="bl")
-    table = pd.concat([first, first.assign(visit="m12")])
-    table.to_csv(tmp_path / "visits.csv", index=False)
+    pd.concat([first, first.assign(visit="m12")]).to_csv(tmp_path / "visits.csv", index=False)
     cohort = read_cohort(tmp_path / "visits.csv", TableSettings(covariates="sex", exclude="age", visit="visit"))
-    used = cohort.training
-    model = SurrealGAN(2, n_repetitions=5, preset=quick_preset, random_state=0)
+    used, model = cohort.training, SurrealGAN(2, n_repetitions=5, preset=quick_preset, random_state=0)
     model.fit(cohort.features[used], cohort.group[used] == "patient", cohort.covariates[used])
     scores = scores_of(model, cohort)
     assert not np.allclose(model.r_indices_, np.nan_to_num(model.held_out_r_indices_, nan=9))

@@ -25,8 +25,7 @@ def invoke(*words):
 
 @pytest.fixture(scope="module")
 def table(small_table, small_labels):
-    rng = np.random.default_rng(2)
-    table = small_table.copy()
+    rng, table = np.random.default_rng(2), small_table.copy()
     table.insert(0, "participant_id", [f"person-{number:02d}" for number in range(80)])
     table.insert(1, "diagnosis", np.where(small_labels, "AD|<b>", "CN"))
     table.insert(2, "age", rng.uniform(55, 85, 80))
@@ -79,8 +78,7 @@ def test_the_receiver_can_verify_it_and_has_the_same_model(archive, run, tmp_pat
 def test_the_card_says_what_the_run_and_the_user_know(archive, run):
     card = contents(archive)[CARD].decode()
     front = card.split("---\n")[1]
-    assert 'license: "cc-by-4.0"' in front
-    assert "library_name: rindices" in front
+    assert not [part for part in ('license: "cc-by-4.0"', "library_name: rindices") if part not in front]
     for told in (
         "| Disease | Alzheimer's disease |",
         "| Trained on | 40 controls (CN), 40 patients (AD\\|\\<b\\>) |",

@@ -18,8 +18,7 @@ def test_larger_studies_and_stronger_patterns_are_found_more_often():
     assert (large["chance"] >= small["chance"] - 0.1).all()
     assert large["chance"].mean() > small["chance"].mean() + 0.1
     assert (large["error"] < small["error"] + 0.02).all()
-    by_strength = small.groupby("strength")["chance"].mean()
-    assert by_strength.is_monotonic_increasing
+    assert small.groupby("strength")["chance"].mean().is_monotonic_increasing
     assert (small["low"] <= small["chance"]).all()
     assert (small["chance"] <= small["high"]).all()
 
@@ -70,8 +69,7 @@ def test_own_controls_are_simulated_on(tmp_path, monkeypatch):
     healthy.assign(age=rng.normal(60, 5, 90)).to_csv(tmp_path / "healthy.csv", index=False)
     result = asked("--controls", 40, "--patients", 40, "--like", tmp_path / "healthy.csv")
     assert result.exit_code == 0, result.output
-    assert "40 controls, 40 patients, 12 regions" in result.output
-    assert "2 studies" in result.output
+    assert not [part for part in ("40 controls, 40 patients, 12 regions", "2 studies") if part not in result.output]
     both = asked("--like", tmp_path / "healthy.csv", "--figure", tmp_path / "power.png")
     assert both.exit_code == 2
     assert "--figure" in both.output

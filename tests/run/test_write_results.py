@@ -87,10 +87,8 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
     assert "Maximum" not in sidecar["r1"]  # R-indices are not clipped
     assert "interpret" not in sidecar["MeasurementToolMetadata"]["Description"]
     description = read(paths[0])
-    assert description["Name"] == "R-indices of volumes.csv"
-    assert description["DatasetType"] == "derivative"
-    assert description["BIDSVersion"].split(".")[0] == "1"
-    assert description["GeneratedBy"][0]["Name"] == "rindices"
+    assert (description["Name"], description["DatasetType"]) == ("R-indices of volumes.csv", "derivative")
+    assert (description["BIDSVersion"].split(".")[0], description["GeneratedBy"][0]["Name"]) == ("1", "rindices")
     assert description["GeneratedBy"][0]["Version"] == "1.2.3"
     assert "Surreal-GAN" in description["HowToAcknowledge"]
     assert "SourceDatasets" not in description
@@ -115,12 +113,9 @@ def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
     ],
 )
 def test_visits_are_sessions_where_they_are_called_so(tmp_path, visits, heading, cell):
-    frame = table(visit=visits, years=[0.0, 1.5, 0.0], first_visit=[True, False, True])
-    paths = write_bids(tmp_path, frame, VISITS)
+    paths = write_bids(tmp_path, table(visit=visits, years=[0.0, 1.5, 0.0], first_visit=[True, False, True]), VISITS)
     header, _, second, _ = (line.split("\t") for line in paths[1].read_text().splitlines())
-    assert header[:2] == ["participant_id", heading]
-    assert second[1] == cell
-    assert second[-2:] == ["1.5", "false"]
+    assert (header[:2], second[1], second[-2:]) == (["participant_id", heading], cell, ["1.5", "false"])
     assert all(read(paths[2])[name]["Description"] for name in header)
 
 

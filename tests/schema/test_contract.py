@@ -20,8 +20,7 @@ REGIONS = ["lHip", "rHip", "lAmy", "rAmy", "lEnt"]
 
 
 def training():
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame(rng.normal(4, 0.4, (90, 5)), columns=REGIONS)
+    frame = pd.DataFrame(np.random.default_rng(3).normal(4, 0.4, (90, 5)), columns=REGIONS)
     frame.insert(0, "subject", [f"{number:03d}" for number in range(90)])
     about = {"dx": np.resize(["CN", "AD", "FTD"], 90), "age": np.linspace(50, 86, 90), "iq": 100.0, "wave": 1}
     frame = frame.assign(**about, sex=np.resize([0, 1, 1, 0], 90), centre=np.resize(["Oslo", "Bonn"], 90))
@@ -127,12 +126,10 @@ def test_limits_are_those_of_a_normal_distribution_through_the_quantiles(contrac
 
 @pytest.mark.parametrize(("lowest", "expected"), [(8.0, 9.0), (0.0, 0.0)])
 def test_ranges_of_covariates_are_quantiles_with_a_margin(lowest, expected):
-    years = np.r_[lowest, np.repeat(np.arange(9.0, 22), 20), 25]
-    spec = CovariateField("education").learn(years)
+    spec = CovariateField("education").learn(np.r_[lowest, np.repeat(np.arange(9.0, 22), 20), 25])
     assert (spec.minimum, spec.maximum) == (expected, 21)
     assert spec.limits == pytest.approx((expected - 0.2 * (21 - expected), 21 + 0.2 * (21 - expected)))
-    imported = CovariateSpec("education", None, lowest, 25.0)
-    assert imported.limits == (lowest, 25)
+    assert CovariateSpec("education", None, lowest, 25.0).limits == (lowest, 25)
 
 
 def test_people_outside_the_range_are_kept_and_flagged(contract):
@@ -209,8 +206,7 @@ def test_new_people_may_have_visits_and_clinical_scores(contract, sited, tmp_pat
     (result,) = read_people(tmp_path / "new.csv", contract, ApplySettings(visit="wave", clinical="mmse"))
     by_contract = check_people(frame.drop(columns="mmse"), sited)
     assert result.visit.tolist() == by_contract.visit.tolist() == frame["wave"].tolist()
-    assert result.clinical["mmse"].isna().sum() == 8
-    assert result.features.index.tolist() == frame["subject"].tolist()
+    assert (result.clinical["mmse"].isna().sum(), result.features.index.tolist()) == (8, frame["subject"].tolist())
     assert result.group.tolist() == np.where(frame["dx"] == "CN", "control", "patient").tolist()
     assert check_people(people(), sited).visit is None
     with pytest.raises(InputError, match=r"needs column 'age'[\s\S]*clinical"):

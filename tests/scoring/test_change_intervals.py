@@ -45,7 +45,7 @@ def model():
 
 
 def seen_twice(model, n_controls, seed=4):
-    cohort = simulate_cohort(
+    people = simulate_cohort(
         "basic",
         n_controls=n_controls,
         n_patients=120,
@@ -54,8 +54,7 @@ def seen_twice(model, n_controls, seed=4):
         progression=0,
         scan_noise=0.3,
         seed=seed,
-    )
-    people = cohort.table
+    ).table
     scaled = model.prepare(people[list(model.feature_names_in_)])
     r_indices = model.transform(scaled)
     columns = {f"r{k + 1}": r_indices[:, k] for k in range(2)}
@@ -63,8 +62,7 @@ def seen_twice(model, n_controls, seed=4):
     years = people["visit"].map({"bl": 0.0, "m12": 1.0})
     who = people[["participant_id"]].assign(years=years, first_visit=years == 0)
     who["group"] = np.where(people["diagnosis"] == "PT", "patient", "control")
-    z_scores = pd.DataFrame((scaled.values - 1) / SCALED_SD)
-    nothing = pd.DataFrame()
+    z_scores, nothing = pd.DataFrame((scaled.values - 1) / SCALED_SD), pd.DataFrame()
     return Results(who.assign(**columns), z_scores, nothing, nothing, nothing)
 
 

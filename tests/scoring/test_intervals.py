@@ -8,7 +8,7 @@ import pytest
 from rindices.core import inference
 from rindices.core.train import held_out
 from rindices.scoring import intervals
-from rindices.scoring.intervals import Healthy, fit_curves, fit_scale, severity_intervals
+from rindices.scoring.intervals import Healthy, draw_others, fit_curves, fit_scale, severity_intervals
 from rindices.scoring.severity_and_reference import KNOTS
 from tests.core import plain
 
@@ -67,3 +67,9 @@ def test_curves_rise_from_none_to_all_of_the_change(composition):
     np.testing.assert_allclose(curves, np.clip(np.maximum.accumulate(raw, axis=1), 0, None), atol=0.02)
     np.testing.assert_allclose(curves[:, [0, -1]], np.tile([0.0, 1.0], (3, 1)), atol=1e-12)
     assert (np.diff(curves, axis=1) > 0).all()
+
+
+def test_severities_at_the_edges_leave_others_alone_where_nothing_correlates():
+    z = draw_others(np.array([0.0, 1.0, 0.5]), 0, np.eye(2), np.random.default_rng(0))
+    assert z[:, 0].tolist() == [0.0, 1.0, 0.5]
+    assert np.isfinite(z).all()

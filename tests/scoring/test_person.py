@@ -1,12 +1,15 @@
 """Strangers, in a world where disease moves people along two directions."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import mahalanobis
 
 from rindices.preprocessing.missing import Population
 from rindices.scoring import consensus_and_person
-from rindices.scoring.consensus_and_person import Familiar, fit_familiar
+from rindices.scoring.consensus_and_person import DRAWS, Familiar, fit_familiar, score_people
 from rindices.scoring.intervals import Healthy
 from tests.core import plain
 
@@ -29,12 +32,10 @@ def familiar():
 
 
 def test_healthy_people_and_patients_are_no_strangers_and_mixed_up_regions_are(familiar):
-    fresh = brains(2000, 1)
-    severities = np.random.default_rng(2).uniform(size=(2000, 2))
+    fresh, severities = brains(2000, 1), np.random.default_rng(2).uniform(size=(2000, 2))
     assert 0.002 < (familiar.strangeness(fresh) > 1).mean() < 0.05
     assert (familiar.strangeness(fresh + severities @ MAPS) > 1).mean() < 0.05
-    mixed = fresh[:, np.random.default_rng(3).permutation(N_REGIONS)]
-    assert (familiar.strangeness(mixed) > 1).mean() > 0.7
+    assert (familiar.strangeness(fresh[:, np.random.default_rng(3).permutation(N_REGIONS)]) > 1).mean() > 0.7
     plain_distance = Population.of(brains(200, 0)).distances(fresh + severities @ MAPS)
     assert (plain_distance > np.quantile(Population.of(brains(200, 0)).distances(fresh), 0.98)).mean() > 0.5
 
@@ -51,8 +52,7 @@ def test_strangeness_is_a_distance_after_decorrelation(familiar):
 def test_regions_that_are_missing_add_nothing(familiar):
     person, (mean, precision) = brains(1, 6), vars(familiar.population).values()
     gaps = np.arange(N_REGIONS)[None] % 7 == 3
-    filled = familiar.population.fill(np.where(gaps, np.nan, person), 2).mean(axis=0)
-    known = ~gaps[0]
+    filled, known = familiar.population.fill(np.where(gaps, np.nan, person), 2).mean(axis=0), ~gaps[0]
     covariance = np.linalg.inv(precision)[np.ix_(known, known)]
     square = mahalanobis(person[0, known], mean[known], np.linalg.inv(covariance)) ** 2 / known.sum()
     whole = familiar.strangeness(person)[0] ** 2 / familiar.population.distances(person)[0]
@@ -62,7 +62,7 @@ def test_regions_that_are_missing_add_nothing(familiar):
 def test_the_strangest_region_is_the_one_that_is_wrong(familiar):
     person = brains(1, 5)[0]
     person[7] += 1
-    assert familiar.strangest(consensus_and_person, 1).tolist() == [7]
+    assert familiar.strangest(person, 1).tolist() == [7]
 
 
 def test_few_controls_say_nothing():
@@ -81,3 +81,45 @@ def test_few_controls_say_nothing():
 def test_who_is_familiar_is_seen_in_the_population_only():
     population = Population(np.zeros(2), np.eye(2))
     assert Familiar(population, np.array([0.0, 0.0])).strangeness(np.array([[1.0, 1.0]])).tolist() == [1.0]
+
+
+def four_regions(harmonizer=None, healthy=None):
+    """Return what scoring asks of a model of four regions that correlate by a half."""
+    sd = np.array([0.5, 1, 2, 3])
+    population = Population(np.zeros(4), np.linalg.inv(np.outer(sd, sd) * (1 + np.eye(4)) / 2))
+    return SimpleNamespace(
+        models_=None,
+        inference="mean",
+        familiar_=SimpleNamespace(population=population),
+        preprocessing_=SimpleNamespace(harmonizer=harmonizer),
+        scale_=SimpleNamespace(reference=healthy),
+    )
+
+
+def test_errors_of_a_site_that_was_learned_later_are_those_of_regions_and_of_what_regions_share(monkeypatch):
+    """Three people, the first of a site that was known."""
+    rng = np.random.default_rng(7)
+    values, slopes, r = rng.normal(1, 0.3, (3, 4)), rng.standard_normal((3, 2, 4)), rng.uniform(size=(3, 2))
+    healthy, shared, (offsets, scales) = rng.uniform(size=(2, 50)), np.array([0, 0.2, 0.3]), rng.uniform(size=(2, 3, 4))
+    made_up = SimpleNamespace(r_indices=lambda *_: np.stack([r, r]), slopes=lambda _, __: slopes[1:])
+    monkeypatch.setattr(consensus_and_person, "inference", made_up)
+    harmonizer = SimpleNamespace(errors_left=lambda _: (shared, offsets, scales))
+    people = SimpleNamespace(values=values, covariates=pd.DataFrame(index=range(3)), gaps=None)
+    expected = np.zeros((3, 2))
+    for row, pattern in [(1, 0), (1, 1), (2, 0), (2, 1)]:
+        alone = slopes[row, pattern] ** 2 @ (0.1**2 * offsets[row] + (values[row] - 1) ** 2 * scales[row])
+        away = r[row, pattern] - healthy[pattern].mean()
+        together = (shared[row] * healthy[pattern].std()) ** 2 + 0.5**2 * shared[row] ** 2 / 2 * away**2
+        expected[row, pattern] = np.sqrt(alone + together)
+    np.testing.assert_allclose(score_people(four_regions(harmonizer, healthy), people).more_sd, expected)
+
+
+def test_regions_that_are_missing_add_the_scatter_of_what_they_are_filled_with(monkeypatch):
+    rng, gaps = np.random.default_rng(8), np.array([[False] * 4, [True, False, True, False]])
+    values, weights, model = rng.normal(1, 0.3, (2, 4)), rng.standard_normal((3, 4, 2)), four_regions()
+    made_up = SimpleNamespace(r_indices=lambda _, brains: np.einsum("pr,mrk->mpk", brains, weights))
+    monkeypatch.setattr(consensus_and_person, "inference", made_up)
+    found = score_people(model, SimpleNamespace(values=values, covariates=None, gaps=gaps))
+    filled = model.familiar_.population.fill(np.where(gaps, np.nan, values)[1:], DRAWS)[:, 0] @ weights.mean(axis=0)
+    np.testing.assert_allclose(found.r_indices, [values[0] @ weights.mean(axis=0), filled.mean(axis=0)])
+    np.testing.assert_allclose(found.more_sd, [[0, 0], filled.std(axis=0, ddof=1)])

@@ -6,7 +6,7 @@ import pytest
 
 from rindices.preprocessing import Preprocessing
 from rindices.preprocessing.covariates import design_of, leverage_of
-from rindices.scoring.severity_and_reference import HeldOut, leave_one_out, split_variance
+from rindices.scoring.severity_and_reference import HeldOut, _within, leave_one_out, split_variance
 
 PERSON, REPETITION = 0.10, 0.06  # sd of made-up scores
 
@@ -15,16 +15,13 @@ def test_leaving_one_out_is_estimating_without_that_person():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"age": rng.normal(60, 9, 40), "sex": rng.choice(["F", "M"], 40)})
     volumes = 100 + rng.standard_normal((40, 3)) + np.outer(table["age"] - 60, [0.3, -0.1, 0.0])
-    nobody = np.zeros(40, bool)
-    controls = Preprocessing.fit(volumes, table).transform(volumes, table)
+    nobody, controls = np.zeros(40, bool), Preprocessing.fit(volumes, table).transform(volumes, table)
     found = leave_one_out(controls, leverage_of(design_of(table, nobody, None), nobody))
     columns = np.column_stack([np.ones(40), table["age"], table["sex"] == "M"]).astype(float)
     for person in range(40):
         others = np.arange(40) != person
-        effects = np.linalg.lstsq(columns[others], volumes[others], rcond=None)[0]
-        left = volumes - columns @ effects
-        expected = 1 + 0.1 * left[person] / left[others].std(axis=0)
-        np.testing.assert_allclose(found[person], expected, atol=1e-10)
+        left = volumes - columns @ np.linalg.lstsq(columns[others], volumes[others], rcond=None)[0]
+        np.testing.assert_allclose(found[person], 1 + 0.1 * left[person] / left[others].std(axis=0), atol=1e-10)
     assert found.std() > controls.std()
 
 
@@ -70,8 +67,7 @@ def test_where_nobody_has_two_scores_repetitions_that_saw_a_person_say_how_much_
 def test_what_a_repetition_has_seen_does_not_count_and_who_was_always_seen_is_stretched():
     scores, held_out, _ = made_up(3)
     unseen = held_out.any(axis=0)
-    memorised = np.where(held_out[..., None], scores, 0.1 + 0.1 * (scores - 0.1))
-    found = held_out_scores(memorised, held_out, 3)
+    found = held_out_scores(np.where(held_out[..., None], scores, 0.1 + 0.1 * (scores - 0.1)), held_out, 3)
     np.testing.assert_allclose(found[unseen], held_out_scores(scores, held_out, 3)[unseen])
     np.testing.assert_allclose(found[~unseen].std(axis=0), found[unseen].std(axis=0))
 
@@ -84,10 +80,14 @@ def test_without_held_out_controls_scores_are_the_consensus():
 @pytest.mark.parametrize("n_repetitions", [3, 10])  # with three, some controls were seen by all
 def test_later_scans_of_a_control_are_scored_as_the_first(n_repetitions):
     scores, held_out, _ = made_up(n_repetitions)
-    unseen = HeldOut.of(scores, held_out, n_repetitions)
-    some = np.array([5, 5, 17, 3])
+    unseen, some = HeldOut.of(scores, held_out, n_repetitions), np.array([5, 5, 17, 3])
     np.testing.assert_allclose(
         unseen.scores(scores[:, some], some), held_out_scores(scores, held_out, n_repetitions)[some]
     )
-    moved = unseen.scores(scores[:, some] + 0.01, some) - unseen.scores(scores[:, some], some)
-    assert (moved > 0).all()
+    assert (unseen.scores(scores[:, some] + 0.01, some) - unseen.scores(scores[:, some], some) > 0).all()
+
+
+def test_people_who_are_scored_once_say_nothing_of_repetitions():
+    scores, known = np.random.default_rng(3).normal(size=(3, 2, 4)), np.arange(6).reshape(3, 2) % 2 == 0
+    known[0, 1] = True  # the second person: by one repetition only
+    np.testing.assert_allclose(_within(scores, known), scores[:, 0].var(axis=0, ddof=1))

@@ -46,9 +46,9 @@ def test_intervals_hold_every_severity_with_which_the_score_is_no_surprise(level
     """
     tried = np.linspace(0, 2, 2001)
     own, between = np.maximum(SCALE.severities(PEOPLE), 0), np.interp(tried, DOSES, EXPECTED)
-    raised = np.maximum(PEOPLE, EXPECTED[0] + norm.ppf(0.16) * SD)
     inside, above = (
-        np.abs(of[..., None] - between) <= norm.ppf((1 + level) / 2) * SD[:, None] for of in (PEOPLE, raised)
+        np.abs(of[..., None] - between) <= norm.ppf((1 + level) / 2) * SD[:, None]
+        for of in (PEOPLE, np.maximum(PEOPLE, EXPECTED[0] + norm.ppf(0.16) * SD))
     )
     seen = inside.any(axis=2)
     assert seen.mean() > 0.8
@@ -84,10 +84,8 @@ def test_levels_beyond_the_table_are_refused(level):
 
 def test_intervals_of_people_who_lack_regions_are_wider():
     sd, level = 0.1, 0.9
-    quantiles = DOSES[:, None] + sd * norm.ppf(LEVELS)
-    scale = SeverityScale(KNOTS[None], quantiles=quantiles[None])
-    r_indices = np.full((3, 1), 0.6)
-    low, high = severity_intervals(scale, r_indices, level, np.array([[0.0], [0.1], [0.3]]))
+    scale = SeverityScale(KNOTS[None], quantiles=(DOSES[:, None] + sd * norm.ppf(LEVELS))[None])
+    low, high = severity_intervals(scale, np.full((3, 1), 0.6), level, np.array([[0.0], [0.1], [0.3]]))
     for row, total in enumerate(np.hypot(sd, [0.0, 0.1, 0.3])):
         half = total * norm.ppf(0.95)
         np.testing.assert_allclose((low[row, 0], high[row, 0]), (max(0.6 - half, 0), 0.6 + half), atol=0.02)

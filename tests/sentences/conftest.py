@@ -63,8 +63,7 @@ def runs(tmp_path_factory):
 
     def run_of(kind):
         if kind not in made:
-            folder = tmp_path_factory.mktemp("runs")
-            table = KINDS[kind]()
+            folder, table = tmp_path_factory.mktemp("runs"), KINDS[kind]()
             table.to_csv(folder / "people.csv", index=False)
             roles = TableSettings(covariates="age,sex", clinical="memory", visit="visit" if "visit" in table else None)
             search = SearchSettings(preset="linear", n_repetitions=3)

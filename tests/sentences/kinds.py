@@ -40,8 +40,7 @@ def with_visits(table):
         noise = 1 + 0.02 * rng.standard_normal((len(table), N_REGIONS))
         return table.assign(**(table[REGIONS] * noise * left[:, None]).round(1))
 
-    lost = np.where(table["diagnosis"] == "AD", 0.98, 1.0)
-    first, later = scanned(np.ones(len(table))), scanned(lost)
+    first, later = scanned(np.ones(len(table))), scanned(np.where(table["diagnosis"] == "AD", 0.98, 1.0))
     later["age"] = (later["age"] + 0.5).round(1)
     return pd.concat([first.assign(visit="bl"), later.assign(visit="m06")], ignore_index=True)
 

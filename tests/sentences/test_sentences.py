@@ -168,8 +168,7 @@ def unit(told):
 
 def spreads(told):
     people = told.table("r_indices")
-    numbers = range(1, n_patterns(told) + 1)
-    return [", ".join(f"{people[f'r{k}_sd'].median():.3f} (R{k})" for k in numbers)]
+    return [", ".join(f"{people[f'r{k}_sd'].median():.3f} (R{k})" for k in range(1, n_patterns(told) + 1))]
 
 
 def controls_average(told):
@@ -209,8 +208,7 @@ def controls_that_changed(told):
 
 
 def remarks(told):
-    table = told.table("analysis/group_check")
-    return [[remark] for remark in table["remark"].dropna().unique() if remark.strip()]
+    return [[remark] for remark in told.table("analysis/group_check")["remark"].dropna().unique() if remark.strip()]
 
 
 def standardised(first, second):
@@ -414,11 +412,10 @@ CLAIMS = [
 
 
 def _runners_up(told):
-    others = told.summary["search"]["runners_up"]
     words = [
         f"{counted(one['n_patterns'], 'pattern')} with orthogonality {one['orthogonality']:g} (misfit "
         f"{one['misfit']:.1f}, pattern agreement {one['pattern_agreement']:.3f}, {counted(one['n_models'], 'model')})"
-        for one in others
+        for one in told.summary["search"]["runners_up"]
     ]
     return ["; ".join(words), told.summary["search"]["models_trained"]]
 
@@ -471,10 +468,8 @@ def test_statements_about_patterns_are_silent_where_the_verdict_is(runs, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_region_differences_are_shown_with_interval_and_q_whatever_the_verdict(runs, kind):
     told = runs(kind)
-    shown_part = without_gates(told.html)
-    table = shown_part.split("<caption>Patients against controls, every region")[1].split("</table>")[0]
-    titles = re.findall(r"<th[^>]*scope=\"col\"[^>]*>([^<]*)<", table)
-    assert {"95 % interval", "q"} <= {*titles}
+    table = without_gates(told.html).split("<caption>Patients against controls, every region")[1].split("</table>")[0]
+    assert {"95 % interval", "q"} <= {*re.findall(r"<th[^>]*scope=\"col\"[^>]*>([^<]*)<", table)}
     assert table.count("<tr") == N_REGIONS + 1
     effects = told.table("analysis/group_effects")
     assert ((effects["low"] < effects["effect"]) & (effects["effect"] < effects["high"])).all()
@@ -496,8 +491,7 @@ def test_intervals_hold_their_estimate_and_are_possible(runs, kind):
     for k in range(1, n_patterns(told) + 1):
         low, own, high = (people[f"severity{k}{end}"] for end in ("_low", "", "_high"))
         assert ((low <= own.clip(lower=0)) & (own <= high) & (low < high)).all()
-        controls = people["group"] == "control"
-        above = (own[controls] > told.summary["reference"][k - 1][2]).mean()
+        above = (own[people["group"] == "control"] > told.summary["reference"][k - 1][2]).mean()
         assert 0 < above < 0.12  # "5 of 100 controls have each"
 
 

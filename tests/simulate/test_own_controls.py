@@ -28,8 +28,7 @@ def foreign():
 def test_a_third_stays_control_and_people_stay_themselves(familiar):
     cohort = simulate_cohort("basic", controls=familiar, seed=1)
     assert cohort.table["diagnosis"].value_counts().to_dict() == {"PT": 60, "CN": 30}
-    assert "given table" in cohort.note
-    assert "Table 5" in cohort.note
+    assert not [part for part in ("given table", "Table 5") if part not in cohort.note]
     assert cohort.patterns == simulate_cohort("basic", n_controls=1, n_patients=1).patterns
     assert cohort.table["participant_id"].is_unique
     assert cohort.table["participant_id"].tolist() != familiar["participant_id"].tolist()
@@ -67,8 +66,7 @@ def test_whole_numbers_and_gaps_are_fine(foreign):
     foreign.loc[:9, ["region 1", "region 2"]] = pd.NA
     foreign.loc[5, "region 3"] = 0.0
     cohort = simulate_cohort("basic", controls=foreign)
-    assert (cohort.table["region 3"] == 0).sum() == 1
-    assert cohort.table["region 2"].isna().sum() == 10
+    assert ((cohort.table["region 3"] == 0).sum(), cohort.table["region 2"].isna().sum()) == (1, 10)
     assert cohort.table["region 1"].isna().sum() == 10
 
 

@@ -61,15 +61,13 @@ def test_table_5_by_row():
 @pytest.mark.parametrize("n_patterns", [1, 2, 4, 5, 8])
 def test_other_numbers_of_patterns(kind, n_patterns):
     patterns = list(named_patterns(KINDS[kind], n_patterns).values())
-    assert len(patterns) == n_patterns
-    assert patterns[:3] == list(named_patterns(KINDS[kind], 3).values())[:n_patterns]
+    assert (len(patterns), patterns[:3]) == (n_patterns, list(named_patterns(KINDS[kind], 3).values())[:n_patterns])
     known = set(ReferencePopulation.load().regions)
     for k, pattern in enumerate(patterns):
         assert len(set(pattern)) == SIZES[kind]
         assert set(pattern) <= known
         if k >= 3:
-            earlier = [len(set(pattern) & set(other)) for other in patterns[:k]]
-            assert earlier == [0] * (k - 1) + [SHARED[kind] // 2]
+            assert [len(set(pattern) & set(other)) for other in patterns[:k]] == [0] * (k - 1) + [SHARED[kind] // 2]
 
 
 @pytest.mark.parametrize("kind", DISEASES)
@@ -119,6 +117,5 @@ def test_shapes_are_what_they_are_called():
 
 
 def test_without_disease_nothing_is_lost():
-    patterns = {"p1": (), "p2": ()}
-    found = regional_losses(KINDS["null"], patterns, REGIONS, np.random.default_rng(0))
+    found = regional_losses(KINDS["null"], {"p1": (), "p2": ()}, REGIONS, np.random.default_rng(0))
     np.testing.assert_array_equal(found, np.zeros((2, len(REGIONS))))

@@ -28,15 +28,13 @@ def moments_of_quantile_function(probabilities, quantiles):
     width = np.diff(probabilities)
     low, high = quantiles[..., :-1], quantiles[..., 1:]
     mean = (width * (low + high) / 2).sum(-1)
-    square = (width * (low**2 + low * high + high**2) / 3).sum(-1)
-    return mean, square - mean**2
+    return mean, (width * (low**2 + low * high + high**2) / 3).sum(-1) - mean**2
 
 
 def test_table_has_age_sex_and_positive_volumes(population, people):
     assert people.columns.tolist() == ["age", "sex", *population.regions]
     assert people["age"].between(19, 70).all()
-    assert set(people["sex"]) == {0, 1}
-    assert people["sex"].mean() == pytest.approx(population.share_of_sex_1, abs=0.01)
+    assert (set(people["sex"]), people["sex"].mean()) == ({0, 1}, pytest.approx(population.share_of_sex_1, abs=0.01))
     assert (people[list(population.regions)] > 0).all(axis=None)
 
 
@@ -53,8 +51,7 @@ def test_marginals_follow_the_parameters(population, people, terms):
 
 
 def test_regression_recovers_effects_of_age_and_sex(population, people, terms):
-    volumes = people[list(population.regions)].to_numpy()
-    found, residual_squares, *_ = np.linalg.lstsq(terms, volumes, rcond=None)
+    found, residual_squares, *_ = np.linalg.lstsq(terms, people[list(population.regions)].to_numpy(), rcond=None)
     variance = residual_squares / (len(terms) - 4)
     errors = np.sqrt(np.outer(np.diag(np.linalg.inv(terms.T @ terms)), variance))[1:]
     deviations = (found[1:] - population.effects[:, 1:].T) / errors

@@ -6,8 +6,7 @@ from scipy.stats import mannwhitneyu
 from rindices.problems import InputError
 from rindices.simulate import ReferencePopulation, simulate_cohort
 
-REGIONS = list(ReferencePopulation.load().regions)
-MANY = 12_000
+REGIONS, MANY = list(ReferencePopulation.load().regions), 12_000
 
 
 def groups(cohort):
@@ -40,10 +39,8 @@ def test_factor_of_each_person_and_region(kind, atrophy, noise):
     only_first = [r for r in sick.patterns["p1"] if r not in sick.patterns["p2"] + sick.patterns["p3"]]
     lost = 1 - after[only_first].to_numpy() / before[only_first].to_numpy()
     factor = (lost / (severity * atrophy))[severity[:, 0] > 0.01]
-    assert factor.mean() == pytest.approx(1, abs=0.01)
-    assert factor.std() == pytest.approx(noise, rel=0.03)
-    between_regions = np.corrcoef(factor.T)[np.triu_indices(len(only_first), 1)]
-    assert np.abs(between_regions).max() < 0.1
+    assert (factor.mean(), factor.std()) == (pytest.approx(1, abs=0.01), pytest.approx(noise, rel=0.03))
+    assert np.abs(np.corrcoef(factor.T)[np.triu_indices(len(only_first), 1)]).max() < 0.1
 
 
 def test_shared_region_is_changed_by_one_pattern_after_the_other():
@@ -60,8 +57,7 @@ def test_shared_region_is_changed_by_one_pattern_after_the_other():
 def test_null_has_no_difference_and_no_severity():
     cohort = simulate_cohort("null", n_controls=2000, n_patients=2000, seed=2)
     controls, patients = groups(cohort)
-    p_values = np.array([mannwhitneyu(controls[r], patients[r]).pvalue for r in REGIONS])
-    assert p_values.min() > 0.01 / len(REGIONS)
+    assert np.array([mannwhitneyu(controls[r], patients[r]).pvalue for r in REGIONS]).min() > 0.01 / len(REGIONS)
     assert (cohort.truth[["s1", "s2", "s3"]] == 0).all(axis=None)
     assert cohort.patterns == {"p1": (), "p2": (), "p3": ()}
 
@@ -70,10 +66,8 @@ def test_defaults_are_those_of_the_paper():
     cohort = simulate_cohort()
     assert cohort.table["diagnosis"].value_counts().to_dict() == {"PT": 900, "CN": 492}
     assert cohort.table.columns.tolist() == ["participant_id", "diagnosis", "age", "sex", *REGIONS]
-    assert cohort.truth.columns.tolist() == ["participant_id", "s1", "s2", "s3"]
-    assert cohort.kind == "basic"
-    assert "embedded" in cohort.note
-    assert "Table 5" in cohort.note
+    assert (cohort.truth.columns.tolist(), cohort.kind) == (["participant_id", "s1", "s2", "s3"], "basic")
+    assert not [part for part in ("embedded", "Table 5") if part not in cohort.note]
 
 
 def test_seed_decides_everything():
@@ -94,8 +88,7 @@ def test_ids_do_not_tell_the_group():
 
 
 def test_save_writes_both_files_and_nothing_else(tmp_path):
-    cohort = simulate_cohort("basic", n_controls=5, n_patients=6)
-    folder = tmp_path / "new"
+    cohort, folder = simulate_cohort("basic", n_controls=5, n_patients=6), tmp_path / "new"
     cohort.save(folder / "cohort.csv", folder / "truth.csv")
     assert sorted(path.name for path in folder.iterdir()) == ["cohort.csv", "truth.csv"]
     table, truth = pd.read_csv(folder / "cohort.csv"), pd.read_csv(folder / "truth.csv")
@@ -144,8 +137,7 @@ def test_visits_are_the_same_people_older_sicker_and_scanned_again():
 def test_scan_noise_has_its_size_and_is_correlated_between_regions():
     asked = {"n_controls": 1500, "n_patients": 1, "seed": 6, "n_visits": 2, "progression": 0.0}
     silent, noisy = (simulate_cohort("null", **asked, scan_noise=share).table for share in (0, 0.3))
-    noise = (noisy[REGIONS] - silent[REGIONS]).to_numpy()
-    people = silent[silent["visit"] == "bl"]
+    noise, people = (noisy[REGIONS] - silent[REGIONS]).to_numpy(), silent[silent["visit"] == "bl"]
     design = np.column_stack([np.ones(len(people)), people["age"], people["age"] ** 2, people["sex"]])
     left = people[REGIONS] - design @ np.linalg.lstsq(design, people[REGIONS].to_numpy(), rcond=None)[0]
     assert np.median(noise.std(axis=0) / left.std(axis=0)) == pytest.approx(0.3, rel=0.05)
@@ -159,8 +151,7 @@ def test_scan_noise_has_its_size_and_is_correlated_between_regions():
 def test_mean_volumes_of_other_kinds_change_by_their_losses(kind):
     cohort = simulate_cohort(kind, n_controls=MANY, n_patients=MANY, seed=3)
     controls, patients = groups(cohort)
-    assert cohort.losses.index.tolist() == list(cohort.patterns)
-    assert cohort.losses.columns.tolist() == REGIONS
+    assert (cohort.losses.index.tolist(), cohort.losses.columns.tolist()) == (list(cohort.patterns), REGIONS)
     for name, pattern in cohort.patterns.items():
         assert set(pattern) == set(cohort.losses.columns[cohort.losses.loc[name] != 0])
     expected = (1 - cohort.losses / 2).prod() * (0.97 if kind == "shift" else 1)  # severities have mean one half

@@ -7,15 +7,13 @@ from scipy.stats import beta, kstest, norm, uniform
 from rindices.problems import InputError
 from rindices.simulate import ReferencePopulation, simulate_cohort
 
-UNLIKE = [[1, 0.7, -0.2], [0.7, 1, 0.1], [-0.2, 0.1, 1]]
-NAMES = ["s1", "s2", "s3"]
+UNLIKE, NAMES = [[1, 0.7, -0.2], [0.7, 1, 0.1], [-0.2, 0.1, 1]], ["s1", "s2", "s3"]
 LAWS = {"uniform": uniform, "mild": beta(1, 3), "severe": beta(3, 1)}
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(None, np.eye(3)), (0.5, 0.5 + 0.5 * np.eye(3)), (UNLIKE, UNLIKE)])
 def test_severities_are_uniform_and_correlated_as_asked(asked, expected):
-    truth = simulate_cohort(n_controls=1, n_patients=20_000, severity_correlation=asked).truth
-    severities = truth[NAMES].to_numpy().T
+    severities = simulate_cohort(n_controls=1, n_patients=20_000, severity_correlation=asked).truth[NAMES].to_numpy().T
     assert min(kstest(column, "uniform").pvalue for column in severities) > 0.001
     ranks = 6 / np.pi * np.arcsin(np.array(expected) / 2)  # of two uniforms joined by a Gaussian copula
     assert np.abs(np.corrcoef(severities) - ranks).max() < 0.03
@@ -62,8 +60,7 @@ def test_patients_are_whole_rows_of_a_given_table():
     assert (simulate_cohort("null", n_patients=9, severities=table).truth[NAMES] == 0).all(axis=None)
 
 
-FINE = np.full((4, 3), 0.5)
-PEOPLE = ReferencePopulation.load().draw(30, np.random.default_rng(0))
+FINE, PEOPLE = np.full((4, 3), 0.5), ReferencePopulation.load().draw(30, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

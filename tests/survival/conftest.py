@@ -108,8 +108,7 @@ def results(folder):
 def assert_same(folder, expected):
     """Compare a run folder with the results of another, to the bit."""
     texts, arrays = results(folder)
-    assert texts == expected[0]
-    assert arrays.keys() == expected[1].keys()
+    assert (texts, arrays.keys()) == (expected[0], expected[1].keys())
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, expected[1][name], err_msg=name)
 

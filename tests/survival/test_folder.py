@@ -18,8 +18,7 @@ from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunk
 
 RESULTS = ("model.safetensors", "r_indices.csv", "patterns.csv", "selection.csv", "r_indices.png", "report.html")
 KINDS = ("data-*.safetensors", "data-*.unfinished", "plan.json", "run.toml", "summary.json", "holder.txt", *RESULTS)
-ERRORS = {"full": errno.ENOSPC, "broken": errno.EIO, "forbidden": errno.EACCES}
-ALWAYS = 1_000_000
+ERRORS, ALWAYS = {"full": errno.ENOSPC, "broken": errno.EIO, "forbidden": errno.EACCES}, 1_000_000
 
 
 class Fault:
@@ -88,8 +87,7 @@ FAULTS = [
 def test_any_fault_of_any_write(table, tmp_path, faultless, kind, stage, number, times):
     out = tmp_path / "run"
     with pytest.MonkeyPatch.context() as monkeypatch:
-        fault = Fault(monkeypatch, kind, stage, number, times)
-        outcome = fit(table, "--out", out)
+        fault, outcome = Fault(monkeypatch, kind, stage, number, times), fit(table, "--out", out)
     assert fault.left < times, "nothing failed"
     check_agreement(outcome, out)
     if outcome.exit_code == 0:
@@ -157,13 +155,11 @@ def other_table(table, tmp_path):
 
 def test_another_run_in_the_same_folder_is_refused_with_the_differences(table, other_table, run, faultless):
     before = contents(run)
-    others = {(table, "--seed", 7): "random_state: 0 then, 7 now", (other_table,): "  sha256: "}
-    for options, told in others.items():
+    for options, told in {(table, "--seed", 7): "random_state: 0 then, 7 now", (other_table,): "  sha256: "}.items():
         outcome = fit(*options, "--out", run)
         assert outcome.exit_code == 2
         assert told in outcome.output
-    assert contents(run) == before
-    assert fit(table, "--out", run).exit_code == 0
+    assert (contents(run), fit(table, "--out", run).exit_code) == (before, 0)
     assert_same(run, faultless)
 
 
@@ -186,10 +182,8 @@ def test_more_of_a_finished_run_is_as_in_one_go(table, tmp_path, monkeypatch):
         outcome = fit(table, "--out", out, "--no-report", *MORE)
         assert outcome.exit_code == 3
         assert "--repetitions 2 then, 4 now" in outcome.output
-    assert fit(table, "--out", out, "--no-report", *MORE).exit_code == 0
-    assert len(trained) == len(set(trained))
-    assert fit(table, "--out", one_go, "--no-report", *MORE).exit_code == 0
-    assert len(trained) == 2 * len(set(trained))
+    assert (fit(table, "--out", out, "--no-report", *MORE).exit_code, len(trained)) == (0, len(set(trained)))
+    assert (fit(table, "--out", one_go, "--no-report", *MORE).exit_code, len(trained)) == (0, 2 * len(set(trained)))
     assert_same(out, results(one_go))
     kept = sorted((out / "trained").iterdir())
     os.truncate(kept[0], kept[0].stat().st_size // 2)
@@ -220,6 +214,5 @@ def test_lines_of_json(table, tmp_path):
     for options, ends, code in (((), "done", 0), (("--patterns", 3), "failed", 2)):
         outcome = fit(table, "--out", tmp_path / "run", "--log-json", *options)
         lines = [json.loads(line) for line in outcome.stdout.splitlines()]
-        assert outcome.exit_code == code
-        assert (lines[-1]["status"], lines[-1]["exit_code"]) == (ends, code)
+        assert (outcome.exit_code, lines[-1]["status"], lines[-1]["exit_code"]) == (code, ends, code)
         assert code or {"table", "progress", "done"} <= {line["event"] for line in lines}

@@ -138,6 +138,5 @@ def test_ctrl_c_is_obeyed_even_where_it_gets_lost(program, told, tmp_path):
     begin = "import os, signal, time\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as in command.py
     line = [sys.executable, "-c", f"{begin}from rindices.cli import exits\n{program}\ncommand()"]
     process = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=tmp_path)
-    assert process.returncode == 130
-    assert process.stderr.splitlines()[-1] == told
+    assert (process.returncode, process.stderr.splitlines()[-1]) == (130, told)
     assert "Traceback" not in process.stderr

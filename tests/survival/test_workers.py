@@ -125,21 +125,19 @@ def test_a_cluster_that_is_gone_ends_the_run_with_a_sentence(start, begin, clust
 def test_our_own_processes_give_the_same_and_listen_to_nobody_else(begin, undisturbed, where):
     process, out, _ = begin(*where)
     ours = psutil.Process(process.pid)
-    places = {
+    assert {
         connection.laddr.ip
         for one in (ours, *ours.children(recursive=True))
         for connection in one.net_connections(kind="inet")
         if connection.status == psutil.CONN_LISTEN
-    }
-    assert places == ({"127.0.0.1"} if where == LOCAL else set())
+    } == ({"127.0.0.1"} if where == LOCAL else set())
     assert ended(process)[::2] == (0, "")
     assert_same(out, undisturbed)
 
 
 @pytest.mark.slow
 def test_clusters_of_two_runs_at_the_same_time(start, tmp_path, undisturbed):
-    runs = {name: start("--no-report", *LOCAL, out=name) for name in ("one", "two")}
-    for name, process in runs.items():
+    for name, process in {name: start("--no-report", *LOCAL, out=name) for name in ("one", "two")}.items():
         assert ended(process)[::2] == (0, "")
         assert_same(tmp_path / name, undisturbed)
 
@@ -148,8 +146,7 @@ def test_clusters_of_two_runs_at_the_same_time(start, tmp_path, undisturbed):
 def test_workers_that_always_die_end_the_run_with_a_sentence(start, tmp_path, undisturbed):
     process = start("--no-report", "--dask", "local", DASK_DISTRIBUTED__WORKER__PRELOAD=deadly.__file__)
     code, _, err = ended(process, timeout=300)
-    assert (code, "workers were lost 5 times in a row" in err) == (3, True)
-    assert ended(start("--no-report"))[0] == 0
+    assert (code, "workers were lost 5 times in a row" in err, ended(start("--no-report"))[0]) == (3, True, 0)
     assert_same(tmp_path / "run", undisturbed)
 
 

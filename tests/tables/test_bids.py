@@ -35,8 +35,7 @@ def dataset(folder, people=PEOPLE, sidecar=None, **phenotype):
 def test_a_dataset_is_joined_by_participant_in_the_order_of_the_participants(tmp_path, whole):
     levels = {"sex": {"Levels": {"0": "M", "1": "F"}}, "group": {"Levels": {"1": "Control", "2": "Patient"}}}
     units = {"lHip": {"Units": "mm3"}, "sex": {"Description": "not the main table's word"}}
-    odd = "\ufeff" + VOLUMES.replace("\n", "\r\n")
-    root = dataset(tmp_path, sidecar=levels, volumes_tsv=odd, volumes_json=units)
+    root = dataset(tmp_path, sidecar=levels, volumes_tsv="\ufeff" + VOLUMES.replace("\n", "\r\n"), volumes_json=units)
     (root / "dataset_description.json").write_text('{"Name": "x", "DatasetDOI": "doi:10.0.2.3/dfjj.10"}')
     (root / "phenotype" / "._volumes.tsv").write_bytes(b"\x00\x05")
     for path in (root, root / "participants.tsv", str(root)):
@@ -116,8 +115,7 @@ def test_further_tables_are_joined(tmp_path):
     source = read_source(main, text_columns=("id",), id_column="id", join=[scores])
     np.testing.assert_array_equal(source.frame["mmse"], [30, np.nan, 25])
     assert source.frame.index.tolist() == [0, 2, 3]  # rows of the main table's file
-    assert source.dictionary["mmse"].unit == "points"
-    assert source.files == (main, scores, tmp_path / "scores.json")
+    assert (source.dictionary["mmse"].unit, source.files) == ("points", (main, scores, tmp_path / "scores.json"))
     assert tuple(map(str, source.notes)) == (
         "1 row of scores.tsv excluded: these ids are not in the main table (participants 009).",
         "1 row of the main table not found in scores.tsv: its columns have missing values for them (participants 002).",
@@ -130,8 +128,7 @@ MAIN = pd.DataFrame({"id": ["a", "a", "b"], "visit": [1.0, 2.0, 1.0], "x": [1.0,
 def test_visits_are_joined_however_they_are_written():
     other = pd.DataFrame({"id": ["a", "b", "a"], "visit": ["2.0", "1", "1"], "y": ["second", "b", "first"]})
     joined, notes = join_by_id(MAIN, other, "id", "visit", source="y.csv")
-    assert joined["y"].tolist() == ["first", "second", "b"]
-    assert list(joined.columns) == ["id", "visit", "x", "y"]
+    assert (joined["y"].tolist(), list(joined.columns)) == (["first", "second", "b"], ["id", "visit", "x", "y"])
     assert notes == []
 
 

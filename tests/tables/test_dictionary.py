@@ -96,8 +96,7 @@ def test_codes_of_categories_stay_codes_and_become_text():
     frame = pd.DataFrame({"sex": [0.0, 1.0, -9], "dx": ["01", "02", "01"], "n": [1, 2, 3]})
     sex = Column(levels=SEX.levels, missing=("-9",))
     changed, notes, _ = apply_dictionary(frame, Dictionary({"sex": sex, "dx": Column(levels={"01": "a", "02": "b"})}))
-    assert changed["sex"].fillna("gap").tolist() == ["0", "1", "gap"]
-    assert changed["dx"].tolist() == ["01", "02", "01"]
+    assert (changed["sex"].fillna("gap").tolist(), changed["dx"].tolist()) == (["0", "1", "gap"], ["01", "02", "01"])
     assert (changed["n"].tolist(), notes) == ([1, 2, 3], [])
     assert frame["sex"].dtype == np.float64  # the table that was given is as it was
 
@@ -114,8 +113,7 @@ def test_missing_codes_become_gaps_in_numbers_and_text():
     says = {"a": Column(missing=("-9",)), "b": Column(missing=("refused",)), "c": Column(missing=("?",)), "z": SEX}
     changed, notes, _ = apply_dictionary(frame, Dictionary(says))
     np.testing.assert_array_equal(changed[["a", "b"]].to_numpy(dtype=float), [[1, 1.5], [np.nan, np.nan], [3, 2]])
-    assert changed["b"].dtype == np.float64
-    assert changed["c"].fillna("gap").tolist() == ["x", "gap", "y"]
+    assert (changed["b"].dtype, changed["c"].fillna("gap").tolist()) == (np.float64, ["x", "gap", "y"])
     assert (changed["d"].tolist(), notes) == ([-9, 1, 2], [])
 
 

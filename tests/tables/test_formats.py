@@ -80,8 +80,7 @@ def test_each_programs_table_passes_within_two_tries(name, tmp_path):
     found = run("check", FORMATS / name, *options, "--json")
     assert found.exit_code == 0, found.output
     roles = {column["name"]: column["role"] for column in json.loads(found.output)["columns"]}
-    assert roles[region] == "a region"
-    assert {roles[one] for one in no_regions} == {"no role"}
+    assert (roles[region], {roles[one] for one in no_regions}) == ("a region", {"no role"})
     assert sum(role == "a region" for role in roles.values()) == number
 
 
@@ -90,8 +89,7 @@ def test_muse_sums_are_said_and_the_head_size_and_the_72_regions_offered(tmp_pat
     options = with_labels(table, tmp_path)
     said = run("check", table, *options).output
     assert "DL_MUSE_Volume_601 and 111 more (a sum of MUSE's regions)" in said
-    assert "--proportion DL_MUSE_Volume_702" in said
-    assert "--features muse72" in said
+    assert not [part for part in ("--proportion DL_MUSE_Volume_702", "--features muse72") if part not in said]
     found = run("check", table, *options, "--features", "muse72", "--json")
     assert sum(column["role"] == "a region" for column in json.loads(found.output)["columns"]) == 72
 
@@ -131,8 +129,7 @@ def test_participants_without_measures_are_refused_with_the_way_to_join_them(tmp
     assert (said.exit_code, "join the table that contains the regions with --join FILE" in said.output) == (2, True)
     said = run("check", FORMATS / "bids_ds000030_participants.tsv")
     assert said.exit_code == 2
-    assert "bart (always 1)" in said.output
-    assert "--join FILE" in said.output
+    assert not [part for part in ("bart (always 1)", "--join FILE") if part not in said.output]
 
 
 # Files without measures of their own, or of one person: each has a test of its own here.

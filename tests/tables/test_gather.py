@@ -13,7 +13,7 @@ from rindices.interop.muse import muse_regions
 from rindices.run.gather_folder import gather_folder
 from rindices.settings import GatherSettings
 from tests.tables.trees import ASEG, CORTEX, subject, subjects_dir
-from tests.test_cli import run
+from tests.test_cli import run, succeed
 
 
 def gathered(folder, out, **settings):
@@ -54,8 +54,7 @@ def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
 def test_a_gathered_table_is_checked_with_its_dictionary(tmp_path):
     subjects_dir(tmp_path / "subjects")
     assert "rindices gather makes a table" in " ".join(run("check", tmp_path / "subjects").output.split())
-    result = run("gather", tmp_path / "subjects", "--out", tmp_path / "t.csv")
-    assert result.exit_code == 0, result.output
+    result = succeed("gather", tmp_path / "subjects", "--out", tmp_path / "t.csv")
     assert "40 rows, 15 regions." in result.output
     assert f"rindices check {tmp_path / 't.csv'} --dictionary {tmp_path / 't.json'}" in " ".join(result.output.split())
     groups = {"participant_id": [f"sub-{number:04d}" for number in range(40)], "diagnosis": ["CN", "AD"] * 20}
@@ -68,8 +67,7 @@ def test_a_gathered_table_is_checked_with_its_dictionary(tmp_path):
         "--exclude",
         "*Holes,*EulerNumber",
     ]
-    checked = run("check", tmp_path / "t.csv", *options)
-    assert checked.exit_code == 0, checked.output
+    succeed("check", tmp_path / "t.csv", *options)
 
 
 def spoilt(folder):
@@ -199,8 +197,7 @@ def test_parcellations_are_chosen_or_found(tmp_path):
 def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     folder = subjects_dir(tmp_path / "subjects", 2)
     old = ("Left-Lateral-Ventricle", "Left-Thalamus-Proper", *ASEG[2:])
-    identification = "$Id: mri_segstats.c,v 1.121 2016/05/31 17:27:11 greve Exp $"
-    subject(folder, "sub-old", 9, version=identification, regions=old)
+    subject(folder, "sub-old", 9, version="$Id: mri_segstats.c,v 1.121 2016/05/31 17:27:11 greve Exp $", regions=old)
     found, table, _ = gathered(folder, tmp_path / "t.csv")
     assert found.programs == {"FreeSurfer 7.4.1": 2, "FreeSurfer (mri_segstats 1.121)": 1}
     assert table["Left-Thalamus"].notna().all()
@@ -281,8 +278,7 @@ def test_other_folders_are_refused(tmp_path):
 
 @pytest.mark.slow
 def test_a_thousand_subjects_take_less_than_half_a_minute(tmp_path):
-    folder = subjects_dir(tmp_path / "subjects", 1000)
-    start = time.perf_counter()
+    folder, start = subjects_dir(tmp_path / "subjects", 1000), time.perf_counter()
     found, *_ = gathered(folder, tmp_path / "t.csv")
     assert found.n_people == 1000
     assert time.perf_counter() - start < 30

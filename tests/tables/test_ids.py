@@ -13,10 +13,10 @@ from rindices.tables import own_ids, read_source
 def test_a_first_column_of_ids_is_taken_and_said(name, tmp_path):
     pd.DataFrame({name: ["a", "b"], "lHip": [3.1, 2.9]}).to_csv(tmp_path / "people.csv", index=False)
     source = read_source(tmp_path / "people.csv")
-    assert source.id_column == name
-    assert [str(note) for note in source.notes] == [
-        f"The ids are taken from column {name!r}; to use another, give id='COLUMN'."
-    ]
+    assert (source.id_column, [str(note) for note in source.notes]) == (
+        name,
+        [f"The ids are taken from column {name!r}; to use another, give id='COLUMN'."],
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,7 @@ def test_ids_that_do_not_match_one_to_one_are_refused_with_the_pairs(tmp_path):
 
 
 def test_who_did_not_match_is_listed_by_name(tmp_path):
-    said = [str(note) for note in joined(tmp_path, ["a1", "a2", "a3"], ["a1", "b7", "b8"]).notes]
-    assert said[1:] == [
+    assert [str(note) for note in joined(tmp_path, ["a1", "a2", "a3"], ["a1", "b7", "b8"]).notes][1:] == [
         "2 rows of more.csv excluded: these ids are not in the main table (participants b7, b8).",
         "2 rows of the main table not found in more.csv: its columns have missing values for them (participants "
         "a2, a3).",

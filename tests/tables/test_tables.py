@@ -59,13 +59,13 @@ def test_batches_are_the_text_as_it_is_written_with_its_rows(tmp_path):
     shares, parts = zip(*((table.progress, batch) for batch in table.batches()), strict=True)
     assert 0 < shares[0] < shares[1] == table.progress == 1
     whole = pd.concat(parts)
-    assert (table.file.name, table.columns, table.decimal_comma) == (
+    assert (table.file.name, table.columns, table.decimal_comma, whole.index.tolist(), whole.iloc[7].tolist()[:3]) == (
         "a.csv",
         ["participant_id", "t", "v", "e", "f"],
         False,
+        list(range(2, 210_002)),
+        ["p7", "x", "7"],
     )
-    assert whole.index.tolist() == list(range(2, 210_002))
-    assert whole.iloc[7].tolist()[:3] == ["p7", "x", "7"]
     assert whole["e"].isna().all()
 
 

@@ -12,8 +12,7 @@ from rindices.problems import InputError
 from rindices.tables.table import read_table
 
 HEADER = ["participant_id", "diagnosis", "age", "lHip"]
-ROWS = [["001", "CN", 61, 3.5], ["002", "AD", 72, 2.25]]
-SHEET = "xl/worksheets/sheet1.xml"
+ROWS, SHEET = [["001", "CN", 61, 3.5], ["002", "AD", 72, 2.25]], "xl/worksheets/sheet1.xml"
 
 
 def book(path, *rows, sheet="Sheet", **more):
@@ -39,8 +38,7 @@ def changed(path, name, change):
 
 
 def test_a_workbook_equals_the_csv_of_the_same_table(tmp_path):
-    rng = np.random.default_rng(0)
-    n = 60
+    rng, n = np.random.default_rng(0), 60
     table = pd.DataFrame(
         {
             "participant_id": [f"{i:03d}" for i in range(n)],
@@ -85,8 +83,7 @@ DAYS = [datetime.datetime(2020, 1, 31), datetime.datetime(2020, 1, 31, 8, 30)]
     ],
 )
 def test_cells_of_all_kinds(tmp_path, rows, names, values):
-    frame = read_table(book(tmp_path / "a.xlsx", *rows))
-    expected = pd.DataFrame(values, columns=names)
+    frame, expected = read_table(book(tmp_path / "a.xlsx", *rows)), pd.DataFrame(values, columns=names)
     pd.testing.assert_frame_equal(frame.head(len(values)).reset_index(drop=True), expected, check_dtype=False)
     filled = [place for place, row in enumerate(rows) if any(cell not in (None, "NA", ".") for cell in row)]
     assert frame.index.tolist() == [place - 1 for place in filled[1:]]  # rows as the spreadsheet shows them
@@ -102,8 +99,7 @@ def test_ids_are_read_as_they_are_shown(tmp_path):
 
 
 def test_a_sheet_is_named_after_the_file(tmp_path):
-    other = [HEADER, ["003", "CN", 50, 1.5]]
-    path = book(tmp_path / "a.xlsx", HEADER, *ROWS, sheet="Baseline", Later=other, Empty=[])
+    path = book(tmp_path / "a.xlsx", HEADER, *ROWS, sheet="Baseline", Later=[HEADER, ["003", "CN", 50, 1.5]], Empty=[])
     book(tmp_path / "merged.xlsx", ["id", "left", None], ["a", 1, 2])
     assert read_table(f"{path}#Later")["participant_id"].tolist() == ["003"]
     for name, message in {

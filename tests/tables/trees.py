@@ -18,9 +18,9 @@ COLUMNS = "StructName NumVert SurfArea GrayVol ThickAvg ThickStd MeanCurv GausCu
 
 def aseg_stats(rng, name="sub", version="7.4.1", regions=ASEG):
     """Return the text of an aseg.stats, the last region always empty."""
-    volumes = [*rng.uniform(2000, 9000, len(regions) - 1), 0.0]
     rows = [
-        f"{i} {i} 1 {volume:.1f} {one} 1 1 1 1 1" for i, (one, volume) in enumerate(zip(regions, volumes, strict=True))
+        f"{i} {i} 1 {volume:.1f} {one} 1 1 1 1 1"
+        for i, (one, volume) in enumerate(zip(regions, [*rng.uniform(2000, 9000, len(regions) - 1), 0.0], strict=True))
     ]
     head = (
         "# Title Segmentation Statistics\n"

@@ -62,8 +62,7 @@ def test_a_prolonged_model_is_the_same_one_later(settings, trained, small_people
     found = train_chunk(Chunk(tuple(one._replace(prolonged=True) for one in PAIR.members)), longer, small_people)
     assert found.steps.tolist() == [10, 20, 30, 40, 50, 60]
     np.testing.assert_array_equal(found.r_indices[:4], trained.r_indices)
-    assert list(found.weights) == [60]
-    assert (found.end().steps.tolist(), found.end().r_indices.shape[0]) == ([60], 1)
+    assert (list(found.weights), found.end().steps.tolist(), found.end().r_indices.shape[0]) == ([60], [60], 1)
     mixed = cut([*PAIR.members, PAIR.members[0]._replace(prolonged=True)], 10, mixed=True)
     assert [len(chunk.members) for chunk in mixed] == [2, 1]
 
@@ -139,8 +138,7 @@ def test_more_devices_hold_more_models_and_one_is_always_tried():
 
 
 def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
-    preset = settings.preset
-    starts = starts_of(PAIR.members, settings, small_people)
+    preset, starts = settings.preset, starts_of(PAIR.members, settings, small_people)
     weights = [preset.weights._replace(orthogonality=value) for value in (0.8, 0.2)]
     members = make_members(
         7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5, priors=[start.prior for start in starts]
@@ -154,8 +152,7 @@ def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
         np.testing.assert_array_equal(values, np.stack([look.losses[name] for look in looks]))
     assert list(trained.weights) == [20, 30, 40]  # from the least steps on
     for asked, k in ((30, 2), (70, 3)):
-        both = looks[k].parameters()._replace(linear=beside[k][0])
-        second = jax.tree.map(lambda leaf: leaf[1], both)
+        second = jax.tree.map(lambda leaf: leaf[1], looks[k].parameters()._replace(linear=beside[k][0]))
         jax.tree.map(np.testing.assert_array_equal, trained.weights_of(1, 3, asked), second)
     np.testing.assert_array_equal(trained.correlations, np.stack([look.correlations() for look in looks]))
     assert not np.array_equal(trained.r_indices[:, 0], trained.r_indices[:, 1])
@@ -164,8 +161,7 @@ def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
 def test_from_random_weights_a_chunk_is_the_networks_alone(settings, small_people):
     blind = settings._replace(preset=replace(settings.preset, training=Training(start="random")))
     assert starts_of(PAIR.members, blind, small_people) == []
-    found = train_chunk(PAIR, blind, small_people)
-    preset = blind.preset
+    found, preset = train_chunk(PAIR, blind, small_people), blind.preset
     weights = [preset.weights._replace(orthogonality=value) for value in (0.8, 0.2)]
     members = make_members(7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5)
     schedule = {"checkpoint_every": 10, "min_steps": 20, "max_steps": 40}

@@ -142,8 +142,7 @@ def test_other_errors_pass_at_once(fake, settings, people, error):
     made, execution = fake(failures={B: 1}, error=error), Execution(n_jobs=1)
     with pytest.raises(error, match="lost"):
         train_all(CHUNKS, settings, people, execution)
-    assert made.calls == [A, B]
-    assert [chunk in execution.store for chunk in CHUNKS] == [True, False, False, False]
+    assert (made.calls, [chunk in execution.store for chunk in CHUNKS]) == ([A, B], [True, False, False, False])
 
 
 def test_threads_stop_at_their_next_checkpoint_when_another_fails(monkeypatch, settings, people):
@@ -196,12 +195,10 @@ def test_progress_counts_steps_of_all_models(fake, settings, people, chunks, the
 @pytest.mark.parametrize("number", [1, 2])
 def test_number_of_workers_is_what_was_asked_for_or_the_number_of_cores(monkeypatch, backend, number):
     monkeypatch.setattr(devices, "n_cores", lambda: 7)
-    assert executor().chunks_per_device == 7
-    assert executor(number).chunks_per_device == number
+    assert (executor().chunks_per_device, executor(number).chunks_per_device) == (7, number)
     with joblib.parallel_config(backend=backend, n_jobs=number) if backend else joblib.parallel_config(n_jobs=number):
         assert executor().chunks_per_device == Execution().ready_executor().chunks_per_device == number
-        assert executor(3).chunks_per_device == 3
-        assert executor().is_here == (backend != "loky" or number == 1)
+        assert (executor(3).chunks_per_device, executor().is_here) == (3, (backend != "loky" or number == 1))
     monkeypatch.setattr(devices, "describe", lambda: Device("gpu", "made up", 1, 2**30))
     assert 1 < executor().chunks_per_device < 7
 

@@ -10,8 +10,7 @@ from rindices.training.journal import Journal
 from tests.made_up import scores, trajectory
 
 POINT = Point(3, 0.8)
-CHUNK = Chunk((Member(POINT, 0), Member(POINT, 1)))
-OTHER = Chunk((Member(POINT, 2), Member(POINT, 3)))
+CHUNK, OTHER = Chunk((Member(POINT, 0), Member(POINT, 1))), Chunk((Member(POINT, 2), Member(POINT, 3)))
 FINISHED = trajectory([scores(0.5, 0.4), scores(0.2, 0.3), scores(0.1, 0.1)], min_steps=20)
 DIVERGED = trajectory([np.full((2, 50, 3), np.nan)], min_steps=100)  # without any weights
 UNFINISHED = Unfinished(
@@ -144,8 +143,7 @@ def test_keeper_does_nothing_where_the_folder_is_not(tmp_path):
 
 
 def test_plan_of_the_beginning_is_kept(tmp_path):
-    assert opened(tmp_path).plan(lambda: 4) == 4
-    assert opened(tmp_path).plan(lambda: pytest.fail("planned already")) == 4
+    assert (opened(tmp_path).plan(lambda: 4), opened(tmp_path).plan(lambda: pytest.fail("planned already"))) == (4, 4)
     assert opened(tmp_path, "another run").plan(lambda: 5) == 5
 
 
@@ -154,5 +152,4 @@ def test_plan_of_the_beginning_is_kept(tmp_path):
 )
 def test_damaged_plan_is_made_again(tmp_path, damage):
     (tmp_path / "plan.json").write_text(damage)
-    assert opened(tmp_path).plan(lambda: 6) == 6
-    assert opened(tmp_path).plan(lambda: 7) == 6
+    assert (opened(tmp_path).plan(lambda: 6), opened(tmp_path).plan(lambda: 7)) == (6, 6)

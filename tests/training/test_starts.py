@@ -39,8 +39,7 @@ def test_severities_are_read_with_mean_0_and_sd_1_among_the_patients(start, smal
 
 
 def test_start_finds_patterns_that_are_there(start, small_people, small_truth):
-    read = start.read(small_people.patients)
-    found = np.abs(np.corrcoef(read.T, small_truth.T)[:N_PATTERNS, N_PATTERNS:])
+    found = np.abs(np.corrcoef(start.read(small_people.patients).T, small_truth.T)[:N_PATTERNS, N_PATTERNS:])
     assert sorted(found.argmax(axis=1)) == [0, 1, 2]
     assert found.max(axis=1).min() > 0.6
 
@@ -64,11 +63,9 @@ def test_threads_start_alike_and_neither_warn_nor_leave_limits_behind(start, sma
 
 def test_start_depends_on_seed_and_number_only(start, small_people):
     people = small_people.controls, small_people.patients
-    again = start_of(*people, N_PATTERNS, "ica", 0, 3, 5)
-    np.testing.assert_array_equal(again.gain, start.gain)
+    np.testing.assert_array_equal(start_of(*people, N_PATTERNS, "ica", 0, 3, 5).gain, start.gain)
     for seed, number in ((0, 4), (1, 3)):
-        other = start_of(*people, N_PATTERNS, "ica", seed, number, 5)
-        assert not np.allclose(other.gain, start.gain)
+        assert not np.allclose(start_of(*people, N_PATTERNS, "ica", seed, number, 5).gain, start.gain)
 
 
 def test_networks_and_linear_model_are_averaged_on_one_scale(start, small_people):
@@ -79,16 +76,14 @@ def test_networks_and_linear_model_are_averaged_on_one_scale(start, small_people
     scaled = read.mean(axis=1, keepdims=True) + read.std(axis=1, keepdims=True) * start.read(patients)
     np.testing.assert_allclose(together, (read + scaled) / 2, atol=1e-4)
     np.testing.assert_allclose(together.mean(axis=1), read.mean(axis=1), atol=1e-4)  # the networks' scale stays
-    again = r_indices(networks._replace(linear=linear), patients)
-    np.testing.assert_allclose(again, together, atol=1e-4)
+    np.testing.assert_allclose(r_indices(networks._replace(linear=linear), patients), together, atol=1e-4)
 
 
 def test_without_networks_severities_are_as_uniform_ones(start, small_people):
     patients = small_people.patients
     linear, together = beside_networks([start], None, patients)
     np.testing.assert_allclose(together[0], 0.5 + start.read(patients) / np.sqrt(12), atol=1e-5)
-    alone = r_indices(Parameters({}, {}, {}, {}, linear), patients)
-    np.testing.assert_allclose(alone, together, atol=1e-5)
+    np.testing.assert_allclose(r_indices(Parameters({}, {}, {}, {}, linear), patients), together, atol=1e-5)
 
 
 def test_models_with_fewer_patterns_have_zeros_in_the_place_of_others(start, small_people):

@@ -74,8 +74,7 @@ def _live(life):
     folder, out = life.folder, life.folder / "run"
     table = secret_table()
     table.to_csv(folder / "cohort.csv", index=False)
-    later = table[["participant_id"]].assign(later=np.arange(len(table)) % 7 + 0.5)
-    later.to_csv(folder / "later.csv", index=False)
+    table[["participant_id"]].assign(later=np.arange(len(table)) % 7 + 0.5).to_csv(folder / "later.csv", index=False)
     life("simulate", "simulate", "basic", "--out", folder / "simulated.csv", "--controls", 30, "--patients", 30)
     options = ("--patients", "PT", "--covariates", "age,sex", "--clinical", f"{SCORE},amyloid", "--bids", *TINY)
     fit = ("fit", folder / "cohort.csv", "--out", out, *options)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
+from types import SimpleNamespace
 
 import pytest
 
@@ -162,7 +164,13 @@ def cache(tmp_path, monkeypatch):
 
 
 def usable(folder):
-    return devices._is_private(folder.parent) and devices._is_private(folder)
+    """Say whether compiled programs are kept there from now on."""
+    settings = {}
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        patch.setattr(devices, "_SETTINGS", SimpleNamespace(jax_compilation_cache_dir=None))
+        patch.setattr(devices, "jax", SimpleNamespace(config=SimpleNamespace(update=settings.__setitem__)))
+        devices.prepare()
+    return settings.get("jax_compilation_cache_dir") == str(folder)
 
 
 @pytest.mark.usefixtures("umask")

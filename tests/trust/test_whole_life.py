@@ -143,5 +143,4 @@ def test_ids_survive_and_scores_that_came_later_find_their_people(life):
     assert (variables[SCORE] != "").all()
     phenotype = life.folder / "run" / "bids" / "phenotype"
     table, entries = ours(phenotype / "r_indices.tsv", sep="\t"), json.loads((phenotype / "r_indices.json").read_text())
-    assert table["participant_id"].tolist() == ids
-    assert set(table["diagnosis"]) == entries["diagnosis"]["Levels"].keys()
+    assert (table["participant_id"].tolist(), set(table["diagnosis"])) == (ids, entries["diagnosis"]["Levels"].keys())

@@ -10,8 +10,7 @@ import traceback
 _CONNECTIONS = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.sendmsg")
 _LOOPBACK = ("127.0.0.1", "::1")
 _PROGRAMS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.startfile")
-_IMPORTING = "<frozen importlib._bootstrap_external>"
-_listeners = []
+_IMPORTING, _listeners = "<frozen importlib._bootstrap_external>", []
 
 
 def _hook(event, args):

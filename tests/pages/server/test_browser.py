@@ -16,8 +16,7 @@ from tests.pages.server.conftest import PROGRAM
 # Where pictures for the tutorial go, if they are asked for; then a run is trained as long as it should be.
 PICTURES = os.environ.get("RINDICES_PICTURES")
 PATIENCE = 1_800_000 if PICTURES else 600_000  # milliseconds; the machine may be busy with something else
-HOSTILE = "<img src=x onerror=alert(1)>"
-FAULTS = Path(__file__).with_name("faults.js").read_text()
+HOSTILE, FAULTS = "<img src=x onerror=alert(1)>", Path(__file__).with_name("faults.js").read_text()
 
 
 class Visit:
@@ -101,8 +100,7 @@ PLACES = (
 @pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"narrow": True}], ids=["light", "dark", "narrow"])
 def test_every_page_can_be_read_by_everybody(folder, visit, options):
     shutil.copytree(folder / "finished", folder / "again")
-    narrow = options.pop("narrow", False)
-    seen = visit(folder, **options)
+    narrow, seen = options.pop("narrow", False), visit(folder, **options)
     if narrow:
         seen.page.set_viewport_size({"width": 400, "height": 800})
     for place in PLACES:
@@ -115,8 +113,7 @@ def test_names_in_a_table_run_nothing(folder, visit):
     lines = (folder / "cohort.csv").read_text().splitlines()
     lines[0] = ",".join([*lines[0].split(",")[:-1], HOSTILE])
     (folder / f"{HOSTILE}.csv".replace("/", "")).write_text("\n".join(lines))
-    seen = visit(folder)
-    page = seen.go("/table")
+    page = visit(folder).go("/table")
     page.get_by_role("link", name=HOSTILE).click()
     page.wait_for_selector(".part")
     page.locator("[data-unfold]").click()
@@ -230,8 +227,7 @@ def test_from_a_table_to_new_people(tmp_path, visit):
     with page.expect_download() as kept:
         page.get_by_role("link", name="r_indices.csv").click()
     assert kept.value.path().read_bytes() == (folder / "first" / "r_indices.csv").read_bytes()
-    frame = page.frame_locator("iframe.report")
-    frame.locator("h1").wait_for(state="attached")
+    page.frame_locator("iframe.report").locator("h1").wait_for(state="attached")
     page.get_by_role("link", name="Look at individuals").click()
     page.wait_for_selector("#linked", state="attached")
     if page.locator("details.gate").count():

@@ -23,8 +23,7 @@ def test_nothing_is_served_without_the_token(client_of, folder):
 def test_token_works_once_and_becomes_a_strict_cookie(client_of, folder):
     first = client_of(folder)
     cookie = first.get("/enter", params={"token": TOKEN}).headers["set-cookie"].lower()
-    assert "httponly" in cookie
-    assert "samesite=strict" in cookie
+    assert not [part for part in ("httponly", "samesite=strict") if part not in cookie]
     assert "max-age=" in cookie  # whoever closes the browser can come back
     assert first.get("/").status_code == 200
     assert first.get("/enter", params={"token": TOKEN}).status_code == 200  # the same browser again
@@ -87,8 +86,7 @@ def test_names_are_text_wherever_they_are_shown(client, folder):
     (folder / bad).write_text("\n".join([",".join(names), *table[1:]]))
     for path in ("/table", "/table/checked", "/train", "/apply?model=three.safetensors"):
         text = client.get(path, params={"table": bad} if path != "/table" else {}).text
-        assert "<script>alert" not in text
-        assert "<img src" not in text
+        assert not [part for part in ("<script>alert", "<img src") if part in text]
     assert "&lt;script&gt;alert(1)" in client.get("/table/checked", params={"table": bad}).text
 
 
