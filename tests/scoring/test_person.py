@@ -62,7 +62,7 @@ def test_regions_that_are_missing_add_nothing(familiar):
 def test_the_strangest_region_is_the_one_that_is_wrong(familiar):
     person = brains(1, 5)[0]
     person[7] += 1
-    assert familiar.strangest(consensus_and_person, 1).tolist() == [7]
+    assert familiar.strangest(person, 1).tolist() == [7]
 
 
 def test_few_controls_say_nothing():
