@@ -3,10 +3,11 @@
 python tools/check_pages.py demo/run/report.html site
 
 A report is short with its details closed, prints on few pages and works with the keyboard. What is written in drawings
-is inside their frames, not too small, and not over other words; colours of brains, sampled from the screen, are those
-of their scales, whose ends differ for people who do not see red, green or blue. No page scrolls sideways on a
-telephone, loads anything from a network or complains on the console. Where axe-core is installed (`npm install
---no-save axe-core`), its rules of WCAG 2 A and AA are checked, contrast among them, in light and in dark.
+is inside their frames, not too small, not over other words, and has a contrast of 4.5 or more; colours of brains,
+sampled from the screen, are those of their scales, whose ends differ for people who do not see red, green or blue. No
+page, and no card of a pattern, scrolls sideways on a telephone; no page loads anything from a network or complains on
+the console. Where axe-core is installed (`npm install --no-save axe-core`), its rules of WCAG 2 A and AA are checked,
+contrast of the page's text among them, in light and in dark.
 """
 
 from __future__ import annotations
@@ -32,8 +33,25 @@ RULES = "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa'], resultTypes: ['viola
 OF_THE_THEME = {"scrollable-region-focusable"}
 
 
-# Text of drawings that leaves its frame, is too small or lies over other text; keys in other colours than their marks.
+# Text of drawings that leaves its frame, is too small or faint or lies over other text; keys in other colours than
+# their marks.
 DRAWINGS = """() => {
+  const light = (colour) => {
+    const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map((v) => v / 255)
+      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = getComputedStyle(node).backgroundColor;
+      if (!/rgba\\(.*, 0\\)/.test(colour)) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const contrast = (...colours) => {
+    const [low, high] = colours.map(light).sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
   const wrong = [], shown = [...document.querySelectorAll("svg:has(text)")].filter((svg) => svg.checkVisibility());
   for (const svg of shown) {
     const frame = svg.getBoundingClientRect(), boxes = [];
@@ -47,6 +65,8 @@ DRAWINGS = """() => {
       const down = box.top < frame.top - 3 || box.bottom > frame.bottom + 3;
       if (across || down) wrong.push(`${name}: “${text.textContent}” leaves its frame`);
       if (size < 9.9) wrong.push(`${name}: “${text.textContent}” has ${size.toFixed(1)} pixels`);
+      const clear = contrast(getComputedStyle(text).fill, behind(svg));
+      if (clear < 4.5) wrong.push(`${name}: “${text.textContent}” has a contrast of ${clear.toFixed(1)}`);
       const over = boxes.find(([other]) => Math.min(box.right, other.right) - Math.max(box.left, other.left) > 2
         && Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top) > 0.3 * size);
       if (over && text.textContent.trim()) wrong.push(`${name}: “${text.textContent}” lies over “${over[1]}”`);
@@ -65,7 +85,8 @@ DRAWINGS = """() => {
 
 # Where to look at a brain: a point within its strongest region, the same strength on its scale, and the scale's ends.
 PLACES = """(place) => {
-  const svg = [...document.querySelectorAll("figure svg.brain")].filter((one) => one.checkVisibility())[place];
+  const brains = [...document.querySelectorAll("figure svg.brain:not(:has(.amount))")];
+  const svg = brains.filter((one) => one.checkVisibility())[place];
   if (!svg) return null;
   svg.scrollIntoView({ block: "center" });
   const bars = ["lower", "higher"].map((sign) => svg.querySelector(`rect[fill$="-${sign})"]`)?.getBoundingClientRect());
@@ -86,6 +107,12 @@ PLACES = """(place) => {
   return { name: svg.closest("figure").dataset.name, ends };
 }"""
 MOST_BRAINS = 4  # looked at on a page
+MOST_STOPS = 12  # of the keyboard
+# Whether what has the focus is drawn around, or is as a whole page, which has none.
+FOCUS = """() => {
+  const node = document.activeElement, look = getComputedStyle(node);
+  return node === document.body || look.outlineStyle !== "none" || look.boxShadow !== "none";
+}"""
 ALIKE, APART = 30, 60  # largest and least distance of red, green and blue
 
 
@@ -117,6 +144,8 @@ class Visit:
         self.page.set_viewport_size({"width": NARROW, "height": 800})
         width = self.size("Width")
         self._note(width > NARROW, f"is {width} pixels wide in a window of {NARROW}")
+        wide = self.page.evaluate("[...document.querySelectorAll('.wide:has(> .strongest)')].length")
+        self._note(wide > 0, f"has {wide} cards whose strongest regions must be pushed aside on a telephone")
         self.check_drawings()
         self.page.set_viewport_size({"width": WIDE, "height": 900})
 
@@ -156,12 +185,30 @@ class Visit:
         height, sheets = self.size("Height"), _sheets(self.page.pdf(prefer_css_page_size=True))
         self._note(height > HIGHEST, f"is {height} pixels high, more than {HIGHEST}")
         self._note(sheets > MOST_PAGES, f"is printed on {sheets} pages, more than {MOST_PAGES}")
-        closed = self.page.locator("details:not([open]) > summary").first
-        closed.focus()
-        self.page.keyboard.press("Enter")
-        opened = self.page.evaluate("document.activeElement.parentElement.open === true")
-        self._note(not opened, "has details that the keyboard does not open")
+        self.check_keyboard()
         return f"{height} pixels high, printed on {sheets} pages"
+
+    def check_keyboard(self) -> None:
+        """Go through a report without a mouse: what is reached is seen, opened, moved and ticked."""
+        page = self.page
+        for place in range(MOST_STOPS):
+            page.keyboard.press("Tab")
+            self._note(not page.evaluate(FOCUS), f"does not show where the keyboard is at stop {place + 1}")
+        closed = page.locator("details:not([open]) > summary").first
+        closed.focus()
+        page.keyboard.press("Enter")
+        opened = page.evaluate("document.activeElement.parentElement.open === true")
+        self._note(not opened, "has details that the keyboard does not open")
+        shades = "[...document.querySelectorAll('.brain .lower, .brain .higher')].map((one) => one.outerHTML).join()"
+        if page.locator("#slider").is_visible():
+            before = page.evaluate(shades)
+            page.locator("#slider").press("ArrowLeft")
+            self._note(page.evaluate(shades) == before, "has a slider that the keyboard does not move")
+        if page.locator("#uncertainty").is_visible():
+            page.locator("#uncertainty").press("Space")
+            self._note(not page.locator(".spreads svg").first.is_visible(), "does not show uncertainty when asked to")
+            self.check_drawings()
+            page.locator("#uncertainty").press("Space")
 
 
 def _colour(screen: Image.Image, point: list[float]) -> tuple[int, ...]:
@@ -196,8 +243,8 @@ def check(browser: Any, path: Path, is_report: bool) -> list[str]:
         if scheme == "light":
             figures = visit.check_report() if is_report else ""
             visit.check_sideways()
+        visit.check_drawings()
         if is_report:
-            visit.check_drawings()
             visit.check_colours()
         if AXE.is_file():
             visit.check_rules()

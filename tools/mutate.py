@@ -3,29 +3,38 @@
     python tools/mutate.py                       # 150 changes in core, judging, scoring and preprocessing
     python tools/mutate.py --number 20 --seed 1
 
-Each change is made in a copy of the source. A survivor is either equivalent, or a test is missing.
+Each change is made in a copy of the source. Quick tests meet every change, those of the changed module first; slow
+tests only meet what quick tests do not notice. A survivor is either equivalent, or a test is missing.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
+import multiprocessing
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import tokenize
+import warnings
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("core", "judging", "scoring", "preprocessing")
 _PAIRS = "+ -, - +, * /, / *, ** *, @ *, < <=, <= <, > >=, >= >, == !=, != ==, and or, or and, True False, False True"
 SWAPS: dict[str, str] = dict(pair.split() for pair in f"{_PAIRS}, min max, max min".split(", "))
-LONGEST = 300  # seconds of a room's tests; a change that makes them endless is noticed
+LONGEST = 1200  # seconds of a room's tests; a change that makes them endless is noticed
+QUICK = 2.0  # seconds of a test that every change meets
+LARGE = ("jax", "optax", "pandas", "scipy.stats", "sklearn.decomposition", "statsmodels.api", "matplotlib.pyplot")
+_FORK = multiprocessing.get_context("fork")
 
 
 class Change(NamedTuple):
@@ -67,26 +76,63 @@ def changes(path: Path) -> Iterator[Change]:
         yield change
 
 
-def survives(change: Change) -> bool:
-    """Run the tests of the change's room on a changed copy of the source."""
+class Watch:
+    """How long each test took, and which failed first."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.failed = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add what one part of a test took."""
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+        self.failed = self.failed or (report.nodeid if report.failed else "")
+
+
+def _run(source: str, tests: list[str], answer: Connection) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    os.chdir(ROOT)
+    sys.path[:0] = [source, str(ROOT)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
+    watch = Watch()
+    code = int(pytest.main(["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *tests], plugins=[watch]))
+    seen = "rindices" not in sys.modules or str(sys.modules["rindices"].__file__).startswith(source)
+    answer.send((watch.failed or f"pytest ended with {code}" if code else "", watch.seconds, seen))
+
+
+def noticed(source: Path, tests: list[str]) -> tuple[str, dict[str, float]]:
+    """Run tests on a copy of the source; return what failed first ("" for nothing), and the seconds of each test.
+
+    They run in a fork of this process, which has loaded the large libraries once for all.
+    """
+    mine, other = _FORK.Pipe(duplex=False)
+    process = _FORK.Process(target=_run, args=(str(source), tests, other))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # JAX warns of forks; it has not computed anything here
+        process.start()
+    other.close()
+    try:
+        failed, seconds, seen = mine.recv() if mine.poll(LONGEST) else ("endless", {}, True)
+    except EOFError:
+        return "the process ended", {}
+    finally:
+        process.kill()
+        process.join()
+    if not seen:
+        raise RuntimeError("The tests imported another copy of the source.")
+    return failed, seconds
+
+
+def notices(change: Change, tests: list[str]) -> str:
+    """Name the test of these that notices a change; "" where none does."""
     inside = change.path.relative_to(ROOT / "src")
+    own = f"tests/{inside.parts[1]}/test_{inside.name}"
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(ROOT / "src", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         (Path(folder) / inside).write_text(change.made(), encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
-        path = os.pathsep.join([folder, str(ROOT)])
-        try:
-            done = subprocess.run(
-                [*command, f"tests/{inside.parts[1]}"],
-                cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": path},
-                capture_output=True,
-                timeout=LONGEST,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return False
-    return done.returncode == 0
+        return noticed(Path(folder), sorted(tests, key=lambda test: not test.startswith(own)))[0] if tests else ""
 
 
 def main() -> None:
@@ -97,15 +143,29 @@ def main() -> None:
     options = parser.parse_args()
     files = [path for room in ROOMS for path in sorted((ROOT / "src" / "rindices" / room).glob("*.py"))]
     every = [change for path in files for change in changes(path)]
-    chosen = random.Random(options.seed).sample(every, min(options.number, len(every)))
-    survivors = 0
-    for number, change in enumerate(chosen, start=1):
-        if survives(change):
-            survivors += 1
-            print(f"survived: {change}", flush=True)
-        print(f"{number} of {len(chosen)} tried, {survivors} survived", file=sys.stderr, flush=True)
-    print(f"{survivors} of {len(chosen)} changes survived ({len(every):,} possible)")
-    sys.exit(survivors > 0)
+    left = random.Random(options.seed).sample(every, min(options.number, len(every)))
+    for name in LARGE:
+        importlib.import_module(name)
+    seconds: dict[str, dict[str, float]] = {}
+    for room in ROOMS:
+        failed, seconds[room] = noticed(ROOT / "src", [f"tests/{room}"])
+        if failed:
+            sys.exit(f"The unchanged source fails {failed}.")
+    n_changes = len(left)
+    for which, slow in (("quick", False), ("slow", True)):
+        tests = {room: [test for test, took in seconds[room].items() if (took > QUICK) == slow] for room in ROOMS}
+        survivors = []
+        for number, change in enumerate(left, start=1):
+            found = notices(change, tests[change.path.parent.name])
+            survivors += [] if found else [change]
+            print(
+                f"{which} tests, {number} of {len(left)}: {found or 'SURVIVED'}: {change}", file=sys.stderr, flush=True
+            )
+        left = survivors
+    for change in left:
+        print(f"survived: {change}")
+    print(f"{len(left)} of {n_changes} changes survived ({len(every):,} possible)")
+    sys.exit(len(left) > 0)
 
 
 if __name__ == "__main__":

@@ -131,22 +131,25 @@ def draw() -> Figure:
     table = read()
     methods = [name for name in METHODS if name in set(table["method"])][::-1]
     with rc_context({**STYLE, "font.size": 11, "axes.titlesize": 11, "axes.labelsize": 11}):
-        figure = Figure(figsize=(11, 5))
-        figure.subplots_adjust(left=0.2, right=0.98, bottom=0.32, top=0.98, wspace=0.1)
+        figure = Figure(figsize=(9.4, 5.2))  # as wide as the site's column, with letters of 10 pixels or more
+        figure.subplots_adjust(left=0.235, right=0.98, bottom=0.33, top=0.98, wspace=0.1)
         first, second, third = figure.subplots(1, 3, sharey=True, width_ratios=(5, 4, 3))
         n_kinds = CONTINUOUS.index("mild") + 1
         colours = [*[GREY] * n_kinds, *PATTERN_COLOURS]
         _panel(first, table, methods, "concordance", dict(zip(CONTINUOUS, colours, strict=False)))
-        first.set(xlabel="concordance with true severities", xlim=(0.48, 1))
+        first.set(xlabel="concordance with\ntrue severities", xlim=(0.48, 1))
         first.axvline(0.5, color=GREY, lw=0.8, ls=":")
         _panel(second, table, methods, "ari", dict(zip(DISCRETE, (OTHER, INK, PATTERN_COLOURS[0]), strict=True)))
-        second.set(xlabel="agreement with true subtypes (ARI)", xlim=(-0.05, 1))
+        second.set(xlabel="agreement with\ntrue subtypes (ARI)", xlim=(-0.05, 1), xticks=(0, 0.5, 1))
         whole = table[table["part"] == "whole"].groupby("method")["minutes"].mean()
-        third.barh(range(len(methods)), [whole[name] for name in methods], color=GREY, height=0.5)
-        third.set(xscale="log", xlabel="processor time (minutes)")
+        third.scatter([whole[name] for name in methods], range(len(methods)), s=34, color=GREY)
+        third.grid(axis="y", color="#dddddd", lw=0.6)
+        third.set_axisbelow(True)
+        third.set(xscale="log", xlabel="processor time\n(minutes)")
+        third.xaxis.set_major_formatter("{x:g}")  # a power would have small letters
         first.set_yticks(range(len(methods)), methods)
-        for axes, columns in ((first, 3), (second, 1)):
-            axes.legend(loc="upper left", bbox_to_anchor=(-0.05, -0.16), ncols=columns, fontsize=10, handletextpad=0.1)
+        for axes, columns in ((first, 2), (second, 1)):
+            axes.legend(loc="upper left", bbox_to_anchor=(-0.05, -0.19), ncols=columns, fontsize=10, handletextpad=0.1)
     return figure
 
 

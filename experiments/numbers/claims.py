@@ -2,6 +2,7 @@
 
     python experiments/numbers/claims.py             # prints them
     python experiments/numbers/claims.py --write     # writes them into the page
+    python experiments/numbers/claims.py --kinds     # prints every kind of cohort, not only the extremes
 
 Intervals of shares are Wilson's, of means those of Student's t over cohorts. Shares of people are means over cohorts.
 """
@@ -22,7 +23,7 @@ PAGE = RESULTS.parent / "docs" / "results.md"
 NONE, LINEAR, FAST = "none", "`linear`", "`fast`"
 _NOT_FOUND = 0.6  # agreement below which a verdict says so
 _SIZES = {100: "100 + 200", 492: "492 + 900"}
-_COMMAND = "`python experiments/numbers/{}.py`"
+_COMMAND = "`{}.py`"
 
 
 class Claim(NamedTuple):
@@ -48,7 +49,7 @@ def _percent(value: float) -> str:
 def share(claim: str, cohorts: str, of: pd.Series, script: str, training: str) -> Claim:
     """Return a share of studies."""
     found = binomtest(int(of.sum()), len(of)).proportion_ci(method="wilson")
-    limits = f"{100 * found.low:.1f} to {_percent(found.high)}"
+    limits = f"{100 * found.low:.1f}–{_percent(found.high)}"
     return Claim(claim, cohorts, len(of), f"{_percent(of.mean())} ({int(of.sum())})", limits, script, training)
 
 
@@ -57,7 +58,7 @@ def mean(claim: str, cohorts: str, of: pd.Series, script: str, training: str, *,
     half = student_t.isf(0.025, len(of) - 1) * of.std(ddof=1) / np.sqrt(len(of))
     ends = of.mean() - half, of.mean() + half
     if percent:
-        limits = f"{100 * ends[0]:.1f} to {_percent(ends[1])}"
+        limits = f"{100 * ends[0]:.1f}–{_percent(ends[1])}"
         return Claim(claim, cohorts, len(of), _percent(of.mean()), limits, script, training)
     told, low, high = (f"{value:.3f}".replace("-", "−") for value in (of.mean(), *ends))
     return Claim(claim, cohorts, len(of), told, f"{low} to {high}", script, training)
@@ -84,10 +85,10 @@ def _verdicts() -> list[Claim]:
     ]
     for number in (3, 10):
         least = trained[[f"agree_{number}", f"with_linear_{number}"]].min(axis=1).dropna()
-        claim = f"trainings agree as the verdict requires, {number} repetitions"
+        claim = f"{number} repetitions agree as the verdict requires"
         rows.append(share(claim, "30 kinds", least >= _NOT_FOUND, again, FAST))
     for device, of in shown.groupby("device"):
-        claim = f"the demonstration is *reproducible* with three patterns, {device}"
+        claim = f"demonstration *reproducible* with three patterns, {device}"
         rows.append(share(claim, "basic", (of["verdict"] == "reproducible") & (of["n_patterns"] == 3), demo, FAST))
     return rows
 
@@ -98,7 +99,7 @@ def _counts() -> list[Claim]:
     right, more = table["counted"] == table["true"], table["counted"] > table["true"]
     easy = table["cohort"].isin(["basic", "mild", "scarce", "overlap", "half absent"])
     noise = table["cohort"] == "noise within patterns"
-    script, hard = f"{script}, also with `--counts`", "small, correlated, Beta(1, 3), hard basic, hard mild, real"
+    script, hard = f"{script[:-1]} --counts`", "small, correlated, Beta(1, 3), hard basic, hard mild, real"
     return [
         share(
             "correct number, 1 to 4 patterns", "basic, mild, scarce, overlap, half absent", right[easy], script, NONE
@@ -112,7 +113,7 @@ def _counts() -> list[Claim]:
 
 def _numbers() -> list[Claim]:
     table, script = _read("linear_start"), _COMMAND.format("linear_start")
-    kinds, rows = "29 kinds, ten cohorts each, and the authors' sample", []
+    kinds, rows = "30 kinds", []
     for name, other in (
         ("ridge regression trained on the truth", 0),
         ("linear models alone", "linear"),
@@ -123,7 +124,7 @@ def _numbers() -> list[Claim]:
     simulated = ~table["cohort"].str.startswith(("real", "the authors'")) & table["fresh_cover95"].notna()
     unusual = table["cohort"].isin(["dense", "half", "signed"])
     inside = table["fresh_cover95"]
-    claim = "true severities inside, new patients"
+    claim = "true severities inside"
     rows.append(mean(claim, "21 simulated kinds", inside[simulated & ~unusual], script, FAST))
     for kind in ("signed", "dense", "half"):
         rows.append(mean(claim, kind, inside[table["cohort"] == kind].dropna(), script, FAST))
@@ -138,13 +139,12 @@ def _numbers() -> list[Claim]:
 
 def _severities() -> list[Claim]:
     table, script = _read("severe"), _COMMAND.format("severe")
-    rows = []
-    for cohort, of in table.groupby("cohort", sort=False):
-        told, low, high = (_percent(value) for value in (of["inside"].mean(), of["inside"].min(), of["inside"].max()))
-        limits = f"{low} and {high}"  # of two cohorts an interval says nothing
-        claim = f"true severities inside, {cohort}"
-        rows.append(Claim(claim, "300 + 600, new patients", len(of), told, limits, script, FAST))
-    return rows
+    claim, severe = "true severities inside, four repetitions", table["cohort"].str.contains(r"Beta\(3, 1\)")
+    worst = table["cohort"] == table.groupby("cohort")["inside"].mean().idxmin()
+    sets = {"Beta(3, 1)": severe, "other severities": ~severe}
+    named = {f"{table['cohort'][who].nunique()} kinds, {name}": who for name, who in sets.items()}
+    named[f"lowest: {table['cohort'][worst].iloc[0]}"] = worst
+    return [mean(claim, name, table["inside"][who], script, FAST) for name, who in named.items()]
 
 
 def _groups() -> list[Claim]:
@@ -160,7 +160,7 @@ def _groups() -> list[Claim]:
         ),
     ]
     for aim, of in auc.groupby("aim")["inside"]:
-        claim = f"interval contains the AUC in new people, AUC {aim:g}"
+        claim = f"interval contains an AUC of {aim:g} in new people"
         rows.append(share(claim, "three sizes", of, _COMMAND.format("separation"), NONE))
     script = _COMMAND.format("gaps")
     states = gaps[gaps["what"] == "state"]["state"].isin(["reproducible", "weak"])
@@ -169,8 +169,8 @@ def _groups() -> list[Claim]:
     )
     for n_controls, of in gaps[gaps["what"] == "auc"].groupby("n_controls"):
         null = of.pivot(index="seed", columns="gaps", values="value").dropna()
-        for amount in null.columns[1:] if len(null) > 1 else ():
-            claim = f"AUC without disease, {100 * amount:.0f} % of cells missing minus none"
+        for amount in null.columns[2:] if len(null) > 1 else ():  # the table below has the smallest amount, too
+            claim = f"AUC without disease, {100 * amount:.0f} % of cells missing minus complete"
             rows.append(mean(claim, _SIZES[n_controls], null[amount] - null[0.0], script, NONE, percent=False))
     return rows
 
@@ -192,7 +192,7 @@ def _elsewhere() -> list[Claim]:
         name = f"{what}, {size} controls" if what == "new site" else what
         by_cohort = of.groupby(["kind", "seed"])["inside"].mean()
         rows.append(mean(f"true severities inside, {name}", "basic, mild", by_cohort, script, FAST))
-    script = _COMMAND.format("elsewhere")[:-1] + " --real abide1_volumes.csv`"
+    script = f"{script[:-1]} --real abide1_volumes.csv`"
     for size, of in _read("real_sites").groupby("size"):
         by_site = of.groupby("site")["inside"].mean()
         if len(by_site) < 3:
@@ -202,48 +202,28 @@ def _elsewhere() -> list[Claim]:
     return rows
 
 
-def kinds_of_cohorts() -> list[str]:
-    """Return a row for each kind: concordances less that of ridge regression, errors, intervals, controls."""
+_KINDS = {"less_ridge": 3, "networks": 3, "linear": 3, "blind": 3, "rmse": 3, "inside": 0, "raw": 0, "width95": 2}
+_SHARES = ("inside", "raw", "above_95")
+
+
+def kinds_of_cohorts(*, every: bool = False) -> list[str]:
+    """Return the kinds in which something is worst: concordances less that of ridge, errors, intervals."""
     table = _read("linear_start")
+    for name, own in (("inside", "cover95"), ("raw", "raw_cover95")):
+        table[name] = table[f"fresh_{own}"].fillna(table[own])
+    table[list(_SHARES)] *= 100
+    digits = {"ridge": 3, **_KINDS, "above_95": 1}
+    means = table.groupby("cohort", sort=False)[list(digits)].mean()
+    means.loc["the authors' sample", "rmse":] = np.nan  # nobody knows its full change, so it has no unit
+    shown = {"basic, uniform", "mild, uniform", "the authors' sample", *means.iloc[:, 1:5].idxmin()}
+    shown |= {*means[["inside", "raw"]].idxmin(), *means[["rmse", "inside", "width95", "above_95"]].idxmax()}
+    means.loc["mean of all kinds"] = means.mean()
     rows = []
-    for kind, of in table.groupby("cohort", sort=False):
-        gain = of["less_ridge"] - of["blind"]
-        names = ("less_ridge", "networks", "linear", "blind")
-        rule, *others = (f"{of[name].mean():.3f}".replace("-", "−") for name in names)
-        told = f"{gain.mean():.3f}" + (f" ± {gain.sem():.3f}" if len(of) > 1 else "")
-        cells = [kind, f"{of['ridge'].mean():.3f}", f"**{rule}**", *others, told.replace("-", "−")]
-        inside, raw = (of[f"fresh_{name}"].fillna(of[name]) for name in ("cover95", "raw_cover95"))
-        numbers = (of["rmse"], "{:.3f}"), (100 * inside, "{:.0f}"), (100 * raw, "{:.0f}"), (of["width95"], "{:.2f}")
-        numbers += ((100 * of["above_95"], "{:.1f}"),)
-        known = kind != "the authors' sample"  # nobody knows its full change, so it has no unit
-        cells += [how.format(of.mean()) if known and of.notna().any() else "–" for of, how in numbers]
-        rows.append(f"| {' | '.join(cells)} |")
+    for kind, row in means.iterrows():
+        if every or kind in shown or kind == "mean of all kinds":
+            cells = ["–" if np.isnan(row[name]) else f"{row[name]:.{n}f}" for name, n in digits.items()]
+            rows.append(f"| {kind} | {' | '.join(cells)} |".replace("-", "−"))
     return rows
-
-
-def confounded() -> list[str]:
-    """Return shares of studies that are called so, by the number of variables."""
-    table = _read("balance").query("sites == 1")
-    null, rows = table[table["older_sd"] == 0], {}
-    for size, of in null.groupby("a_group"):
-        rows[f"randomised, {size} per group"] = of.groupby("variables")["confounded"]
-    rows["the previous rule (p of each variable), 100 per group"] = null.query("a_group == 100").groupby("variables")[
-        "before"
-    ]
-    rows["age difference of 0.5 sd, 100 per group"] = table[table["older_sd"] > 0].groupby("variables")["confounded"]
-    numbers = sorted(table["variables"].unique())
-    return [
-        f"| {name} | {' | '.join('' if np.isnan(v) else f'{100 * v:.0f} %' for v in of.mean().reindex(numbers))} |"
-        for name, of in rows.items()
-    ]
-
-
-def intervals_of_auc() -> list[str]:
-    """Return how often they hold, by size, and how often those of before would."""
-    table = _read("separation")
-    rows = {size: of.groupby("aim")["inside"] for size, of in table.groupby("size", sort=False)}
-    rows["Hanley and McNeil, all sizes"] = table.groupby("aim")["before"]
-    return [f"| {name} | {' | '.join(map(_percent, of.mean()))} |" for name, of in rows.items()]
 
 
 def filled_gaps() -> list[str]:
@@ -272,11 +252,9 @@ def counted_from() -> list[str]:
 
 HEADS = {
     "| claim | cohorts | n | estimate | interval | command | training |": lambda: list(map(str, claims())),
-    "| cohorts | ridge | rule | networks | linear | blind | gain | error | inside, % | raw, % | width | above, % |": (
+    "| cohorts | ridge | rule | networks | linear | blind | error | inside, % | raw, % | width | above, % |": (
         kinds_of_cohorts
     ),
-    "| studies called *confounded* | 1 variable | 2 | 6 | 20 |": confounded,
-    "| inside, AUC of | 0.5 | 0.6 | 0.75 | 0.9 |": intervals_of_auc,
     "| cohort | at 0 | inside, model's unit | error | inside, true severity | inside, f alone | error, f alone |": (
         counted_from
     ),
@@ -288,13 +266,17 @@ def main() -> None:
     """Print the tables, or write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
-    write, page = parser.parse_args().write, PAGE.read_text(encoding="utf-8")
+    parser.add_argument("--kinds", action="store_true")
+    options, page = parser.parse_args(), PAGE.read_text(encoding="utf-8")
+    if options.kinds:
+        print("\n".join(kinds_of_cohorts(every=True)))
+        return
     for head, rows in HEADS.items():
         print("\n".join([head, *rows()]))
         before, after = page.split(f"{head}\n")
         line, rest = after.split("\n", 1)
         page = "\n".join([f"{before}{head}", line, *rows(), "", rest.split("\n\n", 1)[1]])
-    if write:
+    if options.write:
         PAGE.write_text(page, encoding="utf-8")
 
 

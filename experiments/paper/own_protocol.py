@@ -6,8 +6,8 @@
 `--study` is the made-up study of study.py (850 + 2204 people of four sites, two true patterns), with M of 2 to 4, the
 paper's five λ and ten models each, by the preset `paper`. `--authors` is the sample cohort of the authors' package (600
 + 900 people, 100 regions, three patterns), with M = 3 and five models each. A row for each M and λ: agreement, and,
-with the true number, the concordance of single models with the truth; beside them, regression that is told the truth, our
-default and its linear model, and two decompositions.
+with the true number, the concordance of single models with the truth; beside them, regression that is told the truth,
+our default and its linear model, and two decompositions.
 """
 
 from __future__ import annotations

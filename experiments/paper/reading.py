@@ -71,6 +71,12 @@ def signed(value: float, digits: int = 3) -> str:
     return "–" if value != value else f"{value:+.{digits}f}".replace("-", "−")
 
 
+def between(values: pd.Series, digits: int = 3) -> str:
+    """Write the lowest and the highest of some numbers."""
+    low, high = shown(float(values.min()), digits), shown(float(values.max()), digits)
+    return low if low == high else f"{low} to {high}"
+
+
 def duration(seconds: float) -> str:
     """Write a time in a unit that suits it."""
     for unit, length in (("h", 3600), ("min", 60)):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import figures
 import pandas as pd
 import summaries
-from reading import Folder, duration, markdown, missing, paragraph, reached, shown, signed, spread, warning
+from reading import Folder, between, duration, markdown, missing, paragraph, reached, shown, spread, warning
 
 PROTOCOL_STEPS = 3 * 5 * 10 * 100_000  # models' steps of the paper's search
 # Models' steps per second of the authors' package on two cores, by batch; measured with `make bench-official bench`.
 AUTHORS_RATES = {32: 98, 300: 53}
+ENOUGH = 10  # models beyond which nothing changes
 
 
 def made_up_study(folder: Folder) -> list[str]:
@@ -46,22 +47,16 @@ def _study_variables(folder: Folder) -> list[str]:
     found = folder.table("study_clinical")
     if found is None:
         return []
-    table = pd.DataFrame(index=list(dict.fromkeys(found["variable"])))
-    for pattern, label in ((1, "medial temporal"), (2, "frontal")):
-        of = found[found["pattern"] == pattern].set_index("variable")
-        table[f"{label}: true"] = of["true_partial"].map(signed)
-        table["R-index" + " " * pattern] = of["partial"].map(signed) + (of["q"] < 0.05).map({True: " *", False: ""})
     error = (found["partial"] - found["true_partial"]).abs()
     both = ((found["q"] < 0.05) & (found["true_q"] < 0.05)).sum()
     n_true, n_false = (found["true_q"] < 0.05).sum(), ((found["q"] < 0.05) & (found["true_q"] >= 0.05)).sum()
     return [
         *paragraph(
-            "Partial correlations of the R-indices and of the true severities of the same patients with the clinical",
-            "variables, adjusted for age, sex and site (*: false discovery rate below 5 %):",
-        ),
-        *markdown(table, "variable"),
-        *paragraph(
-            f"The mean error is {shown(float(error.mean()))} and the largest {shown(float(error.max()))}. Of the "
+            f"Partial correlations of the R-indices with {found['variable'].nunique()} clinical variables,",
+            "adjusted for",
+            "age, sex and site, were compared with those of the true severities of the same patients",
+            f"(`study_clinical.csv`). The mean error is {shown(float(error.mean()))} and the largest "
+            f"{shown(float(error.max()))}. Of the "
             f"{n_true}",
             f"correlations that are significant at 5 % for the true severities, {both} are significant for the "
             "R-indices,",
@@ -104,11 +99,13 @@ def halves(folder: Folder) -> list[str]:
     drawn = summaries.over_cohorts(lambda how: groups.agg(how).set_axis(labels, axis=1))
     means = drawn.mean
     lines += warning(table)
-    lines += [
-        "A model of each half was applied to the other (the paper shows maps of one split but gives no figures):",
-        "",
-    ]
-    lines += markdown(means, "cohorts")
+    said = {label: between(means[label]) for label in labels}
+    lines += paragraph(
+        "A model of each half was applied to the other, in five kinds of cohort and in a larger mild one (the paper",
+        f"shows maps of one split but gives no figures). Concordance is {said[labels[0]]} in the training half and",
+        f"{said[labels[1]]} in the other. The two models agree at {said[labels[2]]}. Their maps correlate at",
+        f"{said[labels[3]]} (lowest pattern {shown(float(means[labels[4]].min()))}).",
+    )
     figure = figures.dots(drawn, folder.path / "split_half.svg", "concordance, agreement or correlation")
     lines += [f"![Two halves](../results/{figure})", ""]
     found = folder.table("split_half_diagnosis")
@@ -116,28 +113,22 @@ def halves(folder: Folder) -> list[str]:
         return lines
     found["cohorts"] = found["kind"] + ", " + found["n_patients"].astype(str) + " patients"
     means = found.groupby(["cohorts", "features"], sort=False)[["auc", "sd"]].mean()
-    cells = pd.Series([spread(*row) for row in means.to_numpy()], means.index)
-    rows = cells.unstack().reindex(columns=["R-indices", "regions", "difference"])
+    auc = means["auc"].unstack()
     paper = folder.paper[folder.paper["where"] == "Section B.8"].set_index("method")
-    rows.loc["paper, its data"] = [
-        spread(paper["value"][name], paper["spread"][name]) if name in paper.index else "–" for name in rows.columns
-    ]
+    theirs = [spread(paper["value"][name], paper["spread"][name]) for name in ("R-indices", "regions")]
     lines += [
         *paragraph(
             "How well can controls and patients be distinguished? Support vector machines were trained in the second",
-            "half, either on the R-indices from the first half's model or on all regions. The table shows the "
-            "area under",
-            f"the curve ({int(found['n_splits'].iloc[0])} splits, 20 % held out; ± is the sd over splits; mean of "
-            "three",
-            "cohorts). The level cannot be compared with the paper's, but the difference can:",
-        ),
-        *warning(found),
-        *markdown(rows, "cohorts"),
-        *paragraph(
+            "half, either on the R-indices from the first half's model or on all regions. The area under the curve",
+            f"({int(found['n_splits'].iloc[0])} splits, 20 % held out; means of three cohorts) is",
+            f"{between(auc['R-indices'])} for R-indices and {between(auc['regions'])} for regions, with differences of",
+            f"{between(auc['difference'])} (sd over splits at most {shown(float(means['sd'].max()))}). The paper has",
+            f"{theirs[0]} and {theirs[1]}. The level cannot be compared with the paper's, but the difference can.",
             "In a simulation, only the patterns distinguish patients from controls, so R-indices can retain all "
             "of this",
             "information. In the paper's real disease, they lost 0.034.",
         ),
+        *warning(found),
     ]
     return lines
 
@@ -231,9 +222,10 @@ def _guidance(folder: Folder) -> list[str]:
         *warning(table),
         *paragraph(
             "The consensus was computed from models drawn from 30 (20 draws, five kinds of cohort). The last column is",
-            "the agreement of two consensuses that have no model in common:",
+            f"the agreement of two consensuses that have no model in common. More than {ENOUGH} models change nothing",
+            f"({between(models.loc[models.index >= ENOUGH, 'concordance'])}):",
         ),
-        *markdown(models, "models"),
+        *markdown(models.loc[models.index <= ENOUGH], "models"),
         f"![Concordance against the number of models](../results/{enough})",
         "",
         "### How many people?",

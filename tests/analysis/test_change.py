@@ -135,7 +135,7 @@ def test_with_two_visits_slopes_of_single_people_are_tested_and_a_failed_fit_is_
 
     monkeypatch.setattr(mixed_linear_model.MixedLM, "fit", unconverged)
     found = group_change(r, ids, years, group).set_index("group").loc["patient"]
-    assert found["note"].iloc[0] == "the model with a slope of each person did not converge"
+    assert found["note"].iloc[0] == "the model with a slope for each person did not converge"
     assert found["mean"].notna().all()
     constant = group_change(0 * r, ids, years, group)
     assert constant["note"].iloc[0] == "the severity does not vary within people"

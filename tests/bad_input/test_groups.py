@@ -229,7 +229,7 @@ def test_more_regions_than_the_method_is_meant_for_are_told_before_training(stag
         values = np.random.default_rng(0).normal(5, 1, (80, 1001)).round(3)
         return people.join(pd.DataFrame(values, columns=[f"w{number}" for number in range(1001)]))
 
-    said = stage(fit("wide", wide, "1013 regions", "Warning: 1,013 regions is a large number", code=0)).message
+    said = stage(fit("wide", wide, "1013 regions", "Warning: 1,013 regions are many", code=0)).message
     assert "--features" in said
 
 

@@ -41,7 +41,7 @@ def test_follow_up_is_kept_with_the_people_and_is_no_region():
         ({}, {"event": None, "exclude": "converted"}, "but the event is not"),
         ({"came": [9.0] * 80}, {"entry": "came"}, "The time of entry is not before the time"),
         ({"seen": [9.0] * 80}, {"last_without": "seen"}, "The last time without the event is not before the time"),
-        ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1 although the event also is"),
+        ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1, although the event is 1 as well"),
         ({}, {"time": "lifetime"}, "lifetime"),
         ({}, {"time": "converted"}, "Column 'converted' is the time of follow-up, so it cannot also be the event"),
     ],

@@ -1,4 +1,4 @@
-"""Figures of docs/results.md are those of the committed tables."""
+"""Figures of docs/results.md and results/README.md are those of the committed tables."""
 
 import importlib.util
 
@@ -8,6 +8,7 @@ from rindices.core.inference import MOST_AT_ZERO
 from tests.docs.pages import ROOT
 
 RESULTS, PAGE = ROOT / "results", (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+DETAILS = (RESULTS / "README.md").read_text(encoding="utf-8")
 
 
 def percent(values, digits=0):
@@ -32,7 +33,27 @@ def test_every_table_is_computed_from_committed_ones():
         table = PAGE.split(f"{head}\n")[1].split("\n\n")[0]
         assert table.split("\n")[1:] == rows()
     for row in script.claims():
-        assert (ROOT / row.command.split("`")[1].split()[1]).exists()
+        assert (ROOT / "experiments" / "numbers" / row.command.strip("`").split()[0]).exists()
+
+
+def test_ranges_of_confounding_and_of_the_auc():
+    table = pd.read_csv(RESULTS / "balance.csv").query("sites == 1")
+    called = table.groupby(["older_sd", "a_group", "variables"])[["confounded", "before"]].mean().mul(100).round()
+    found = called.loc[0, "confounded"]
+    for page in (PAGE, DETAILS):
+        assert f"{found.min():.0f} to {found.max():.0f} % of randomised studies" in page
+    one, two, six, twenty = (f"{value:.0f}" for value in called.loc[(0, 100), "before"])
+    assert f"called {one}, {two}, {six} and {twenty} % so with 100 per group" in DETAILS
+    six, twenty = (f"{value:.0f} %" for value in called.loc[(0.5, 100), "confounded"])
+    for page in (PAGE, DETAILS):
+        assert f"recognised in {six} (6 variables) and {twenty} (20 variables)" in page
+    table = pd.read_csv(RESULTS / "separation.csv")
+    inside = 100 * table.groupby(["size", "aim"])["inside"].mean()
+    assert f"it does so in {inside.min():.0f} to {inside.max():.0f} %" in DETAILS
+    assert f"holds in {inside.min():.0f} to {inside.max():.0f} % for a single size" in PAGE
+    before = 100 * table.groupby("aim")["before"].mean()
+    assert f"Hanley and McNeil's interval does so in {before.min():.0f} to {before.max():.0f} %" in DETAILS
+    assert f"Hanley and McNeil's interval holds in {before.min():.0f} to {before.max():.0f} %" in PAGE
 
 
 def test_what_is_said_of_verdicts_and_counts():
@@ -48,7 +69,8 @@ def test_what_is_said_of_verdicts_and_counts():
     assert f"Of {found.sum()} cohorts whose consensus" in PAGE
     assert not table["state"].eq("not testable").any()
     sites = pd.read_csv(RESULTS / "balance.csv").query("sites == 4").groupby("older_sd")["confounded"].mean()
-    assert f"randomised {percent(sites)[0]}; age difference of 0.5 sd {percent(sites)[1]}." in PAGE
+    assert f"randomised {percent(sites)[0]}; age difference of 0.5 sd {percent(sites)[1]}." in DETAILS
+    assert f"and in {percent(sites)[1]} at four sites" in PAGE
     shown = pd.read_csv(RESULTS / "demonstration.csv")
     assert f"a concordance of {shown['concordance'].min():.3f} to {shown['concordance'].max():.3f}" in PAGE
     assert (shown["used"] == shown["trained"]).all()
@@ -57,7 +79,8 @@ def test_what_is_said_of_verdicts_and_counts():
 
 
 def test_intervals_of_change_and_elsewhere():
-    page = (ROOT / "docs" / "how-to" / "change-between-visits.md").read_text(encoding="utf-8")
+    page = DETAILS
+    how_to = (ROOT / "docs" / "how-to" / "change-between-visits.md").read_text(encoding="utf-8")
     table = pd.read_csv(RESULTS / "true_change.csv")
     for (kind, progression), of in table.groupby(["kind", "progression"]):
         cells = [f"{100 * own['inside'].mean():.1f} %, {own['width'].mean():.2f}" for _, own in of.groupby("noise")]
@@ -65,7 +88,11 @@ def test_intervals_of_change_and_elsewhere():
     null = pd.read_csv(RESULTS / "group_change.csv").drop_duplicates("seed")["least_q"] < 0.05
     assert f"In {len(null)} studies of 40 + 40" in page
     assert f"below 0.05 in {percent([null.mean()], 1)[0]}." in page
-    page = (ROOT / "docs" / "how-to" / "anybody.md").read_text(encoding="utf-8")
+    assert f"below 0.05 in {percent([null.mean()], 1)[0]}." in how_to
+    inside = 100 * table.groupby(["noise", "kind", "seed"])["inside"].mean().groupby("noise").mean()
+    assert f"[{inside.min():.0f} to {inside.max():.0f} % of true changes]" in how_to
+    width = table.groupby(["kind", "progression", "noise"])["width"].mean()
+    assert f"which is {width.min():.2f} to {width.max():.2f} wide" in how_to
     for _, of in pd.read_csv(RESULTS / "elsewhere.csv").groupby(["what", "size"]):
         cells = [f"{100 * own['inside'].mean():.1f} %, {own['width'].mean():.2f}" for _, own in of.groupby("kind")]
         assert f" | {' | '.join(cells)} |" in page
@@ -82,22 +109,28 @@ def test_resemblance():
     for key, words in told.items():
         p = table[(table["kind"] == key[0]) & (table["strength"] == key[1])]["p_corrected"]
         strict, usual = percent([(p < 0.025).mean(), (p < 0.05).mean()])
-        assert f"| {words} | {len(p)} | {strict} | {usual} |" in PAGE
+        assert f"| {words} | {len(p)} | {strict} | {usual} |" in DETAILS
+        assert f"{strict} " in PAGE.split("**What a pattern resembles**")[1].split("\n")[0]
 
 
 def test_prognosis():
     table = pd.read_csv(RESULTS / "prognosis.csv")
     held, wrong = table["held"].mean(), (table["p_without_effect"] < 0.05).mean()
-    assert f"Of {len(table)} intervals, {100 * held:.1f} % contain" in PAGE
-    assert f"{100 * wrong:.1f} % of {len(table)} tests have p below 0.05" in PAGE
-    assert f"about {table['n_events'].mean():.0f} events" in PAGE
+    assert f"Of {len(table)} intervals, {100 * held:.1f} % contain" in DETAILS
+    assert f"{100 * wrong:.1f} % of {len(table)} tests have p below 0.05" in DETAILS
+    assert f"about {table['n_events'].mean():.0f} events" in DETAILS
+    assert f"{100 * held:.1f} % of {len(table)} intervals contain" in PAGE
+    assert f"{100 * wrong:.1f} % of tests have p below 0.05" in PAGE
 
 
 def test_three_programs():
     table = pd.read_csv(RESULTS / "three_programs.csv")
-    for row in table.to_dict("records"):
-        numbers = [f"{row[name]:.2f}".replace("-", "−") for name in ("icc", "rank", "maps")]
-        who = f"{row['what']} | {row['first']} and {row['second']} | {row['pattern']} | {row['patients']}"
-        assert f"| {who} | {' | '.join(numbers)} |" in PAGE
+    said = {"autism": "patients with autism | 1", "put in": "identical in each program | 2"}
+    for what, of in table.groupby("what"):
+        ranges = [f"{of[name].min():.2f} to {of[name].max():.2f}".replace("-", "−") for name in ("icc", "rank", "maps")]
+        (patients,) = set(of["patients"])
+        assert of["pattern"].max() == int(said[what][-1])
+        assert f"{said[what]} | {patients} | {' | '.join(ranges)} |" in DETAILS
+        assert f"({'' if what == 'autism' else 'ICC '}{ranges[0]})" in PAGE
     assert set(table[table["what"] == "put in"]["found_first"]) == {2}
     assert set(table[table["what"] == "autism"]["found_first"]) == {0}

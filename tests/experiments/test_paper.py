@@ -133,6 +133,6 @@ def test_stages_run_and_go_into_the_page(stage, tmp_path):
     driver.main(arguments + (["--controls", str(controls)] if controls.exists() else []))
     write_page(["--results", str(tmp_path), "--out", str(tmp_path / "page.md")])
     written = [run.table for run in driver.STAGES[stage].runs if controls.exists() or not run.needs_controls]
-    text = (tmp_path / "page.md").read_text()
+    text = (tmp_path / "page.md").read_text() + (tmp_path / "reproduction.md").read_text()
     assert all(f"`{name}.csv`" in text for name in written)
     assert "Smoke run" in text

@@ -124,10 +124,10 @@ def test_units_are_told_apart(volumes):
             muse72(volumes * factor)
     mixed = volumes.copy()
     mixed.loc[2] /= 1000
-    with pytest.raises(InputError, match="volumes are in mm³, but those of 1 person in the other unit: row 4"):
+    with pytest.raises(InputError, match="volumes are in mm³, but those of 1 person are in the other unit: row 4"):
         muse72(mixed)
     mixed.loc[1] /= 1000
-    with pytest.raises(InputError, match="volumes are in mL, but those of 1 person in the other unit: row 2"):
+    with pytest.raises(InputError, match="volumes are in mL, but those of 1 person are in the other unit: row 2"):
         muse72(mixed)
 
 

@@ -105,10 +105,10 @@ def noise():
         ({"repetitions": np.nan}, "reproducible", "rank 80 of 100 pairs"),
         ({"halves": 0.6}, "reproducible", "rank 60 of 100 pairs"),
         ({"halves": 0.599}, "weak", "rank 60 of 100 pairs"),
-        ({"p": 0.1}, "not found again", "these patterns were not found again in other people of the same kind"),
+        ({"p": 0.1}, "not found again", "These patterns were therefore not found again in other people of the same"),
         ({"repetitions": 0.599}, "not found again", "these trainings did not find them"),
         ({"r_indices": noise()}, "not found again", "these trainings did not find them"),
-        ({"p": 0.1, "halves": 0.55}, "not found again", "were not found again in other people"),
+        ({"p": 0.1, "halves": 0.55}, "not found again", "therefore not found again in other people"),
     ],
 )
 def test_halves_repetitions_and_the_linear_model_decide(given, found, state, words):
@@ -122,7 +122,7 @@ def test_more_patterns_than_are_found_again_are_not_called_supported(given):
     five = np.random.default_rng(4).uniform(size=(N_PATIENTS, 3))
     five[:, :2] = study_of()[1]
     verdict = given(r_indices=five)
-    assert "differ in only 2 directions: of 3 patterns, at most 2 are supported. Ask for fewer." in verdict.message
+    assert "differ in only 2 directions: of 3 patterns, at most 2 are supported. Request fewer." in verdict.message
     assert verdict.state == "reproducible"  # one more may be there all the same
     seven = np.column_stack([five, np.random.default_rng(5).uniform(size=(N_PATIENTS, 4))])
     assert given(r_indices=seven).state == "weak"
@@ -175,7 +175,7 @@ def test_other_differences_of_the_groups_qualify_what_is_found_again(state):
     assert good.with_differences([]) is good
     confounded = good.with_differences(["age", "site"])
     assert (confounded.state, confounded.reliable, confounded.evidence) == ("confounded", True, good.evidence)
-    assert str(confounded.message).startswith("Why. But patients and controls also differ in age and site")
+    assert str(confounded.message).startswith("Why. However, patients and controls also differ in age and site")
 
 
 @pytest.mark.parametrize("state", ["no difference", "not found again", "not testable"])

@@ -1,5 +1,7 @@
 """Pictures of the brain in the page, as a browser without a network shows them."""
 
+import shutil
+
 import nibabel
 import numpy as np
 import pandas as pd
@@ -59,7 +61,7 @@ def test_pictures_are_seen_without_a_network(folder, tmp_path, visit):
 
 def test_slider_moves_the_brains_by_keyboard(folder, tmp_path, visit):
     page = visit(write_report(folder, tmp_path / "report.html"))
-    coloured = page.locator("svg.brain use[fill-opacity]")
+    coloured = page.locator("svg.brain use:is(.lower, .higher)")
     strengths = "uses => uses.map(use => Number(use.getAttribute('fill-opacity')))"
     before = coloured.evaluate_all(strengths)
     page.locator("#slider").focus()
@@ -69,6 +71,35 @@ def test_slider_moves_the_brains_by_keyboard(folder, tmp_path, visit):
     page.keyboard.press("End")
     assert coloured.evaluate_all(strengths) == pytest.approx(before, abs=2e-3)
     assert page.locator("svg.brain use.unsure").count() > 0  # they stay grey
+
+
+def test_uncertainty_takes_the_place_of_change(folder, tmp_path, visit):
+    page = visit(write_report(folder, tmp_path / "report.html"))
+    maps = [page.locator(f'figure[data-name="{name}_pattern_2"]') for name in ("brain", "uncertainty")]
+    assert [one.is_visible() for one in maps] == [True, False]
+    page.locator("#uncertainty").press("Space")
+    assert [one.is_visible() for one in maps] == [False, True]
+    own = pd.read_csv(folder / "patterns.csv").query("pattern == 2").set_index("region")["spread_sd"]
+    titles = " ".join(maps[1].locator("title").all_text_contents())
+    assert "no value" in titles  # where this made-up table has no such region
+    shown = {name: value for name, value in own.items() if f"({name}): {2 * value:.2g} sd" in titles}
+    assert len(shown) > 3
+    shades = page.evaluate("[...document.querySelectorAll('.spreads .amount')].map((one) => one.outerHTML).join()")
+    page.locator("#slider").press("ArrowLeft")  # uncertainty is that at severity 1
+    assert shades == page.evaluate(
+        "[...document.querySelectorAll('.spreads .amount')].map((one) => one.outerHTML).join()"
+    )
+
+
+def test_one_repetition_has_no_map_of_uncertainty(folder, tmp_path):
+    alone = tmp_path / "run"
+    shutil.copytree(folder, alone)
+    patterns = pd.read_csv(alone / "patterns.csv")
+    patterns.assign(spread_sd=np.nan).to_csv(alone / "patterns.csv", index=False)
+    text = write_report(alone, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "brain_pattern_1" in text
+    assert "uncertainty_pattern" not in text
+    assert 'id="uncertainty"' not in text
 
 
 def test_a_damaged_image_is_named(folder, tmp_path):

@@ -311,3 +311,18 @@ def test_slices_are_those_of_the_strongest_regions_and_the_uncertain_are_grey():
     every = draw_brain(table, 1, (1.0,), unsure=["lAmy"])
     assert {look for look, *_ in pieces(every)["left amygdala (lAmy): +0.3 sd"]} == {"unsure"}
     assert "uncertain" in {one.text for one in ET.fromstring(every.svg()).iter(f"{SVG}text")}
+
+
+def test_amounts_have_the_views_of_the_changes_and_a_scale_from_zero():
+    table = patterns(embedded())
+    drawing = draw_brain(table, 1, (1.0,), layout=Layout(per_line=2, width=330, most_slices=2))
+    amounts = {name: 0.2 * place / len(table) for place, name in enumerate(table["region"])}
+    amount = drawing.with_amounts(amounts, "spread (sd)")
+    assert amount.piece_names == drawing.piece_names
+    assert amount.limit == 0.25
+    svg = amount.svg("b")
+    assert "spread (sd)" in svg
+    assert not re.search('class="(lower|higher)"|>[−+]', svg)
+    scale = [text.text for text in ET.fromstring(svg).iter(f"{SVG}text")][-5:]
+    assert {"0", "0.125", "0.25"} <= set(scale)
+    assert amount.figure().get_size_inches() == pytest.approx(drawing.figure().get_size_inches())

@@ -99,7 +99,7 @@ def with_covariates(folder, n_controls, n_patients, n_covariates):
 def test_too_few_people_for_their_covariates_are_not_testable(tmp_path):
     path, names = with_covariates(tmp_path, 30, 20, 12)
     look = first_look(read_cohort(path, covariates=names))
-    assert look.verdicts == "The verdict can only be: not testable."
+    assert look.verdicts == "The only possible verdict is: not testable."
     assert look.headline.startswith("Whether patients and controls differ cannot be tested: too few people")
     assert look_pictures(look) == (None, None)
     assert look.warnings

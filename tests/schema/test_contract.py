@@ -179,7 +179,7 @@ def test_ordinary_differences_are_no_other_unit(contract, factor):
 
 def test_one_region_in_another_unit_is_named(contract):
     frame = people().assign(rAmy=1000 * people()["rAmy"])
-    with pytest.raises(InputError, match=r"unlike the others: rAmy\.\nColumn 'rAmy' is 1000"):
+    with pytest.raises(InputError, match=r"unit from the others: rAmy\.\nColumn 'rAmy' is 1000"):
         check_people(frame, contract)
     assert check_people(frame.head(4), contract).flags.str.contains("rAmy").all()
 

@@ -224,7 +224,7 @@ def test_tables_of_dlmuse(tmp_path):
     assert (found.n_regions, dictionary["47"]) == (145, {"Description": "right hippocampus", "Units": "mm3"})
     assert found.notes == (
         "2 sums of regions were not copied, such as 701, 601.",
-        "2 people are in several files with the same numbers; used once.",
+        "2 people are in several files with the same numbers; each is used once.",
     )
     table.assign(**{"47": 1.0}).iloc[[0]].to_csv(folder / "again.csv", index=False)
     with pytest.raises(InputError, match="a is there 3 times, with different numbers"):

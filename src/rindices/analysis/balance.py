@@ -138,8 +138,8 @@ def balance_warnings(table: pd.DataFrame) -> list[str]:
     >>> people = pd.DataFrame({"age": [60, 62, 64, 66, 68, 70, 72, 74, 76, 78]})
     >>> for sentence in balance_warnings(group_balance(people, [False] * 5 + [True] * 5)):
     ...     print(sentence)
-    Patients and controls differ in age (74.0 ± 3.2 against 64.0 ± 3.2, difference 3.16 sd): what looks like disease \
-may be age. Match the groups; as a covariate only its effect in controls is removed.
+    Patients and controls differ in age (74.0 ± 3.2 against 64.0 ± 3.2, difference 3.16 sd): apparent disease \
+effects may be due to age. Match the groups: a covariate removes only its effect in controls.
     """
     sentences = []
     for row in table[table["imbalanced"].astype(bool)].to_dict("records"):
@@ -147,8 +147,8 @@ may be age. Match the groups; as a covariate only its effect in controls is remo
         measure = f"difference {size:.2f} sd" if row["kind"] == "number" else f"Cramér's V {size:.2f}"
         sentences.append(
             f"Patients and controls differ in {name} ({row['patients']} against {row['controls']}, {measure}): "
-            f"apparent disease effects may be due to {name}. Match the groups; as a covariate, only its effect in "
-            "controls is removed."
+            f"apparent disease effects may be due to {name}. Match the groups: a covariate removes only its effect in "
+            "controls."
         )
     return sentences
 

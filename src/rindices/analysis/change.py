@@ -146,7 +146,7 @@ def _less(first: _Fitted, second: _Fitted) -> _Fitted:
     (a, n), (b, m) = first, second
     variances = a.error**2, b.error**2
     if np.isnan(sum(variances)):
-        return _Fitted(Line(note=f"a group has no figure: fewer than {FEWEST_PEOPLE} people, or no fit"), 0)
+        return _Fitted(Line(note=f"no estimate for a group: fewer than {FEWEST_PEOPLE} people, or no convergence"), 0)
     freedom = sum(variances) ** 2 / (variances[0] ** 2 / n + variances[1] ** 2 / m)
     effects = " / ".join(dict.fromkeys([a.random_effects, b.random_effects]))
     return _Fitted(Line(a.start - b.start, a.slope - b.slope, float(np.sqrt(sum(variances))), effects), freedom)
@@ -294,7 +294,7 @@ def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Lin
         line = _fitted(scores, years, person, moments)
         if line is not None:
             return line
-        note = "the model with a slope of each person did not converge"
+        note = "the model with a slope for each person did not converge"
     return _by_person(scores, years, person)._replace(note=note)
 
 

@@ -112,7 +112,7 @@ def _show_columns(checked: CheckedTable) -> None:
         if column.role != "a region":
             roles.setdefault((column.role, column.why), []).append(column.name)
     for (role, why), names in roles.items():
-        console.print(f"{listed(names)}: {role} ({why}).")
+        console.print(f"{listed(names)}: {role[2:] + 's' if role[:2] == 'a ' and len(names) > 1 else role} ({why}).")
     console.print(regions_in_words(checked.kinds))
     suspects: dict[str, list[str]] = {}
     for column in checked.columns:
@@ -177,7 +177,12 @@ def gather(
     versions = [f"{program} ({counted(number, 'row')})" for program, number in gathered.programs.items()]
     console.print(f"Written by {listed(versions)}.")
     if len(versions) > 1:
-        warn(["Programs or versions, and so measurements, differ between people: see the column program."])
+        warn(
+            [
+                "People were processed with different programs or versions, so their measurements may differ: "
+                "see the column program."
+            ]
+        )
     show_places({"Table": out, "Dictionary": gathered.dictionary})
     console.print(f"Next: rindices check {out} --dictionary {gathered.dictionary} --join LABELS.csv")
 

@@ -77,7 +77,7 @@ def apply(
     if done.scan_noise is not None:
         console.print(_noise_in_words(done.scan_noise))
     if summary.state is not None:
-        show_verdict(summary, "What the model's training found: ")
+        show_verdict(summary, "Verdict of the training run: ")
     show_places({"R-indices": out, "Change": done.change, "Left out": done.left_out, "Report": report})
 
 
@@ -269,7 +269,7 @@ def open_folder(
     from rindices.pages.server.addresses import serve
 
     def ready(address: str) -> None:
-        console.print(f"Serving {folder.resolve()} to this machine only (127.0.0.1). Ctrl-C stops.")
+        console.print(f"Serving {folder.resolve()} to this machine only (127.0.0.1). Press Ctrl-C to stop.")
         console.print(address, style="bold")
         console.print("The address works once, for one browser; do not share it.")
         if browser:

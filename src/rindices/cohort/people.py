@@ -286,4 +286,4 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
     )
     refuse("last_without", wrong, "is not before the time", "The event comes after it")
     both = (values["event"] == 1) & (values.get("competing", nothing) == 1)
-    refuse("competing", both, "is 1 although the event also is", "Only the first event counts")
+    refuse("competing", both, "is 1, although the event is 1 as well", "Only the first event counts")

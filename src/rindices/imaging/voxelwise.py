@@ -200,7 +200,7 @@ def _rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
     if (rows < 0).all():
         keys = [repr("/".join(map(str, key))) for key in (table[by].iloc[0], wanted[0])]
         raise InputError(
-            f"{name} has no map of anyone in the run: it has people such as {keys[0]}, the run such as {keys[1]}.\n"
+            f"{name} has no map of anyone in the run: its ids look like {keys[0]}, those of the run like {keys[1]}.\n"
             f"Make the columns {listed(by, joiner=' and ')} the same in both."
         )
     return rows

@@ -191,7 +191,7 @@ def _find(table: pd.DataFrame) -> dict[int, str]:
     for number in (number for group in _RECIPE.values() for number in group):
         if len(columns_of[number]) > 1:
             raise InputError(
-                f"MUSE region {number} ({_full_name(number)}) is there {len(columns_of[number])} times: "
+                f"MUSE region {number} ({_full_name(number)}) occurs {len(columns_of[number])} times: "
                 f"{listed(columns_of[number])}.\nKeep raw or harmonised volumes, and exclude the others with ",
                 Remedy("exclude"),
                 ".",
@@ -232,7 +232,7 @@ def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
     if strange.any():
         raise InputError(
             f"Most people's volumes are in {'mm³' if factor == 1.0 else 'mL'}, but those of "
-            f"{counted(int(strange.sum()), 'person', 'people')} in the other unit: "
+            f"{counted(int(strange.sum()), 'person', 'people')} are in the other unit: "
             f"row {listed(spreadsheet_rows(table)[strange])}.\n"
             "Use the same unit for everyone."
         )

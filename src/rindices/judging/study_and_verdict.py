@@ -223,7 +223,7 @@ class Verdict:
         if self.state not in ("reproducible", "weak") or not names:
             return self
         also = listed(list(names), joiner=" and ")
-        more = f" But patients and controls also differ in {also}: the reproducible patterns may reflect that."
+        more = f" However, patients and controls also differ in {also}, which the reproducible patterns may reflect."
         return replace(self, state="confounded", message=Message(self.message, more))
 
 
@@ -337,17 +337,17 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     least = supported(n_patterns, evidence)
     if state == "not found again":
         if (evidence.halves_p or 0) > LEVEL:
-            words.append("So these patterns were not found again in other people of the same kind.")
+            words.append("These patterns were therefore not found again in other people of the same kind.")
         else:
             words.append(
-                f"But these trainings did not find them: they agree with a linear model on only "
+                f"However, these trainings did not find them: they agree with a linear model on only "
                 f"{100 * (evidence.with_linear or 0):.0f} of 100 pairs. Train longer, or with the default settings."
             )
     elif least < n_patterns:
         directions = counted(evidence.found_again or 0, "direction")
         words.append(
-            f"But held-out people differ in only {directions}: of {n_patterns} patterns, at most {least} "
-            f"{'is' if least == 1 else 'are'} supported. Ask for fewer."
+            f"However, held-out people differ in only {directions}: of {n_patterns} patterns, at most {least} "
+            f"{'is' if least == 1 else 'are'} supported. Request fewer."
         )
     return " ".join(words)
 

@@ -24,7 +24,7 @@ from rindices.pages.elements import (
     words,
 )
 from rindices.pages.layout import RunView
-from rindices.pages.patterns_section import SMALL_BRAIN, brains_of, has_outlines
+from rindices.pages.patterns_section import SMALL_BRAIN, SURE, brains_of, has_outlines
 from rindices.plots.brain import measures_of
 from rindices.plots.brain_drawing import draw_brain
 from rindices.plots.style import PATTERN_COLOURS
@@ -36,7 +36,6 @@ _MOST_OTHERS = 3  # patterns that go together with one
 _FEW = 20  # people of a group: fewer are not summed up
 _TOP_REGIONS = 12
 _HALF_WIDTH = 6.2  # inches
-_INTERVAL = 2.0  # spreads over repetitions on either side
 _CLEAR = 0.05  # q
 
 
@@ -202,7 +201,7 @@ def _rows(patterns: pd.DataFrame, place: int) -> pd.DataFrame:
     """Return the regions of a pattern, the strongest first, with the limits of their changes."""
     own = patterns[patterns["pattern"] == place]
     own = own.sort_values("change_sd", key=abs, ascending=False, kind="stable")
-    half = _INTERVAL * own["spread_sd"]
+    half = SURE * own["spread_sd"]
     return own.assign(low=own["change_sd"] - half, high=own["change_sd"] + half)
 
 

@@ -656,7 +656,7 @@
 
   function prepareSlider(slider) {
     const data = JSON.parse(byId("doses").textContent), line = slider.closest(".slider");
-    const brains = all(".pattern-card").flatMap((card) => all("svg.brain", card).map((svg, place) => {
+    const brains = all(".pattern-card").flatMap((card) => all("svg.brain:not(:has(.amount))", card).map((svg, place) => {
       const regions = data.patterns[card.dataset.pattern], { pieces, limit } = data.brains[card.dataset.pattern][place];
       const points = Object.fromEntries(Object.entries(regions).map(([name, doses]) => [name, Object.entries(doses).map(([at, value]) => [Number(at), value]).sort((a, b) => a[0] - b[0])]));
       // What is grey or hatched has no colour at any severity.

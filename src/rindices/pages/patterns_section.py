@@ -28,7 +28,7 @@ _ENOUGH = 0.5  # of the regions must have an outline, or the picture would misle
 _MOST_CLUSTERS = 10  # of a comparison
 SMALL_BRAIN = Layout(per_line=2, width=330, most_slices=2)  # it fits a telephone
 _STRONGEST = 12  # regions of a pattern that are named where the picture lacks them
-_SURE, _LEAST = 2.0, 0.1  # spreads over repetitions, and sd of controls, that a change must exceed, else it is grey
+SURE, _LEAST = 2.0, 0.1  # spreads over repetitions, and sd of controls, that a change must exceed, else it is grey
 _UNIT = "Change (sd of controls)"
 
 
@@ -51,6 +51,8 @@ class Brains(NamedTuple):
         For the slider, of each drawing the regions that each of its pieces shows, and where its colours end.
     unseen
         Of each pattern, the strong regions that its picture lacks, in words.
+    spreads
+        Of each pattern, pictures of how uncertain its regions are; none where there was one repetition.
     """
 
     drawn: dict[int, list[Picture]]
@@ -61,6 +63,7 @@ class Brains(NamedTuple):
     atlases: set[str]
     pieces: dict[int, list[dict[str, object]]]
     unseen: dict[int, list[str]]
+    spreads: dict[int, list[Picture]]
 
 
 def has_outlines(run: Run) -> bool:
@@ -91,13 +94,16 @@ def brains_of(view: RunView) -> Brains:
             for pattern, several in drawings.items()
         },
         {pattern: _unseen(view, pattern, [*several.values()], titles) for pattern, several in drawings.items()},
+        {pattern: [_spread(view, *one) for one in several.items()] for pattern, several in drawings.items()}
+        if view.results.patterns["spread_sd"].notna().any()
+        else {},
     )
 
 
 def unsure_regions(patterns: pd.DataFrame, pattern: int) -> list[str]:
     """Return the regions of a pattern whose change is within its spread over repetitions, or next to nothing."""
     own = patterns[patterns["pattern"] == pattern]
-    return list(own["region"][own["change_sd"].abs() < np.fmax(_SURE * own["spread_sd"], _LEAST)].astype(str))
+    return list(own["region"][own["change_sd"].abs() < np.fmax(SURE * own["spread_sd"], _LEAST)].astype(str))
 
 
 def _drawings(view: RunView) -> dict[int, dict[str, BrainDrawing]]:
@@ -115,6 +121,17 @@ def _kept(view: RunView, drawing: BrainDrawing, measure: str) -> Picture:
     name = f"brain_pattern_{drawing.pattern}{measure and '_'}{measure}"
     alt = f"Pattern {drawing.pattern} on the brain: regions coloured by their change at severity 1."
     return view.gallery.keep(name, drawing.figure(), drawing.svg(name), alt)
+
+
+def _spread(view: RunView, measure: str, drawing: BrainDrawing) -> Picture:
+    """Return the same views of the brain, coloured by how far the interval of each region reaches."""
+    patterns = view.results.patterns
+    own = patterns[patterns["pattern"] == drawing.pattern]
+    reach = dict(zip(own["region"].astype(str), SURE * own["spread_sd"], strict=True))
+    name = f"uncertainty_pattern_{drawing.pattern}{measure and '_'}{measure}"
+    alt = f"Uncertainty of pattern {drawing.pattern} on the brain. The table of all regions gives the values."
+    drawn = drawing.with_amounts(reach, "interval: ± (sd of controls)")
+    return view.gallery.keep(name, drawn.figure(), drawn.svg(name), alt)
 
 
 def _unseen(view: RunView, pattern: int, drawings: list[BrainDrawing], titles: Mapping[str, str]) -> list[str]:

@@ -7,7 +7,7 @@ change, and scales end at 1, 2 or 4, so that two reports can be laid side by sid
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ _MARGIN, _GAP, _HEAD, _TEXT = 72, 10, 22, 13  # pixels: names of rows, between p
 _SCALE, _BAR, _SCALE_WIDTH = 58, 12, 300  # pixels: height of the scale of colours and of its bar, and its width
 _EDGE, _FAINT = 0.45, 0.16  # opacity of lines, and of regions whose sign is uncertain
 _LIMITS, _CENTILE = (1.0, 2.0, 4.0), 98  # where colours can end; the least that holds this centile of all changes
+_AMOUNT_LIMITS = (0.25, 0.5, *_LIMITS)  # the same of amounts, which are smaller
 _KEYS = {"unsure": "uncertain", "unknown": "no value"}
 UNIT = "change (sd of controls)"
 
@@ -51,7 +52,8 @@ class View(NamedTuple):
 class Placed(NamedTuple):
     """A piece in the drawing: where its view starts, its look, and its name with its value.
 
-    The look is ``whole``, ``unknown``, ``unsure``, ``lower`` or ``higher``; the latter two have an opacity.
+    The look is ``whole``, ``unknown``, ``unsure``, ``lower``, ``higher`` or ``amount``; the latter three have an
+    opacity.
     """
 
     piece: Piece
@@ -103,6 +105,8 @@ class BrainDrawing:
         Names in the table that are grey: whether they are smaller or larger is uncertain.
     unit
         What colours mean.
+    is_amount
+        Whether values have no sign; then the colour is that of the text around, and the scale starts at 0.
     """
 
     pattern: int
@@ -115,6 +119,28 @@ class BrainDrawing:
     bare: bool = False
     unsure: frozenset[str] = frozenset()
     unit: str = UNIT
+    is_amount: bool = False
+
+    def with_amounts(self, amounts: Mapping[str, float], unit: str) -> "BrainDrawing":
+        """Return the same views of the brain, coloured by the size of something that has no sign, such as a spread.
+
+        Parameters
+        ----------
+        amounts
+            Of regions by the name in the table.
+        unit
+            What they are.
+
+        Examples
+        --------
+        >>> table = pd.DataFrame({"region": ["lHip", "rHip"], "pattern": 1, "change_sd": [-1.0, -0.8]})
+        >>> drawing = draw_brain(table, 1, (1.0,)).with_amounts({"lHip": 0.1, "rHip": 0.3}, "spread (sd of controls)")
+        >>> drawing.limit, "<title>left hippocampus (lHip): 0.1 sd</title>" in drawing.svg()
+        (0.5, True)
+        """
+        own = {name: amount for name, amount in amounts.items() if name in self.drawn}
+        changes, limit = {next(iter(self.changes)): own}, colour_end(own.values(), _AMOUNT_LIMITS)
+        return replace(self, changes=changes, limit=limit, unsure=frozenset(), unit=unit, is_amount=True)
 
     @property
     def drawn(self) -> set[str]:
@@ -165,9 +191,13 @@ class BrainDrawing:
                 values = [change[name] for name in piece.names if name in change]
                 mean = float(np.mean(values)) / self.limit if values else 0.0
                 unsure = bool(values) and self.unsure.issuperset(name for name in piece.names if name in change)
-                look = "unsure" if unsure else ("lower" if mean < 0 else "higher") if values else "unknown"
+                sign = "amount" if self.is_amount else "lower" if mean < 0 else "higher"
+                look = "unsure" if unsure else sign if values else "unknown"
                 opacity = round(min(1.0, abs(mean)), 3) if values and not unsure else None
-                told = (f"{self.regions[name].title} ({name}): {_told(change.get(name))}" for name in piece.names)
+                told = (
+                    f"{self.regions[name].title} ({name}): {_told(change.get(name), not self.is_amount)}"
+                    for name in piece.names
+                )
                 yield Placed(
                     piece,
                     across + piece.mirrored * width,
@@ -193,8 +223,9 @@ class BrainDrawing:
         if self.bare:
             return
         (left, top, width, height), swatches = self._scale
-        for share in (-1, -0.5, 0, 0.5, 1):
-            yield Text(left + (1 + share) * width / 2, top + height + 15, _signed(share * self.limit))
+        for share in (0, 0.5, 1) if self.is_amount else (0, 0.25, 0.5, 0.75, 1):
+            words = f"{share * self.limit:g}" if self.is_amount else _signed((2 * share - 1) * self.limit)
+            yield Text(left + share * width, top + height + 15, words)
         yield Text(left + width / 2, top + height + 33, self.unit)
         for words, (across, down, wide, _) in zip(self._keys, swatches, strict=True):
             yield Text(across + wide + 6, down + height - 1, words, "start")
@@ -257,6 +288,7 @@ class BrainDrawing:
         """Draw the same on axes of a figure, as large as they are."""
         axes.axis("off")
         fills = {"whole": "none", "unknown": "none", "unsure": ("black", _FAINT), "lower": LOWER, "higher": HIGHER}
+        fills["amount"] = "black"
         edge: Any = {"edgecolor": ("black", _EDGE), "linewidth": 0.4}
         for one in self._placed():
             fill = fills[one.look] if one.opacity is None else (fills[one.look], one.opacity)
@@ -269,7 +301,8 @@ class BrainDrawing:
             axes.text(across, down, words, ha=side, va="baseline", fontsize=_TEXT * 72 / 96)
         if not self.bare:
             (left, top, width, height), swatches = self._scale
-            shades = [to_rgba(LOWER if share < 0 else HIGHER, abs(share)) for share in np.linspace(-1, 1, 257)]
+            above, shares = "black" if self.is_amount else HIGHER, np.linspace(0 if self.is_amount else -1, 1, 257)
+            shades = [to_rgba(LOWER if share < 0 else above, abs(share)) for share in shares]
             axes.imshow(np.array([shades]), extent=(left, left + width, top + height, top), aspect="auto")
             for look, swatch in zip(self._looks, swatches, strict=True):
                 hatch = "////" if look == "unknown" else None
@@ -368,7 +401,7 @@ def draw_brain(
     return BrainDrawing(only, regions, lines, changes, end, missing, *looks)
 
 
-def colour_end(changes: Iterable[float]) -> float:
+def colour_end(changes: Iterable[float], limits: Sequence[float] = _LIMITS) -> float:
     """Return where colours end: at 1, 2 or 4, the least that holds nearly all changes; what is beyond has full colour.
 
     Examples
@@ -378,7 +411,7 @@ def colour_end(changes: Iterable[float]) -> float:
     """
     sizes = np.abs(np.asarray([*changes], dtype=float))
     reached = np.percentile(sizes[np.isfinite(sizes)], _CENTILE) if np.isfinite(sizes).any() else 0.0
-    return next((limit for limit in _LIMITS if reached <= limit), _LIMITS[-1])
+    return next((limit for limit in limits if reached <= limit), limits[-1])
 
 
 @cache
@@ -387,8 +420,8 @@ def _template() -> jinja2.Template:
     return jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined).from_string(text)
 
 
-def _told(value: float | None) -> str:
-    return "no value" if value is None else f"{_signed(value)} sd"
+def _told(value: float | None, has_sign: bool) -> str:
+    return "no value" if value is None else f"{_signed(value) if has_sign else f'{value:.2g}'} sd"
 
 
 def _signed(value: float) -> str:

@@ -200,12 +200,18 @@ def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) 
     """
     places = np.arange(1, len(eigenvalues) + 1)
     beyond = np.asarray(eigenvalues) > limit
-    figure = Figure(figsize=(WIDTH, 2.4), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 2.1), layout="constrained")
     axes = figure.subplots()
     axes.fill_between(places[: len(band)], 0, band, color=GREY, alpha=0.3, linewidth=0, label="permuted groups")
     axes.axhline(limit, color=INK, linewidth=1, linestyle="--", label=f"limit: {limit:.1f}")
     axes.plot(places, eigenvalues, color=GREY, linewidth=1, zorder=1)
-    axes.plot(places[beyond], np.asarray(eigenvalues)[beyond], "o", color=PATIENT, label="beyond chance")
+    axes.plot(
+        places[beyond],
+        np.asarray(eigenvalues)[beyond],
+        "o",
+        color=PATIENT,
+        label="beyond chance" if beyond.any() else "",
+    )
     axes.plot(places[~beyond], np.asarray(eigenvalues)[~beyond], "o", color=GREY, markerfacecolor="white")
     axes.set(xlabel="Direction", ylabel="Variance of patients\n(controls = 1)", xticks=places, ylim=(0, None))
     figure.legend(loc="outside upper center", ncols=3)

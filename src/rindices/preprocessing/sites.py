@@ -254,13 +254,13 @@ def _check_new_sites(
     """Refuse sites that are known already or too small; small ones are learned, with a warning, if that is asked."""
     if again := [site for site in sites if site in earlier]:
         raise InputError(
-            f"The model knows {listed(again)} already, from its training.\n"
+            f"The model already knows {listed(again)} from its training.\n"
             f"Provide controls from new sites only, named in {name!r} as in later tables."
         )
     counts = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True)]
     fewest = MIN_SITE_CONTROLS if few_controls else FEW_SITE_CONTROLS
     if (sizes < fewest).any():
-        some = ". To learn it from so few, although half of its bias may remain, use ", Remedy("few_controls", True)
+        some = ". To learn it nevertheless, although half of its bias may remain, use ", Remedy("few_controls", True)
         raise InputError(
             f"A site needs at least {fewest} controls to be learned; found: {listed(counts)}.\nAdd controls, "
             "merge sites that share a scanner, or leave people uncorrected: rindices apply with ",

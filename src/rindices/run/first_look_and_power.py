@@ -286,9 +286,9 @@ def _headline(spectrum: Spectrum | None, untestable: str) -> str:
 def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     """Say which verdicts a table can get, and why."""
     if spectrum is None:
-        return "The verdict can only be: not testable."
+        return "The only possible verdict is: not testable."
     if not spectrum.differs:
-        return f"The verdict can only be: no difference found; {likely_missed(*spectrum.detectable)}"
+        return f"The only possible verdict is: no difference found; {likely_missed(*spectrum.detectable)}"
     good = "reproducible, or weak (for comparing groups only)"
     if differing:
         also = listed(differing, joiner=" and ")

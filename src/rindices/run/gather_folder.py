@@ -136,13 +136,15 @@ def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[s
             kept += [usable[0], *(one for one in same if one.problem and one is not usable[0])]
         else:
             kept += [
-                replace(one, problem=f"{one.person} is there {len(same)} times, with different numbers") for one in same
+                replace(one, problem=f"{one.person} occurs {len(same)} times, with different numbers") for one in same
             ]
     twins = {
         id(one): same[0].person for same in by_numbers.values() for one in same[1:] if one.person != same[0].person
     }
     kept = [replace(one, problem=f"the same numbers as {twins[id(one)]}") if id(one) in twins else one for one in kept]
-    note = f"{counted(len(copies), 'person is', 'people are')} in several files with the same numbers; used once."
+    note = (
+        f"{counted(len(copies), 'person is', 'people are')} in several files with the same numbers; each is used once."
+    )
     return kept, [note] if copies else []
 
 

@@ -156,8 +156,8 @@ def _with_scores(
     notes += [f"Not changed, because the run already has them: {', '.join(left)}."] if left else []
     for name in [name for name in names if name in before]:
         lost = int((before[name].notna() & joined[name].isna()).sum())
-        emptied = counted(lost, "row that had a value has", "rows that had a value have")
-        notes.append(f"Replaced the column {name!r}: {emptied} none now.")
+        emptied = counted(lost, "row that had a value now has", "rows that had a value now have")
+        notes.append(f"Replaced the column {name!r}: {emptied} none.")
     variables = before.assign(**{name: joined[name] for name in names})
     return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), tuple(notes)
 

@@ -160,11 +160,11 @@ def unit_problems(
     here = f"median {shown(float(median[first]))} in training, {shown(float(medians[first]))} here"
     if joint:
         guess = f"the model was trained on values in {unit}" if unit else "another unit?"
-        text = f"The values look {times} than in training ({guess}).\nFor example {names[first]!r}: {here}."
+        text = f"The values seem to be {times} than in training ({guess}).\nFor example {names[first]!r}: {here}."
         return [Problem(text, ("convert the regions to the unit of the training table",))]
     which = listed(names[position] for position in single)
     text = (
-        f"{counted(len(single), 'region seems', 'regions seem')} to be in another unit, unlike the others: {which}.\n"
+        f"{counted(len(single), 'region seems', 'regions seem')} to be in a different unit from the others: {which}.\n"
         f"Column {names[first]!r} is {times} than in training ({here})."
     )
     return [Problem(text, ("correct the values in the table",), tuple(names[position] for position in single))]
@@ -228,7 +228,11 @@ def _columns(
             lines.append(
                 f"Column {name!r}: the values of {_who(other, rows, group)} are {_times(values, other)} the others'."
             )
-    more = [f"{counted(len(lines) - 3, 'more column is', 'more columns are')} like that."] if len(lines) > 3 else []
+    more = (
+        [f"{counted(len(lines) - 3, 'more column is', 'more columns are')} affected in the same way."]
+        if len(lines) > 3
+        else []
+    )
     return [Problem("\n".join(lines[:3] + more), (_ONE_UNIT,), tuple(columns))] if lines else []
 
 

@@ -250,10 +250,10 @@ def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
     strange = np.flatnonzero((cells.notna() & ~cells.isin(list(levels))).to_numpy())
     if not len(strange):
         return []
-    more = f", and {counted(len(strange) - 1, 'more row')} another" if len(strange) > 1 else ""
+    more = f", and {counted(len(strange) - 1, 'more row has', 'more rows have')} others" if len(strange) > 1 else ""
     possible = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
     text = (
-        f"Column {cells.name!r} has levels in its dictionary, but row "
+        f"Column {cells.name!r} has a list of levels in its dictionary, but row "
         f"{spreadsheet_rows(cells.to_frame())[strange[0]]} contains {cells.iloc[strange[0]]!r}{more}.\nLevels: "
         f"{possible}."
     )

@@ -188,7 +188,7 @@ def _a_row_each_visit(
     if len(rows) == len(frame):
         return rows.set_axis(frame.index, axis=0), []
     note = (
-        f"{main} has one row per person, {listed(of_visits)} one row per visit, so rows are numbered as in the "
+        f"{main} has one row per person and {listed(of_visits)} one row per visit, so rows are numbered as in the "
         "joined table."
     )
     return rows, [note]

@@ -184,7 +184,7 @@ class Cluster:
         places = {"the address of the scheduler": report["scheduler"], **report["workers"]} if report else {}
         for address, versions in places.items():
             if versions is not None:  # it has just left
-                _check_versions(_versions(), _of_interest(versions), f"What runs at {address}")
+                _check_versions(_versions(), _of_interest(versions), f"The program at {address}")
         return _versions()
 
 

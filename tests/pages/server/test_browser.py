@@ -194,7 +194,9 @@ def test_from_a_table_to_new_people(tmp_path, visit):
     seen.go("/table")
     page.set_input_files("[data-file]", tmp_path / "cohort.csv")
     page.wait_for_selector(".part")
-    assert "May be" in page.locator("tr.doubt").first.inner_text()
+    assert "weight (score)" in page.locator("main").inner_text()  # by its name it is no region
+    assert page.get_by_label("Role of weight").input_value() == "no role"
+    assert page.get_by_role("button", name="Clinical score: weight").is_visible()
     page.wait_for_selector("#look figure svg")
     assert re.search(r"A fit takes about \d+ minutes?", page.locator("#look").inner_text())
     seen.picture("table")
