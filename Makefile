@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 PEERS := .venv-peers
 
-.PHONY: demo test test-all test-slow mutate test-browser test-oldest test-pages fuzz docs dist audit lint size format bench bench-official peers reproduce reproduce-full clean
+.PHONY: demo test test-all test-slow mutate test-browser test-oldest test-pages fuzz docs dist audit lint size format bench bench-official peers reproduce reproduce-full reproduce-paper clean
 
 $(VENV)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -125,11 +125,12 @@ $(PEERS)/installed:
 	$(PEERS)/sustain/bin/python -m pip install --quiet 'numpy<2.4' pathos dill
 	@touch $@
 
-# The methods of the field beside ours on the same cohorts (MINUTES=30 of processor time a fit, PYSUSTAIN=a checkout).
+# The methods of the field beside ours on the same cohorts: about three days of one core, five
+# hours with JOBS=16 (MINUTES=30 of processor time a training, PYSUSTAIN=a checkout). QUICK=1: a row of each method.
 peers: $(VENV)/installed $(PEERS)/installed
-	PYSUSTAIN=$(PYSUSTAIN) $(BIN)/python benchmarks/peers/compare_peers.py $(if $(MINUTES),--minutes $(MINUTES))
-	PYSUSTAIN=$(PYSUSTAIN) $(BIN)/python benchmarks/peers/compare_peers.py $(if $(MINUTES),--minutes $(MINUTES)) --halves
-	$(BIN)/python benchmarks/peers/peers_page.py --write
+	PYSUSTAIN=$(PYSUSTAIN) $(BIN)/python benchmarks/peers/compare_peers.py $(if $(QUICK),--quick) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS))
+	$(if $(QUICK),,$(BIN)/python benchmarks/peers/peers_page.py --write)
 
 # The paper's experiments: the page from the tables in results/, then a reduced rerun on two cores.
 reproduce: $(VENV)/installed
@@ -142,7 +143,25 @@ reproduce: $(VENV)/installed
 reproduce-full: $(VENV)/installed
 	$(BIN)/python experiments/paper/all.py --out results \
 		$(if $(STAGE),--stage $(STAGE)) $(if $(CONTROLS),--controls $(CONTROLS))
+	$(if $(STAGE),,$(MAKE) reproduce-paper)
 	$(BIN)/python experiments/paper/page.py
+
+# The paper's own settings, and its difficulty: an hour of one H200. AUTHORS=FOLDER has the authors' sample.
+PAPER := $(BIN)/python experiments/paper
+reproduce-paper: $(VENV)/installed
+	for part in 1 2 3; do $(PAPER)/paper_preset.py --part $$part --out trained/easy || exit; done
+	$(PAPER)/paper_preset.py --judge trained/easy
+	$(PAPER)/paper_preset.py --part 4 --out trained/hard
+	$(PAPER)/paper_preset.py --judge trained/hard --name matched_paper
+	$(PAPER)/paper_preset.py --part 5 --out trained/long
+	$(PAPER)/paper_preset.py --judge trained/long --name paper_long
+	$(PAPER)/matched.py
+	$(BIN)/python experiments/numbers/linear_start.py --matched
+	$(PAPER)/ablations.py --matched --out results/matched_ablations.csv
+	$(PAPER)/folds.py --matched --out results/matched_folds.csv
+	$(PAPER)/folds.py --default --out results/matched_default_folds.csv
+	$(PAPER)/comparison.py --matched --methods nmf lda fa --out results/matched_baselines.csv
+	$(PAPER)/own_protocol.py --study $(if $(AUTHORS),--authors $(AUTHORS))
 
 clean:
 	rm -rf $(VENV) $(OLDEST) .venv-official $(PEERS) dist site demo .pytest_cache .ruff_cache .mypy_cache

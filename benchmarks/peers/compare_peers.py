@@ -1,11 +1,12 @@
 """Every method on the same cohorts: concordance, subtypes, split halves, verdicts, processor time and memory.
 
     make peers                                            # builds the environments, then all of this
-    make peers PYSUSTAIN=~/pySuStaIn MINUTES=60           # with SuStaIn from a checkout; more time for each fit
-    python benchmarks/peers/compare_peers.py --methods NMF rindices --cohorts basic mild --halves
+    make peers PYSUSTAIN=~/pySuStaIn MINUTES=60 JOBS=16   # with SuStaIn from a checkout; more time for each fit
+    make peers QUICK=1                                    # does everything install, and every method give a row?
+    python benchmarks/peers/compare_peers.py --methods NMF rindices --cohorts basic mild --parts whole --seeds 0
 
-Writes results/peers.csv: a row for each fit of everybody (`whole`), and for each pair of fits of halves of the people
-that have nobody in common (`halves`). Rows that are there already are not computed again. Methods without an
+Writes results/peers.csv: a row for each fit of everybody (`whole`, or `chosen` where the method chooses the number of
+patterns), and for each pair of fits of halves of the people that have nobody in common (`halves`). Rows that are there already are not computed again. Methods without an
 environment, and cohorts without data (RINDICES_DATA names the folder), are left out and named. Each fit is a process of
 its own with one thread.
 """
@@ -17,11 +18,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from foreign_methods import METHODS as FOREIGN
 from own_methods import METHODS as OWN
 from sklearn.metrics import adjusted_rand_score
 from truths import COHORTS, Cohort
@@ -31,36 +36,64 @@ from rindices.judging.agreement import compare, pattern_concordance
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "results" / "peers.csv"
 KEY = ["cohort", "seed", "method", "part"]
+LOCK = threading.Lock()
+LONGEST = [
+    *("Surreal-GAN", "Smile-GAN", "SuStaIn", "rindices", "HYDRA", "rindices, linear"),
+    *("NMF", "opNMF", "PCA of z-scores", "regression told the truth"),
+]
+CHOOSE = ("HYDRA", "SuStaIn", "rindices, linear")  # the number of patterns; the GANs: gan_batches.py
+IMPOSSIBLE = [  # one cluster is no clustering; lobes need names of regions; regression needs a truth
+    *(("Smile-GAN", "one pattern"), ("HYDRA", "one pattern"), ("SuStaIn", "authors' sample")),
+    ("regression told the truth", "no disease"),
+]
 ENVIRONMENTS = {"Surreal-GAN": "surrealgan", "Smile-GAN": "smilegan", "HYDRA": "hydra", "SuStaIn": "sustain"}
 
 
-class Fit:
-    """What one process found, and what it cost."""
+class Job(NamedTuple):
+    """A row of the table."""
 
-    def __init__(self, method: str, cohort: Cohort, train: np.ndarray, options: argparse.Namespace) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            given, found = Path(folder) / "given.npz", Path(folder) / "found.npz"
-            np.savez(
-                given,
-                regions=cohort.regions,
-                patient=cohort.patient,
-                train=train,
-                truth=cohort.truth,
-                lobes=cohort.lobes,
-                seed=options.seed,
-            )
-            command = [*script(method, options), method, given, found, 60 * options.minutes]
-            threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-            process = subprocess.Popen([str(part) for part in command], env=os.environ | threads)
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            if process.returncode:
-                raise ChildProcessError(f"{method} ended with {process.returncode}.")
-            self.minutes = (used.ru_utime + used.ru_stime) / 60
-            arrays = np.load(found)
-            self.scores, self.labels = np.asarray(arrays["scores"], float), arrays["labels"]
-            self.verdict, self.note = str(arrays["verdict"]), str(arrays["note"])
-            self.finished, self.gib = bool(arrays["finished"]), float(arrays["gib"])
+    cohort: str
+    seed: int
+    method: str
+    part: str  # whole, halves, or chosen: everybody, the method chooses the number of patterns
+
+
+class Found(NamedTuple):
+    """What a fit says of all patients, and what it cost."""
+
+    scores: np.ndarray
+    labels: np.ndarray
+    verdict: str
+    note: str
+    finished: bool
+    number: int  # of patterns, as used or chosen
+    minutes: float
+    gib: float
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Any], minutes: float = np.nan) -> Self:
+        """Read what a method has written; not all say all of it."""
+        scores = np.asarray(arrays["scores"], float)
+        verdict, gib = (str(arrays["verdict"]) if "verdict" in arrays else ""), float(arrays.get("gib", np.nan))
+        own = (scores, np.asarray(arrays["labels"]), verdict, str(arrays["note"]), bool(arrays["finished"]))
+        return cls(*own, scores.shape[1], minutes, gib)
+
+
+def fit(job: Job, cohort: Cohort, train: np.ndarray, options: argparse.Namespace) -> Found:
+    """Fit in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, found = Path(folder) / "given.npz", Path(folder) / "found.npz"
+        arrays = {"regions": cohort.regions, "patient": cohort.patient, "truth": cohort.truth, "lobes": cohort.lobes}
+        np.savez(given, **arrays, train=train, seed=job.seed)
+        task = job.method + ", number chosen" * (job.part == "chosen")
+        command = [*script(job.method, options), task, given, found, 60 * options.minutes]
+        threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+        process = subprocess.Popen([str(part) for part in command], env=os.environ | threads)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise ChildProcessError(f"{task} ended with {process.returncode}.")
+        return Found.of(np.load(found), (used.ru_utime + used.ru_stime) / 60)
 
 
 def script(method: str, options: argparse.Namespace) -> list[Path | str]:
@@ -79,71 +112,99 @@ def halves_of(cohort: Cohort, seed: int) -> list[np.ndarray]:
     return [first, ~first]
 
 
-def whole(method: str, cohort: Cohort, options: argparse.Namespace) -> dict[str, object]:
-    """Fit everybody, and compare with the truth where there is one."""
-    fit = Fit(method, cohort, np.ones(len(cohort.patient), bool), options)
-    row: dict[str, object] = {"minutes": fit.minutes, "gib": fit.gib, "verdict": fit.verdict, "note": fit.note}
-    row |= {"finished": fit.finished, "limit_minutes": options.minutes}
+def whole(cohort: Cohort, found: Found) -> dict[str, object]:
+    """Compare a fit of everybody with the truth where there is one."""
+    row: dict[str, object] = {name: getattr(found, name) for name in ("minutes", "gib", "verdict", "note", "finished")}
+    row["number"] = found.number
     if cohort.truth.any():
-        row["concordance"] = pattern_concordance(cohort.truth, fit.scores)
+        row["concordance"] = pattern_concordance(cohort.truth, found.scores)
     if cohort.discrete:
-        row["ari"] = adjusted_rand_score(cohort.labels, fit.labels)
+        row["ari"] = adjusted_rand_score(cohort.labels, found.labels)
     return row
 
 
-def halves(method: str, cohort: Cohort, options: argparse.Namespace) -> dict[str, object]:
-    """Fit two disjoint halves of the people, and compare what they say of all patients."""
-    first, second = (Fit(method, cohort, train, options) for train in halves_of(cohort, options.seed))
+def halves(first: Found, second: Found) -> dict[str, object]:
+    """Compare what fits to two disjoint halves of the people say of all patients."""
     row: dict[str, object] = {"minutes": first.minutes + second.minutes, "gib": max(first.gib, second.gib)}
     row |= {"verdict": f"{first.verdict}; {second.verdict}" if first.verdict else "", "note": first.note}
-    row |= {"finished": first.finished and second.finished, "limit_minutes": options.minutes}
+    row |= {"finished": first.finished and second.finished, "number": first.number}
     row["agreement"] = compare(first.scores, second.scores).pattern_agreement
     row["agreement_ari"] = adjusted_rand_score(first.labels, second.labels)
     return row
 
 
-def possible(options: argparse.Namespace) -> list[tuple[str, str]]:
-    """Return cohorts and methods for which all is there; name the others."""
+def keep(file: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    """Add rows to the table."""
+    table = [pd.read_csv(file)] if file.is_file() else []
+    pd.concat([*table, pd.DataFrame(rows)]).sort_values(KEY).to_csv(file, index=False, float_format="%.4g")
+
+
+def possible(options: argparse.Namespace) -> list[Job]:
+    """Return what is to be computed and is not there yet, the longest first; name what cannot be."""
     methods = [name for name in options.methods if Path(script(name, options)[0]).is_file()]
-    if "SuStaIn" in methods and not os.environ.get("PYSUSTAIN"):
-        methods.remove("SuStaIn")
+    if not os.environ.get("PYSUSTAIN"):
+        methods = [name for name in methods if name != "SuStaIn"]
     foreign = [] if os.environ.get("RINDICES_DATA") else ["real people", "authors' sample"]
     cohorts = [name for name in options.cohorts if name not in foreign]
     for name in (*options.methods, *options.cohorts):
         if name not in (*methods, *cohorts):
             print(f"left out: {name}")
-    return [(cohort, method) for cohort in cohorts for method in methods]
+    table = pd.read_csv(options.out) if options.out.is_file() else pd.DataFrame(columns=KEY)
+    there = set(table[KEY].itertuples(index=False, name=None))
+    jobs = [
+        Job(cohort, seed, method, part)
+        for part in options.parts
+        for method in sorted(methods, key=LONGEST.index)
+        for seed in options.seeds
+        for cohort in cohorts
+        if (seed == 0 or cohort != "authors' sample")
+        and (method, cohort) not in IMPOSSIBLE
+        and (part != "chosen" or method in CHOOSE)
+    ]
+    return [job for job in jobs if job not in there]
+
+
+def compute(job: Job, options: argparse.Namespace) -> None:
+    """Fit, measure and keep one row."""
+    if time.monotonic() > options.end:
+        return
+    cohort = COHORTS[job.cohort](job.seed)
+    masks = halves_of(cohort, job.seed) if job.part == "halves" else [np.ones(len(cohort.patient), bool)]
+    try:
+        found = [fit(job, cohort, train, options) for train in masks]
+    except ChildProcessError as problem:
+        print(f"{job.cohort}: {problem}", flush=True)
+        return
+    row = dict(zip(KEY, job, strict=True)) | {"machine": options.machine, "limit_minutes": options.minutes}
+    row |= halves(*found) if job.part == "halves" else whole(cohort, *found)
+    print({key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}, flush=True)
+    with LOCK:
+        keep(options.out, [row])
 
 
 def main() -> None:
     """Compute what is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", nargs="*", default=[*OWN, *FOREIGN])
-    parser.add_argument("--cohorts", nargs="*", default=list(COHORTS))
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--methods", nargs="*", default=LONGEST)
+    parser.add_argument("--cohorts", nargs="*", default=[name for name in COHORTS if name != "small"])
+    parser.add_argument("--parts", nargs="*", default=["whole", "halves"], help="everybody, halves of the people")
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1])
     parser.add_argument("--minutes", type=float, default=30, help="processor time after which a training is stopped")
-    parser.add_argument("--halves", action="store_true", help="fit halves of the people instead of everybody")
+    parser.add_argument("--jobs", type=int, default=1, help="fits at the same time")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="after which no further fit is begun")
+    parser.add_argument("--machine", default="two cores", help="what the table says about it")
     parser.add_argument("--environments", type=Path, default=HERE.parents[1] / ".venv-peers")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--quick", action="store_true", help="one small cohort, half a minute a training, a file apart")
     options = parser.parse_args()
-    part = "halves" if options.halves else "whole"
-    for name, method in possible(options):
-        table = pd.read_csv(options.out) if options.out.is_file() else pd.DataFrame(columns=KEY)
-        row: dict[str, object] = dict(zip(KEY, (name, options.seed, method, part), strict=True))
-        if (table[KEY] == pd.Series(row)).all(axis=1).any():
-            continue
-        cohort = COHORTS[name](options.seed)
-        if method == "SuStaIn" and not len(cohort.lobes):
-            print(f"left out: SuStaIn on {name}, whose regions have no names")
-            continue
-        try:
-            row |= (halves if options.halves else whole)(method, cohort, options)
-        except ChildProcessError as problem:
-            print(f"{name}: {problem}")
-            continue
-        print({key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}, flush=True)
-        table = pd.concat([table, pd.DataFrame([row])]).sort_values(KEY)
-        table.to_csv(options.out, index=False, float_format="%.4g")
+    if options.quick:
+        options.cohorts, options.seeds, options.parts, options.minutes = ["small"], [0], ["whole"], 0.5
+        options.out = options.environments / "quick.csv"
+        os.environ["PYSUSTAIN_STARTS"] = "1"
+    options.end = time.monotonic() + options.seconds
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for done in [pool.submit(compute, job, options) for job in possible(options)]:
+            done.result()
 
 
 if __name__ == "__main__":

@@ -81,17 +81,10 @@ def surreal_gan(given: Given) -> Found:
     latest = given.timed(SurrealGAN)
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(TimeIsUpError):
         # A single repetition fails where it would be saved and compared with others, so that is put off for ever.
-        number = given.seed % 100
-        learn(
-            given.table(),
-            given.n_patterns,
-            number + 1,
-            1.0,
-            NEVER,
-            folder,
-            saving_freq=NEVER // 4,
-            start_repetition=number,
-        )
+        number, table = given.seed % 100, given.table()
+        batch = min(300, int((table["diagnosis"] == 1).sum()) // 3)  # with less than two batches it takes no step
+        more = {"saving_freq": NEVER // 4, "start_repetition": number, "batchsize": batch}
+        learn(table, given.n_patterns, number + 1, 1.0, NEVER, folder, **more)
     scaled = torch.FloatTensor(1 + (given.patients - given.mean) / (10 * given.sd))
     return Found(latest[0].predict_rindices(scaled), False, f"{latest[1]} steps")
 
@@ -118,8 +111,11 @@ def smile_gan(given: Given) -> Found:
     return Found(latest[0].predict_cluster(scaled), finished, f"about {epochs} epochs")
 
 
-def hydra(given: Given) -> Found:
-    """Run one repetition (of 100) with the defaults of mlni: the side of each hyperplane on which a patient lies."""
+def hydra(given: Given, numbers: tuple[int, ...] = (), repetitions: int = 1) -> Found:
+    """Run some repetitions (of 100) with the defaults of mlni: the side of each hyperplane on which a patient lies.
+
+    With several numbers of subtypes, the one on which repetitions agree best (adjusted Rand index) is taken.
+    """
     for name in ("torchvision", "torchvision.models", "torchvision.models.resnet", "tensorboardX"):
         sys.modules[name] = types.ModuleType(name)  # imported for other tasks than clustering
     sys.modules["torchvision.models.resnet"].BasicBlock = object  # type: ignore[attr-defined]
@@ -128,54 +124,62 @@ def hydra(given: Given) -> Found:
     from mlni.hydra_clustering import clustering
 
     np.random.seed(given.seed)  # noqa: NPY002  # mlni draws from it
-    k = given.n_patterns
+    numbers = numbers or (given.n_patterns,)
     with tempfile.TemporaryDirectory() as folder:
         table, file = given.table("session_id"), os.path.join(folder, "features.tsv")
         table.to_csv(file, sep="\t", index=False)
         os.makedirs(os.path.join(folder, "clustering"))
-        clustering(file, folder, k, k, 1, n_threads=1)
+        clustering(file, folder, min(numbers), max(numbers), repetitions, n_threads=1)
+        stable = pd.read_csv(os.path.join(folder, "clustering", "adjusted_rand_index.tsv"), sep="\t").to_numpy()[0]
+        k = numbers[int(np.nanargmax(stable))] if len(numbers) > 1 else numbers[0]
         models = os.path.join(folder, "clustering", f"{k}_clusters", "models")
         planes = [load(os.path.join(models, f"svm-{number}_last_repetition.joblib")) for number in range(k)]
     trained = table.iloc[:, 3:].to_numpy()  # mlni scales by everybody who is trained on
     scaled = (given.patients - trained.mean(axis=0)) / trained.std(axis=0)
-    return Found(np.column_stack([plane.decision_function(scaled) for plane in planes]), True, "1 of 100 repetitions")
+    scores = np.column_stack([plane.decision_function(scaled) for plane in planes])
+    return Found(scores, True, f"{repetitions} of 100 repetitions")
 
 
-def sustain(given: Given) -> Found:
-    """Fit the z-score model to lobar means: the expected stage in each subtype; people are staged without sampling."""
-    sys.path.insert(0, os.environ["PYSUSTAIN"])
-    from pySuStaIn.ZscoreSustain import ZscoreSustain
+def sustain(given: Given, largest_number: int = 0) -> Found:
+    """Fit the z-score model to lobar means: the expected stage in each subtype; people are staged without sampling.
+
+    With a largest number of subtypes, the one with the lowest cross-validation information criterion is taken.
+    """
+    from quick_sustain import QuickSustain
 
     z = -(given.regions - given.mean) / given.sd @ given.lobes.T
     z /= z[given.train & ~given.patient].std(axis=0)
-    thresholds = np.array([1.0, 2.0, 3.0])
+    thresholds, starts = np.array([1.0, 2.0, 3.0]), int(os.environ.get("PYSUSTAIN_STARTS", "25"))
     reached = (z[given.train & given.patient][:, :, None] > thresholds).mean(axis=0) >= 0.05
     reached[:, 0] = True
     largest = np.array([2, 3, 5])[reached.sum(axis=1) - 1]
+    names, number = [f"lobe{number}" for number in range(z.shape[1])], given.n_patterns
 
-    class MostLikely(ZscoreSustain):
-        """Takes the most likely sequences as the only sample: Markov chains of 100,000 would take hours."""
+    def model(folder: str, number: int) -> Any:
+        shape = (thresholds * reached, largest, names, starts, number, 1, folder, "peers", False, 1)
+        return QuickSustain(z[given.train], *shape)
 
-        def _estimate_uncertainty_sustain_model(self, data: Any, sequences: Any, shares: Any) -> Any:
-            sequences, shares = np.atleast_2d(sequences), np.ravel(shares)
-            return sequences, shares, 0.0, sequences[:, :, None], shares[:, None], np.zeros(1)
-
-        def subtype_and_stage_individuals(self, data: Any, sequences: Any, shares: Any, n_samples: int) -> Any:
-            return super().subtype_and_stage_individuals(data, sequences, shares, 1)
-
-    names = [f"lobe{number}" for number in range(z.shape[1])]
-    starts = int(os.environ.get("PYSUSTAIN_STARTS", "25"))
     with tempfile.TemporaryDirectory() as folder:
-        model = MostLikely(
-            z[given.train], thresholds * reached, largest, names, starts, given.n_patterns, 1, folder, "peers", False, 1
-        )
-        sequences, shares, *_ = model.run_sustain_algorithm()
-    *_, stages = model.subtype_and_stage_individuals_newData(z[given.patient], sequences, shares, 1)
+        if largest_number:
+            folds = np.array_split(np.random.default_rng(0).permutation(int(given.train.sum())), 3)
+            criterion, _ = model(folder, largest_number).cross_validate_sustain_model(folds)
+            number = 1 + int(np.argmin(criterion))
+    with tempfile.TemporaryDirectory() as folder:
+        fitted = model(folder, number)
+        sequences, shares, *_ = fitted.run_sustain_algorithm()
+        *_, stages = fitted.subtype_and_stage_individuals_newData(z[given.patient], sequences, shares, 1)
     scores = np.einsum("nsk,s->nk", stages, np.arange(stages.shape[1]))
     return Found(scores, True, f"{starts} starts, no sampling", stages.sum(axis=1).argmax(axis=1))
 
 
-METHODS = {"Surreal-GAN": surreal_gan, "Smile-GAN": smile_gan, "HYDRA": hydra, "SuStaIn": sustain}
+METHODS = {
+    "Surreal-GAN": surreal_gan,
+    "Smile-GAN": smile_gan,
+    "HYDRA": hydra,
+    "HYDRA, number chosen": lambda given: hydra(given, (2, 3, 4), 3),
+    "SuStaIn": sustain,
+    "SuStaIn, number chosen": lambda given: sustain(given, 4),
+}
 
 
 def peak_memory() -> float:

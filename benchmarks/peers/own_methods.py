@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from foreign_methods import peak_memory
@@ -23,8 +23,6 @@ from sklearn.preprocessing import StandardScaler
 
 sys.path.append(str(Path(__file__).parents[2] / "experiments"))
 from baselines import Baseline
-
-REPETITIONS = 3  # of the default's ten
 
 
 class Given:
@@ -66,11 +64,11 @@ def regression(given: Given) -> tuple[np.ndarray, str]:
     return scores, ""
 
 
-def ours(preset: str, given: Given) -> tuple[np.ndarray, str]:
-    """Fit rindices, with its verdict."""
+def ours(preset: str, given: Given, n_patterns: Literal["auto"] | int) -> tuple[np.ndarray, str]:
+    """Fit rindices with its defaults, and its verdict."""
     from rindices import SurrealGANSearch  # others need not wait for it
 
-    search = SurrealGANSearch(given.n_patterns, preset=preset, n_repetitions=REPETITIONS, random_state=given.seed)
+    search = SurrealGANSearch(n_patterns, preset=preset, random_state=given.seed)
     search.fit(given.regions[given.train], given.patient[given.train])
     return np.asarray(search.transform(given.patients)), search.verdict_.state
 
@@ -80,10 +78,11 @@ METHODS = {
     "opNMF": lambda given: decomposition("opnmf", given),
     "PCA of z-scores": components,
     "regression told the truth": regression,
-    "rindices, linear": lambda given: ours("linear", given),
-    "rindices": lambda given: ours("fast", given),
+    "rindices, linear": lambda given: ours("linear", given, given.n_patterns),
+    "rindices, linear, number chosen": lambda given: ours("linear", given, "auto"),
+    "rindices": lambda given: ours("fast", given, given.n_patterns),
 }
-COMPARABLE = ("regression told the truth", "rindices, linear", "rindices")  # scores of patterns are on one scale
+COMPARABLE = ("regression told the truth", "rindices")  # scores of patterns are on one scale
 
 
 def main() -> None:
@@ -91,7 +90,7 @@ def main() -> None:
     method, source, target, _ = sys.argv[1:]
     warnings.simplefilter("ignore")
     scores, verdict = METHODS[method](Given(np.load(source)))
-    alike = scores if method in COMPARABLE else (scores - scores.mean(axis=0)) / scores.std(axis=0)
+    alike = scores if method.startswith(COMPARABLE) else (scores - scores.mean(axis=0)) / scores.std(axis=0)
     found = {"scores": scores, "labels": alike.argmax(axis=1), "verdict": verdict, "finished": True, "note": ""}
     np.savez(target, **found, gib=peak_memory())
 

@@ -132,4 +132,5 @@ COHORTS: Mapping[str, Callable[[int], Cohort]] = {
     "sequence, independent": partial(sequence, independent=True),
     "one pattern": partial(simulated, "basic", n_patterns=1, spread=SPREAD),
     "no disease": partial(simulated, "null", spread=SPREAD),
+    "small": partial(simulated, "basic", n_controls=80, n_patients=120),  # to try the methods
 }

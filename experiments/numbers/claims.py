@@ -162,6 +162,7 @@ def _groups() -> list[Claim]:
     for aim, of in auc.groupby("aim")["inside"]:
         claim = f"interval contains an AUC of {aim:g} in new people"
         rows.append(share(claim, "three sizes", of, _COMMAND.format("separation"), NONE))
+    rows += _fits_with_gaps()
     script = _COMMAND.format("gaps")
     states = gaps[gaps["what"] == "state"]["state"].isin(["reproducible", "weak"])
     rows.append(
@@ -175,14 +176,28 @@ def _groups() -> list[Claim]:
     return rows
 
 
+def _fits_with_gaps() -> list[Claim]:
+    table, script = _read("gaps_fits").query("missing == 0"), "`gaps.py --fits`"
+    rows = []
+    found = table.pivot(index=["kind", "seed"], columns="gaps", values=["concordance", "inside"])
+    for gaps in (0.1, 0.2):
+        claim = f"{100 * gaps:.0f} % of training cells missing:"
+        lost = found["concordance", gaps] - found["concordance", 0.0]
+        rows.append(mean(f"{claim} change in concordance", "basic, mild", lost, script, FAST, percent=False))
+        rows.append(mean(f"{claim} true severities inside", "basic, mild", found["inside", gaps], script, FAST))
+    return rows
+
+
 def _visits() -> list[Claim]:
     true, groups, script = _read("true_change"), _read("group_change"), _COMMAND.format("true_change")
     rows = []
     for noise, of in true.groupby("noise"):
         by_cohort = of.groupby(["kind", "seed"])["inside"].mean()
         rows.append(mean(f"true changes inside, scan noise {noise:g}", "basic, mild", by_cohort, script, FAST))
-    null = groups.drop_duplicates("seed")["least_q"] < 0.05  # both kinds have the same people and the same noise
-    return [*rows, share("groups without change, any q < 0.05", "40 + 40, two visits", null, script, FAST)]
+    for kind, of in groups.groupby("kind")["least_q"]:  # both kinds have the same people and the same noise
+        claim = "groups without change, any q < 0.05"
+        rows.append(share(claim, f"{kind}, 40 + 40, two visits", of < 0.05, script, FAST))
+    return rows
 
 
 def _elsewhere() -> list[Claim]:

@@ -2,7 +2,7 @@
 
     python experiments/paper/comparison.py --out results/baselines.csv
     python experiments/paper/comparison.py --controls healthy.csv --out results/real_baselines.csv
-    python experiments/paper/comparison.py --matched --out results/matched_baselines.csv
+    python experiments/paper/comparison.py --matched --methods nmf lda fa --out results/matched_baselines.csv
 
 The cohorts of table1.py (or, with --controls, of real_controls.py). Each decomposition with three components from three
 random starts (Table 1) and, from one start, with four to ten, of which the best three count ("practical upper bounds",
@@ -12,6 +12,7 @@ Table 7). Components get the sign and the order that fit the truth best. A row f
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -34,14 +35,16 @@ def fit(known: Known, method: str, n_components: int, start: int) -> float:
     return float(best_components(model.transform(known.regions[known.patient]), known.truth).concordances.mean())
 
 
-def rows_of(cases: list[Case], controls: pd.DataFrame | None, size: Scope, cores: Parallel) -> list[dict]:
+def rows_of(
+    cases: list[Case], controls: pd.DataFrame | None, size: Scope, cores: Parallel, methods: Sequence[str]
+) -> list[dict]:
     """Fit everything to some cohorts."""
     drawn = dict(zip(cases, cores(delayed(draw)(case, controls, size.spread) for case in cases), strict=True))
     small, numbers = size.small, COMPONENTS[:2] if size.small else COMPONENTS
     jobs = [
         (case, method, n, start)
         for case in cases
-        for method in METHODS
+        for method in methods
         for n in reversed(numbers)  # the longest first, so that cores end together
         for start in range(N_STARTS if n == numbers[0] and not small else 1)
     ]
@@ -64,7 +67,7 @@ def rows_of(cases: list[Case], controls: pd.DataFrame | None, size: Scope, cores
     ]
 
 
-def run(size: Scope, out: Path, controls: pd.DataFrame | None = None) -> None:
+def run(size: Scope, out: Path, controls: pd.DataFrame | None = None, methods: Sequence[str] = METHODS) -> None:
     """Fit what is missing; a group is all kinds with one seed."""
     results = Results(out, ["seed"], comparable=not size.small)
     people = SIZE_OF_REAL if controls is not None and not size.small else size.size
@@ -73,16 +76,18 @@ def run(size: Scope, out: Path, controls: pd.DataFrame | None = None) -> None:
         for seed in size.seeds:
             if not results.has(seed=seed):
                 cases = [Case(*people, kind, seed) for kind in size.kinds]
-                results.add(rows_of(cases, controls, size, cores))
+                results.add(rows_of(cases, controls, size, cores, methods))
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment."""
     options = parser(__doc__, "baselines")
     options.add_argument("--controls", type=Path, help="table of real healthy people to build the cohorts from")
+    options.add_argument("--methods", nargs="+", default=METHODS, help="some of the decompositions")
     chosen = options.parse_args(arguments)
     size = scope(chosen.small, chosen.matched)
-    run(size, chosen.out, None if chosen.controls is None else pd.read_csv(chosen.controls))
+    people = None if chosen.controls is None else pd.read_csv(chosen.controls)
+    run(size, chosen.out, people, chosen.methods)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import matched_sections as matched
 import pandas as pd
 import paper_sections as paper
 import simulated_sections as simulated
@@ -46,6 +47,7 @@ SECTIONS = (
     simulated.table_1,
     paper.at_its_difficulty,
     simulated.choice_of_patterns,
+    matched.whole_protocol,
     simulated.table_6,
     study.cost,
 )

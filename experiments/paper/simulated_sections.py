@@ -31,8 +31,7 @@ def table_1(folder: Folder) -> list[str]:
             "The table shows the pattern-c-index, averaged over the cohorts of a kind. The paper's figures are for",
             "single models on its own data, so differences reflect both data and method. `paper` is the preset "
             "with the paper's settings and *ours* is the default; both",
-            "choose λ by agreement alone. The authors' package was run once on a prototype of these cohorts (three",
-            "models, λ = 0.4, 25,000 steps, one cohort each).",
+            "choose λ by agreement alone.",
         ),
         *markdown(by_method(folder), "cohort"),
         *paragraph(

@@ -1,6 +1,7 @@
-"""The table of docs/peers.md is that of results/peers.csv; its cohorts are what the page says."""
+"""What docs/peers.md says is measured in results/peers.csv; its cohorts are what the page says."""
 
 import importlib.util
+import re
 import sys
 
 import numpy as np
@@ -19,20 +20,59 @@ def script(name):
     return module
 
 
-def test_every_number_of_the_table_is_measured():
-    page = script("peers_page")
-    for head, rows in page.TABLES.items():
-        table = PAGE.split(f"{head}\n")[1].split("\n\n")[0]
-        assert table.split("\n") == rows()
+@pytest.fixture(scope="module")
+def page():
+    return script("peers_page")
 
 
-def test_stopped_trainings_and_their_limit_are_named():
-    table = script("peers_page").read()
-    stopped = table[~table["finished"].astype(bool)]
-    for method in set(stopped["method"]):
-        assert f"| {method} |" in PAGE
-    for minutes in set(stopped["limit_minutes"]):
-        assert f"{minutes:g} minutes of processor time" in PAGE
+def test_tables_and_findings_are_those_of_the_measurements(page):
+    assert page.filled(PAGE) == PAGE
+
+
+def test_measurements_bear_out_what_the_page_says(page):
+    claims = [*page.findings(), *(claim for _, claim in page.answers().values())]
+    assert [claim.text for claim in claims if not claim.holds] == []
+    assert len(claims) >= 12
+
+
+def test_a_claim_fails_where_measurements_say_otherwise(page, monkeypatch):
+    sequence = page.TABLE["cohort"].str.startswith("sequence") & (page.TABLE["method"] == page.OURS)
+    better = page.TABLE.assign(concordance=page.TABLE["concordance"].mask(sequence, 0.99))
+    monkeypatch.setattr(page, "TABLE", better)
+    assert [claim.text[:30] for claim in page.findings() if not claim.holds] == ["**Where the truth is a sequenc"]
+
+
+def test_every_method_has_every_cohort_that_it_can_fit(page, truths, monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    impossible = script("compare_peers").IMPOSSIBLE
+    whole = page.TABLE[page.TABLE["part"] == "whole"].groupby(["method", "cohort"]).size()
+    for method in page.METHODS:
+        for cohort in set(truths.COHORTS) - {"small"}:
+            enough = 1 if cohort == page.AUTHORS else 2
+            assert (method, cohort) in impossible or whole[method, cohort] >= enough, (method, cohort)
+
+
+def test_where_time_stopped_a_method_the_page_says_so(page):
+    surreal, smile = (page.rows_of(name)["note"].map(page.amount) for name in ("Surreal-GAN", "Smile-GAN"))
+    epochs = [round(steps / 2, -3) for steps in (surreal.min(), surreal.max())]  # two batches an epoch
+    assert f"Surreal-GAN then had {epochs[0]:,.0f} to {epochs[1]:,.0f} epochs" in PAGE
+    assert f"Smile-GAN had about {round(smile.mean(), -2):,.0f}" in PAGE
+    assert smile.max() < 6000
+    for method, said in (("HYDRA", "one repetition"), ("SuStaIn", "five starts")):
+        row = next(line for line in PAGE.splitlines() if line.startswith(f"| {method} ("))
+        assert said in row.split(" | ")[2]
+    notes = page.rows_of("HYDRA")["note"], page.rows_of("SuStaIn")["note"]
+    assert [set(own) for own in notes] == [{"1 of 100 repetitions"}, {"5 starts, no sampling"}]
+
+
+def test_the_figure_fits_the_page_and_its_text_can_be_read():
+    drawn = (ROOT / "docs" / "pictures" / "peers.svg").read_text(encoding="utf-8")
+    points = float(re.search(r'width="([\d.]+)pt"', drawn)[1])
+    assert points * 4 / 3 <= 700
+    sizes = {float(size) for size in re.findall(r"font(?:-size)?: *([\d.]+)", drawn)}
+    assert sizes
+    assert min(sizes) * 4 / 3 >= 10
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
@@ -19,6 +20,7 @@ from rindices.presets import Schedule
 from rindices.training.starts import PATIENTS
 from tests.sentences.kinds import KINDS, N_REGIONS, REGIONS
 
+SEVERE = Path(__file__).parents[2] / "results" / "severe.csv"
 PAGES = Path(rindices.__file__).parent / "pages"
 N = r"(−?\d+(?:,\d{3})*(?:\.\d+)?)"
 NUMBER = re.compile(r"(?<![\w.−-])[−-]?\d[\d,]*(?:\.\d+)?(?!\w)")
@@ -353,6 +355,10 @@ CLAIMS = [
     ),
     (r"rindices [\d.]+ \(python [\d.]+, jax [\d.]+\)", lambda told: []),
     (rf"This cohort is small \({N} controls and {N} patients", lambda told: [*reversed(groups_of(told))]),
+    (
+        rf"In simulated cohorts of 60 \+ 60 people, 95 % intervals contained only {N} % of the true severities",
+        lambda told: [f"{100 * pd.read_csv(SEVERE).groupby('cohort')['inside'].mean()['basic, 60 + 60']:.0f}"],
+    ),
     (
         r"Adjusted for (\w+), the difference between the mean severities of patients and controls changes (.*?)\.\n",
         lambda told: [
