@@ -2,7 +2,9 @@
 
 python experiments/resemblance.py --cohorts 100 --out results/resemblance.csv
 
-A cohort has 250 controls and 250 patients with 68 thicknesses: normal, correlated between neighbours on the cortex,
+    … --cohorts 60 --people 500 --first 1000 --strengths 2.5 --maps 0 --out results/resemblance_large.csv
+
+A cohort has 250 controls and 250 patients (or as many as `--people` says) with 68 thicknesses: normal, correlated between neighbours on the cortex,
 between the hemispheres and everywhere a little. Patients have two patterns of uniform severity, which change the region
 that changes most by 1.5 or 2.5 sd at severity 1. ``enigma``: two disorders drawn at random. ``unrelated``: two
 random maps as smooth as ENIGMA's. The patterns are found by the linear model, and laid beside all disorders.
@@ -49,15 +51,15 @@ def maps_of(kind: str, around: np.ndarray, names: list[str], rng: np.random.Gene
     return drawn / np.abs(drawn).max(axis=1, keepdims=True), whose
 
 
-def one_cohort(kind: str, strength: float, seed: int) -> list[dict[str, object]]:
+def one_cohort(kind: str, strength: float, seed: int, n_people: int) -> list[dict[str, object]]:
     """Simulate a cohort, fit it, and say what each pattern resembles."""
     rng = np.random.default_rng(seed)
     around, names = covariance()
-    people = rng.multivariate_normal(np.zeros(len(names)), around, 2 * N_PEOPLE)
+    people = rng.multivariate_normal(np.zeros(len(names)), around, 2 * n_people)
     maps, whose = maps_of(kind, around, names, rng)
-    people[N_PEOPLE:] += rng.uniform(0, 1, (N_PEOPLE, N_PATTERNS)) @ (strength * maps)
+    people[n_people:] += rng.uniform(0, 1, (n_people, N_PATTERNS)) @ (strength * maps)
     model = ContrastiveFactors(n_patterns=N_PATTERNS, random_state=seed)
-    model.fit(pd.DataFrame(people, columns=names), np.repeat([0, 1], N_PEOPLE))
+    model.fit(pd.DataFrame(people, columns=names), np.repeat([0, 1], n_people))
     found = model.changes_
     close = np.corrcoef(found, maps)[:N_PATTERNS, N_PATTERNS:]
     order = [0, 1] if close[0, 0] + close[1, 1] >= close[0, 1] + close[1, 0] else [1, 0]
@@ -69,6 +71,7 @@ def one_cohort(kind: str, strength: float, seed: int) -> list[dict[str, object]]
             {
                 "kind": kind,
                 "strength": strength,
+                "people": n_people,
                 "seed": seed,
                 "pattern": pattern,
                 "truth": truth,
@@ -98,6 +101,7 @@ def main() -> None:
     """Write a row for each pattern, and print the shares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cohorts", type=int, default=100, help="of each kind")
+    parser.add_argument("--people", type=int, default=N_PEOPLE, help="controls, and as many patients")
     parser.add_argument("--maps", type=int, default=400, help="random maps without people")
     parser.add_argument("--first", type=int, default=0, help="seed of the first cohort")
     parser.add_argument("--kinds", nargs="+", default=["enigma", "unrelated"])
@@ -108,7 +112,7 @@ def main() -> None:
         row
         for kind, strength in product(options.kinds, options.strengths)
         for seed in range(options.first, options.first + options.cohorts)
-        for row in one_cohort(kind, strength, seed)
+        for row in one_cohort(kind, strength, seed, options.people)
     ]
     table = pd.DataFrame(rows + (unrelated_maps(options.maps, options.first) if options.maps else []))
     table.to_csv(options.out, index=False)

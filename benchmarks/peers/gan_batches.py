@@ -308,7 +308,9 @@ def correlations(scores: np.ndarray) -> np.ndarray:
         order = max(permutations(range(m)), key=lambda o: both[range(m), list(o)].mean())
         value = both[range(m), list(order)].mean()
         if pairs:
-            gaps = [(scores[a][:, i] - scores[a][:, j], scores[b][:, order[i]] - scores[b][:, order[j]]) for i, j in pairs]
+            gaps = [
+                (scores[a][:, i] - scores[a][:, j], scores[b][:, order[i]] - scores[b][:, order[j]]) for i, j in pairs
+            ]
             value = 0.5 * (value + np.mean(np.nan_to_num([np.corrcoef(*gap)[0, 1] for gap in gaps])))
         table[a, b] = table[b, a] = value
     return table.sum(axis=1) / max(1, n - 1)
@@ -429,7 +431,9 @@ class SmileGANs(Trainings):
 def aligned(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Return probabilities in the order of clusters that shares most people with `labels`."""
     m = probabilities.shape[1]
-    own = np.array([[(labels == i) & (probabilities.argmax(axis=1) == j) for j in range(m)] for i in range(m)]).sum(axis=2)
+    own = np.array([[(labels == i) & (probabilities.argmax(axis=1) == j) for j in range(m)] for i in range(m)]).sum(
+        axis=2
+    )
     order = max(permutations(range(m)), key=lambda o: own[range(m), list(o)].sum())
     return probabilities[:, list(order)]
 
@@ -508,7 +512,9 @@ def rows_of(method: str, found: dict[tuple[str, ...], dict[str, Any]]) -> list[d
     for name, seed in dict.fromkeys((name, seed) for name, seed, *_ in fits):
         cohort = COHORTS[name](int(seed))
         key = {"cohort": name, "seed": int(seed), "method": method, "machine": "H200"}
-        own = {int(number): fit for (*place, part, number), fit in fits.items() if (*place, part) == (name, seed, "whole")}
+        own = {
+            int(number): fit for (*place, part, number), fit in fits.items() if (*place, part) == (name, seed, "whole")
+        }
         if cohort.n_patterns in own:
             rows.append({**key, "part": "whole", **whole(cohort, own[cohort.n_patterns])})
         both = [fits.get((name, seed, part, str(cohort.n_patterns))) for part in ("first", "second")]
@@ -530,7 +536,12 @@ def check() -> None:
     people = People(("none",), *(1 + 0.1 * rng.normal(size=(n, 20)) for n in (90, 90, 90)), 3)
     settings = {"npattern": 3, "ncluster": 3, "nROI": 20, "beta1": 0.5, "max_gnorm": 100, "lipschitz_k": 0.5}
     for kind, module, more, nets in (
-        (SurrealGANs, surreal, {"lr": 8e-4, "lam": 0.2, "zeta": 80, "kappa": 80, "gamma": 2, "mu": 500, "eta": 6}, "MDCR"),
+        (
+            SurrealGANs,
+            surreal,
+            {"lr": 8e-4, "lam": 0.2, "zeta": 80, "kappa": 80, "gamma": 2, "mu": 500, "eta": 6},
+            "MDCR",
+        ),
         (SmileGANs, smile, {"lr": 2e-4, "lam": 9, "mu": 5}, "MC"),
     ):
         own: Any = kind([people])

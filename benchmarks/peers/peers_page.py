@@ -130,7 +130,9 @@ def costs() -> list[str]:
             far = f"{int(amount(run[0], 'repetitions|folds'))} models of {done.min():,.0f} to {done.max():,.0f} {UNIT[method]}"
         return [here, told(there, 1 if there >= 0.1 else 2), told(timed["gib"].max(), 1), far]
 
-    return table_of(["minutes, two cores", "minutes, one core of the H200's machine", "GiB", "how far it was run"], cells)
+    return table_of(
+        ["minutes, two cores", "minutes, one core of the H200's machine", "GiB", "how far it was run"], cells
+    )
 
 
 UNIT = {"Surreal-GAN": "steps", "Smile-GAN": "epochs"}
@@ -219,7 +221,10 @@ def findings() -> list[Claim]:
     gaps = [cell(BOUND, name) - ours[name] for name in CONTINUOUS]
     nearest = min(ours[name] - best_peer(name)[1] for name in (*KINDS, "real people", "one pattern"))
     ari = {name: {method: cell(method, name, "ari") for method in METHODS} for name in DISCRETE}
-    agree = {method: {name: cell(method, name, "agreement", "halves") for name in ("mild", "no disease")} for method in METHODS}
+    agree = {
+        method: {name: cell(method, name, "agreement", "halves") for name in ("mild", "no disease")}
+        for method in METHODS
+    }
     steady = ("NMF", "opNMF", "SuStaIn")
     chosen = rows_of(LINEAR, "subtypes", "chosen").iloc[0]
     right = [rows_of(LINEAR, name, "chosen")["number"].iloc[0] == 3 for name in (*KINDS, "real people", AUTHORS)]

@@ -51,7 +51,9 @@ class QuickSustain(ZscoreSustain):
     def _optimise_parameters(self, people: Any, sequences: np.ndarray, shares: Any, rng: np.random.Generator) -> Any:
         """Move each event of each subtype once to where it is most likely, as the package does."""
         best, n = sequences.copy(), self.stage_zscore.shape[1]
-        chances = np.stack([self.likelihoods(people, one[None])[:, 0].sum(axis=1) for one in best])  # (subtypes, people)
+        chances = np.stack(
+            [self.likelihoods(people, one[None])[:, 0].sum(axis=1) for one in best]
+        )  # (subtypes, people)
         share = self._shares(chances, np.ravel(shares))
         for subtype in rng.permutation(len(best)):
             others = share @ chances - share[subtype] * chances[subtype]

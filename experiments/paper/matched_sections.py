@@ -110,8 +110,8 @@ def whole_protocol(folder: Folder) -> list[str]:
     best, right = study[study["chosen"] == True].iloc[0], study.dropna(subset="concordance")  # noqa: E712
     lines += paragraph(
         "**Section 4.3**: the made-up study of 850 + 2204 people, four sites and two patterns, with the preset",
-        f"`paper`, three numbers of patterns, five λ and {best['n_models']:.0f} models each; M and λ are chosen by agreement",
-        f"alone. It chooses M = {best['n_patterns']:.0f} and λ = {best['orthogonality']:g}. The number is",
+        f"`paper`, three numbers of patterns, five λ and {best['n_models']:.0f} models each; M and λ are chosen by",
+        f"agreement alone. It chooses M = {best['n_patterns']:.0f} and λ = {best['orthogonality']:g}. The number is",
         f"{'right' if best['n_patterns'] == 2 else 'wrong'}; single models have a concordance of",
         f"{shown(float(best['concordance']))} with the truth there"
         f" ({shown(float(right['concordance'].min()))} to {shown(float(right['concordance'].max()))} over λ).",

@@ -426,7 +426,7 @@ def _runners_up(told):
 def literal_numbers():
     """Return the numbers that stand in the templates themselves, the same in every report."""
     parts = [path.read_text(encoding="utf-8") for path in sorted((PAGES / "templates").glob("*.j2"))]
-    parts.append((PAGES / "sections" / "methods_section.py").read_text(encoding="utf-8").replace("--", " "))
+    parts.append((PAGES / "report.py").read_text(encoding="utf-8").replace("--", " "))
     return {found for part in parts for found in NUMBER.findall(re.sub(r"\{%.*?%\}|%\.?\d*f", " ", part))}
 
 
