@@ -129,7 +129,31 @@ def whole_protocol(folder: Folder) -> list[str]:
         "**The authors' sample** (600 + 900 people, 100 regions, three patterns; published with their package),",
         "concordance with its truth:",
     )
-    return lines + markdown(pd.DataFrame({"concordance": pd.Series(table, dtype=float)}), "method")
+    lines += markdown(pd.DataFrame({"concordance": pd.Series(table, dtype=float)}), "method")
+    return lines + _published_maps(folder)
+
+
+def _published_maps(folder: Folder) -> list[str]:
+    """Show the maps of the authors' published model beside what the paper says of its Fig. 3."""
+    maps = folder.table("authors_maps")
+    if maps is None:
+        return []
+    wide = maps.pivot(index="region", columns="pattern", values="change_sd")
+    strongest = [
+        ", ".join(f"{name.split(' ', 1)[1]} {shown(float(value), 1)}" for name, value in wide[k].nsmallest(5).items())
+        for k in wide
+    ]
+    return [
+        *paragraph(
+            "**Fig. 3**: the authors' published model of Alzheimer's disease (72 regions; `authors_maps.py`), asked what",
+            "severity 1 of each pattern changes, in standard deviations of controls. As in the paper, the first pattern",
+            f"is temporal and parietal cortex ({strongest[0]}) and the second the medial temporal lobe ({strongest[1]}).",
+        ),
+        "![First pattern of the published model](../results/authors_maps_1.svg)",
+        "",
+        "![Second pattern of the published model](../results/authors_maps_2.svg)",
+        "",
+    ]
 
 
 def authors_package(folder: Folder) -> pd.Series | None:
