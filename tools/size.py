@@ -32,7 +32,7 @@ LIMITS = {
     # 17,843 before annotations did without an import of the future (107), and small files went where they belong (60);
     # since then, pages that score one person (24)
     # files that belong together (217): imports said once
-    "statements in src": 17_529,
+    "statements in src": 17_558,
     "files in src": 130,
     # 1,893 before a table could be looked at without a fit (190); a file for each role of a column: imports (40)
     # a base class of fields, diagnosis and visit as fields, guesses of roles for all interfaces (55)

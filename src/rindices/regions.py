@@ -27,35 +27,14 @@ _WRITTEN = {
 
 
 class Meaning(NamedTuple):
-    """What a name means.
-
-    Attributes
-    ----------
-    kind
-        ``region``, or what else it is: ``total``, ``head size``, ``spread`` (a region's standard deviation),
-        ``quality``, ``id``, ``visit``, ``date``, ``scan``, ``age``, ``sex`` or ``site``.
-    title
-        In words, without its side.
-    atlas
-        Of a region: ``aseg``, ``dk``, ``destrieux`` or ``muse``.
-    outlines
-        What the region may be drawn with.
-    side
-        ``left``, ``right`` or nothing.
-    midline
-        Whether the region has no sides.
-    measure
-        ``volume``, ``area``, ``thickness``, ``ratio``, or nothing where the name does not say.
-    source
-        The dictionary.
-    """
+    """What a name means: see `KnownColumn` and `Region`; the title is without its side."""
 
     kind: str
     title: str
     atlas: str
     outlines: tuple[str, ...]
     side: str
-    midline: bool
+    midline: bool  # no region of a side
     measure: str
     source: str
 
@@ -185,18 +164,13 @@ def split_side(name: str) -> tuple[str, str]:
 
     Examples
     --------
-    >>> split_side("lh_G_cuneus_volume")
-    ('left', 'G_cuneus_volume')
-    >>> split_side("rHip")
-    ('right', 'Hip')
-    >>> split_side("ctx-rh-insula")
-    ('right', 'ctx-insula')
+    >>> split_side("lh_G_cuneus_volume"), split_side("rHip"), split_side("ctx-rh-insula")
+    (('left', 'G_cuneus_volume'), ('right', 'Hip'), ('right', 'ctx-insula'))
     >>> split_side("Brain stem")
     ('', 'Brain stem')
     """
     for form in _FORMS:
-        match = form.match(name)
-        if match:
+        if match := form.match(name):
             side = "left" if match["side"][0] in "lL" else "right"
             return side, match["before"] + match["after"]
     return "", name
@@ -356,10 +330,8 @@ def split_measure(name: str) -> tuple[str, str]:
 
     Examples
     --------
-    >>> split_measure("lh_bankssts_thickness")
-    ('lh_bankssts', 'thickness')
-    >>> split_measure("Left-Hippocampus")
-    ('Left-Hippocampus', '')
+    >>> split_measure("lh_bankssts_thickness"), split_measure("Left-Hippocampus")
+    (('lh_bankssts', 'thickness'), ('Left-Hippocampus', ''))
     """
     match = _MEASURE.search(name)
     measure = match["before"] or match["after"] or match["end"] if match else ""

@@ -100,7 +100,7 @@ def cards_section(view: RunView) -> dict[str, object]:
     reach = [value for own in rows.values() for value in own["change_sd"].head(2 * _MOST_REGIONS)]
     ends = 1.15 * min(0.0, *reach), 1.15 * max(0.2, *reach)
     mixture = None
-    if had is not None and _enough(people) and len(rows) > 1:
+    if had is not None and (people["group"] == "patient").sum() >= _FEW and len(rows) > 1:
         alt = (
             "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 "
             "of 100 controls."
@@ -155,10 +155,6 @@ def _limits(view: RunView) -> list[float] | None:
     people = view.results.first_visits
     controls = people.loc[people["group"] == "control", view.results.score_names]
     return None if len(controls) < _FEW else [float(value) for value in controls.quantile(0.95)]
-
-
-def _enough(people: pd.DataFrame) -> bool:
-    return int((people["group"] == "patient").sum()) >= _FEW
 
 
 def _share(scores: pd.DataFrame, group: pd.Series, had: Sequence[float], place: int) -> Share | None:

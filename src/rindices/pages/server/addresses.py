@@ -154,7 +154,7 @@ def make_app(folder: Path, port: int, token: str, *, wording: Wording, program: 
     routes += [Route("/upload", partial(_upload, desk), methods=["PUT"])]
     routes += [Route("/static/{name}", _static)]
     answers: dict[type[Exception], Callable[[Request, Exception], Response]]
-    answers = {InputError: partial(_refused, desk), NotYet: partial(_busy, desk), HTTPException: _not_found}
+    answers = {InputError: partial(_refused, desk), NotYet: lambda *_: busy(desk), HTTPException: _not_found}
     answers[Exception] = partial(_failed, desk)
     app = Starlette(routes=routes, exception_handlers=answers)
     return Guard(app, port=port, token=token)
@@ -168,10 +168,6 @@ def _refused(desk: Desk, request: Request, error: Exception) -> Response:
         status = 413 if isinstance(error, TooLarge) else 400
         return JSONResponse({"refused": desk.said(error.message)}, status, {"connection": "close"})
     return trouble(desk, error.message)
-
-
-def _busy(desk: Desk, request: Request, error: Exception) -> Response:
-    return busy(desk)
 
 
 def _failed(desk: Desk, request: Request, error: Exception) -> Response:

@@ -182,7 +182,9 @@ def checked_part(desk: Desk, request: Request) -> Response:
             "missing": settings.missing or (),
             "joined": (joined := [text for one, text in pairs if one == "join"]),
             "others": [
-                one for one in tables_of(desk) if one not in (name, *joined, *map(desk.name, _files(desk, name)))
+                one
+                for one in tables_of(desk)
+                if one not in (name, *joined, *map(desk.name, files_of(desk.table(name))))
             ],
             "rows": rows[first : first + _PER_PAGE],
             "first": first,
@@ -237,10 +239,6 @@ def _wanted(found: CheckedTable | None, request: Request) -> tuple[str, ...] | N
     )
     is_wanted = request.query_params.get("role") == "region" and found is not None and column not in regions
     return (*regions, str(column)) if is_wanted else None
-
-
-def _files(desk: Desk, name: str) -> tuple[Path, ...]:
-    return files_of(desk.table(name))
 
 
 def _file_of(desk: Desk, name: str) -> Path:
