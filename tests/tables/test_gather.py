@@ -202,7 +202,9 @@ def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     assert found.programs == {"FreeSurfer 7.4.1": 2, "FreeSurfer (mri_segstats 1.121)": 1}
     assert table["Left-Thalamus"].notna().all()
     assert "Left-Thalamus-Proper" not in table
-    assert "measurements may differ: see the column program" in run("gather", folder, "--out", tmp_path / "t.csv").output
+    assert (
+        "measurements may differ: see the column program" in run("gather", folder, "--out", tmp_path / "t.csv").output
+    )
 
 
 def test_tables_of_dlmuse(tmp_path):
