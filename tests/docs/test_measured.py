@@ -114,6 +114,11 @@ def test_resemblance():
         strict, usual = percent([(p < 0.025).mean(), (p < 0.05).mean()])
         assert f"| {words} | {len(p)} | {strict} | {usual} |" in DETAILS
         assert f"{strict} " in PAGE.split("**What a pattern resembles**")[1].split("\n")[0]
+    for kind, of in pd.read_csv(RESULTS / "resemblance_large.csv").groupby("kind")["p_corrected"]:
+        words = {"enigma": "ENIGMA's maps", "unrelated": "random smooth maps"}[kind]
+        strict, usual = percent([(of < 0.025).mean(), (of < 0.05).mean()])
+        assert f"| {words}, 500 + 500 people, 2.5 sd | {len(of)} | {strict} | {usual} |" in DETAILS
+        assert kind == "unrelated" or f"500 + 500 people ({strict})" in PAGE
 
 
 def test_prognosis():
