@@ -60,7 +60,7 @@ def test_bad_tables_are_refused(tmp_path, text, message):
 
 def test_ids_that_do_not_match_are_told(made):
     maps = made.maps.assign(participant_id=made.maps["participant_id"].str.removeprefix("sub-"))
-    with pytest.raises(InputError, match="people such as '000', the run such as 'sub-000'"):
+    with pytest.raises(InputError, match="its ids look like '000', those of the run like 'sub-000'"):
         run(made, maps)
 
 

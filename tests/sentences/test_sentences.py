@@ -208,7 +208,8 @@ def controls_that_changed(told):
 
 
 def remarks(told):
-    return [[remark] for remark in told.table("analysis/group_check")["remark"].dropna().unique() if remark.strip()]
+    found = told.table("analysis/group_check")["remark"].dropna().unique()
+    return [[remark.replace("= -", "= −")] for remark in found if remark.strip()]
 
 
 def standardised(first, second):

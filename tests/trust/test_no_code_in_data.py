@@ -49,9 +49,8 @@ METHODS = {
 OF_MODULES = {("joblib", "load"), ("joblib", "dump"), ("np", "load"), ("np", "save"), ("numpy", "load")}
 # What a page in the browser needs, and nobody else has.
 OF_THE_PAGES = {
-    "pages.server.query": {"subprocess"},  # knows the processes that were started
-    "pages.server.run_pages": {"subprocess"},  # starts rindices report
-    "pages.server.train_page": {"subprocess"},  # starts rindices fit
+    "pages.server.page": {"subprocess"},  # knows the processes that were started
+    "pages.server.run_pages": {"subprocess"},  # starts rindices report and fit
     "pages.server.addresses": {"socket"},  # listens on the loopback address
     "cli.results": {"webbrowser"},  # opens that address
 }
