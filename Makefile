@@ -31,14 +31,12 @@ test: $(VENV)/installed
 	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" -n 2 --dist loadfile --ignore tests/survival \
 		$(SECOND:%=--ignore=%)
 
-# `make test test-all COVERAGE=1` counts the lines of src that both parts run, and fails below 92 %; `make test-all`
-# prints what its own part runs. The last tests kill and restart processes: one at a time.
+# `make test test-all COVERAGE=1` counts the lines of src that both parts run, and fails below 92 %. The last tests kill
+# and restart processes: one at a time.
 test-all: $(VENV)/installed
-	$(if $(COVERAGE),,$(BIN)/coverage erase)
-	$(BIN)/coverage run -m pytest -m "not slow" -n 2 --dist loadfile $(SECOND)
-	$(BIN)/coverage run -m pytest -m "not slow" tests/survival
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --skip-covered $(if $(COVERAGE),--fail-under=92)
+	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" -n 2 --dist loadfile $(SECOND)
+	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" tests/survival
+	$(if $(COVERAGE),$(BIN)/coverage combine --quiet && $(BIN)/coverage report --skip-covered --fail-under=92)
 
 # One token of the source at a time is changed (NUMBER=150, SEED=0): which changes does no test notice?
 mutate: $(VENV)/installed
