@@ -136,7 +136,7 @@ raise ImportError("initialisation failed")
 def test_ctrl_c_is_obeyed_even_where_it_gets_lost(program, told, tmp_path):
     (tmp_path / "odd.py").write_text(ODD)
     begin = "import os, signal, time\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as in command.py
-    line = [sys.executable, "-c", f"{begin}from rindices.cli import exits\n{program}\ncommand()"]
+    line = [sys.executable, "-c", f"{begin}from rindices.cli import console_and_exits as exits\n{program}\ncommand()"]
     process = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=tmp_path)
     assert (process.returncode, process.stderr.splitlines()[-1]) == (130, told)
     assert "Traceback" not in process.stderr
