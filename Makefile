@@ -158,7 +158,7 @@ reproduce-paper: $(VENV)/installed
 	$(PAPER)/ablations.py --matched --out results/matched_ablations.csv
 	$(PAPER)/folds.py --matched --out results/matched_folds.csv
 	$(PAPER)/folds.py --default --out results/matched_default_folds.csv
-	$(PAPER)/comparison.py --matched --methods nmf lda fa --out results/matched_baselines.csv
+	$(PAPER)/comparison.py --matched --out results/matched_baselines.csv
 	$(PAPER)/own_protocol.py --study $(if $(AUTHORS),--authors $(AUTHORS))
 
 clean:

@@ -1,13 +1,14 @@
 """Are patterns recognised that are made from ENIGMA's maps, and unrelated ones not? Simulated cohorts, whole fits.
 
     python experiments/resemblance.py --cohorts 100 --out results/resemblance.csv
+    … --cohorts 100 --patterns 1 --first 3000 --maps 0 --out results/resemblance_single.csv
     … --cohorts 60 --people 500 --first 1000 --strengths 2.5 --maps 0 --out results/resemblance_large.csv
 
 A cohort has 250 controls and 250 patients (or as many as `--people` says) with 68 thicknesses: normal, correlated
 between neighbours on the cortex, between the hemispheres and everywhere a little. Patients have two patterns of uniform
-severity, which change the region that changes most by 1.5 or 2.5 sd at severity 1. ``enigma``: two disorders drawn at
-random. ``unrelated``: two random maps as smooth as ENIGMA's. The patterns are found by the linear model, and laid
-beside all disorders.
+severity (or as many as `--patterns` says), which change the region that changes most by 1.5 or 2.5 sd at severity 1.
+``enigma``: disorders drawn at random. ``unrelated``: random maps as smooth as ENIGMA's. The patterns are found by the
+linear model, and laid beside all disorders.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import linear_sum_assignment
 
 from rindices import ContrastiveFactors
 from rindices.analysis import resemblance
 
 FOLDER = Path(__file__).parents[1] / "src" / "rindices" / "analysis" / "reference_maps"
-N_PEOPLE, N_PATTERNS, STRENGTHS = 250, 2, (1.5, 2.5)
+N_PEOPLE, STRENGTHS = 250, (1.5, 2.5)
 WIDTH, OTHER_SIDE, EVERYWHERE = 0.45, 0.5, 0.15  # of neighbourhoods (radius 1); correlations
 
 
@@ -38,32 +40,35 @@ def covariance() -> tuple[np.ndarray, list[str]]:
     return (1 - EVERYWHERE) * both + EVERYWHERE, names
 
 
-def maps_of(kind: str, around: np.ndarray, names: list[str], rng: np.random.Generator) -> tuple[np.ndarray, list[str]]:
-    """Return two maps whose largest change is 1, and what they are of."""
+def maps_of(
+    kind: str, n_patterns: int, around: np.ndarray, names: list[str], rng: np.random.Generator
+) -> tuple[np.ndarray, list[str]]:
+    """Return maps whose largest change is 1, and what they are of."""
     if kind == "unrelated":
-        drawn, whose = rng.multivariate_normal(np.zeros(len(around)), around, N_PATTERNS), [""] * N_PATTERNS
+        drawn, whose = rng.multivariate_normal(np.zeros(len(around)), around, n_patterns), [""] * n_patterns
     else:
         table = pd.read_csv(FOLDER / "enigma.csv").query("measure == 'thickness'")
         table["name"] = table["side"].str[0] + "h_" + table["region"] + "_thickness"
         wide = table.pivot(index="disorder", columns="name", values="d")[names]
-        whose = list(rng.choice(wide.index, N_PATTERNS, replace=False))
+        whose = list(rng.choice(wide.index, n_patterns, replace=False))
         drawn = wide.loc[whose].to_numpy()
     return drawn / np.abs(drawn).max(axis=1, keepdims=True), whose
 
 
-def one_cohort(kind: str, strength: float, seed: int, n_people: int) -> list[dict[str, object]]:
+def one_cohort(kind: str, strength: float, seed: int, n_people: int, n_patterns: int) -> list[dict[str, object]]:
     """Simulate a cohort, fit it, and say what each pattern resembles."""
     rng = np.random.default_rng(seed)
     around, names = covariance()
     people = rng.multivariate_normal(np.zeros(len(names)), around, 2 * n_people)
-    maps, whose = maps_of(kind, around, names, rng)
-    people[n_people:] += rng.uniform(0, 1, (n_people, N_PATTERNS)) @ (strength * maps)
-    model = ContrastiveFactors(n_patterns=N_PATTERNS, random_state=seed)
+    maps, whose = maps_of(kind, n_patterns, around, names, rng)
+    people[n_people:] += rng.uniform(0, 1, (n_people, n_patterns)) @ (strength * maps)
+    model = ContrastiveFactors(n_patterns=n_patterns, random_state=seed)
     model.fit(pd.DataFrame(people, columns=names), np.repeat([0, 1], n_people))
     found = model.changes_
-    close = np.corrcoef(found, maps)[:N_PATTERNS, N_PATTERNS:]
-    order = [0, 1] if close[0, 0] + close[1, 1] >= close[0, 1] + close[1, 0] else [1, 0]
-    long = pd.DataFrame({"pattern": np.repeat([1, 2], len(names)), "region": names * 2, "change_sd": found.ravel()})
+    close = np.corrcoef(found, maps)[:n_patterns, n_patterns:]
+    order = linear_sum_assignment(-close)[1]
+    who = {"pattern": np.repeat(np.arange(n_patterns) + 1, len(names)), "region": names * n_patterns}
+    long = pd.DataFrame(who | {"change_sd": found.ravel()})
     table, rows = resemblance(long, seed=seed), []
     for pattern, own in table.groupby("pattern"):
         truth, best = whose[order[pattern - 1]], own.sort_values("r").iloc[-1]
@@ -102,6 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cohorts", type=int, default=100, help="of each kind")
     parser.add_argument("--people", type=int, default=N_PEOPLE, help="controls, and as many patients")
+    parser.add_argument("--patterns", type=int, default=2, help="in each cohort")
     parser.add_argument("--maps", type=int, default=400, help="random maps without people")
     parser.add_argument("--first", type=int, default=0, help="seed of the first cohort")
     parser.add_argument("--kinds", nargs="+", default=["enigma", "unrelated"])
@@ -112,7 +118,7 @@ def main() -> None:
         row
         for kind, strength in product(options.kinds, options.strengths)
         for seed in range(options.first, options.first + options.cohorts)
-        for row in one_cohort(kind, strength, seed, options.people)
+        for row in one_cohort(kind, strength, seed, options.people, options.patterns)
     ]
     table = pd.DataFrame(rows + (unrelated_maps(options.maps, options.first) if options.maps else []))
     table.to_csv(options.out, index=False)

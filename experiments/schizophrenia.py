@@ -119,13 +119,13 @@ def drawn(effects: pd.DataFrame) -> bytes:
     """Return the effects on a cortex, as a file of vectors; regions whose interval has 0 are grey."""
     table = effects.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     unsure = effects["region"][effects["low"] * effects["high"] < 0].tolist()
-    unit = "Cohen's d, patients less controls"
+    unit = "Cohen's d, patients minus controls"
     drawing = draw_brain(table, 1, (1.0,), unsure=unsure, unit=unit, layout=Layout(width=680))
     return drawing.svg("schizophrenia").encode()
 
 
 def adjusted_difference(values: pd.Series, table: pd.DataFrame) -> dict[str, float]:
-    """Return Cohen's d of patients less controls given age and sex, with its 95 % interval and p (two-sided)."""
+    """Return Cohen's d of patients minus controls given age and sex, with its 95 % interval and p (two-sided)."""
     patient = (table["diagnosis"] == "SCZ").to_numpy(float)
     columns = np.column_stack([np.ones(len(table)), patient, table["age"], table["sex"]]).astype(float)
     slopes, residual, *_ = np.linalg.lstsq(columns, values.to_numpy(float), rcond=None)

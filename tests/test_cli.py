@@ -304,8 +304,8 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
 @pytest.mark.parametrize(
     ("state", "older", "final", "told"),
     [
-        ("reproducible", 0, "reproducible", "The patterns are reproducible: Why. Try --steps 19."),
-        ("weak", 0, "weak", "The patterns are reproducible, but weak: Why. Try --steps 19. Use them to compare groups"),
+        ("reproducible", 0, "reproducible", "The patterns are reproducible. Why. Try --steps 19."),
+        ("weak", 0, "weak", "The patterns are reproducible, but weak. Why. Try --steps 19. Use them to compare groups"),
         ("weak", 20, "confounded", "but the groups also differ in another variable. Why. Try --steps 19."),
         (
             "reproducible",

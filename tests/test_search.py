@@ -275,7 +275,7 @@ def test_where_the_groups_do_not_differ_no_number_is_supported(counted_search):
     assert basis_of(both, [3, 4], nothing) == basis_of(swept_of(BEST), "auto", nothing) == "unsupported"
     assert basis_of(swept_of(BEST), "auto", counted_search.spectrum_) == "counted"
     assert "the data support no number" in explain(both, "unsupported", [3, 4], nothing)
-    assert explain(swept_of(BEST), "unsupported", "auto", nothing).endswith("so the fewest were taken.")
+    assert explain(swept_of(BEST), "unsupported", "auto", nothing).endswith("so the smallest number was used.")
 
 
 def test_reason_counts_what_was_given_up():

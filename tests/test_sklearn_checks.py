@@ -7,7 +7,7 @@ from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch
 # The checks give a few people, and labels such as -1 and 1.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Only .* controls and .* patients:UserWarning"),
-    pytest.mark.filterwarnings("ignore:y holds .* not 0 and 1:UserWarning"),
+    pytest.mark.filterwarnings("ignore:y contains .* not 0 and 1:UserWarning"),
 ]
 
 

@@ -11,14 +11,13 @@ import argparse
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from draw_pictures import save
-from PIL import Image
 
 from rindices import OutputSettings, SearchSettings, TableSettings, fit_table, simulate_cohort
-from rindices.plots import figure_png, figure_svg
+from rindices.plots import figure_svg
 from rindices.run.compare_runs import compare_runs, write_comparison
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -60,16 +59,13 @@ def train() -> None:
 
 def draw() -> None:
     """Run the page's code from the top, and keep the figure of each block that has a picture."""
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     PICTURES.mkdir(exist_ok=True)
     for code, picture in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         exec(code, names)
-        path = PICTURES / picture
-        if path.suffix == ".svg":
-            path.write_text(figure_svg(names["figure"]), encoding="utf-8")
-        elif path.suffix == ".png":
-            image = Image.open(figure_png(names["figure"], path))
-            save(image, path, picture.startswith("draw_brain"), 1000)  # letters of 10 pixels, as shown
+        if picture:  # a brain knows its own SVG, which is smaller than that made of the figure
+            text = names["drawing"].svg() if picture.startswith("draw_brain") else figure_svg(names["figure"])
+            (PICTURES / picture).write_text(text, encoding="utf-8")
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import argparse
 import io
 import shutil
 import tempfile
+from itertools import product
 from pathlib import Path
 
 from PIL import Image
@@ -20,7 +21,7 @@ from rindices.pages.report import write_report
 from rindices.record import read_summary
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
-WIDTH, SHARP, COLOURS = 1100, 1760, 128
+WIDTH, MARGIN = 1760, 44  # pixels
 # The name of a figure in the report's folder, without its number, and that of the picture: a drawing that the site puts
 # into its page, so that its letters are sharp and its colours those of the page.
 FIGURES = {
@@ -28,28 +29,23 @@ FIGURES = {
     "study": {"spectrum": "directions", "associations_patients": "associations"},
     "abide": {"brain_pattern_1": "abide-brain"},
 }
-# The name of a picture: whether it is dark, and which parts of the page it shows, one below another.
-FIRST = ("header", "#pattern-1")
-SCREENS = {
-    "demo": {
-        "report-first-screen": ("light", FIRST),
-        "report-first-screen-dark": ("dark", FIRST),
-    },
+# The name of a picture, which is made light and dark, and which parts of the page it shows, one below another.
+SCREENS: dict[str, dict[str, tuple[str, ...]]] = {
+    "demo": {"report-first-screen": ("header", "#pattern-1")},
     "study": {},
-    "abide": {"abide-report": ("light", ("header", "#difference"))},
+    "abide": {"abide-report": ("header", "#difference")},
 }
 
 
-def save(image: Image.Image, path: Path, has_scale: bool, width: int = 0, verdict: str = "") -> None:
-    """Keep a picture, small; with few colours, the scale of a brain would have steps that can be seen.
+def save(image: Image.Image, path: Path, verdict: str) -> None:
+    """Keep a picture of a report, small but sharp; with a palette, the scale of a brain would have steps.
 
-    A picture of a report says in itself what the verdict was, so that a test can compare them.
+    It says in itself what the verdict was, so that a test can compare them.
     """
-    width, about = width or WIDTH, PngInfo()
+    about = PngInfo()
     about.add_text("Verdict", verdict)
-    small = image.convert("RGB").resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS)
-    kept = small.point(lambda value: value & 252 | value >> 6) if has_scale else small.quantize(COLOURS)
-    kept.save(path, optimize=True, pnginfo=about)
+    small = image.convert("RGB").resize((WIDTH, round(image.height * WIDTH / image.width)), Image.Resampling.LANCZOS)
+    small.point(lambda value: value & 252 | value >> 6).save(path, optimize=True, pnginfo=about)
 
 
 def pictures(run: Path, kind: str) -> None:
@@ -64,14 +60,14 @@ def pictures(run: Path, kind: str) -> None:
             screens(report, SCREENS[kind], f"{summary.verdict_words[0]} {summary.reliable_reason}")
 
 
-def screens(report: Path, wanted: dict[str, tuple[str, tuple[str, ...]]], verdict: str) -> None:
-    """Photograph a report in a real browser."""
+def screens(report: Path, wanted: dict[str, tuple[str, ...]], verdict: str) -> None:
+    """Photograph a report in a real browser, by day and by night."""
     from playwright.sync_api import sync_playwright
 
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=180_000)
-        for name, (scheme, places) in wanted.items():
+        for (name, places), (scheme, ending) in product(wanted.items(), (("light", ""), ("dark", "-dark"))):
             page = browser.new_page(viewport={"width": 1160, "height": 830}, color_scheme=scheme, device_scale_factor=2)
             page.set_default_timeout(180_000)
             page.goto(report.as_uri())
@@ -79,10 +75,11 @@ def screens(report: Path, wanted: dict[str, tuple[str, tuple[str, ...]]], verdic
                 content=".slider { display: none !important } .tools, figcaption button, nav { visibility: hidden }"
             )
             parts = [Image.open(io.BytesIO(page.locator(place).first.screenshot())) for place in places]
-            whole = Image.new("RGB", (parts[0].width, sum(one.height for one in parts)), parts[0].getpixel((0, 0)))
+            size = parts[0].width + 2 * MARGIN, sum(one.height for one in parts) + 2 * MARGIN
+            whole = Image.new("RGB", size, parts[0].getpixel((0, 0)))
             for place, one in enumerate(parts):
-                whole.paste(one, (0, sum(before.height for before in parts[:place])))
-            save(whole, PICTURES / f"{name}.png", True, SHARP, verdict)
+                whole.paste(one, (MARGIN, MARGIN + sum(before.height for before in parts[:place])))
+            save(whole, PICTURES / f"{name}{ending}.png", verdict)
         browser.close()
 
 

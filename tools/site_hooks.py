@@ -20,6 +20,7 @@ from rindices.plots.style import PALETTE
 ROOT = Path(__file__).resolve().parents[1]
 _DRAWING = re.compile(r'<img alt="([^"]*)" class="drawing" src="[^"]*pictures/([\w-]+\.svg)" ?/?>')
 _FIGURE = re.compile(r'<img alt="([^"]*)" src="[^"]*(figures|pictures(?:/gallery)?)/([\w-]+\.svg)" ?/?>')
+_SCREEN = re.compile(r'<img alt="([^"]*)" src="([^"]*pictures/)([\w-]+)\.png" ?/?>')
 _LETTERS = re.compile(r"font(?:-size)?: ([\d.]+)px")  # whose unit is a point
 _LEAST = 10  # pixels that the smallest letters of a figure have
 _OPTION = re.compile(r"<code>[^<]*</code>")
@@ -60,6 +61,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Put drawings and figures into the page itself, so that their colours are those of its text, and keep options."""
     drawn = _DRAWING.sub(lambda found: _drawing(found[1], found[2]), html)
     drawn = _FIGURE.sub(lambda found: _figure(found[1], _folder(found[2]) / found[3]), drawn)
+    drawn = _SCREEN.sub(_both_schemes, drawn)
     kept = _OPTION.sub(lambda found: re.sub(r"--[a-z][a-z-]+", r'<span class="option">\g<0></span>', found[0]), drawn)
     return kept if drawn == html else _palette() + kept
 
@@ -97,6 +99,17 @@ def _palette() -> str:
     light, dark = ("".join(f"--{name}: {two[place]}; " for name, two in PALETTE.items()) for place in (0, 1))
     dark += "--paper: var(--md-default-bg-color); --bad-back: #3a1d1b; --bad: #ff8a80; --bad-ink: #ffc9c4"
     return f'<style>:root {{ {light}}} [data-md-color-scheme="slate"] {{ {dark} }}</style>'
+
+
+def _both_schemes(found: re.Match[str]) -> str:
+    """Return a picture of a screen, and that of the same screen in the dark where there is one; the page shows one."""
+    words, folder, name = found.groups()
+    if not (ROOT / "docs" / "pictures" / f"{name}-dark.png").is_file():
+        return found[0]
+    return "".join(
+        f'<img alt="{words}" src="{folder}{file}.png#only-{scheme}">'
+        for scheme, file in (("light", name), ("dark", f"{name}-dark"))
+    )
 
 
 def _drawing(words: str, name: str) -> str:

@@ -167,10 +167,10 @@ def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = True
     trainings = grouped(options)
     train(trainings, options.seconds)
-    for method, kind in KINDS.items():
+    for method in options.methods:
         found: dict[tuple[str, ...], dict[str, Any]] = {}
         for own in trainings:
-            if isinstance(own, kind):
+            if isinstance(own, KINDS[method]):
                 print(method, own.n, "models", own.m, "patterns", own.steps, "steps", flush=True)
                 found |= own.results()  # type: ignore[attr-defined]
         keep(options.out, rows_of(method, found))

@@ -21,6 +21,7 @@ KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 HARD = (*KINDS, REAL, ONE)  # healthy people vary as much as the paper's or as real people do
 CONTINUOUS = (*KINDS, REAL, AUTHORS, ONE)
 SUBTYPES, SEQUENCE, INDEPENDENT = DISCRETE = ("subtypes", "sequence", "sequence, independent")
+NAMED = "regression trained on the truth"  # what the page calls BOUND
 ABSENT = "–"
 TABLE = pd.read_csv(RESULTS, keep_default_na=False, na_values=[""])
 
@@ -68,8 +69,8 @@ def halves_of(method: str, *cohorts: str) -> str:
 def answers() -> dict[str, tuple[str, Claim]]:
     """Return what to use for which question, with what speaks for it."""
     return {
-        "How far has each of several patterns gone in each person?": ("rindices", _several()),
-        "The same in seconds, or for hundreds of tables?": ("rindices with `--method linear`", _seconds()),
+        "How severe is each of several patterns in each person?": ("rindices", _several()),
+        "The same, in seconds or for hundreds of tables?": ("rindices with `--method linear`", _seconds()),
         "Which one of several distinct subtypes does each patient have?": (
             "the largest severity of rindices, if you know how many subtypes there are",
             _labels(),
@@ -78,8 +79,8 @@ def answers() -> dict[str, tuple[str, Claim]]:
             "SuStaIn, on a few regional means",
             _order(),
         ),
-        "Do patients differ from controls in a way that is found again?": ("the verdict of rindices", _difference()),
-        "Strong, separate patterns, and healthy people who vary little?": (
+        "Do patients differ from controls in a reproducible way?": ("the verdict of rindices", _difference()),
+        "Strong, distinct patterns and little healthy variation?": (
             "any of rindices, NMF, opNMF and Surreal-GAN",
             _easy(),
         ),
@@ -89,9 +90,7 @@ def answers() -> dict[str, tuple[str, Claim]]:
 def _several() -> Claim:
     both = ("basic", "mild")
     others = " and ".join(f"{told(value)} ({name})" for name, value in map(best_peer, both))
-    text = (
-        f"{found(OURS, *both)} on *basic* and *mild*; regression told the truth {found(BOUND, *both)}, the best of the "
-    )
+    text = f"{found(OURS, *both)} on *basic* and *mild*; {NAMED} {found(BOUND, *both)}, the best of the "
     return Claim(f"{text}others {others}", all(cell(OURS, name) > best_peer(name)[1] for name in both))
 
 
@@ -103,7 +102,7 @@ def _seconds() -> Claim:
 
 def _labels() -> Claim:
     ari = {name: told(cell(name, SUBTYPES, "ari")) for name in METHODS}
-    text = f"ARI {ari[OURS]} on *subtypes*, `--method linear` {ari[LINEAR]}, Smile-GAN (stopped early) {ari[SMILE]}, "
+    text = f"ARI {ari[OURS]} on *subtypes*, `--method linear` {ari[LINEAR]}, Smile-GAN {ari[SMILE]}, "
     text += f"NMF {ari[NMF]}, HYDRA (one repetition) {ari[HYDRA]}"
     return Claim(text, min(cell(name, SUBTYPES, "ari") for name in (OURS, LINEAR)) > best_peer(SUBTYPES, "ari")[1])
 
@@ -117,14 +116,14 @@ def _order() -> Claim:
 
 def _difference() -> Claim:
     verdicts = pd.concat([rows_of(name, NONE)["verdict"] for name in (OURS, LINEAR)])
-    text = f"without disease: *{verdicts.iloc[0]}*. The others have no test, and halves agree all the same: opNMF "
+    text = f"without disease: *{verdicts.iloc[0]}*. The others have no test, and their halves still agree: opNMF "
     text += f"{halves_of(OPNMF, NONE)}, SuStaIn {halves_of(SUSTAIN, NONE)}, NMF {halves_of(NMF, NONE)}"
     return Claim(text, set(verdicts) == {"no difference"})
 
 
 def _easy() -> Claim:
     close = [cell(name, AUTHORS) for name in (OURS, LINEAR, NMF, OPNMF, SURREAL)]
-    text = f"{told(min(close))} to {told(max(close))} on the authors' sample; regression told the truth "
+    text = f"{told(min(close))} to {told(max(close))} on the authors' sample; {NAMED} "
     return Claim(text + found(BOUND, AUTHORS), max(close) - min(close) < 0.03)
 
 
@@ -137,12 +136,9 @@ def _continuous() -> Claim:
     gap = max(cell(BOUND, name) - cell(OURS, name) for name in CONTINUOUS)
     lead = min(cell(OURS, name) - best_peer(name)[1] for name in HARD)
     return Claim(
-        f"**Where severities are continuous**, rindices is at most {told(gap, 3)} below regression that is told the "
-        f"truth, and at least {told(lead)} above every other method wherever healthy people vary as much as the "
-        "paper's "
-        "or as real people do. NMF, opNMF, PCA and SuStaIn mostly describe how healthy people differ, which is "
-        "more than "
-        "what the disease does to them.",
+        f"**With continuous severities**, rindices is at most {told(gap, 3)} below {NAMED}. Wherever healthy people "
+        f"vary as much as in the paper or in reality, it is at least {told(lead)} above every other method: NMF, "
+        "opNMF, PCA and SuStaIn mostly describe healthy variation, which is larger than the effect of the disease.",
         gap < 0.03 and lead > 0.03,
     )
 
@@ -150,9 +146,8 @@ def _continuous() -> Claim:
 def _authors_package() -> Claim:
     behind = [cell(OURS, name) - cell(SURREAL, name) for name in HARD]
     return Claim(
-        f"**Surreal-GAN** comes next on most of these, {told(min(behind))} to {told(max(behind))} behind, at fewer "
-        "steps "
-        "than its authors ask for.",
+        f"**Surreal-GAN** comes second in most of these cohorts, {told(min(behind))} to {told(max(behind))} behind, "
+        "after fewer steps than its authors recommend.",
         min(behind) > 0 and sum(best_peer(name)[0] == SURREAL for name in HARD) > len(HARD) / 2,
     )
 
@@ -161,9 +156,8 @@ def _linear() -> Claim:
     apart = max(abs(cell(OURS, name) - cell(LINEAR, name)) for name in CONTINUOUS)
     labels = [cell(name, SUBTYPES, "ari") for name in (LINEAR, OURS)]
     return Claim(
-        f"**The linear model alone** is within {told(apart, 3)} of the networks there, and as good at labels of "
-        "subtypes "
-        f"(ARI {told(labels[0])} and {told(labels[1])}).",
+        f"**The linear model alone** is within {told(apart, 3)} of the networks in these cohorts and labels subtypes "
+        f"equally well (ARI {told(labels[0])} and {told(labels[1])}).",
         apart < 0.02 and abs(labels[0] - labels[1]) < 0.05,
     )
 
@@ -172,16 +166,14 @@ def _sequences() -> Claim:
     stage = {name: [cell(name, cohort) for cohort in (SEQUENCE, INDEPENDENT)] for name in (OURS, SUSTAIN, NMF)}
     label = {name: [cell(name, cohort, "ari") for cohort in (SEQUENCE, INDEPENDENT)] for name in (OURS, SUSTAIN, NMF)}
     return Claim(
-        f"**Where the truth is a sequence, we lose.** SuStaIn's expected stage follows the true one better "
-        f"({told(stage[SUSTAIN][0])} against {told(stage[OURS][0])}; where regions vary independently, as it assumes, "
-        f"{told(stage[SUSTAIN][1])} against {told(stage[OURS][1])}), and only SuStaIn says in which order lobes "
-        "change. "
-        f"Where regions vary independently NMF is ahead of us, too ({told(stage[NMF][1])}), and labels of SuStaIn "
-        "and NMF "
-        f"are better (ARI {told(label[SUSTAIN][1])} and {told(label[NMF][1])}, ours {told(label[OURS][1])}); where "
-        "they "
-        f"do not, ours are (ARI {told(label[OURS][0])}, SuStaIn {told(label[SUSTAIN][0])}, NMF {told(label[NMF][0])}). "
-        "SuStaIn saw eight lobar means where the others saw 128 regions.",
+        f"**Where the truth is a sequence, SuStaIn is better.** Its expected stage is closer to the true one "
+        f"({told(stage[SUSTAIN][0])} against {told(stage[OURS][0])}; {told(stage[SUSTAIN][1])} against "
+        f"{told(stage[OURS][1])} if regions vary independently, as it assumes), and it alone estimates the order in "
+        f"which lobes change. If regions vary independently, NMF is ahead of rindices too ({told(stage[NMF][1])}), and "
+        f"SuStaIn and NMF give better labels (ARI {told(label[SUSTAIN][1])} and {told(label[NMF][1])} against "
+        f"{told(label[OURS][1])}); otherwise rindices does (ARI {told(label[OURS][0])}, SuStaIn "
+        f"{told(label[SUSTAIN][0])}, NMF {told(label[NMF][0])}). SuStaIn was given eight lobar means, the others 128 "
+        "regions.",
         stage[SUSTAIN][0] > stage[OURS][0]
         and min(stage[SUSTAIN][1], stage[NMF][1]) > stage[OURS][1]
         and min(label[SUSTAIN][1], label[NMF][1]) > label[OURS][1]
@@ -194,13 +186,11 @@ def _subtypes() -> Claim:
     chosen, three = rows_of(LINEAR, SUBTYPES, "chosen").iloc[0], (*KINDS, REAL, AUTHORS)
     counts = {name: cell(LINEAR, name, "number", "chosen") for name in (*three, SEQUENCE)}
     return Claim(
-        "**Where the truth is a subtype**, told how many there are, rindices gives the best labels (ARI "
-        f"{told(own)}; the "
-        f"best of the others, {peer}, {told(second)}). Left to itself it counts {chosen['number']:.0f} of the "
-        "three, and "
-        f"the ARI falls to {told(chosen['ari'])}: so give `--patterns` where you expect subtypes. It counts a "
-        "sequence as "
-        f"{counts[SEQUENCE]:.0f} patterns, and all {len(three)} kinds with three continuous patterns as three.",
+        f"**Where the truth is a subtype** and the number of subtypes is given, rindices labels best (ARI {told(own)}; "
+        f"next best: {peer}, {told(second)}). Without the number it finds {chosen['number']:.0f} of the three, and the "
+        f"ARI falls to {told(chosen['ari'])}, so give `--patterns` if you expect subtypes. It finds "
+        f"{counts[SEQUENCE]:.0f} patterns in a sequence, and three in all {len(three)} kinds with three continuous "
+        "patterns.",
         own > second and chosen["number"] == 2 and counts[SEQUENCE] > 2 and all(counts[name] == 3 for name in three),
     )
 
@@ -209,13 +199,12 @@ def _halves() -> Claim:
     steady, own = (NMF, OPNMF, SUSTAIN), {"column": "agreement", "part": "halves"}
     mild, none = ([cell(name, cohort, **own) for name in steady] for cohort in ("mild", NONE))
     return Claim(
-        "**Agreement of halves is no evidence of a disease.** Two halves of the people who share nobody agree "
-        "about what "
-        f"NMF, opNMF and SuStaIn find at {told(min(mild))} or more on *mild*, better than about our patterns "
-        f"({halves_of(OURS, 'mild')}, linear {halves_of(LINEAR, 'mild')}), and at {told(min(none))} or more without a "
-        "disease: healthy variation is reproducible, too. Our linear model's halves agree at "
-        f"{halves_of(LINEAR, NONE)} "
-        f"then, Surreal-GAN's at {halves_of(SURREAL, NONE)}, close to chance.",
+        "**Agreement between halves is not evidence of disease.** On *mild*, disjoint halves agree on the components "
+        f"of NMF, opNMF and SuStaIn at {told(min(mild))} or more, better than on our patterns "
+        f"({halves_of(OURS, 'mild')}, linear {halves_of(LINEAR, 'mild')}), and without disease still at "
+        f"{told(min(none))} or more: healthy variation is reproducible too. Without disease, halves of our linear "
+        f"model ({halves_of(LINEAR, NONE)}) and of Surreal-GAN ({halves_of(SURREAL, NONE)}) agree hardly better "
+        "than chance.",
         min(mild) > max(cell(name, "mild", **own) for name in (OURS, LINEAR))
         and min(none) > 0.85
         and max(cell(name, NONE, **own) for name in (LINEAR, SURREAL)) < 0.55,

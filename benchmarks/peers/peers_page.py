@@ -23,6 +23,7 @@ from peers_findings import (
     DISCRETE,
     KINDS,
     METHODS,
+    NAMED,
     SMILE,
     SURREAL,
     answers,
@@ -42,8 +43,13 @@ UNIT = {SURREAL: "steps", SMILE: "epochs"}
 def table_of(columns: list[str], cells: Callable[[str], list[str]], methods: Iterable[str] = METHODS) -> list[str]:
     """Return a table in Markdown with a row for each method that has anything to say."""
     rows = {method: cells(method) for method in methods}
-    kept = [f"| {method} | {' | '.join(row)} |" for method, row in rows.items() if set(row) != {ABSENT}]
+    kept = [f"| {named(method)} | {' | '.join(row)} |" for method, row in rows.items() if set(row) != {ABSENT}]
     return [f"| method | {' | '.join(columns)} |", "| --- |" + " --- |" * len(columns), *kept]
+
+
+def named(method: str) -> str:
+    """Return what the page calls a method."""
+    return NAMED if method == BOUND else method
 
 
 def severities() -> list[str]:
@@ -103,15 +109,13 @@ def costs() -> list[str]:
             here += f" ({timed['note'].dropna().iloc[0]})"
         there = whole["minutes"].mean()
         run = sorted({re.sub(r", the one kept.*|, 0 stopped.*", "", note) for note in notes})
-        far = "all of it" if not run else run[0]
+        far = "complete" if not run else run[0]
         if method in UNIT:
             models, done = amount(run[0], "repetitions|folds"), notes.map(amount)
             far = f"{models:.0f} models of {done.min():,.0f} to {done.max():,.0f} {UNIT[method]}"
         return [here, told(there, 1 if there >= 0.1 else 2), told(timed["gib"].max(), 1), far]
 
-    return table_of(
-        ["minutes, two cores", "minutes, one core of the H200's machine", "GiB", "how far it was run"], cells
-    )
+    return table_of(["minutes, two cores", "minutes, one core beside the H200", "GiB", "extent of the run"], cells)
 
 
 def amount(note: str, unit: str = "steps|epochs") -> float:
@@ -124,8 +128,8 @@ def draw() -> Figure:
     methods = METHODS[::-1]
     with rc_context({**STYLE, "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8}):
         figure = Figure(figsize=(7, 4.4))
-        figure.subplots_adjust(left=0.215, right=0.985, bottom=0.285, top=0.985, wspace=0.08)
-        first, second, third = figure.subplots(1, 3, sharey=True, width_ratios=(5, 3, 3))
+        figure.subplots_adjust(left=0.21, right=0.985, bottom=0.285, top=0.985, wspace=0.08)
+        first, second, third = figure.subplots(1, 3, sharey=True, width_ratios=(5, 3.3, 2.7))
         colours = [*[GREY] * len(KINDS), *PATTERN_COLOURS]
         panel(first, "concordance", "whole", dict(zip(CONTINUOUS, colours, strict=False)))
         first.set(xlabel="concordance with true severities", xlim=(0.48, 1))
@@ -135,7 +139,7 @@ def draw() -> Figure:
         third.set(xlabel="agreement of halves", xlim=(0.42, 1.02))
         for axes in (first, third):
             axes.axvline(0.5, color=GREY, lw=0.8, ls=":")
-        first.set_yticks(range(len(methods)), methods)
+        first.set_yticks(range(len(methods)), [named(method).replace(" trained", "\ntrained") for method in methods])
         for axes, columns in ((first, 2), (second, 1), (third, 1)):
             axes.legend(loc="upper left", bbox_to_anchor=(-0.06, -0.15), ncols=columns, fontsize=8, handletextpad=0.1)
     return figure

@@ -7,7 +7,7 @@ People are new to the models, and scanned with noise of which half is correlated
 `visits_noise.csv`: intraclass correlation of regions, R-indices and severities of unchanged people over two scans.
 `visits_reliable.csv`: share of people whose change is called reliable, by the true change of a pattern, with the noise
 of so many controls who came again; `plain` is with the sd of controls' own severities instead.
-`visits_groups.csv`: slopes of patients less controls by the mixed model, a row a cohort and pattern.
+`visits_groups.csv`: slopes of patients minus controls by the mixed model, a row a cohort and pattern.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def group_rows(of: Made, model: SurrealGAN, study: int) -> list[dict[str, object
         scores = pd.DataFrame(seen.severities, columns=["severity1", "severity2", "severity3"])
         found = analysis.group_change(scores, *who)
         true = (seen.truth[2::3] - seen.truth[::3]).mean(axis=0) / 2
-        for row in found[found["group"] == "patients less controls"].to_dict("records"):
+        for row in found[found["group"] == "patients minus controls"].to_dict("records"):
             about = {"cohort": of.case.name, "study": study, "progression": progression, "pattern": row["pattern"]}
             about |= {"true": true[row["pattern"] - 1], "slope": row["mean"], "low": row["low"], "high": row["high"]}
             rows.append(about | {"p": row["p"], "q": row["q"], "effects": row["random_effects"], "note": row["note"]})

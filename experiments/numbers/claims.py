@@ -1,7 +1,7 @@
-"""Tables of docs/results.md, computed from the committed ones: claims on top, and each kind of cohort.
+"""Tables of docs/results.md and results/README.md, from the committed ones: claims on top, and each kind of cohort.
 
     python experiments/numbers/claims.py             # prints them
-    python experiments/numbers/claims.py --write     # writes them into the page
+    python experiments/numbers/claims.py --write     # writes them into the pages
     python experiments/numbers/claims.py --kinds     # prints every kind of cohort, not only the extremes
 
 Intervals of shares are Wilson's, of means those of Student's t over cohorts. Shares of people are means over cohorts.
@@ -19,7 +19,7 @@ from scipy.stats import binomtest
 from scipy.stats import t as student_t
 
 RESULTS = Path(__file__).parents[2] / "results"
-PAGE = RESULTS.parent / "docs" / "results.md"
+PAGES = (RESULTS.parent / "docs" / "results.md", RESULTS / "README.md")
 NONE, LINEAR, FAST = "none", "`linear`", "`fast`"
 _NOT_FOUND = 0.6  # agreement below which a verdict says so
 _SIZES = {100: "100 + 200", 492: "492 + 900"}
@@ -137,6 +137,9 @@ def _numbers() -> list[Claim]:
     return [*rows, mean(claim, "150 + 300", above[few].dropna(), script, FAST)]
 
 
+_FAILING = 0.85
+
+
 def _severities() -> list[Claim]:
     table, script = _read("severe"), _COMMAND.format("severe")
     claim, severe = "true severities inside, four repetitions", table["cohort"].str.contains(r"Beta\(3, 1\)")
@@ -144,7 +147,13 @@ def _severities() -> list[Claim]:
     sets = {"Beta(3, 1)": severe, "other severities": ~severe}
     named = {f"{table['cohort'][who].nunique()} kinds, {name}": who for name, who in sets.items()}
     named[f"lowest: {table['cohort'][worst].iloc[0]}"] = worst
-    return [mean(claim, name, table["inside"][who], script, FAST) for name, who in named.items()]
+    few, of_few, with_few = _read("few_people"), f"{claim}, few people", "`severe.py --few`"
+    sizes = "four kinds, 60 to 200 of each"
+    return [
+        *(mean(claim, name, table["inside"][who], script, FAST) for name, who in named.items()),
+        mean(of_few, sizes, few["inside"], with_few, FAST),
+        share("intervals contain less than 85 %", sizes, few["inside"] < _FAILING, with_few, FAST),
+    ]
 
 
 def _groups() -> list[Claim]:
@@ -265,8 +274,33 @@ def counted_from() -> list[str]:
     return rows
 
 
+def few_people() -> list[str]:
+    """Return how intervals do with few people, and how they would if they took repetitions at their word."""
+    rows = []
+    for (n_controls, n_patients), own in _read("few_people").groupby(["n_controls", "n_patients"], sort=False):
+        row = own.mean(numeric_only=True)
+        worst = [f"{100 * own[column].min():.0f} %" for column in ("inside", "alone_inside")]
+        cells = [f"{n_controls} + {n_patients}", f"{row['concordance']:.3f}"]
+        for part, least in zip(("", "alone_"), worst, strict=True):
+            cells += [f"{100 * row[part + 'inside']:.0f} % ({least})", f"{row[part + 'width']:.2f}"]
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+# Rows whose message other pages state in a sentence: their table is in results/README.md.
+_BESIDE = (
+    *("demonstration", "3 repetitions", "interval contains", "AUC without", "10 % of training", "20 % of training"),
+    *("true severities inside, four", "true severities inside, without", "intervals contain less", "the same, rep"),
+)
+
 HEADS = {
-    "| claim | cohorts | n | estimate | interval | command | training |": lambda: list(map(str, claims())),
+    "| people | concordance | inside (lowest) | width | inside, repetitions alone (lowest) | width |": few_people,
+    "| claim | cohorts | n | estimate | interval | command | training |": (
+        lambda: [str(row) for row in claims() if not row.claim.startswith(_BESIDE)]
+    ),
+    "| further claim | cohorts | n | estimate | interval | command | training |": (
+        lambda: [str(row) for row in claims() if row.claim.startswith(_BESIDE)]
+    ),
     "| cohorts | ridge | rule | networks | linear | blind | error | inside, % | raw, % | width | above, % |": (
         kinds_of_cohorts
     ),
@@ -282,17 +316,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--kinds", action="store_true")
-    options, page = parser.parse_args(), PAGE.read_text(encoding="utf-8")
+    options, texts = parser.parse_args(), {path: path.read_text(encoding="utf-8") for path in PAGES}
     if options.kinds:
         print("\n".join(kinds_of_cohorts(every=True)))
         return
     for head, rows in HEADS.items():
         print("\n".join([head, *rows()]))
-        before, after = page.split(f"{head}\n")
+        path = next(path for path, text in texts.items() if f"{head}\n" in text)
+        before, after = texts[path].split(f"{head}\n")
         line, rest = after.split("\n", 1)
-        page = "\n".join([f"{before}{head}", line, *rows(), "", rest.split("\n\n", 1)[1]])
-    if options.write:
-        PAGE.write_text(page, encoding="utf-8")
+        texts[path] = "\n".join([f"{before}{head}", line, *rows(), "", rest.split("\n\n", 1)[1]])
+    for path, text in texts.items() if options.write else ():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

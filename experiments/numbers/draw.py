@@ -115,27 +115,10 @@ def _draw_sites(axes: Axes) -> None:
     axes.legend(**ABOVE | {"ncols": 1})
 
 
-def stability() -> Figure:
-    """How far R-indices move."""
-    table = pd.read_csv(RESULTS / "stability.csv")
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
-    axes = figure.subplots()
-    order = [name for name in table["what"].unique() if name != "truth"] + ["truth"]
-    table["what"] = pd.Categorical(table["what"], order)
-    for people, colour, shift, label in (("simulated", OURS, -0.15, "simulated"), ("IXI", MUTED, 0.15, "real")):
-        own = table[table["people"] == people]
-        groups = own.groupby("what", observed=False)["rms"]
-        span(axes, groups, colour, shift, label=f"{label} people")
-    axes.set_yticks(range(len(order)), [name.replace("truth", "against the true severity") for name in order])
-    axes.set_xlabel("difference of R-indices (root mean square)")
-    axes.legend(**ABOVE)
-    return figure
-
-
 def main() -> None:
     """Draw all of them."""
     mpl.rcParams.update(STYLE)
-    for make in (severities, choice, everyday, stability):
+    for make in (severities, choice, everyday):
         make().savefig(RESULTS / f"measured_{make.__name__}.svg", **KEPT)
 
 

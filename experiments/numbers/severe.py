@@ -1,11 +1,13 @@
-"""Where severities are counted from: cohorts in which nearly all patients are severe, beside others.
+"""Where intervals might fail: cohorts in which nearly all patients are severe, or people are few, beside others.
 
     python experiments/numbers/severe.py            # writes results/severe.csv; 3 minutes of a core a cohort
+    python experiments/numbers/severe.py --few      # writes results/few_people.csv; 1 minute of a core a cohort
     python experiments/numbers/severe.py --show
 
 `at_zero` is the share of f's change at severity 1 that it makes at 0 already; above `inference.MOST_AT_ZERO` the linear
 model beside the networks makes people. `inside` is the share of fresh patients' true severities, in the model's unit,
 that 95 % intervals hold, `raw` that of the true severities themselves; `f_…` the same if f made people all the same.
+With few people, intervals allow for what these show of the changes (`intervals.widened`); `alone_…` is without it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from cases import RESULTS, parser, row_by_row
 from figures import measure
 from people import Given, Recipe, make
 
-from rindices import SurrealGAN
+from rindices import SurrealGAN, estimator
 from rindices.core import inference
 from rindices.judging.agreement import match_patterns
 from rindices.training.execution import Memory
@@ -36,13 +38,32 @@ KINDS = {
     "noise, Beta(1, 3)": {"kind": "noise", "severities": "mild"},
     "basic, correlated by 0.7": {"kind": "basic", "correlation": 0.7},
     "mild, correlated by 0.7": {"kind": "mild", "correlation": 0.7},
-    "basic, 60 + 60": {"kind": "basic", "n_controls": 60, "n_patients": 60},
-    "mild, 100 + 100": {"kind": "mild", "n_controls": 100, "n_patients": 100},
     "basic, healthy spread 1.71": {"kind": "basic", "spread": 1.71},
     "mild, healthy spread 1.71": {"kind": "mild", "spread": 1.71},
     "scarce, healthy spread 1.71, Beta(3, 1)": {"kind": "scarce", "spread": 1.71, "severities": "severe"},
 }
 SIZES = {"n_controls": 300, "n_patients": 600, "n_fresh": 300}
+FIRST_FEW, COHORTS_FEW = 470_000, 1
+FEW_PEOPLE = [(60, 60), (60, 200), (200, 60), (100, 100), (80, 80), (150, 150)]
+FEW_KINDS = ("basic", "noise", "mild", "signed")
+
+
+def measured_few(kind: str, n_controls: int, n_patients: int, seed: int) -> list[dict[str, object]]:
+    """Score one cohort twice: as it is done, and with intervals of the repetitions alone."""
+    given = make(Recipe(kind, seed, n_controls, n_patients, n_fresh=SIZES["n_fresh"]))
+    row = {"kind": kind, "n_controls": n_controls, "n_patients": n_patients, "seed": seed}
+    rule, store = estimator.few, Memory()
+    try:
+        for prefix, decides in (("", rule), ("alone_", lambda *_: False)):
+            estimator.few = decides
+            model = SurrealGAN(3, n_repetitions=REPETITIONS, random_state=seed)
+            model.fit(given.regions, given.patient, store=store)  # the second time nothing is trained
+            found = measure(model, given, with_ridge=False)
+            columns = {"inside": "fresh_cover95", "raw": "fresh_raw_cover95", "width": "fresh_width95"}
+            row |= {prefix + name: found[column] for name, column in columns.items()}
+    finally:
+        estimator.few = rule
+    return [row | {"rmse": found["fresh_rmse"], "concordance": found["concordance"], "unit": found["unit"]}]
 
 
 def measured(name: str, seed: int) -> list[dict[str, object]]:
@@ -77,16 +98,23 @@ def _figures(model: SurrealGAN, given: Given) -> dict[str, float]:
 
 def show(table: pd.DataFrame) -> None:
     """Print coverage and errors, as they are and as they would be."""
-    print(table.groupby("cohort", sort=False).mean(numeric_only=True).drop(columns="seed").round(2).to_string())
+    by = ["n_controls", "n_patients"] if "n_controls" in table else "cohort"
+    print(table.groupby(by, sort=False).mean(numeric_only=True).drop(columns="seed").round(3).to_string())
 
 
 def main() -> None:
     """Measure everything."""
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
+    arguments.add_argument("--few", action="store_true")
     options = arguments.parse_args()
-    path = (options.out if options.small else RESULTS) / "severe.csv"
-    if not options.show:
+    path = (options.out if options.small else RESULTS) / ("few_people.csv" if options.few else "severe.csv")
+    if options.few and not options.show:
+        seeds = range(FIRST_FEW, FIRST_FEW + (1 if options.small else COHORTS_FEW))
+        sizes = FEW_PEOPLE[:1] if options.small else FEW_PEOPLE
+        jobs = [(kind, *size, seed) for seed in seeds for size in sizes for kind in FEW_KINDS]
+        row_by_row(measured_few, jobs, path)
+    elif not options.show:
         seeds = range(FIRST_SEED, FIRST_SEED + (1 if options.small else COHORTS))
         row_by_row(measured, [(name, seed) for seed in seeds for name in KINDS], path)
     show(pd.read_csv(path))

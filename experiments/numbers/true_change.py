@@ -6,7 +6,7 @@
 A model of five repetitions of the default is fitted to a simulated cohort; the people who come twice are new to it. It
 corrects for age and sex, since a year of ageing changes regions, too. Noise of scans is learned from 40 controls who
 come again. In half of the studies every pattern of the patients progresses. `group_change.csv` has studies of 40
-controls and 40 patients without any change: slopes by person, patients less controls.
+controls and 40 patients without any change: slopes by person, patients minus controls.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def null_study(model: SurrealGAN, kind: str, seed: int) -> dict[str, object]:
     results, _ = visited(model, kind, seed, 40, 40, scan_noise=0.3, progression=0.0)
     table = results.r_indices
     found = group_change(results.scores, table["participant_id"], table["years"], table["group"])
-    own = found[found["group"] == "patients less controls"]
+    own = found[found["group"] == "patients minus controls"]
     return {"kind": kind, "seed": seed, "least_q": own["q"].min(), "least_p": own["p"].min()}
 
 

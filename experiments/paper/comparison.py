@@ -2,7 +2,7 @@
 
     python experiments/paper/comparison.py --out results/baselines.csv
     python experiments/paper/comparison.py --controls healthy.csv --out results/real_baselines.csv
-    python experiments/paper/comparison.py --matched --methods nmf lda fa --out results/matched_baselines.csv
+    python experiments/paper/comparison.py --matched --out results/matched_baselines.csv
 
 The cohorts of table1.py (or, with --controls, of real_controls.py). Each decomposition with three components from three
 random starts (Table 1) and, from one start, with four to ten, of which the best three count ("practical upper bounds",

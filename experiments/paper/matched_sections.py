@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import summaries
 from cases import KINDS
-from reading import NAMES, Folder, markdown, paragraph, shown
+from reading import METHODS, NAMES, Folder, between, markdown, paragraph, shown
 
 LITTLE = 0.003  # of concordance: a term that costs no more is not important
-_METHODS = {"nmf": "NMF", "lda": "LDA", "fa": "FA"}
+_BOUNDED = ("nmf", "lda", "fa")  # in Table 7
 _SAMPLE = {
     "default": "default, consensus of five",
     "linear": "its linear models, consensus of five",
@@ -18,7 +18,7 @@ _SAMPLE = {
 }
 
 
-def other_tables(folder: Folder) -> list[str]:
+def other_sections(folder: Folder) -> list[str]:
     """Tables 6 and 7 and section B.3 where healthy people vary as much as the paper's seem to."""
     return [*_folds(folder), *_bounds(folder), *_terms(folder)]
 
@@ -37,9 +37,9 @@ def _folds(folder: Folder) -> list[str]:
     ranges = [f"{shown(float(gap.min()))} to {shown(float(gap.max()))}" for gap in gaps]
     return [
         *paragraph(
-            "**Table 6 here**: five folds of three cohorts of each kind, single models (two a fold of `paper`, one of",
-            f"the default). The default is {ranges[0]} below linear regression in held-out patients; in the paper, the",
-            f"gap is {ranges[1]}.",
+            "**Table 6**, in five folds of three cohorts of each kind, with single models (two per fold for `paper`,",
+            f"one for the default): the default is {ranges[0]} below linear regression in held-out patients, compared",
+            f"with {ranges[1]} in the paper.",
         ),
         *markdown(summaries.by_kind(table), "cohort"),
     ]
@@ -49,17 +49,25 @@ def _bounds(folder: Folder) -> list[str]:
     fits, looks, ours = (folder.table(name) for name in ("matched_baselines", "matched_paper", "matched"))
     if fits is None or looks is None or ours is None:
         return []
-    bounds = summaries.upper_bounds(fits)
+    bounds, three = summaries.upper_bounds(fits), summaries.baselines(fits)
+    ranges = "; ".join(
+        f"{label} {between(three[method])} ({between(folder.of_paper('Table 1', method))} in the paper)"
+        for method, label in METHODS.items()
+    )
     table = pd.DataFrame(index=bounds.index)
-    for method, label in _METHODS.items():
-        table[f"{label} (paper)"] = [
+    for method in _BOUNDED:
+        table[f"{METHODS[method]} (paper)"] = [
             f"{shown(value)} ({shown(paper)})"
             for value, paper in zip(bounds[method], folder.of_paper("Table 7", method).reindex(KINDS), strict=True)
         ]
     return [
         *paragraph(
-            "**Table 7 here**: “practical upper bounds” of decompositions with three to ten components, whose best",
-            "three, by the truth, count. Single models of `paper` (Table 1 above) are below the bound of NMF in",
+            "**Decompositions** (Table 1), with three components, by kind of cohort:",
+            f"{ranges}. They were not used to fit the factor of healthy variation.",
+        ),
+        *paragraph(
+            "**Table 7**, the “practical upper bounds” of decompositions: the best three of three to ten components,",
+            "chosen by the truth. Single models of `paper` (Table 1) are below the bound of NMF in",
             f"{_below(looks, bounds)} of {len(KINDS)} kinds, and the default is above it in all."
             if _above(ours, bounds)
             else f"{_below(looks, bounds)} of {len(KINDS)} kinds.",
@@ -90,9 +98,9 @@ def _terms(folder: Folder) -> list[str]:
     cost.columns = [name.replace("_", " ") for name in cost.columns]
     return [
         *paragraph(
-            "**Section B.3 here**, with the paper's settings (100,000 steps, three models of each of three cohorts):",
-            "what leaving terms out costs single models. Omitting one or two terms costs",
-            f"{LITTLE} or less in {n_little} of {n_all} cases; all four cost",
+            "**Section B.3**, with the paper's settings (100,000 steps, three models of each of three cohorts):",
+            f"omitting one or two terms costs single models {LITTLE} or less in {n_little} of {n_all} cases; omitting",
+            "all four costs",
             f"{shown(float(cost['pseudo-Smile-GAN'].min()))} to {shown(float(cost['pseudo-Smile-GAN'].max()))}.",
         ),
         *markdown(summaries.by_kind(cost), "cohort"),
@@ -109,12 +117,12 @@ def whole_protocol(folder: Folder) -> list[str]:
     wide.index, wide.columns = [f"M = {n}" for n in wide.index], [f"λ = {value:g}" for value in wide.columns]
     best, right = study[study["chosen"] == True].iloc[0], study.dropna(subset="concordance")  # noqa: E712
     lines += paragraph(
-        "**Section 4.3**: the made-up study of 850 + 2204 people, four sites and two patterns, with the preset",
-        f"`paper`, three numbers of patterns, five λ and {best['n_models']:.0f} models each; M and λ are chosen by",
-        f"agreement alone. It chooses M = {best['n_patterns']:.0f} and λ = {best['orthogonality']:g}. The number is",
-        f"{'right' if best['n_patterns'] == 2 else 'wrong'}; single models have a concordance of",
-        f"{shown(float(best['concordance']))} with the truth there"
-        f" ({shown(float(right['concordance'].min()))} to {shown(float(right['concordance'].max()))} over λ).",
+        "**Section 4.3**: the simulated study of 850 + 2204 people with four sites and two patterns. With the preset",
+        f"`paper`, three numbers of patterns, five λ and {best['n_models']:.0f} models each, agreement alone selects",
+        f"M = {best['n_patterns']:.0f}, which is {'correct' if best['n_patterns'] == 2 else 'wrong'}, and",
+        f"λ = {best['orthogonality']:g}. Single models then have a concordance of {shown(float(best['concordance']))}",
+        f"with the truth ({shown(float(right['concordance'].min()))} to {shown(float(right['concordance'].max()))}",
+        "over λ).",
     )
     lines += markdown(wide, "agreement")
     own = sample[sample["method"] == "paper"]
@@ -123,11 +131,11 @@ def whole_protocol(folder: Folder) -> list[str]:
     table |= {"`paper`, one model, best λ": own["concordance"].max()}
     if peers is not None:
         theirs = peers[(peers["cohort"] == "authors' sample") & (peers["method"] == "Surreal-GAN")]
-        table |= {"the authors' package (see the peers' page)": theirs["concordance"].mean()}
+        table |= {"the authors' package (see peers)": theirs["concordance"].mean()}
     table |= {name: sample.set_index("method").loc[method, "concordance"] for method, name in _SAMPLE.items()}
     lines += paragraph(
-        "**The authors' sample** (600 + 900 people, 100 regions, three patterns; published with their package),",
-        "concordance with its truth:",
+        "**The authors' sample** (600 + 900 people, 100 regions, three patterns; published with their package):",
+        "concordance with the truth:",
     )
     lines += markdown(pd.DataFrame({"concordance": pd.Series(table, dtype=float)}), "method")
     return lines + _published_maps(folder)
@@ -145,10 +153,10 @@ def _published_maps(folder: Folder) -> list[str]:
     ]
     return [
         *paragraph(
-            "**Fig. 3**: the authors' published model of Alzheimer's disease (72 regions; `authors_maps.py`), asked",
-            "what severity 1 of each pattern changes, in standard deviations of controls. As in the paper, the first",
-            f"pattern is temporal and parietal cortex ({strongest[0]})",
-            f"and the second the medial temporal lobe ({strongest[1]}).",
+            "**Fig. 3**: the authors' published model of Alzheimer's disease (72 regions; `authors_maps.py`) at",
+            "severity 1 of each pattern, in standard deviations of controls. As in the paper, the first pattern",
+            f"affects temporal and parietal cortex ({strongest[0]}) and the second the medial temporal lobe",
+            f"({strongest[1]}).",
         ),
         "![First pattern of the published model](../results/authors_maps_1.svg)",
         "",

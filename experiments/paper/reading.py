@@ -12,6 +12,7 @@ import pandas as pd
 from rindices.presets import blind
 
 HERE = Path(__file__).parent
+METHODS = {"nmf": "NMF", "lda": "LDA", "fa": "FA", "opnmf": "opNMF", "dnmf": "DNMF"}
 NAMES = {
     "basic": "basic",
     "overlap": "large overlap",

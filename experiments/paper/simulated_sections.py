@@ -10,10 +10,9 @@ import summaries
 from ablations import REMOVED
 from cases import KINDS
 from paper_sections import by_method
-from reading import Folder, between, markdown, missing, paragraph, reached, shown, signed, warning
+from reading import METHODS, Folder, between, markdown, missing, paragraph, reached, shown, signed, warning
 
 CONCORDANCE = "pattern-c-index (0.5 is chance)"
-METHODS = {"nmf": "NMF", "lda": "LDA", "fa": "FA", "opnmf": "opNMF", "dnmf": "DNMF"}
 
 
 def table_1(folder: Folder) -> list[str]:
@@ -28,10 +27,9 @@ def table_1(folder: Folder) -> list[str]:
     lines += warning(looks)
     lines += [
         *paragraph(
-            "The table shows the pattern-c-index, averaged over the cohorts of a kind. The paper's figures are for",
-            "single models on its own data, so differences reflect both data and method. `paper` is the preset "
-            "with the paper's settings and *ours* is the default; both",
-            "choose λ by agreement alone.",
+            "Pattern-c-index, averaged over the cohorts of a kind. The paper's figures are for single models on its",
+            "own data, so differences reflect both data and method. `paper` is the preset with the paper's settings",
+            "and *ours* is the default; both choose λ by agreement alone.",
         ),
         *markdown(by_method(folder), "cohort"),
         *paragraph(
@@ -55,12 +53,11 @@ def _choice(looks: pd.DataFrame, found: pd.DataFrame) -> list[str]:
     over_all, at_last = (between(ranks[name]) for name in ranks.columns)
     return paragraph(
         "Does agreement indicate accuracy? The rank correlation between the pattern-agr-index and the accuracy of",
-        f"single models is {over_all} over λ and checkpoints, by kind of cohort. This is the easier test, because both",
-        f"quantities rise during training. Over the five λ at the last checkpoint, it is {at_last}. The target",
-        "was that",
-        "the λ chosen by agreement costs the consensus at most 0.01 relative to the λ that is best by the truth; this",
-        f"was {reached(mean_loss <= 0.01, looks)} (at most {shown(mean_loss)} averaged over the cohorts of a kind, and",
-        f"{shown(float(found['largest_loss'].max()))} in a single cohort).",
+        f"single models is {over_all} over λ and checkpoints, by kind of cohort, but both rise during training. Over",
+        f"the five λ at the last checkpoint, it is {at_last}. The target that the λ chosen by agreement costs the",
+        f"consensus at most 0.01 relative to the best λ was {reached(mean_loss <= 0.01, looks)} (at most",
+        f"{shown(mean_loss)} averaged over the cohorts of a kind, and {shown(float(found['largest_loss'].max()))} in a",
+        "single cohort).",
     )
 
 
@@ -157,17 +154,16 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         share = summaries.share_right(table)
         aim = f" The target of 90 % was {reached(share >= 0.9, table)}." if kind == "basic" else ""
         without.append(float(table.loc[table["true_patterns"] == 0, "pattern_agreement"].max()))
-        said.append(f"In {kind} cohorts with a disease, the correct number was chosen in {100 * share:.0f} %.{aim}")
+        said.append(f"In {kind} cohorts with disease, the correct number was chosen in {100 * share:.0f} %.{aim}")
     if not rows:
         return lines
     return [
         *lines,
         *paragraph(
-            f"With {n_models} models for each M, M was chosen by agreement alone. M = 1 was excluded, because a",
-            "single pattern cannot be confused with another and agreement",
-            "is therefore too high. Number of cohorts for each choice:",
+            f"With {n_models} models for each M, M was chosen by agreement alone. M = 1 was excluded: a single pattern",
+            "cannot be confused with another, so agreement is too high.",
         ),
-        *markdown(pd.concat(rows).fillna(0).astype(int), "cohorts"),
+        *markdown(pd.concat(rows).fillna(0).astype(int), "number of cohorts"),
         *drawn,
         *paragraph(
             *said,
@@ -184,7 +180,7 @@ def table_7(folder: Folder) -> list[str]:
     if fits is None:
         return lines + missing("baselines")
     bounds = summaries.upper_bounds(fits)
-    varies = summaries.upper_bounds(fits, "std")[list(METHODS)].max(axis=None)  # unknown, where there is one cohort
+    sds = summaries.upper_bounds(fits, "std").reindex(columns=list(METHODS))  # unknown, where there is one cohort
     ranges = "; ".join(
         f"{label} {between(bounds[method])} ({between(folder.of_paper('Table 7', method))} in the paper)"
         for method, label in METHODS.items()
@@ -192,7 +188,8 @@ def table_7(folder: Folder) -> list[str]:
     lines += warning(fits)
     lines += paragraph(
         "Decompositions have three to ten components; the number and the best three are chosen with knowledge of the",
-        f"truth. Concordance by kind of cohort: {ranges}. The sd over cohorts is at most {shown(float(varies))}.",
+        f"truth. Concordance by kind of cohort: {ranges}. The sd over cohorts is at most",
+        f"{shown(float(sds.max(axis=None)))}.",
     )
     drawn = summaries.over_cohorts(lambda how: summaries.upper_bounds(fits, how)[list(METHODS)].rename(columns=METHODS))
     figure = figures.dots(drawn, folder.path / "table7.svg", CONCORDANCE)

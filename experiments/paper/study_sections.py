@@ -134,18 +134,23 @@ def halves(folder: Folder) -> list[str]:
 
 
 def cost(folder: Folder) -> list[str]:
-    """Time of the protocol, growth, models and people needed."""
+    """Return the time of the protocol."""
     lines = ["## Cost", ""]
     tables = [table for name in ("cost", "cost_default") if (table := folder.table(name)) is not None]
     if not tables:
         lines += missing("cost")
     else:
         lines += _protocol(pd.concat(tables, ignore_index=True))
-    lines += _device(folder)
+    return lines
+
+
+def rate(folder: Folder) -> list[str]:
+    """Return the steps per second, and how they depend on sizes."""
+    lines = ["## Rate of training", "", *_device(folder)]
     growth = [table for name in ("growth", "growth_cores") if (table := folder.table(name)) is not None]
     if growth:
         lines += _growth(pd.concat(growth, ignore_index=True), folder)
-    return lines + _guidance(folder)
+    return lines
 
 
 def _protocol(table: pd.DataFrame) -> list[str]:
@@ -185,7 +190,7 @@ def _device(folder: Folder) -> list[str]:
 def _growth(table: pd.DataFrame, folder: Folder) -> list[str]:
     lines = [
         *warning(table),
-        "The figure shows how the rate depends on each size (`results/growth.csv`, `growth_cores.csv`):",
+        "How the rate depends on each size (`results/growth.csv`, `growth_cores.csv`):",
         "",
     ]
     figure = figures.growth(table, folder.path / "growth.svg")
@@ -206,36 +211,43 @@ def _growth(table: pd.DataFrame, folder: Folder) -> list[str]:
     return lines
 
 
-def _guidance(folder: Folder) -> list[str]:
+def models_needed(folder: Folder) -> list[str]:
+    """Return how many models a consensus needs."""
     table = folder.table("models_and_people")
     if table is None:
         return missing("models_and_people")
-    drawn = summaries.over_cohorts(lambda how: summaries.enough_people(table, how=how))
-    people = drawn.mean
-    ceilings = summaries.enough_people(table, "ridge")
     models = summaries.enough_models(table)
     enough = figures.enough(models, folder.path / "models.svg")
-    figure = figures.people(drawn, ceilings, folder.path / "people.svg")
     return [
-        "### How many models?",
+        "## How many models?",
         "",
         *warning(table),
         *paragraph(
-            "The consensus was computed from models drawn from 30 (20 draws, five kinds of cohort). The last column is",
-            f"the agreement of two consensuses that have no model in common. More than {ENOUGH} models change nothing",
-            f"({between(models.loc[models.index >= ENOUGH, 'concordance'])}):",
+            "In consensuses of models drawn from 30 (20 draws, five kinds of cohort), concordance rises from",
+            f"{shown(float(models['concordance'].iloc[0]))} with {models.index[0]} models to",
+            f"{shown(float(models.loc[ENOUGH, 'concordance']))} with {ENOUGH}; more models change nothing.",
         ),
         *markdown(models.loc[models.index <= ENOUGH], "models"),
         f"![Concordance against the number of models](../results/{enough})",
         "",
-        "### How many people?",
+    ]
+
+
+def people_needed(folder: Folder) -> list[str]:
+    """Return how many people a study needs."""
+    table = folder.table("models_and_people")
+    if table is None:
+        return missing("models_and_people")
+    drawn = summaries.over_cohorts(lambda how: summaries.enough_people(table, how=how))
+    figure = figures.people(drawn, summaries.enough_people(table, "ridge"), folder.path / "people.svg")
+    return [
+        "## How many people?",
         "",
         *paragraph(
-            "The table shows the concordance of the consensus of ten models with the truth (dashed in the figure: "
-            "ridge",
-            "regression trained on the truth):",
+            "Concordance of the consensus of ten models with the truth (dashed: ridge regression trained on the",
+            "truth):",
         ),
-        *markdown(people, "patients"),
+        *markdown(drawn.mean, "patients"),
         f"![Accuracy against the number of patients](../results/{figure})",
         "",
     ]

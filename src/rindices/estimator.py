@@ -46,12 +46,12 @@ from rindices.preprocessing.pipeline import describe
 from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.schema import Contract
 from rindices.scoring.consensus_and_person import Scaled, Selected, consensus, fit_familiar, score_people
-from rindices.scoring.intervals import Healthy, fit_scale
+from rindices.scoring.intervals import Healthy, few, fit_scale, widened
 from rindices.scoring.severity_and_reference import leave_one_out
 from rindices.settings import AUTO, State
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
-from rindices.training.starts import power_of_uniform
+from rindices.training.starts import maps_of_halves, power_of_uniform
 
 
 class TrainingSet(NamedTuple):
@@ -119,7 +119,7 @@ class SurrealGAN(FittedEstimator):
         The effect of each pattern on each region ``(patterns, regions)`` in the training sample, by column of
         ``patterns.csv``; empty unless a run folder was written.
     agreement_ : Agreement
-        Mean agreement of all sound repetitions in the patients.
+        Mean agreement of all valid repetitions in the patients.
     history_ : DataFrame
         Agreement and losses at each checkpoint; `chosen` marks the one that is used.
     members_ : list of int
@@ -244,6 +244,11 @@ class SurrealGAN(FittedEstimator):
         else:
             scored = self.models_
         self.scale_, honest, unseen = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
+        if self.scale_.quantiles is not None and few(len(controls), int(study.patient.sum())):
+            n_patterns = chosen.point.n_patterns
+            people = controls, study.residuals[study.patient]
+            halves = maps_of_halves(*people, n_patterns, study.method(n_patterns), study.settings.seed)
+            self.scale_ = widened(self.scale_, scored, healthy.brains, composition, halves, study.settings.seed)
         self._controls = Controls(unseen, healthy.brains - controls, np.flatnonzero(~study.patient))
         self.familiar_ = fit_familiar(self.models_, full, composition, self.correlation_, study.settings.seed)
         self.maps_: dict[str, np.ndarray] = {}

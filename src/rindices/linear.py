@@ -73,7 +73,7 @@ class Whitening(NamedTuple):
 
 
 class LinearModel(NamedTuple):
-    """What a linear model says of people; severities have unit variance among the patients.
+    """A linear model of the patients, whose severities have unit variance.
 
     Attributes
     ----------
@@ -82,9 +82,9 @@ class LinearModel(NamedTuple):
     mean, covariance : ndarray of shape (patterns,) and (patterns, patterns)
         Of the patients' severities; healthy people have 0.
     gain : ndarray of shape (patterns, regions)
-        What each region adds to a person's posterior mean.
+        Contribution of each region to a person's posterior mean.
     offset : ndarray of shape (patterns,)
-        The posterior mean of a person who is like the average control.
+        Posterior mean of an average control.
     """
 
     maps: np.ndarray
@@ -109,10 +109,10 @@ def sparse_factors(
 ) -> LinearModel:
     """Fit by sparse contrastive factor analysis.
 
-    Among maps of the regions whose means differ between the groups, the directions in which patients vary most beyond
-    healthy variation are rotated, obliquely, to maps that overlap least. EM then alternates between severities
-    (posterior) and maps (generalised least squares, in all regions), and each map loses the regions that are within
-    four standard errors of no change. Both keep healthy variation of untouched regions out of the patterns.
+    The directions in which patients vary most beyond healthy variation, among regions whose means differ between the
+    groups, are rotated obliquely to maps that overlap as little as possible. EM then alternates between severities
+    (posterior) and maps (generalised least squares, in all regions), and changes within four standard errors of zero
+    are removed from each map. Both steps keep healthy variation in unaffected regions out of the patterns.
 
     Parameters
     ----------
@@ -121,11 +121,11 @@ def sparse_factors(
     n_patterns : int
         Number of patterns M.
     seed : int
-        Of the rotation's starts.
+        Seed of the rotation's starting values.
     whitening : Whitening, optional
-        Of these controls, where it is known.
+        Whitening of these controls, if already known.
     quick : bool
-        Whether fewer rounds and starts will do: a third of the time, where many models are only compared.
+        Whether to use fewer rounds and starts, which takes a third of the time when many models are only compared.
     """
     _check_number(patients, n_patterns)
     whitening = Whitening.of(controls) if whitening is None else whitening
@@ -143,7 +143,7 @@ def contrastive_ica(
     *,
     quick: bool = False,
 ) -> LinearModel:
-    """Fit by independent components of what varies among patients beyond healthy variation; maps may be dense.
+    """Fit by independent components of the patients' variation beyond healthy variation; maps may be dense.
 
     The parameters are those of `sparse_factors`.
     """
@@ -373,11 +373,11 @@ def halves_agreement(
     method : {"sparse", "ica"}
         How patterns are found.
     disjoint_controls : bool
-        Whether the halves have different controls, too; models are fitted quickly then, since a test needs many.
+        Whether the halves also have different controls; models are then fitted faster, because a test needs many.
     n_splits : int
-        Over which agreement is averaged.
+        Number of splits over which agreement is averaged.
     seed : int
-        Of the splits.
+        Seed of the splits.
     """
     values = []
     for split in range(n_splits):

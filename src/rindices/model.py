@@ -52,7 +52,7 @@ def is_patient(y: np.ndarray) -> np.ndarray:
     low, high = sorted(labels.tolist())
     if (low, high) != (0, 1):
         warnings.warn(
-            f"y holds {low} and {high}, not 0 and 1: {low} is treated as controls and {high} as patients.",
+            f"y contains {low} and {high}, not 0 and 1: {low} is treated as controls and {high} as patients.",
             UserWarning,
             stacklevel=3,
         )

@@ -40,7 +40,7 @@ class LearningRates(NamedTuple):
 
 @dataclass(frozen=True)
 class Training:
-    """The formulas of one update: compiled in, so that a change of one of them compiles a new program.
+    """The formulas of one update; changing one of them compiles a new program.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Training:
         of all patterns together. ``joint``: it gives the transformed brain (the paper's notation).
     updates : {"joint", "separate", "sequential"}
         ``joint``: one gradient of the whole objective for f, g₁ and g₂. ``separate``: g₁ only sees the decomposition
-        and g₂ only the reconstruction. ``sequential``: so too, and after f has moved (the paper's Algorithm 1).
+        and g₂ only the reconstruction. ``sequential``: the same, after f has been updated (the paper's Algorithm 1).
     orthogonality : {"batch", "person"}
         Overlap of the patterns' changes averaged over the batch, or of each person's changes (the paper).
     weight_decay : float
@@ -67,8 +67,8 @@ class Training:
     correlation_penalty : float
         Weight α of the copula's divergence from independence.
     start : {"linear", "random"}
-        Each repetition starts from a linear model of its own people, keeps f near it and reads R-indices half with it;
-        or from random weights alone, as in the paper.
+        Each repetition starts from a linear model of its own sample, keeps f close to it and averages its R-indices
+        with the networks'; or starts from random weights, as in the paper.
     """
 
     composition: Literal["additive", "one_pass", "joint"] = "additive"
@@ -97,7 +97,7 @@ class Schedule:
     checkpoint_every : int
         Steps between two checkpoints.
     longest : int
-        Steps to which a repetition that failed is trained on before it is replaced; 0: it is replaced at once.
+        Number of steps up to which a failed repetition is trained further before it is replaced; 0: replaced at once.
     whitening : float
         0: the discriminator sees regions as they are; 1: decorrelated by the controls' covariance; between: a mixture.
     folds : int
@@ -115,7 +115,7 @@ class Schedule:
     longest: int = 0
 
     def people_per_step(self, n_patients: int) -> int:
-        """Return how many people of each group a step takes."""
+        """Return the number of people of each group per step."""
         return self.batch_size or max(1, n_patients // 8)
 
 

@@ -200,7 +200,7 @@ class Region(NamedTuple):
     Attributes
     ----------
     name
-        As the table calls it.
+        Name in the table.
     title
         In words: ``left hippocampus``.
     atlas
@@ -223,8 +223,8 @@ def known_regions(names: Iterable[str]) -> dict[str, Region]:
 
     Known are FreeSurfer's names (``lh_bankssts_thickness``, ``ctx-lh-bankssts``, ``lh_G_cuneus_volume``,
     ``Left-Hippocampus``), those of MUSE (``MUSE_Volume_47``, ``MUSE_47+48 hippocampus``, ``Right Hippocampus``), of
-    CAT12 and the simulated cohorts (``rHip``), and what ENIGMA, ADNI, ABCD and UK Biobank call them. Of the atlases of
-    the cortex the one counts that knows most of the names.
+    CAT12 and the simulated cohorts (``rHip``), and what ENIGMA, ADNI, ABCD and UK Biobank call them. The cortical
+    atlas that recognises most of the names is used.
 
     Examples
     --------
@@ -242,12 +242,12 @@ def known_regions(names: Iterable[str]) -> dict[str, Region]:
 
 
 class KnownColumn(NamedTuple):
-    """What a known column of a table is.
+    """Meaning of a known column of a table.
 
     Attributes
     ----------
     name
-        As the table calls it.
+        Name in the table.
     kind
         ``region``, ``total`` (of regions that are or could be beside it), ``head size``, ``spread`` (the standard
         deviation of a region), ``quality``, ``id``, ``visit``, ``date``, ``scan``, ``age``, ``sex`` or ``site``.
@@ -257,7 +257,7 @@ class KnownColumn(NamedTuple):
         ``volume`` and ``mm3``, ``area`` and ``mm2``, ``thickness`` and ``mm``, ``ratio``; nothing where the name does
         not say.
     source
-        The dictionary that knows it: an atlas, a program or a study.
+        The dictionary that contains it: an atlas, a program or a study.
     """
 
     name: str
@@ -269,10 +269,10 @@ class KnownColumn(NamedTuple):
 
 
 def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
-    """Return what the columns of a table are that a known program or study writes, by name.
+    """Return the meaning of columns that a known program or study writes, by name.
 
-    Names that could be anybody's, such as ``sex`` or ``STATUS``, count only beside five regions of the same source.
-    MUSE's bare numbers count if nearly all columns with a number for a name are MUSE's.
+    Common names, such as ``sex`` or ``STATUS``, count only alongside five regions of the same source. Bare MUSE numbers
+    count if nearly all columns named by a number are MUSE's.
 
     Examples
     --------

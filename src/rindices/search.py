@@ -164,7 +164,7 @@ class SurrealGANSearch(RIndexEstimator):
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Names of the regions, where there were any."""
+        """Names of the regions, if any."""
         return self.best_estimator_.feature_names_in_
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -210,8 +210,8 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
         nearest = "" if isinstance(asked, str) else ", and this is the nearest of the requested numbers"
         return f"{name}: held-out people also differ in {again}{nearest}."
     if len(swept.judged) == 1:
-        nothing = "no direction in which patients vary more was found again in held-out people, so the fewest"
-        return f"{name}: {'given, not chosen from the data' if basis == 'given' else f'{nothing} were taken'}."
+        nothing = "no direction in which patients vary more was found again in held-out people, so the smallest number"
+        return f"{name}: {'given, not chosen from the data' if basis == 'given' else f'{nothing} was used'}."
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
     others = [one for one in swept.judged if one is not chosen]

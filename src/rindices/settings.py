@@ -146,7 +146,7 @@ class SearchSettings(TakesPlainValues):
     n_patterns: tuple[int, ...] | Literal["auto"] = setting(
         AUTO,
         counts(AUTO),
-        "Number of disease patterns: auto (estimated before training), 3, or several to choose from: 2-5.",
+        "Number of disease patterns: auto (estimated before training), a number, or several to choose from, e.g. 2-5.",
         option="patterns",
         label="Patterns",
         resumes="more",
@@ -155,7 +155,7 @@ class SearchSettings(TakesPlainValues):
     orthogonality: tuple[float, ...] | None = setting(
         None,
         numbers("0.8 or 0.2,0.4,0.8"),
-        "How strongly patterns are kept apart; several to choose from: 0.2,0.4,0.8.",
+        "Weight that keeps the patterns distinct; give several to choose from, e.g. 0.2,0.4,0.8.",
         unset="by preset",
         resumes="each",
     )
@@ -163,7 +163,7 @@ class SearchSettings(TakesPlainValues):
     n_repetitions: int = setting(
         10,
         whole(1),
-        "Number of trainings to compare and average.",
+        "Number of training runs to compare and average.",
         option="repetitions",
         label="Repetitions",
         resumes="more",
@@ -359,7 +359,9 @@ class SimulationSettings:
         0.1, NUMBER, "With visits: mean yearly increase of each severity; individuals range from 0 to twice that."
     )
     scan_noise: float = setting(0.2, NUMBER, "With visits: sd of scan noise, relative to the sd between people.")
-    controls: Path | None = setting(None, PATH, "Build on your own table of healthy people.", option="own-controls")
+    controls: Path | None = setting(
+        None, PATH, "Use your own table of healthy people instead of simulated ones.", option="own-controls"
+    )
     seed: int = setting(0, whole(0, 2**31 - 1), "Random seed: the same seed gives the same result.")
 
 
@@ -371,7 +373,7 @@ class PowerSettings(TakesPlainValues):
     n_patients: int = setting(100, whole(1), "Number of patients.", option="patients")
     n_regions: int = setting(68, whole(1), "Number of regions.", option="regions")
     like: Path | None = setting(
-        None, PATH, "Simulate studies from your own table of healthy people and its regions (takes minutes)."
+        None, PATH, "Simulate studies from your own table of healthy people, using its regions (takes several minutes)."
     )
     figure: Path | None = setting(None, PATH, "Also plot the probability of success by study size (.png or .svg).")
 

@@ -140,9 +140,9 @@ def test_warnings_name_the_imbalanced_variables_in_words():
     variables = pd.DataFrame({"age": [70, 72, 74] * 4 + [60, 62, 64] * 4, "sex": list("F" * 12 + "M" * 12), "x": 1})
     patient = np.arange(24) >= 12
     assert balance_warnings(group_balance(variables, patient)) == [
-        "Patients and controls differ in age (62.0 ± 1.7 against 72.0 ± 1.7, difference 5.86 sd): apparent "
+        "Patients and controls differ in age (62.0 ± 1.7 versus 72.0 ± 1.7, difference 5.86 sd): apparent "
         "disease effects may be due to age. Match the groups: a covariate removes only its effect in controls.",
-        "Patients and controls differ in sex (F 0 %, M 100 % against F 100 %, M 0 %, Cramér's V 1.00): apparent "
+        "Patients and controls differ in sex (F 0 %, M 100 % versus F 100 %, M 0 %, Cramér's V 1.00): apparent "
         "disease effects may be due to sex. Match the groups: a covariate removes only its effect in controls.",
     ]
     assert balance_warnings(group_balance(variables[["x"]], patient)) == []

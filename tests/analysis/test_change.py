@@ -91,19 +91,19 @@ def test_balanced_visits_have_the_mean_of_slopes_and_welchs_test():
         assert (row["n"], row["n_visits"]) == ((25, 75) if name == "control" else (35, 105))
         assert row["mean"] == pytest.approx(slopes[name].mean(), abs=1e-6)
     row, test = (
-        found.loc[("patients less controls", 1)],
+        found.loc[("patients minus controls", 1)],
         stats.ttest_ind(*slopes[["patient", "control"]], equal_var=False),
     )
     assert row["mean"] == pytest.approx(slopes["patient"].mean() - slopes["control"].mean(), abs=1e-6)
     assert (row["low"], row["high"]) == pytest.approx(tuple(test.confidence_interval()), rel=0.05)
-    p = found.loc["patients less controls"]["p"].to_numpy()
-    np.testing.assert_allclose(found.loc["patients less controls"]["q"], stats.false_discovery_control(p))
+    p = found.loc["patients minus controls"]["p"].to_numpy()
+    np.testing.assert_allclose(found.loc["patients minus controls"]["q"], stats.false_discovery_control(p))
 
 
 def test_intervals_of_unbalanced_groups_hold_the_truth():
     inside = []
     for seed in range(8):
-        found = group_change(*visits(seed, 45)).set_index(["group", "pattern"]).loc["patients less controls"]
+        found = group_change(*visits(seed, 45)).set_index(["group", "pattern"]).loc["patients minus controls"]
         inside += [found["low"][1] <= 0.05 <= found["high"][1], found["low"][2] <= 0 <= found["high"][2]]
     assert stats.binomtest(sum(inside), len(inside), 0.95).pvalue > 0.001
 
@@ -116,7 +116,7 @@ def test_with_two_visits_slopes_of_single_people_are_tested_and_a_failed_fit_is_
     slopes = change_per_year(r[twice], ids[twice], years[twice], group[twice]).groupby("group")["r1_per_year"]
     own = found[(found["group"] == "patient") & (found["pattern"] == 1)].iloc[0]
     assert own["p"] == pytest.approx(stats.ttest_1samp(slopes.get_group("patient"), 0).pvalue)
-    both = found[(found["group"] == "patients less controls") & (found["pattern"] == 1)].iloc[0]
+    both = found[(found["group"] == "patients minus controls") & (found["pattern"] == 1)].iloc[0]
     test = stats.ttest_ind(*map(slopes.get_group, ("patient", "control")), equal_var=False)
     assert both["p"] == pytest.approx(test.pvalue)
     fit = mixed_linear_model.MixedLM.fit

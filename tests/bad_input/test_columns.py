@@ -58,7 +58,7 @@ def without_header(people):
         "saved twice",
         lambda people: people.assign(**{"Unnamed: 0": range(80)}).to_csv(),
         ("40 controls", "12 regions"),
-        "CN against AD",
+        "CN versus AD",
         code=0,
     ),
     fit("three regions", lambda people: people.iloc[:, :9], ("At least 4 regions", "found 3"), "--features"),
@@ -93,7 +93,9 @@ def without_header(people):
         "--clinical",
         "--covariates age --clinical age",
     ),
-    fit("ids as diagnosis", None, "'participant_id' is the people's id", "--diagnosis", "--diagnosis participant_id"),
+    fit(
+        "ids as diagnosis", None, "'participant_id' is the participant id", "--diagnosis", "--diagnosis participant_id"
+    ),
     fit("unknown score", None, ("'mmse' (from --clinical)", "not a column"), "can be chosen", "--clinical mmse"),
     fit("unknown visit", None, ("'wave'", "the visit"), "--visit", "--visit wave"),
     fit(
@@ -167,7 +169,7 @@ def test_columns_that_do(stage, case):
     Case("open: a file", "open people.csv --no-browser", ("no folder people.csv",), "Give the folder"),
     Case("open: port out of range", "open . --no-browser --port 70000", ("Invalid value",), "--port"),
     Case("check: no table", "check people2.csv", ("There is no file people2.csv",), "Check the name"),
-    Case("check: page of another kind", "check people.csv --report page.csv", (".html",), "call it page.html"),
+    Case("check: page of another kind", "check people.csv --report page.csv", (".html",), "use page.html"),
     Case(
         "check: page over the table",
         "check people.html --report people.html",

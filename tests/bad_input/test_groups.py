@@ -229,7 +229,7 @@ def test_more_regions_than_the_method_is_meant_for_are_told_before_training(stag
         values = np.random.default_rng(0).normal(5, 1, (80, 1001)).round(3)
         return people.join(pd.DataFrame(values, columns=[f"w{number}" for number in range(1001)]))
 
-    said = stage(fit("wide", wide, "1013 regions", "Warning: 1,013 regions are many", code=0)).message
+    said = stage(fit("wide", wide, "1013 regions", "Warning: 1,013 is a large number of regions", code=0)).message
     assert "--features" in said
 
 
@@ -258,7 +258,7 @@ def test_names_of_columns_can_be_typed_as_they_are_told(stage):
 
 def test_column_whose_name_has_a_comma_is_to_be_renamed(stage):
     gap = both(lambda p: p.rename(columns={"region3": "Hip, left"}), cell("Hip, left", 3, ""))
-    remedy = "--exclude (first rename 'Hip, left': a comma separates names"
+    remedy = "--exclude (first rename 'Hip, left', because commas separate names"
     stage(fit("comma", gap, "Hip, left (1 person)", remedy, "--complete-only"))
 
 

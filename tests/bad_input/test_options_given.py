@@ -45,7 +45,7 @@ def option(options, found, remedy, name="", **rest):
     option("more.csv", ("each needs a label", "CN=people.csv"), "--join FILE"),
     option("--features ''", "empty value after --features", "omit the option"),
     option("--features=", "empty value after --features", "omit the option"),
-    option("--features ,", "names no regions, but got ','", "omit --features"),
+    option("--features ,", "should name regions, but got ','", "omit --features"),
     option("--covariates ' '", "empty value after --covariates", "omit the option"),
     Case("empty table", "fit '' --out run", ("empty value after fit",), "shell variable"),
     Case("empty place", "demo --out ''", ("empty value after --out",), "shell variable"),
@@ -110,7 +110,7 @@ def config(name, text, found, remedy, options="--config run.toml", **rest):
         "of the demonstration",
         '[table]\npath = "people.csv"\n[training]\nn_patterns = [3]\nn_repetitions = 4\nrandom_state = 0\n',
         ("40 controls", "12 regions"),
-        "CN against AD",
+        "CN versus AD",
         code=0,
     ),
     config("is a folder", FOLDER, ("run.toml", "Is a directory"), GIVE),
@@ -186,7 +186,7 @@ def unwritable(monkeypatch):
         "scores and report in one",
         "apply model.safetensors people.csv --out x.csv --report x.csv",
         ("--report should be a file that ends in .html or .htm, found x.csv",),
-        "call it x.html",
+        "use x.html",
     ),
     Case("figures below a file", "report done --figures people.csv/f", ("people.csv is a file",), "--figures"),
     Case("demo among files", "demo --out .", ("other files",), "--out"),
@@ -225,12 +225,12 @@ def test_a_run_may_have_its_own_report_again(stage):
 
 @cases(
     Case("letter", f"{SCORE} letter.docx", ("ends in .csv, found letter.docx",), "letter.csv", {"letter.docx": "mine"}),
-    Case("workbook", f"{SCORE} s.xlsx", ("ends in .csv, found s.xlsx",), "call it s.csv"),
-    Case("packed", f"{SCORE} s.csv.gz", ("found s.csv.gz",), "call it s.csv,"),
-    Case("tabs", "simulate basic --out c.tsv", ("found c.tsv",), "call it c.csv"),
-    Case("truth", "simulate basic --out c.csv --truth t", ("--truth should be a file", "found t"), "call it t.csv"),
-    Case("report", "report done --out r.pdf", ("ends in .html or .htm, found r.pdf",), "call it r.html"),
-    Case("model", "import-official m.pt --features muse72 --out m.bin", ("found m.bin",), "call it m.safetensors"),
+    Case("workbook", f"{SCORE} s.xlsx", ("ends in .csv, found s.xlsx",), "use s.csv"),
+    Case("packed", f"{SCORE} s.csv.gz", ("found s.csv.gz",), "use s.csv,"),
+    Case("tabs", "simulate basic --out c.tsv", ("found c.tsv",), "use c.csv"),
+    Case("truth", "simulate basic --out c.csv --truth t", ("--truth should be a file", "found t"), "use t.csv"),
+    Case("report", "report done --out r.pdf", ("ends in .html or .htm, found r.pdf",), "use r.html"),
+    Case("model", "import-official m.pt --features muse72 --out m.bin", ("found m.bin",), "use m.safetensors"),
 )
 def test_files_are_called_what_they_are(stage, case):
     stage(case)

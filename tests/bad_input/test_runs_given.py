@@ -91,7 +91,7 @@ def test_finished_run_is_complete(stage, finished, tmp_path):
     ),
     Case("compare: one run", "compare . .", ("are the same run",), "two runs"),
     Case("share: no run", "share nothing --out m.zip", ("summary.json is missing",), "folder of a finished run"),
-    Case("share: no archive", "share nothing --out m.csv", (".zip",), "call it m.zip"),
+    Case("share: no archive", "share nothing --out m.csv", (".zip",), "use m.zip"),
     Case("verify: a table", "verify people.csv", ("cannot be read as a zip file",), "rindices share"),
     Case("verify: nothing", "verify nothing.zip", ("There is no file nothing.zip",), "rindices share"),
 )

@@ -103,9 +103,9 @@ def test_workbooks(stage, case):
 
 
 @cases(
-    excel("as it is", book(), ("40 controls", "12 regions"), "CN against AD", code=0),
-    excel("saved twice", book(numbered), ("40 controls", "12 regions"), "CN against AD", code=0),
-    excel("empty second sheet", book(Notes=[]), ("40 controls", "12 regions"), "CN against AD", code=0),
+    excel("as it is", book(), ("40 controls", "12 regions"), "CN versus AD", code=0),
+    excel("saved twice", book(numbered), ("40 controls", "12 regions"), "CN versus AD", code=0),
+    excel("empty second sheet", book(Notes=[]), ("40 controls", "12 regions"), "CN versus AD", code=0),
 )
 def test_workbooks_that_do(stage, case):
     stage(case)

@@ -109,5 +109,7 @@ def test_picture_of_the_readme_is_that_of_the_demonstration():
         assert name in pages.text_of("README.md")
         with Image.open(pages.ROOT / "docs" / "pictures" / name) as picture:
             assert picture.text["Verdict"] in " ".join(told.split())
-            assert picture.text["Verdict"].startswith("At least 3 patterns are reproducible: Models of two halves")
+            assert picture.text["Verdict"].startswith(
+                "At least 3 patterns are reproducible. Models of two separate halves"
+            )
             assert picture.width >= 1600  # sharp on fine screens

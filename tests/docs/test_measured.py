@@ -20,11 +20,53 @@ def test_where_severities_are_counted_from():
     for cohort, row in table.iterrows():
         ours, by_f = ([f"{100 * row[part + 'inside']:.0f} %", f"{row[part + 'rmse']:.3f}"] for part in ("", "f_"))
         told = [cohort, f"{row['at_zero']:.2f}", *ours, f"{100 * row['raw']:.0f} %", *by_f]
-        assert f"| {' | '.join(told)} |" in PAGE
+        assert f"| {' | '.join(told)} |" in DETAILS
     severe = table.index.str.contains(r"Beta\(3, 1\)")
-    few = table.index.str.contains("100 + 100", regex=False)
-    assert ((table["at_zero"] > MOST_AT_ZERO) == (severe | few)).all()
-    assert f"and {100 * table['inside'].min():.0f} % with {table['inside'].idxmin().split(', ')[1]} people" in PAGE
+    assert ((table["at_zero"] > MOST_AT_ZERO) == severe).all()
+    assert f"contain {100 * table['inside'].min():.0f} to {100 * table['inside'].max():.0f} % of severities" in PAGE
+    assert f"compared with {100 * table['f_inside'].min():.0f} to {100 * table['f_inside'].max():.0f} % for f" in PAGE
+    assert f"{100 * table[severe]['at_zero'].min():.0f} to {100 * table[severe]['at_zero'].max():.0f} % of its" in PAGE
+    assert f"as few as {100 * table['raw'].min():.0f} % of the true" in PAGE
+    assert f"In {len(table)} kinds of cohort chosen to break intervals" in PAGE
+
+
+def test_how_intervals_do_with_few_people():
+    table = pd.read_csv(RESULTS / "few_people.csv")
+    lowest = table.loc[table["inside"].idxmin()]
+    where = f"({lowest['kind']}, {lowest['n_controls']} + {lowest['n_patients']})"
+    assert f"In none of the {len(table)} cohorts" in PAGE
+    assert f"the lowest is {100 * lowest['inside']:.0f} % {where}" in PAGE
+    assert lowest["inside"] > 0.85
+
+
+def test_how_stable_r_indices_are():
+    table = pd.read_csv(RESULTS / "stability.csv")
+    by = table.groupby("what").agg({"rms": ["min", "max"], "covered": ["min", "max"], "concordance": "mean"})
+    digits, noise, again, others, truth = (
+        by.loc[name]
+        for name in (
+            *("scored with three digits", "scored with 1 % of noise", "trained with other random numbers"),
+            *("trained on other people", "truth"),
+        )
+    )
+    most = digits["rms", "max"], noise["rms", "max"]
+    assert "at most {:.3f} after rounding to three digits and {:.3f} with 1 % noise".format(*most) in PAGE
+    for row, what in (
+        (again, "after retraining with different random seeds"),
+        (others, "after training on different people"),
+    ):
+        assert f"by {row['rms', 'min']:.3f} to {row['rms', 'max']:.3f} {what}" in PAGE
+    pairs = 100 * again["concordance", "mean"], 100 * others["concordance", "mean"]
+    assert "order {:.0f} % and {:.0f} % of the pairs".format(*pairs) in PAGE
+    shares = [
+        f"{100 * row['covered', 'min']:.0f} to {100 * row['covered', 'max']:.0f} %" for row in (again, others, truth)
+    ]
+    assert f"covers {shares[0]} of the changes due to retraining and {shares[1]} of those" in PAGE
+    assert f"only {shares[2]} of true severities" in PAGE
+    errors = table.groupby(["correlation", "kind"])["correlation_error"].mean()
+    told = [f"{value:.2f}" for value in errors]
+    assert f"is {told[0]} (basic) and {told[1]} (mild) if" in PAGE
+    assert f"and {told[2]} and {told[3]} at a true correlation of 0.6" in PAGE
 
 
 def test_every_table_is_computed_from_committed_ones():
@@ -32,7 +74,7 @@ def test_every_table_is_computed_from_committed_ones():
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     for head, rows in script.HEADS.items():
-        table = PAGE.split(f"{head}\n")[1].split("\n\n")[0]
+        table = (PAGE + DETAILS).split(f"{head}\n")[1].split("\n\n")[0]
         assert table.split("\n")[1:] == rows()
     for row in script.claims():
         assert (ROOT / "experiments" / "numbers" / row.command.strip("`").split()[0]).exists()
@@ -52,10 +94,10 @@ def test_ranges_of_confounding_and_of_the_auc():
     table = pd.read_csv(RESULTS / "separation.csv")
     inside = 100 * table.groupby(["size", "aim"])["inside"].mean()
     assert f"it does so in {inside.min():.0f} to {inside.max():.0f} %" in DETAILS
-    assert f"holds in {inside.min():.0f} to {inside.max():.0f} % for a single size" in PAGE
+    assert f"true value in {inside.min():.0f} to {inside.max():.0f} % of samples of a given size" in PAGE
     before = 100 * table.groupby("aim")["before"].mean()
     assert f"Hanley and McNeil's interval does so in {before.min():.0f} to {before.max():.0f} %" in DETAILS
-    assert f"Hanley and McNeil's interval holds in {before.min():.0f} to {before.max():.0f} %" in PAGE
+    assert f"Hanley and McNeil's interval does so in {before.min():.0f} to {before.max():.0f} %" in PAGE
 
 
 def test_what_is_said_of_verdicts_and_counts():
@@ -90,8 +132,8 @@ def test_intervals_of_change_and_elsewhere():
     groups = pd.read_csv(RESULTS / "group_change.csv")
     basic, mild = percent((groups["least_q"] < 0.05).groupby(groups["kind"]).mean(), 1)
     assert f"In {len(groups) // 2} studies of 40 + 40" in page
-    for text in (page, how_to):
-        assert f"below 0.05 in {basic} (basic) and {mild} (mild)." in text
+    assert f"below 0.05 in {basic} (basic) and {mild} (mild)." in page
+    assert f"below 0.05 in {basic} of basic and {mild} of mild studies." in how_to
     inside = 100 * table.groupby(["noise", "kind", "seed"])["inside"].mean().groupby("noise").mean()
     assert f"[{inside.min():.0f} to {inside.max():.0f} % of true changes]" in how_to
     width = table.groupby(["kind", "progression", "noise"])["width"].mean()
@@ -118,7 +160,18 @@ def test_resemblance():
         words = {"enigma": "ENIGMA's maps", "unrelated": "random smooth maps"}[kind]
         strict, usual = percent([(of < 0.025).mean(), (of < 0.05).mean()])
         assert f"| {words}, 500 + 500 people, 2.5 sd | {len(of)} | {strict} | {usual} |" in DETAILS
-        assert kind == "unrelated" or f"500 + 500 people ({strict})" in PAGE
+        assert kind == "unrelated" or f"({strict} at 2.5 sd with 500 + 500 people)" in PAGE
+    single = pd.read_csv(RESULTS / "resemblance_single.csv")
+    one = single.groupby(["kind", "strength"])["p_corrected"]
+    shares = {key: percent([(p < 0.025).mean(), (p < 0.05).mean()]) for key, p in one}
+    for (kind, strength), (strict, usual) in shares.items():
+        words = "disorder per cohort: ENIGMA's maps" if kind == "enigma" else "per cohort: random smooth maps"
+        assert f"| one {words}, {strength} sd | 100 | {strict} | {usual} |" in DETAILS
+    enigma, random = ([shares[kind, strength][0] for strength in (2.5, 1.5)] for kind in ("enigma", "unrelated"))
+    recognised = "in {} of cases at 2.5 sd and {} at 1.5 sd; random smooth maps pass in {} and {}"
+    assert recognised.format(*enigma, *random) in PAGE
+    known = single[(single["kind"] == "enigma") & (single["p_corrected"] < 0.025)]
+    assert (known["true_p_corrected"] < 0.025).all()
 
 
 def test_prognosis():
@@ -139,7 +192,7 @@ def test_fits_with_gaps():
     how_to = (ROOT / "docs" / "how-to" / "anybody.md").read_text(encoding="utf-8")
     assert f"(at most {worst:.3f}), and {held.min(axis=None):.0f} to {held.max(axis=None):.0f} % of true" in DETAILS
     assert f"falls by at most {worst:.3f}, and" in how_to
-    assert f"cost at most {worst:.3f} of concordance" in PAGE
+    assert f"lower concordance by at most {worst:.3f}" in PAGE
 
 
 def test_three_programs():

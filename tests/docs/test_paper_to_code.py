@@ -1,4 +1,4 @@
-"""Every function and test that the page from the paper to the code names exists."""
+"""Every function and test that experiments/paper/README.md names exists."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ROWS = [
     [cell.strip() for cell in line.strip("|\n").split(" | ")]
-    for line in (ROOT / "docs" / "paper-to-code.md").read_text(encoding="utf-8").splitlines()
+    for line in (ROOT / "experiments" / "paper" / "README.md").read_text(encoding="utf-8").splitlines()
     if line.startswith("| ") and not line.startswith(("| ---", "| paper "))
 ]
 

@@ -56,7 +56,7 @@ def test_verdicts_are_those_of_the_table():
 
 def test_changes_and_resemblances_are_those_of_the_tables():
     change = pd.read_csv(RESULTS / "schizophrenia_change.csv")
-    own = change[change["group"] == "patients less controls"]
+    own = change[change["group"] == "patients minus controls"]
     assert (len(own), (own["q"] < 0.05).sum()) == (6, 1)
     alike = pd.read_csv(RESULTS / "schizophrenia_resemblance.csv").set_index(["table", "pattern", "disorder"])
     for key, r, p in (
@@ -86,17 +86,17 @@ def test_sentences_on_groups_and_regions_are_those_of_the_tables():
     assert regions["effect"].idxmin() == "lh_S_circular_insula_sup_thickness"
     assert f"insula (d = {number(regions['effect'].min())})" in PAGE
     stated = [name for name in regions.index if name[3:].removesuffix("_thickness") in SCRIPT.FRONTO_INSULAR]
-    assert f"{len(sure.index.intersection(stated))} of the {len(stated)} regions of the contrast" in PAGE
+    assert f"{len(sure.index.intersection(stated))} of the {len(stated)} regions in the contrast" in PAGE
 
 
 def test_sentences_on_verdicts_are_those_of_the_table():
     verdicts = pd.read_csv(RESULTS / "schizophrenia_verdicts.csv")
     assert {*verdicts["p"], *verdicts["p_shift"]} == {0.005}
-    assert f"p for spread {verdicts['p_spread'].min():.2f} and more" in PAGE
+    assert f"p for spread {verdicts['p_spread'].min():.2f} or more" in PAGE
     halves = verdicts["halves"]
     assert f"agreement {halves.min():.2f} to {halves.max():.2f}" in PAGE
     change = pd.read_csv(RESULTS / "schizophrenia_change.csv")
-    own = change[(change["group"] == "patients less controls") & (change["q"] < 0.05)]
+    own = change[(change["group"] == "patients minus controls") & (change["q"] < 0.05)]
     assert own["table"].tolist() == ["averaged"]  # and not of the same table matched for sex
 
 
@@ -107,9 +107,9 @@ def test_numbers_of_people_needed_are_those_of_the_planning_table():
 
     one, two = found(67, 98, 1.0)
     assert f"in {one} of such studies if there is one and in {two} if there are two" in PAGE
-    assert "with 160 people in each group in {} and {}.".format(*found(160, 160, 1.0)) in PAGE
+    assert "with 160 people in each group, the proportions are {} and {}.".format(*found(160, 160, 1.0)) in PAGE
     assert found(67, 98, 0.5) == ("0 %", "0 %")
-    assert "with 320 people in each group in {} and {}.".format(*found(320, 320, 0.5)) in PAGE
+    assert "with 320 people in each group, in {} and {}.".format(*found(320, 320, 0.5)) in PAGE
 
 
 @pytest.mark.skipif(not DATA.is_file(), reason="the published table is not here: set RINDICES_DATA")

@@ -11,6 +11,7 @@ import zipfile
 import pytest
 
 import rindices
+import rindices.analysis
 from rindices import plots
 from rindices.pages import report
 from rindices.plots.style import PALETTE
@@ -90,7 +91,7 @@ def test_the_reference_has_every_command_option_and_public_name(site):
         for option in options - {"--help"}:
             assert (option if option.startswith("-") else option.upper()) in page, option
     api = "".join(path.read_text(encoding="utf-8") for path in (site / "reference" / "api").glob("*.html"))
-    for name in rindices.__all__:
+    for name in [*rindices.__all__, *rindices.analysis.__all__]:
         assert re.search(rf'id="rindices\.[\w.]+\.{name}"', api), f"{name} is not in the reference"
 
 
@@ -131,7 +132,7 @@ def test_the_command_line_page_is_made_from_the_application():
     hooks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hooks)
     text = hooks.command_line()
-    assert "| `--repetitions` | Number of trainings to compare and average. | `10` |" in text
+    assert "| `--repetitions` | Number of training runs to compare and average. | `10` |" in text
     assert "| `--steps` | Maximum number of training steps. | by preset |" in text
     assert "| `--report / --no-report` | Write report.html. | on |" in text
     assert re.search(r"\| `--maps` \| [^|]+ \| needed \|", text)

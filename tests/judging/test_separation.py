@@ -1,4 +1,4 @@
-"""The AUC of patients against controls whom the rule was not learned from, and its interval."""
+"""The AUC of patients versus controls whom the rule was not learned from, and its interval."""
 
 import numpy as np
 import pandas as pd

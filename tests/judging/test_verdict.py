@@ -113,8 +113,8 @@ def noise():
         ({"halves": 0.6}, "reproducible", "rank 60 of 100 pairs"),
         ({"halves": 0.599}, "weak", "rank 60 of 100 pairs"),
         ({"p": 0.1}, "not found again", "These patterns were therefore not found again in other people of the same"),
-        ({"repetitions": 0.599}, "not found again", "these trainings did not find them"),
-        ({"r_indices": noise()}, "not found again", "these trainings did not find them"),
+        ({"repetitions": 0.599}, "not found again", "these training runs did not find them"),
+        ({"r_indices": noise()}, "not found again", "these training runs did not find them"),
         ({"p": 0.1, "halves": 0.55}, "not found again", "therefore not found again in other people"),
     ],
 )

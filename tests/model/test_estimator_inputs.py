@@ -23,7 +23,7 @@ def test_patients_are_1(labels):
 
 @pytest.mark.parametrize(("low", "high"), [(1, 2), (-1, 1), (0, 2), (0.5, 1.0)])
 def test_of_other_numbers_the_higher_marks_patients(low, high):
-    with pytest.warns(UserWarning, match=f"y holds {low} and {high}.*{high} as patients"):
+    with pytest.warns(UserWarning, match=f"y contains {low} and {high}.*{high} as patients"):
         assert is_patient(np.array([high, low, low])).tolist() == [True, False, False]
 
 

@@ -306,7 +306,7 @@ def add_visits(folder):
     sizes = change.groupby("group").size().to_dict()
     rows = [{"group": group, "n": n, "mean": 0.05, "low": 0.04, "high": 0.06, "p": 0.001} for group, n in sizes.items()]
     rows.append(
-        {"group": "patients less controls", "n": len(change), "mean": 0.002, "low": -0.01, "high": 0.014, "p": 0.6}
+        {"group": "patients minus controls", "n": len(change), "mean": 0.002, "low": -0.01, "high": 0.014, "p": 0.6}
     )
     model = {"start": 0.2, "q": 0.003, "random_effects": "slopes by person", "note": ""}
     patterns = range(1, len(scores) + 1)

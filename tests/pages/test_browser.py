@@ -105,7 +105,7 @@ def test_download_has_all_rows_and_digits_and_no_formulas(folder, visit):
     unfold(page)
     head, *rows = downloaded(page, "all-regions-of-pattern-1-strongest-first")
     table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1").set_index("region")
-    assert head == ["Region", "Change (sd)", "Spread (sd)", "Change (%)", "Patients against controls (d)"]
+    assert head == ["Region", "Change (sd)", "Spread (sd)", "Change (%)", "Patients versus controls (d)"]
     assert len(rows) == 24
     for region, change, *_ in rows:
         assert float(change) == pytest.approx(table.loc[region.removeprefix("'"), "change_sd"], rel=1e-14)

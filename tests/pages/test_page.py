@@ -148,10 +148,10 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
     ("changes", "expected", "classes"),
     [
         ({"verdict": None, "reliable": None}, "Whether the patterns are reproducible was not judged.", "verdict "),
-        ({"verdict": "reproducible"}, "The patterns are reproducible:", "verdict good"),
+        ({"verdict": "reproducible"}, "The patterns are reproducible.", "verdict good"),
         (
             {"verdict": "reproducible", "evidence": FOUND},
-            "At least 3 patterns are reproducible:",
+            "At least 3 patterns are reproducible.",
             "verdict good",
         ),
         (
@@ -159,7 +159,7 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
             "reproducible, but the groups also differ in another variable.",
             "verdict warnings",
         ),
-        ({"verdict": "weak"}, "The patterns are reproducible, but weak:", "verdict weak"),
+        ({"verdict": "weak"}, "The patterns are reproducible, but weak.", "verdict weak"),
         ({"verdict": "not testable"}, "Whether there is anything to find could not be tested.", "verdict untested"),
         (
             {"verdict": "not found again"},

@@ -114,24 +114,31 @@ def test_patients_against_controls_are_below_any_verdict(analysed, undrawn, stat
     assert text.index('class="verdict') < text.index('<section id="groups"') < text.index('<section id="result"')
     assert '<details class="gate"' not in text[: text.index('<section id="result"')]
     effects = table_of(analysed, "group_effects").sort_values("effect", key=abs, ascending=False)
-    rows = rows_of(text, "Patients against controls, every region")
+    rows = rows_of(text, "Patients versus controls, every region")
     assert [row[-1] for row in rows] == effects["region"].tolist()
     assert rows[0][1:-1] == ["−0.90", "−1.20 to −0.60", "0.001"]
     n_clear = int((effects["q"] < 0.05).sum())
     assert f"have clearly smaller values in {n_clear} of 20 regions (q below 0.05)" in Page(text).words
     assert "NOT FOUND AGAIN" not in text[: text.index('<section id="result"')]
+    assert "is valid whatever the verdict" in text
+    change_summary(analysed, verdict="confounded", balance=[balance_row("age", "number", 1.1, 0.005, True)])
+    told = Page(page_text(analysed)).words
+    assert ("is valid whatever the verdict" in told, "groups also differ in age, which may explain" in told) == (
+        False,
+        True,
+    )
 
 
 def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
     change_summary(analysed, evidence=FOUND)
     [line] = re.findall('<svg class="number-line".*?</svg>', page_text(analysed), re.DOTALL)
-    assert "two halves of the people 93, permuted groups at most 55, chance 50." in line
+    assert "two halves 93, permuted groups at most 55, chance 50." in line
     assert [words_of(line).count(word) for word in ("p = 0.005", "chance 50", "at most 55")] == [1, 1, 1]
     places = dict(re.findall(r'class="here" cx="([\d.]+)"(.)', line))
     assert [float(place) for place in places] == pytest.approx([10 + 660 * 0.451, 10 + 660 * 0.434], abs=0.1)
     change_summary(analysed, evidence=FOUND | {"halves": 0.62, "repetitions": 0.76})
     line = page_text(analysed).split('class="number-line"')[1].split("</svg>")[0]
-    assert line.index("halves of the people: <") < line.index("repetitions: <")  # else its line would cross these words
+    assert line.index("two halves: <") < line.index("repetitions: <")  # else its line would cross these words
     change_summary(analysed, evidence=NOTHING)
     [line] = re.findall('<svg class="number-line".*?</svg>', page_text(analysed), re.DOTALL)
     assert "halves" not in line  # nothing was trained on them
@@ -155,6 +162,21 @@ def test_card_of_many_patterns_names_three_that_go_with_it_most(tmp_path, undraw
     assert [sentence.count("also have pattern") for sentence in told] == [3] * 6
 
 
+def test_patterns_that_cannot_be_are_not_described(tmp_path, undrawn):
+    """A model with more patterns than the data: changes that no brain has, and scores that tell nobody apart."""
+    make_run(tmp_path, n_patterns=4)
+    people, changes = pd.read_csv(tmp_path / "r_indices.csv"), pd.read_csv(tmp_path / "patterns.csv")
+    people.assign(severity1=0.08).to_csv(tmp_path / "r_indices.csv", index=False)
+    changes["change_sd"] *= np.where(changes["pattern"] == 2, 3000.0, 1.0)
+    changes.to_csv(tmp_path / "patterns.csv", index=False)
+    text = page_text(tmp_path)
+    reasons = ["everyone has almost the same score", "its changes exceed 20 standard deviations of controls"]
+    assert re.findall(r"could not be estimated: (.*?)\.<", text) == reasons
+    assert (text.count('<p class="gist">'), text.count("Show anyway</summary>")) == (2, 2)
+    assert re.findall(r'<a href="#pattern-(\d)"', text) == ["1", "2", "3", "4"]
+    assert all(16 <= float(x) <= 164 for x in re.findall(r'class="mark" d="M([\d.]+) ', text))  # inside their scale
+
+
 def test_card_says_who_has_the_pattern(analysed, undrawn):
     people = pd.read_csv(analysed / "r_indices.csv")
     patients = people["group"] == "patient"
@@ -174,8 +196,8 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
     assert re.findall("The median severity is .*? in controls", text) == before  # of first visits only
     assert len(before) == 2
     rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
-    assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600", "0.003"] in rows
-    assert "Only “Patients less controls” tests whether" in words
+    assert ["1", "Patients minus controls", "112", "+0.002", "−0.010 to 0.014", "0.600", "0.003"] in rows
+    assert "Only “Patients minus controls” tests whether" in words
     assert "Group change is the mean of the individual slopes" in words
     assert "estimated from 40 controls with repeated visits within 1.0 years" in words
     people = rows_of(text, "Reliable change of individuals")

@@ -97,7 +97,7 @@ def test_a_table_that_fit_refuses_is_told_with_what_helps_and_who_would_remain(p
     assert "lHip = -9 in row 5" in said
     assert "Missing values in 1 region column: rHip (1 person)" in said
     left = people["diagnosis"].drop([3, 4]).value_counts()
-    assert f"People who remain (with --drop-missing): {left['CN']} controls, {left['PT']} patients" in said
+    assert f"People remaining (with --drop-missing): {left['CN']} controls, {left['PT']} patients" in said
     assert said.splitlines()[-1].startswith("fit would refuse this table. What helps: ")
     result = CliRunner().invoke(app, ["fit", str(tmp_path / "people.csv"), "--out", str(tmp_path / "run"), *ROLES])
     for problem in check_table(tmp_path / "people.csv", TableSettings(covariates="age,sex", site="site")).problems:

@@ -52,7 +52,7 @@ def archive(run):
     given = ("--disease", "Alzheimer's disease", "--segmentation", "FreeSurfer 7.4", "--licence", "cc-by-4.0")
     code, said = invoke("share", run, "--out", path, *given)
     assert code == 0, said
-    assert "The card does not state: atlas" in said
+    assert "Missing from the card: atlas" in said
     return path
 
 

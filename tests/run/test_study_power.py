@@ -29,7 +29,7 @@ def test_the_command_says_it_and_draws_it(tmp_path):
     row = first_look_and_power.chances(60, 80, 68).iloc[0]
     assert f"1 pattern of 0.5 sd: {100 * row['chance']:.0f} %" in result.output
     assert "3 patterns of 2 sd" in result.output
-    assert "Chance to find all patterns" in (tmp_path / "power.svg").read_text(encoding="utf-8")
+    assert "Probability of finding all patterns" in (tmp_path / "power.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("words", [["--controls", 5], ["--patients", 50_000], ["--regions", 1]])

@@ -4,12 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from rindices.core import inference
 from rindices.core.train import held_out
 from rindices.scoring import intervals
-from rindices.scoring.intervals import Healthy, draw_others, fit_curves, fit_scale, severity_intervals
-from rindices.scoring.severity_and_reference import KNOTS
+from rindices.scoring.intervals import Healthy, draw_others, fit_curves, fit_scale, severity_intervals, widened
+from rindices.scoring.severity_and_reference import DOSES, KNOTS, LEVELS
 from tests.core import plain
 
 N_CONTROLS, N_PATTERNS = 300, 2
@@ -27,6 +28,7 @@ def world(monkeypatch):
         folds = np.stack([held_out(N_CONTROLS, 0, number, 5) for number in range(n_models)])
         size = (n_models, N_PATTERNS)
         made_up = SimpleNamespace(
+            pattern_changes=lambda *_: np.broadcast_to(np.eye(N_PATTERNS, N_PATTERNS + 1), (*size, N_PATTERNS + 1)),
             doses=lambda _, __, ___, z: np.broadcast_to(z, (*size, len(z))),
             synthesise=lambda _, brains, z, __: (brains + np.pad(z, [(0, 0), (0, 1)]))[None],
             r_indices=lambda _, brains: (
@@ -56,6 +58,46 @@ def test_intervals_of_made_up_people_hold_the_truth(world, n_models):
     # Fresh healthy people, among the held-out controls.
     fresh = scale.centiles(sd * rng.standard_normal((4000, N_PATTERNS)) + honest.mean(axis=0))
     np.testing.assert_allclose((fresh > 95).mean(axis=0), 0.05, atol=0.025)
+
+
+@pytest.mark.parametrize("n_models", [3, 4])
+def test_intervals_hold_the_truth_with_fewer_repetitions_than_folds(world, n_models):
+    """Brains that every repetition has learned from, which are read wrongly here, are not used."""
+    scale = fit_scale(*world(n_models), "additive", CORRELATION, seed=1).scale
+    rng, sd = np.random.default_rng(5), np.sqrt(PERSON**2 + REPETITION**2 / n_models)
+    truth = rng.uniform(0.05, 1.2, (4000, 1))
+    low, high = severity_intervals(scale, truth + sd * rng.standard_normal((4000, N_PATTERNS)), 0.8)
+    held = ((low <= truth) & (truth <= high)).mean()
+    assert 0.78 < held < 0.92
+    assert (high - low).mean() < 4 * sd
+
+
+def test_few_people_widen_intervals_by_what_maps_of_halves_leave_open(world):
+    """Where a half's second map also changes what the first pattern is read from, its R-index shifts by z₂ times it."""
+    models, healthy = world(6)
+    scale = fit_scale(models, healthy, "additive", CORRELATION, seed=1).scale
+    leak, everybody = 0.3, np.eye(N_PATTERNS, N_PATTERNS + 1)
+    halves = np.stack([everybody, *(everybody + np.outer([0, sign * leak], [1, 0, 0]) for sign in (1, -1) * 5)])
+    apart = intervals.inference.r_indices
+    quiet = np.random.default_rng(3).standard_normal(N_PATTERNS)  # the same for everybody: nothing but maps differs
+    intervals.inference.r_indices = lambda _, brains: (brains[:, :N_PATTERNS] + quiet)[None]
+    wide = widened(scale, models, healthy.brains, "additive", halves, seed=1)
+    intervals.inference.r_indices = apart
+    z = draw_others(np.repeat(DOSES, 4000), 0, np.eye(N_PATTERNS), np.random.default_rng(9))[:, 1]
+    np.testing.assert_array_equal(wide.curves, scale.curves)
+    middle = len(LEVELS) // 2
+    np.testing.assert_allclose(wide.quantiles[:, :, middle], scale.quantiles[:, :, middle], atol=1e-6)
+    before, after = (of.quantiles[0, :, -4] - of.quantiles[0, :, middle] for of in (scale, wide))
+    expected = np.hypot(before, norm.ppf(LEVELS[-4]) * leak * np.median(z) / norm.ppf(0.75))
+    np.testing.assert_allclose(after.mean(), expected.mean(), rtol=0.05)
+    np.testing.assert_allclose(after, expected, rtol=0.2)
+    np.testing.assert_allclose(wide.quantiles[1], scale.quantiles[1], atol=1e-6)  # its own unit is no error
+
+
+def test_no_halves_leave_a_scale_alone(world):
+    models, healthy = world(6)
+    scale = fit_scale(models, healthy, "additive", CORRELATION, seed=1).scale
+    assert widened(scale, models, healthy.brains, "additive", np.empty((0, N_PATTERNS, 3)), 1) is scale
 
 
 @pytest.mark.parametrize("composition", ["additive", "joint"])

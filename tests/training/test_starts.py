@@ -8,7 +8,16 @@ from threadpoolctl import threadpool_info
 
 from rindices.core.inference import r_indices
 from rindices.core.networks import Parameters
-from rindices.training.starts import SCALED_SD, Start, beside_networks, power_of_uniform, start_of
+from rindices.linear import contrastive_ica
+from rindices.training.starts import (
+    SCALED_SD,
+    Start,
+    beside_networks,
+    from_model,
+    maps_of_halves,
+    power_of_uniform,
+    start_of,
+)
 from tests.conftest import N_PATTERNS
 from tests.core import plain
 
@@ -49,6 +58,24 @@ def test_prior_has_the_patients_mean_change_and_grows_with_severity(start, small
     change = (start.prior.maps / (1 + start.prior.exponents)[:, None]).sum(axis=0)
     seen = small_people.patients.mean(axis=0) - small_people.controls.mean(axis=0)
     np.testing.assert_allclose(change, seen, atol=SCALED_SD / 2)
+
+
+def test_maps_of_halves_scatter_about_those_of_everybody_more_with_fewer_people(small_people):
+    def scatter(controls, patients):
+        maps = maps_of_halves(controls, patients, N_PATTERNS, "ica", 0)
+        assert maps.shape == (21, N_PATTERNS, controls.shape[1])
+        total = maps.sum(axis=1)  # patterns may come in another order
+        return np.sqrt(((total[1:] - total[0]) ** 2).mean()), total[0]
+
+    controls, patients = small_people.controls, small_people.patients
+    everybody, all_maps = scatter(controls, patients)
+    model = contrastive_ica(*((of - 1) / SCALED_SD for of in (controls, patients)), N_PATTERNS)
+    np.testing.assert_allclose(all_maps, from_model(model, patients).prior.maps.sum(axis=0), rtol=1e-5)
+    assert scatter(controls[::4], patients[::4])[0] > 1.5 * everybody > 0
+
+
+def test_halves_without_enough_patients_are_left_out(small_people):
+    assert len(maps_of_halves(small_people.controls, small_people.patients[:4], N_PATTERNS, "ica", 0)) <= 1
 
 
 def test_threads_start_alike_and_neither_warn_nor_leave_limits_behind(start, small_people):

@@ -1,9 +1,9 @@
-"""Whether severities go along with clinical scores, also beyond covariates; and what patterns resemble.
+"""Association of severities with clinical scores, also adjusted for covariates; resemblance of patterns to disorders.
 
-Patterns are laid beside ENIGMA's case-control maps of disorders. Maps of the cortex are smooth, so that any two of them
-correlate: a correlation is compared with those after the pattern's map is turned on the sphere, each hemisphere by
-itself (Alexander-Bloch et al. 2018, NeuroImage 178:540). The tables lie beside in ``reference_maps``, made by
-``experiments/reference_maps.py``.
+Patterns are compared with ENIGMA's case-control maps of disorders. Cortical maps are smooth, so any two of them
+correlate: each correlation is compared with those obtained after rotating the pattern's map on the sphere, within each
+hemisphere (Alexander-Bloch et al. 2018, NeuroImage 178:540). ``experiments/reference_maps.py`` generates the tables in
+``reference_maps``.
 """
 
 from functools import cache

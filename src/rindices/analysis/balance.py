@@ -139,7 +139,7 @@ def balance_warnings(table: pd.DataFrame) -> list[str]:
     >>> people = pd.DataFrame({"age": [60, 62, 64, 66, 68, 70, 72, 74, 76, 78]})
     >>> for sentence in balance_warnings(group_balance(people, [False] * 5 + [True] * 5)):
     ...     print(sentence)
-    Patients and controls differ in age (74.0 ± 3.2 against 64.0 ± 3.2, difference 3.16 sd): apparent disease \
+    Patients and controls differ in age (74.0 ± 3.2 versus 64.0 ± 3.2, difference 3.16 sd): apparent disease \
 effects may be due to age. Match the groups: a covariate removes only its effect in controls.
     """
     sentences = []
@@ -147,7 +147,7 @@ effects may be due to age. Match the groups: a covariate removes only its effect
         name, size = row["variable"], abs(row["difference"])
         measure = f"difference {size:.2f} sd" if row["kind"] == "number" else f"Cramér's V {size:.2f}"
         sentences.append(
-            f"Patients and controls differ in {name} ({row['patients']} against {row['controls']}, {measure}): "
+            f"Patients and controls differ in {name} ({row['patients']} versus {row['controls']}, {measure}): "
             f"apparent disease effects may be due to {name}. Match the groups: a covariate removes only its effect in "
             "controls."
         )
@@ -239,10 +239,10 @@ def group_check(
         ``n_controls``, ``coefficient``, ``p``, ``q`` (as in `associations`, in controls; no p and q where the variable
         was removed), ``n_patients``, ``coefficient_patients``, ``q_patients`` (the same in patients; none where
         their categories make it another statistic), ``imbalanced`` (as in `group_balance`), ``difference``,
-        ``adjusted``, ``explained`` and ``remark``. ``difference`` is the mean severity of patients less that of
-        controls, ``adjusted`` the same once a linear model has the variable, too. ``explained`` is the share of the
-        difference that this takes away; below 0 where it makes the difference larger, and NaN where there is no clear
-        difference (p ≥ 0.05) or where the variable and the group are the same thing. ``remark`` is empty
+        ``adjusted``, ``explained`` and ``remark``. ``difference`` is the mean severity of patients minus that of
+        controls, and ``adjusted`` the same after adjusting for the variable. ``explained`` is the proportion of the
+        difference that adjustment removes: negative if it increases the difference, and NaN if there is no clear
+        difference (p ≥ 0.05) or if the variable coincides with the group. ``remark`` is empty
         unless q < 0.05 and the correlation is beyond 0.1 (η² beyond 0.01), in controls or in patients.
     """
     controls, patients = in_group(group, "control"), in_group(group, "patient")

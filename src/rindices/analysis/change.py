@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from rindices.analysis.statistics import GROUPS, false_discovery, in_group, same_people, t_limit, t_tail
 
-DIFFERENCE = "patients less controls"
+DIFFERENCE = "patients minus controls"
 _COLUMNS = ["group", "pattern", "n", "n_visits", "start", "mean", "low", "high", "p", "q", "random_effects", "note"]
 
 
@@ -88,10 +88,10 @@ def group_change(
 ) -> pd.DataFrame:
     """Compare the change of patients and controls by a linear mixed model, or by individual slopes.
 
-    Severity ~ time × group, with an intercept and a slope of each person; with fewer than ten people of a group who
-    were seen three times, the mean of their slopes. Patients' severities
-    vary more than those of controls, so each group has variances of its own: it is fitted by itself, and patients are
-    compared with controls as in Welch's test.
+    The model is severity ~ time × group, with a random intercept and slope for each person. If fewer than ten
+    people of a group were seen three times, the mean of their slopes is used instead. Severities vary more in
+    patients than in controls, so each group is fitted separately, with its own variances, and the two are compared
+    as in Welch's test.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ def group_change(
     DataFrame
         One row per group and pattern: ``group``, ``pattern``, ``n`` (people), ``n_visits``, ``start`` (mean at time 0),
         ``mean`` (change per year), ``low`` and ``high`` (95 %), ``p``, ``q`` (Benjamini–Hochberg over the patterns),
-        ``random_effects``, and ``note``: why there is no estimate or a simpler model. Rows of the group ``patients less
-        controls`` compare the two; ``n`` is that of both together.
+        ``random_effects``, and ``note``: why there is no estimate, or a simpler model. Rows of ``patients minus
+        controls`` compare the two; ``n`` is the number of people in both.
     """
     names = [str(name) for name in r_indices]
     visits = _visits(r_indices, participant_id, years, group)

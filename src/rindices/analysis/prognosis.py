@@ -56,7 +56,7 @@ class FollowUp(NamedTuple):
 
     @property
     def complete(self) -> np.ndarray:
-        """Who is known in all that is used."""
+        """People for whom everything that is used is known."""
         parts = [np.asarray(part, float) for part in self[:5] if part is not None]
         finite = np.logical_and.reduce([np.isfinite(part) for part in parts])
         return finite if self.site is None else finite & pd.notna(self.site)

@@ -36,15 +36,15 @@ def check(
     tables: Annotated[list[Path], argument("Table of people, as for fit.", "TABLE")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     report: Annotated[Path | None, option("Also write a page here (.html), replaced if it exists.")] = None,
-    spectrum: Annotated[bool, typer.Option(help="Test whether patients and controls differ (seconds).")] = True,
+    spectrum: Annotated[bool, typer.Option(help="Test whether patients and controls differ (takes seconds).")] = True,
     *,
     columns: TableSettings,
 ) -> None:
-    """Look at a table before anything is trained.
+    """Check a table before training.
 
-    Says what each column is taken for and why, which columns may not be regions, who would be left out, who is an
-    outlier, how the groups compare, and what fit would refuse or warn about. Then whether patients and controls differ,
-    in how many directions, and how long fit takes here. The options are those of fit. The exit code is 2 if fit would
+    Reports the role of each column and the reason, which columns may not be regions, who would be excluded, who is an
+    outlier, how the groups compare, and what fit would refuse or warn about; then whether patients and controls differ,
+    in how many directions, and how long fit would take. The options are those of fit. The exit code is 2 if fit would
     refuse the table.
     """
     from rindices.run.check_table import check_cohort
@@ -135,7 +135,7 @@ def _show_people(checked: CheckedTable) -> None:
     left = listed(f"{reason} ({number})" for reason, number in checked.left_out.items())
     people = ", ".join(counted(number, name) for name, number in groups.items() if number)
     as_if = f" (with {' '.join(checked.as_if)})" if checked.as_if else ""
-    console.print(f"People who remain{as_if}: {people}. Excluded: {left or 'no one'}.")
+    console.print(f"People remaining{as_if}: {people}. Excluded: {left or 'no one'}.")
     sites = [row for row in checked.flow if row.site != "all" and row.group in ("control", "patient")]
     for site in dict.fromkeys(row.site for row in sites):
         here = {row.group: row.used for row in sites if row.site == site}
@@ -160,10 +160,10 @@ def gather(
     *,
     gathering: GatherSettings,
 ) -> None:
-    """Make one table of what FreeSurfer, FastSurfer, NiChart DLMUSE, SynthSeg or CAT12 wrote for each person.
+    """Make one table from the output of FreeSurfer, FastSurfer, NiChart DLMUSE, SynthSeg or CAT12.
 
-    The table has regions, head size, quality measures and the program's version; the dictionary has the units. Sums of
-    other columns are not copied. Duplicates and incomplete scans are named, and left out only if asked.
+    The table contains regions, head size, quality measures and the program's version; the dictionary contains the
+    units. Sums of other columns are not copied. Duplicate and incomplete scans are listed, and excluded on request.
     """
     from rindices.run.gather_folder import gather_folder
 
@@ -195,9 +195,9 @@ _COVARIATES = ("age", "sex")
 def power(*, asked: PowerSettings) -> None:
     """Estimate how likely a study of a given size is to find its patterns.
 
-    From a table of simulated studies: one to three patterns, each of which changes a quarter of the regions by 0.5, 1
-    or 2 standard deviations at severity 1. Patterns count as found if patients and controls differ and as many
-    directions are found again in held-out people. Severities are those of the linear model.
+    The estimate is based on simulated studies with one to three patterns, each of which changes a quarter of the
+    regions by 0.5, 1 or 2 standard deviations at severity 1. Patterns count as found if patients and controls differ
+    and the same number of directions is found in held-out people. Severities are those of the linear model.
     """
     from rindices.run import first_look_and_power
 

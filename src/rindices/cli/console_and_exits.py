@@ -98,7 +98,7 @@ def _as_option(name: str, value: Value) -> str:
         return f"--{word} {shlex.quote(str(value))}"
     apart = [one for one in value if "," in one]
     if apart:
-        return f"--{word} (first rename {listed(map(repr, apart), 2)}: a comma separates names there)"
+        return f"--{word} (first rename {listed(map(repr, apart), 2)}, because commas separate names in this option)"
     return f"--{word} {shlex.quote(','.join(value))}"
 
 
@@ -140,7 +140,7 @@ def describe_cohort(cohort: Cohort) -> None:
     """Say who and what was read."""
     from rindices.schema.role_guesses import grouped, kinds_of
 
-    labels = f"{', '.join(cohort.control_labels)} against {', '.join(cohort.patient_labels)}"
+    labels = f"{', '.join(cohort.control_labels)} versus {', '.join(cohort.patient_labels)}"
     people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]
     people += [counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []
     console.print(f"Read {cohort.source}: {', '.join(people)} ({labels}).")
@@ -158,7 +158,7 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
     used = f"{summary.members_used} of {counted(summary.repetitions, 'repetition')}"
     console.print(summary.search.reason)
     agreement = "unknown with a single repetition" if value is None else f"{value:.3f} (0.5 is chance, 1 is perfect)"
-    console.print(f"Used {used} at step {summary.step:,}; the agreement of all sound repetitions is {agreement}.")
+    console.print(f"Used {used} at step {summary.step:,}; the agreement among all valid repetitions is {agreement}.")
     shown_before = {without_people(worded(warning, on_command_line)) for warning in cohort.messages}
     warn(warning for warning in summary.warnings if warning not in shown_before)
     if summary.separation is not None:

@@ -53,9 +53,9 @@ def simulate(
     *,
     asked: SimulationSettings,
 ) -> None:
-    """Make a cohort with known disease patterns.
+    """Simulate a cohort with known disease patterns.
 
-    Built as in the Surreal-GAN paper, from an embedded population or from your own table of healthy people.
+    Cohorts are built as in the Surreal-GAN paper, from an embedded population or your own table of healthy people.
     """
     from rindices.simulate import SEVERITIES, simulate_cohort
     from rindices.tables import read_table
@@ -108,11 +108,10 @@ def fit(
     output: OutputSettings,
     execution: ExecutionSettings,
 ) -> None:
-    """Learn patterns and give everybody R-indices and severities.
+    """Learn disease patterns, and score everyone.
 
-    The table is checked first; mistakes are reported with column and row, and nothing is written. Among several
-    numbers of patterns, the smallest that fits the patients and on which repeated trainings agree is chosen. Repeat
-    the same command to resume an interrupted run.
+    The table is checked first. Errors are reported with column and row, and nothing is written. To resume an
+    interrupted run, repeat the same command.
     """
     from rindices.run.plan import planned, planned_again
 
@@ -136,7 +135,7 @@ def fit(
         return
     for name, change in ({} if execution.overwrite else plan.more()).items():
         option_of = on_command_line(Remedy(name))
-        console.print(f"Extending the run in {out}: {option_of} {change}. Finished trainings are kept.")
+        console.print(f"Extending the run in {out}: {option_of} {change}. Models already trained are kept.")
     describe_run(train_and_write(plan, execution), out, plan.cohort, report=output.report)
 
 
@@ -186,7 +185,7 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
                 wording=on_command_line,
             )
 
-    return interruptible(work, f"Repeat the same command to resume: finished trainings are kept in {plan.out}.", ending)
+    return interruptible(work, f"Repeat the same command to resume: models already trained are in {plan.out}.", ending)
 
 
 @command()
@@ -196,7 +195,7 @@ def demo(
 ) -> None:
     """Find known patterns in a simulated cohort.
 
-    Simulates a cohort with three disease patterns, finds them without being told, and compares with the truth.
+    Simulates a cohort with three disease patterns, finds them without access to the truth, and compares the two.
     """
     from rindices.record import check_free
     from rindices.run.plan import planned

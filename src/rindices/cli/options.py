@@ -98,7 +98,7 @@ def check_output(
     run = run_around(path)
     if run is not None and (own is None or path.resolve() != own.resolve()):
         raise InputError(
-            f"{path} has the name of a result of the run in {run}.\nChoose another name or folder with ",
+            f"{path} has the same name as a result of the run in {run}.\nChoose another name or folder with ",
             Remedy(name),
             ".",
         )
@@ -107,7 +107,7 @@ def check_output(
         raise InputError(
             Remedy(name),
             f" should be a file that ends in {' or '.join(endings)}, found {path}.\n"
-            f"Only that format is written: call it {better}, for example.",
+            f"Only this format can be written; use {better}, for example.",
         )
 
 

@@ -46,9 +46,9 @@ def apply(
     columns: ApplySettings,
     output: Annotated[OutputSettings, Only("level", "scan_noise", "show_ids", "figures")],
 ) -> None:
-    """Give R-indices and severities to new people.
+    """Score new people with a trained model.
 
-    The table is checked against what the model was trained on: regions, covariates, codings and units.
+    Regions, covariates, codes and units are checked against the training table.
     """
     from rindices.cohort.column_roles import paths_of
     from rindices.run.apply_table import apply_table
@@ -105,9 +105,9 @@ def adapt(
     *,
     columns: Annotated[ApplySettings, Only("id", "exclude", "join", "missing")],
 ) -> None:
-    """Teach a model new sites, from controls who were measured there.
+    """Extend a model to new sites, using controls measured there.
 
-    Offsets and scales of the sites are learned as in the training; nobody's scores at other sites change.
+    Offsets and scales of the sites are estimated as in training; scores at other sites do not change.
     """
     from rindices.cohort.column_roles import paths_of
     from rindices.run.apply_table import adapt_model
@@ -132,9 +132,9 @@ def import_official(
     ] = "",
     entry: Annotated[int | None, option("Which entry of the checkpoint.", "the only one")] = None,
 ) -> None:
-    """Turn a model of the authors' package into one of ours.
+    """Convert a model of the authors' package.
 
-    Nothing in the checkpoint is executed: our own reader accepts numbers and plain containers, and refuses all else.
+    Nothing in the checkpoint is executed: only numbers and plain containers are read; anything else is refused.
     """
     check_output(out, "out", MODEL, file)
     from rindices.interop import checkpoint_to_model
@@ -144,13 +144,13 @@ def import_official(
     describe(model=out)
     console.print(imported.verdict_[1] or "It is not one of the two models published by the authors.")
     console.print(
-        "The file does not contain the training data, so their ranges and the agreement of trainings are unknown."
+        "The file does not contain the training data, so their ranges and the agreement of training runs are unknown."
     )
 
 
 @command()
 def describe(model: Model) -> None:
-    """Say what a model is and what it expects."""
+    """Describe a model and the table it expects."""
     from rindices.model import read_header
     from rindices.record.documents import IN_SHORT
 
@@ -215,9 +215,9 @@ def report(
     *,
     asked: ReportSettings,
 ) -> None:
-    """Write the report of a run again, with clinical scores that came later.
+    """Rewrite the report of a run, for example with later clinical scores.
 
-    A column of a later table replaces the whole column of that name.
+    A column in the new table replaces the whole column of the same name.
     """
     from rindices.run.report_and_share import report_again
 
@@ -258,8 +258,8 @@ def open_folder(
 ) -> None:
     """Work in the browser, on this machine only.
 
-    Check tables, train, look at results and people, and score new ones; runs are kept in the folder. Prints an address
-    that works for one browser. Ctrl-C stops the page, but not a running training.
+    Check tables, train, view results and individuals, and score new people. Runs are saved in the folder. The printed
+    address works for one browser. Ctrl-C stops the page, but not a running training.
     """
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
@@ -271,14 +271,14 @@ def open_folder(
     def ready(address: str) -> None:
         console.print(f"Serving {folder.resolve()} to this machine only (127.0.0.1). Press Ctrl-C to stop.")
         console.print(address, style="bold")
-        console.print("The address works once, for one browser; do not share it.")
+        console.print("The address works only once, in one browser; do not share it.")
         if browser:
             threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
     try:
         serve(folder, port, ready=ready, wording=on_command_line, program=_PROGRAM)
     except KeyboardInterrupt:
-        console.print("Stopped. Running trainings continue; rindices open shows them again.")
+        console.print("Stopped. Runs in progress continue; rindices open shows them again.")
 
 
 _ARCHIVE = (".zip",)
@@ -292,9 +292,9 @@ def compare(
     *,
     output: Annotated[OutputSettings, Only("show_ids")],
 ) -> None:
-    """Compare two runs: patterns matched, people in both, maps side by side, who moved.
+    """Compare two runs: their patterns, maps and scores.
 
-    Patterns are matched by how they rank the patients in both runs; with fewer than 20, by their maps.
+    Patterns are matched by how they rank the patients in both runs or, with fewer than 20, by their maps.
     """
     from rindices.run.compare_runs import check_comparison_folder, compare_runs, write_comparison
 
@@ -334,7 +334,7 @@ def share(
     *,
     card: ShareSettings,
 ) -> None:
-    """Pack a model to pass it on: with a card, and made-up people whose scores the receiver can verify."""
+    """Pack a model for sharing, with a card and fictitious people whose scores the recipient can verify."""
     from rindices.record import read_summary
     from rindices.run.report_and_share import share_model
 
@@ -343,7 +343,7 @@ def share(
     show_verdict(read_summary(folder), "The card says: ")
     unsaid = [name for name, text in vars(card).items() if not text]
     if unsaid:
-        console.print(f"The card does not state: {listed(unsaid)}. Add it with --{' ... --'.join(unsaid)} ...")
+        console.print(f"Missing from the card: {listed(unsaid)}. Add with --{' ... --'.join(unsaid)} ...")
     show_places({"Archive": out})
 
 
@@ -352,7 +352,7 @@ def verify(
     archive: Annotated[Path, argument("An archive written by rindices share.")],
     out: Annotated[Path | None, option("Then write its model here (.safetensors), replaced if it exists.")] = None,
 ) -> None:
-    """Check a shared model: nothing was changed, and it gives its made-up people the scores that were sent along."""
+    """Verify that a shared model is unchanged and reproduces the enclosed scores."""
     from rindices.run.report_and_share import verify_model
 
     check_output(out, "out", MODEL, archive)

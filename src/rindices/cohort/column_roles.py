@@ -19,7 +19,7 @@ from rindices.settings import FOLLOW_UP, Names, TableSettings
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 # How each part is asked for.
 _SETTINGS: dict[str, Text] = {
-    "the people's id": Remedy("id", Blank("COLUMN")),
+    "the participant id": Remedy("id", Blank("COLUMN")),
     "the diagnosis": Remedy("diagnosis", Blank("COLUMN")),
     "the visit": Remedy("visit"),
     "the site": Remedy("site"),
@@ -168,7 +168,7 @@ def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
     correction = correction_of(settings) or Correction()
     pairs = [name for pair in correction.interactions for name in pair]
     named = [*wanted_names(settings.covariates), *correction.smooth, *pairs, settings.proportion, settings.site]
-    parts = [(settings.id, "the people's id"), (settings.diagnosis, "the diagnosis"), (settings.visit, "the visit")]
+    parts = [(settings.id, "the participant id"), (settings.diagnosis, "the diagnosis"), (settings.visit, "the visit")]
     parts += [(getattr(settings, name), part) for name, part in FOLLOW_UP.items()]
     parts += [(name, "the site" if name == settings.site else "a covariate") for name in dict.fromkeys(named)]
     return [(name, part) for name, part in parts if name is not None]
@@ -296,7 +296,7 @@ def _choose_regions(
     if isinstance(settings.features, str) and not wanted:
         raise InputError(
             Remedy("features"),
-            f" names no regions, but got {settings.features!r}.\nName them, or omit ",
+            f" should name regions, but got {settings.features!r}.\nName them, or omit ",
             Remedy("features"),
             " to use every numeric column.",
         )

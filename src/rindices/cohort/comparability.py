@@ -251,7 +251,9 @@ def _region_warnings(
         apart = f"Each of these columns almost separates controls from patients by itself: {listed(telling)}."
         warnings.append(Message(apart, " Are they regions? If not, exclude them with ", Remedy("exclude"), "."))
     if len(regions) > _MANY_REGIONS:
-        many = f"{len(regions):,} regions are many: time and memory grow with their number, and the method is designed"
+        many = (
+            f"{len(regions):,} is a large number of regions: time and memory grow with it, and the method is designed"
+        )
         warnings.append(Message(many, " for 70 to 200. Select the regions of one atlas with ", Remedy("features"), "."))
     return warnings
 

@@ -249,8 +249,9 @@ class Record:
             self.note(row, missing_regions(names[gaps[row]]))
         if rows:
             drawn = (
-                f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at "
-                f"most ({listed(names[gaps.any(axis=0)])}): these are imputed from the other regions and covariates."
+                f"{counted(len(rows), 'row lacks', 'rows lack')} regions, at most {gaps.sum(axis=1).max()} of "
+                f"{len(names)} ({listed(names[gaps.any(axis=0)])}): these are imputed from the other regions and "
+                "covariates."
             )
             self.doubts.append(
                 Message(drawn, " To use only people with complete data, give ", Remedy("complete_only", True), ".")

@@ -70,9 +70,9 @@ def read_people(
     prepare
         Function that changes the table after it has been read and before it is checked.
     progress
-        Called with the share of the table that is done.
+        Called with the proportion of the table that has been read.
     whole
-        Whether everybody is wanted at once.
+        Whether to return all people at once.
 
     Raises
     ------
@@ -151,7 +151,7 @@ class _Check:
         covariates = [spec.name for spec in contract.covariates]
         scores, extra = self._named(columns, {*kept, *covariates, *contract.features})
         rename = Message("Rename the column, or use ", Remedy("id", Blank("COLUMN")), ".")
-        wanted: dict[str, tuple[str, Text]] = {str(settings.id): ("the people's ids", rename)}
+        wanted: dict[str, tuple[str, Text]] = {str(settings.id): ("the participant ids", rename)}
         wanted |= {self.visit: ("the visit", Message("Correct ", Remedy("visit"), "."))} if self.visit else {}
         coded = ("a covariate of the model", "Add the column, coded as in the training table.")
         for name, (role, remedy) in (wanted | dict.fromkeys(covariates, coded)).items():

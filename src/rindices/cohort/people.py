@@ -65,11 +65,11 @@ class People(Rows):
     Attributes
     ----------
     flags
-        ``""``, or what lies outside the training range, or that the site is unknown.
+        ``""``, or what lies outside the training range, or a note that the site is unknown.
     left_out
-        Who is not among them, and why: the rows of an `exclusions_and_outliers.Record` that are not used.
+        People who were excluded, and why: the rows of an `exclusions_and_outliers.Record` that are not used.
     notes
-        Sentences for the user on who is left out, or was not found in joined tables. They name nobody.
+        Messages about people who are excluded or were not found in joined tables, without ids.
     """
 
     flags: pd.Series

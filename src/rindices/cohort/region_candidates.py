@@ -57,7 +57,7 @@ class Candidates(NamedTuple):
             if len(self.strangers) > 1
             else ("it is a region", "its name nor its")
         )
-        like = f", unlike for the other {len(self.regions)} numeric columns" if self.regions else ""
+        like = f", unlike those of the other {len(self.regions)} numeric columns" if self.regions else ""
         what = (
             f"{listed(self.strangers, 12)}: neither {theirs} values show that {them}{like}. Ages, scores, counts and "
             "scan numbers must not be used for training."

@@ -48,7 +48,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
 def write_comparisons(folder: str | Path, comparisons: Sequence[Comparison]) -> list[Path]:
     """Write images of t and q and the tables of comparisons and clusters; earlier images are removed.
 
-    Outside the mask, and where nothing could be computed, t is 0 and q is 1, so that no viewer shows it as a finding.
+    Outside the mask, and where nothing could be computed, t is 0 and q is 1, so that viewers do not show a finding.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def _remove_others(folder: Path, names: str, kept: Sequence[Path]) -> None:
 def cluster_table(comparisons: Sequence[Comparison], *, threshold: float = THRESHOLD) -> pd.DataFrame:
     """List the clusters of voxels with q below a threshold, the largest first.
 
-    Voxels of a cluster touch with their faces, and t has the same sign in all of them.
+    The voxels of a cluster share faces, and t has the same sign in all of them.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ def volume_of(image: Any, path: Path, what: str) -> np.ndarray:
     try:
         return np.asanyarray(image.dataobj).reshape(image.shape[:3], order="F")
     except _DAMAGED as error:
-        raise InputError(f"{what}: {path} is incomplete: {error}.\nCopy or recreate the file.") from error
+        raise InputError(f"{what}: {path} is incomplete: {error}.\nCopy the file again or recreate it.") from error
 
 
 def sampled(volume: np.ndarray, source: Grid, target: Grid, voxels: np.ndarray, *, linear: bool) -> np.ndarray:
@@ -301,7 +301,7 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
     -------
     DataFrame
         ``participant_id``, ``visit`` (where there is one) and ``path``, as text; "" for people without a map. The index
-        says in which row of the file, the header being row 1.
+        is the row of the file; the header is row 1.
 
     Raises
     ------

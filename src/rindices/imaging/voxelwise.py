@@ -65,7 +65,7 @@ class Result(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A subgroup of patients against controls, or the regression of all patients' maps on an R-index.
+    """A subgroup of patients versus controls, or the regression of all patients' maps on an R-index.
 
     Attributes
     ----------
@@ -127,33 +127,33 @@ def compare_maps(
 ) -> list[Comparison]:
     """Compare the maps of each subgroup of patients with those of controls, given covariates.
 
-    The maps are images of any kind on one grid, with the voxels of different people at the same place of the brain.
-    Each is read once, unless the sums of all models take more than 1 GiB. Voxels are tested by least squares with a
-    constant, the covariates and the subgroup; in regressions with one R-index at a time in its place.
+    The maps are images of any kind on a common grid, aligned between people. Each is read once, unless the sums of all
+    models take more than 1 GiB. Each voxel is tested by least squares with a constant, the covariates and the subgroup;
+    in regressions, one R-index at a time takes the place of the subgroup.
 
     Parameters
     ----------
     maps
         A table of people and their images, or its file: see `read_map_table`.
     r_indices
-        ``participant_id``, ``visit`` (optional) and severity1, severity2, … or r1, r2, …; where it has a column
-        ``first_visit``, later visits are left out. Other columns are ignored.
+        ``participant_id``, ``visit`` (optional) and severity1, severity2, … or r1, r2, …; if it has a column
+        ``first_visit``, later visits are excluded. Other columns are ignored.
     group
         ``control``, ``patient`` or ``other``, one per row of `r_indices`.
     covariates
         Numbers and categories, with the same rows; people who lack one are excluded.
     settings
-        The mask, an image of two values or of ones everywhere (the standard brain where none is given); limits of the
-        subgroups, as in `rindices.analysis.subgroup_sizes`; whether the maps of all patients are also regressed on each
-        R-index; and whether images of another grid are resampled to that of most maps, or refused.
+        The mask, an image with two values or only ones (by default the standard brain); limits of the subgroups, as in
+        `rindices.analysis.subgroup_sizes`; whether the maps of all patients are also regressed on each R-index; and
+        whether images on another grid are resampled to that of most maps, or refused.
     progress
         Called with the number of maps read so far and in total.
 
     Returns
     -------
     list of Comparison
-        For each pattern the subgroups low, middle and high, and the regression where it is asked for. The low subgroup
-        is the same for all patterns.
+        For each pattern the subgroups low, middle and high, and the regression if requested. The low subgroup is the
+        same for all patterns.
 
     Raises
     ------

@@ -84,7 +84,7 @@ def run_pickle(data: bytes, calls: Calls, finish: Callable[[Any, Any], Any], loa
             if number >= MOST_INSTRUCTIONS:
                 raise ArchiveError(f"its pickle has more than {MOST_INSTRUCTIONS} instructions")
             if instruction.name == "STOP" and position != len(data) - 1:
-                raise ArchiveError("there is something after the end of its pickle")
+                raise ArchiveError("there are data after the end of its pickle")
             if instruction.name != "STOP":
                 machine.obey(instruction.name, argument)
     except ArchiveError:

@@ -32,7 +32,7 @@ _FOUND_AGAIN = 4.5  # standard errors; folds share most of their people, so chan
 
 
 class Spectrum(NamedTuple):
-    """What the look showed.
+    """Result of the comparison before training.
 
     Attributes
     ----------
@@ -43,14 +43,14 @@ class Spectrum(NamedTuple):
     limit : float
         The 95th centile of the first eigenvalue after permutations.
     shift, null_shift : float, ndarray
-        Correlation of the group with what regions predict for each person who is left out, and after permutations.
+        Correlation of the group with its leave-one-out prediction from the regions, and the same after permutations.
     share : float
-        Of patients among the people.
+        Proportion of patients.
     held_out : ndarray
-        In standard errors, how much more patients who were left out vary than controls who were, in each direction:
-        among changes of the regions whose means differ; if there is nothing, among changes of all regions.
+        How much more held-out patients vary than held-out controls in each direction, in standard errors: among
+        changes of the regions whose means differ or, if that finds nothing, of all regions.
     p, p_spread, p_shift : float
-        Of both together, of the first eigenvalue and of the shift.
+        Joint p value, and those of the first eigenvalue and of the shift.
     """
 
     eigenvalues: np.ndarray
@@ -71,10 +71,11 @@ class Spectrum(NamedTuple):
 
     @property
     def found_again(self) -> int:
-        """The number of directions, from the first on, in which people who were left out differ, too.
+        """The number of directions, counted from the largest, in which held-out people also differ.
 
-        It proposes the number of patterns. Eigenvalues are the largest of many, so those of few people exceed the limit
-        by chance or miss it though they are real; in people who were left out nothing was maximised.
+        This is the estimated number of patterns. Eigenvalues are maximised over many directions, so in small samples
+        they can exceed the limit by chance, or fail to reach it although they are real; nothing is maximised in
+        held-out people.
         """
         return int(np.append(self.held_out > _FOUND_AGAIN, False).argmin())
 
@@ -85,14 +86,14 @@ class Spectrum(NamedTuple):
 
     @property
     def detectable(self) -> tuple[float, float]:
-        """The AUC, and the ratio of patients' to controls' sd in one direction, that would have shown."""
+        """The smallest AUC, and ratio of the sd of patients to that of controls in a direction, likely to be found."""
         correlation = max(float(np.quantile(self.null_shift, 1 - LEVEL)), 0.0)
         distance = correlation / np.sqrt(self.share * (1 - self.share) * (1 - correlation**2))
         return float(ndtr(distance / np.sqrt(2))), float(np.sqrt(self.limit))
 
 
 class NotTestable(ValueError):
-    """There are too few people, given the covariates and sites, to permute anybody."""
+    """Too few people remain after adjustment for covariates and sites to permute their labels."""
 
 
 @one_thread
@@ -104,22 +105,22 @@ def look(
     seed: int = 0,
     n_permutations: int = N_PERMUTATIONS,
 ) -> Spectrum:
-    """Compare patients with controls, and with what chance makes.
+    """Compare patients with controls, and the difference with that of permuted groups.
 
     Parameters
     ----------
     regions : ndarray of shape (people, regions)
         Complete, in any unit.
     patient : ndarray of bool
-        Who is a patient.
+        True for patients.
     design : ndarray of shape (people, columns), optional
         Covariates as numbers, without a constant.
     site : ndarray of shape (people,), optional
-        People are permuted within sites that have both groups; those of other sites are left out.
+        People are permuted within sites that have both groups; other sites are excluded.
     seed : int
-        Of the permutations.
+        Seed of the permutations.
     n_permutations : int
-        How many.
+        Number of permutations.
 
     Raises
     ------

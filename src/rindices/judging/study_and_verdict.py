@@ -42,7 +42,7 @@ class Study:
     residuals : ndarray of shape (people, regions)
         Controls and patients, covariates removed, scaled by the controls: as new people are scored.
     patient : ndarray of bool
-        Who is a patient.
+        True for patients.
     settings : Settings
         What all models share.
     design : ndarray of shape (people, columns), optional
@@ -137,25 +137,25 @@ _COUNTS_FROM = {"number": 0.25, "category": 0.2}
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a verdict rests on; None where it was not measured.
+    """The evidence behind a verdict; None where it was not measured.
 
     Attributes
     ----------
     p, p_spread, p_shift
-        Of the permutation test: of both together, of the patients' spread, and of their shift.
+        Permutation test: joint, of the patients' spread, and of their shift.
     directions, found_again
-        Directions beyond chance, and those that people who were left out have, too.
+        Directions beyond chance, and those also found in held-out people.
     eigenvalues, limit, band
-        Variance of patients relative to controls in each direction, what the first has to exceed, and the 95th
-        centile of each after permutations.
+        Variance of patients relative to controls in each direction, the limit for the first, and the 95th centile of
+        each after permutations.
     detectable_auc, detectable_ratio
-        Differences that would have shown: of means, and of standard deviations in one direction.
+        Smallest differences likely to be detected: in means, and in standard deviations in one direction.
     halves, halves_chance, halves_p
-        Concordance of linear models of disjoint halves of the people, the largest with permuted groups, and its p.
+        Concordance of linear models of disjoint halves of the sample, the largest with permuted groups, and its p.
     repetitions
         Mean concordance of repetitions.
     with_linear
-        Concordance of the consensus with a linear model of everybody.
+        Concordance of the consensus with a linear model of the whole sample.
     """
 
     p: float | None = None
@@ -200,13 +200,13 @@ class Verdict:
     ----------
     state
         ``no difference``: the groups differ no more than by chance. ``not found again``: they differ, but not in
-        patterns that are found again. ``reproducible``; ``weak``: so too, but severities say little of one person, or
-        many more patterns were asked for than held-out people have;
-        ``confounded``: so too, but the groups also differ in age, site or a covariate. ``not testable``.
+        patterns that are found again. ``reproducible``. ``weak``: reproducible, but an individual's severity is not
+        informative, or many more patterns were requested than held-out people support. ``confounded``: reproducible,
+        but the groups also differ in age, site or a covariate. ``not testable``.
     message
         The same in words.
     evidence
-        What it rests on.
+        The evidence behind it.
     """
 
     state: State
@@ -215,11 +215,11 @@ class Verdict:
 
     @property
     def reliable(self) -> bool | None:
-        """True for patterns that are found again, whatever else the groups differ in; None where that is not known."""
+        """True if patterns are found again, even if the groups also differ in other variables; None if unknown."""
         return {"no difference": False, "not found again": False, "not testable": None}.get(self.state, True)
 
     def with_differences(self, names: Sequence[str]) -> Verdict:
-        """Return the verdict where the groups differ in these variables, too."""
+        """Return the verdict if the groups also differ in these variables."""
         if self.state not in ("reproducible", "weak") or not names:
             return self
         also = listed(list(names), joiner=" and ")
@@ -328,7 +328,7 @@ def _no_difference(evidence: Evidence) -> str:
 def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     pairs = 100 * (evidence.halves or 0)
     words = [
-        f"Models of two halves of the people, with nobody in common, rank {pairs:.0f} of 100 pairs of patients in the "
+        f"Models of two separate halves of the sample rank {pairs:.0f} of 100 pairs of patients in the "
         f"same order; chance is 50, and with permuted groups it is at most {100 * (evidence.halves_chance or 0):.0f}.",
     ]
     if evidence.repetitions is not None:
@@ -340,7 +340,7 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
             words.append("These patterns were therefore not found again in other people of the same kind.")
         else:
             words.append(
-                f"However, these trainings did not find them: they agree with a linear model on only "
+                f"However, these training runs did not find them: they agree with a linear model on only "
                 f"{100 * (evidence.with_linear or 0):.0f} of 100 pairs. Train longer, or with the default settings."
             )
     elif least < n_patterns:

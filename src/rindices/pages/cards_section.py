@@ -1,4 +1,4 @@
-"""What people look at first: patients against controls, and a card for each pattern."""
+"""What people look at first: patients versus controls, and a card for each pattern."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from rindices.pages.elements import (
     script_json,
     words,
 )
-from rindices.pages.layout import RunView
+from rindices.pages.layout import RunView, imbalanced_in
 from rindices.pages.patterns_section import SMALL_BRAIN, SURE, brains_of, has_outlines
 from rindices.plots.brain import measures_of
 from rindices.plots.brain_drawing import draw_brain
@@ -37,6 +37,8 @@ _FEW = 20  # people of a group: fewer are not summed up
 _TOP_REGIONS = 12
 _HALF_WIDTH = 6.2  # inches
 _CLEAR = 0.05  # q
+_LARGEST = 8.0  # sd of controls: where the scale of the strongest regions ends
+_IMPOSSIBLE, _ALIKE = 20.0, 0.02  # sd of controls that no disease changes a region by; severities that differ less
 
 
 class Mark(NamedTuple):
@@ -67,13 +69,14 @@ def groups_section(view: RunView) -> dict[str, object] | None:
     columns = [name._replace(title="Region"), *effects, *(one._replace(title="Column") for one in code)]
     return {
         "pictures": _effect_maps(view, rows),
-        "table": Table("Patients against controls, every region", columns, source="analysis/group_effects.csv"),
+        "table": Table("Patients versus controls, every region", columns, source="analysis/group_effects.csv"),
         "n": len(rows),
         "n_smaller": int((clear & (rows["effect"] < 0)).sum()),
         "n_larger": int((clear & (rows["effect"] > 0)).sum()),
         "n_below": int((rows["effect"] < 0).sum()),
         "sizes": table[["n_controls", "n_patients"]].iloc[0],
         "covariates": view.summary.covariates,
+        "imbalanced": imbalanced_in(view.summary),
     }
 
 
@@ -85,9 +88,7 @@ def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
         drawing = draw_brain(table, 1, (1.0,), measure=measure, unsure=unsure, unit="Cohen's d", layout=SMALL_BRAIN)
         if drawing is not None:
             name = f"patients_against_controls{measure and '_'}{measure}"
-            alt = (
-                "Regions on the brain, coloured by Cohen's d of patients against controls. The table gives the values."
-            )
+            alt = "Regions on the brain, coloured by Cohen's d of patients versus controls. The table gives the values."
             found.append(view.gallery.keep(name, drawing.figure(), drawing.svg(name), alt, result=False))
     return found
 
@@ -97,7 +98,8 @@ def cards_section(view: RunView) -> dict[str, object]:
     people, patterns, training = view.results.first_visits, view.results.patterns, _training(view)
     had = _limits(view)
     brains, rows = brains_of(view), {place: _rows(patterns, place) for place in range(1, view.summary.n_patterns + 1)}
-    reach = [value for own in rows.values() for value in own["change_sd"].head(2 * _MOST_REGIONS)]
+    strongest = pd.concat([own["change_sd"].head(2 * _MOST_REGIONS) for own in rows.values()])
+    reach = strongest.clip(-_LARGEST, _LARGEST)
     ends = 1.15 * min(0.0, *reach), 1.15 * max(0.2, *reach)
     mixture = None
     if had is not None and (people["group"] == "patient").sum() >= _FEW and len(rows) > 1:
@@ -128,6 +130,7 @@ def _card(
     return {
         "place": place,
         "colour": f"pattern{(place - 1) % len(PATTERN_COLOURS) + 1}",
+        "doubt": _doubt(rows, people[name]),
         "changes": _changes(rows, view.region_names),
         "regions": _strongest(rows, view.region_names),
         "histogram": view.gallery.draw(f"severities_{place}", figure, alt),
@@ -137,6 +140,14 @@ def _card(
         "related": related(view.analyses.get("associations"), place),
         "every_region": _every_region(view, place, rows),
     }
+
+
+def _doubt(rows: pd.DataFrame, scores: pd.Series) -> str:
+    """Say why there is no such pattern, as it happens where a model has more of them than the data; else nothing."""
+    if rows["change_sd"].abs().max() > _IMPOSSIBLE:
+        return f"its changes exceed {_IMPOSSIBLE:g} standard deviations of controls"
+    low, high = scores.quantile([0.025, 0.975])
+    return "everyone has almost the same score" if high - low < _ALIKE and len(scores) >= _FEW else ""
 
 
 def _training(view: RunView) -> pd.DataFrame | None:
@@ -256,7 +267,7 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Pictur
         columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))
     if (effects := view.analyses.get("group_effects")) is not None:
         d = rows["region"].map(effects.set_index("region")["effect"])
-        columns.append(measures("Patients against controls (d)", d, 2, "+"))
+        columns.append(measures("Patients versus controls (d)", d, 2, "+"))
     figure = plots.pattern_dots(patterns, place, _TOP_REGIONS, names, _HALF_WIDTH)
     picture = view.gallery.draw(f"pattern_{place}", figure, alt)
     return picture, Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")

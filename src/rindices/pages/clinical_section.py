@@ -24,7 +24,7 @@ _LARGEST_Q = 0.05
 _MOST_VARIABLES = 2  # in short
 _CHANGING = 0.05  # p of the test that a hazard ratio is the same at all times
 _LETTERS = {"Pearson r": "r", "point-biserial r": "r", "eta²": "η²"}
-_DIFFERENCE = "patients less controls"  # as it stands in ``change_summary.csv``
+_DIFFERENCE = "patients minus controls"  # as it stands in ``change_summary.csv``
 
 
 def _variable_names(table: pd.DataFrame) -> list[str]:

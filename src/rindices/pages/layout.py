@@ -46,8 +46,12 @@ VERDICT_LOOKS: dict[State | None, VerdictLook] = {
 
 def strip_of(summary: Summary) -> str:
     """Return the warning that stands above every figure of a result; none where it can be taken as it is."""
-    differing = [row["variable"] for row in summary.balance or () if row["imbalanced"]]
-    return VERDICT_LOOKS[summary.state].strip.format(listed(differing[:3]) or "something else")
+    return VERDICT_LOOKS[summary.state].strip.format(imbalanced_in(summary))
+
+
+def imbalanced_in(summary: Summary) -> str:
+    """Return in which variables the groups differ, three of them at most."""
+    return listed([row["variable"] for row in summary.balance or () if row["imbalanced"]][:3]) or "something else"
 
 
 @dataclass(frozen=True)

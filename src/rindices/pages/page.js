@@ -174,8 +174,11 @@
 
   // A link into something that is folded opens it.
   function unfold() {
-    let node = location.hash.length > 1 && byId(decodeURIComponent(location.hash.slice(1)));
-    if (!node) return;
+    const node = location.hash.length > 1 && byId(decodeURIComponent(location.hash.slice(1)));
+    if (node) reveal(node);
+  }
+
+  function reveal(node) {
     for (let outer = node; outer; outer = outer.parentElement) if (outer.tagName === "DETAILS") outer.open = true;
     node.scrollIntoView();
   }
@@ -270,7 +273,8 @@
     const counts = {};
     for (const person of data.people) {
       counts[person.group] = (counts[person.group] ?? 0) + 1;
-      person.name = person.id ?? `${GROUPS[person.group]} ${counts[person.group]}`;
+      person.place = `${GROUPS[person.group]} ${counts[person.group]}`;  // what this person is called without ids
+      person.name = person.id ?? person.place;
     }
     const every = data.people.flatMap((person) => person.visits.flatMap((visit) => visit.r)).filter((value) => value !== null);
     data.scale = [Math.min(0, percentile(every, 0.002)), Math.max(1, percentile(every, 0.998))];
@@ -358,6 +362,7 @@
   function select(state, person) {
     state.open = person;
     try { history.replaceState(null, "", `#person=${encodeURIComponent(person.name)}`); } catch { /* a page in a frame has no address of its own */ }
+    for (const link of all("a[data-person]")) link.hash = `person=${encodeURIComponent(person.place)}`;
     showCard(state);
     mark(state);
     listPeople(state);
@@ -371,13 +376,13 @@
     if (!location.hash.startsWith("#person=")) return false;
     let id = "";
     try { id = decodeURIComponent(location.hash.slice(8)); } catch { /* not one of ours */ }
-    const person = state.data.people.find((one) => one.name === id);
+    const person = state.data.people.find((one) => one.name === id) ?? state.data.people.find((one) => one.place === id);
     if (!person) {
       byId("found").textContent = `There is no card for \u201c${id}\u201d.`;
       return false;
     }
     select(state, person);
-    byId("linked").scrollIntoView();
+    reveal(byId("linked"));
     return true;
   }
 
@@ -681,28 +686,33 @@
     });
   }
 
-  // ---- One person: numbers that are pasted ----
+  // ---- One person: a row, or names and numbers, that are pasted from a spreadsheet ----
+  function cellsOf(text) {
+    const border = ["\t", ";", ","].find((one) => text.includes(one)) ?? /\s+/;
+    const rows = text.trim().split(/\r?\n/).map((line) => line.split(border).map((cell) => cell.trim().replace(/^"(.*)"$/, "$1")));
+    // Spreadsheets of many countries write 0,45; where all commas could as well part thousands, as in 3,412, none is read.
+    const clear = rows.flat().some((cell) => /^[+-]?\d+,\d+$/.test(cell) && !/^[+-]?[1-9]\d?\d?,\d{3}$/.test(cell));
+    return clear ? rows.map((cells) => cells.map((cell) => cell.replace(/^([+-]?\d+),(\d+)$/, "$1.$2"))) : rows;
+  }
+
   function paste(area) {
     area.addEventListener("input", () => {
-      const inputs = all("[data-region]"), words = area.value.trim().split(/[\s,;]+/).filter(Boolean);
-      const numbers = words.filter((word) => !Number.isNaN(Number(word)));
-      const [heads, row] = area.value.trim().split(/\r?\n/).map((line) => line.split(/[\t;,]/).map((cell) => cell.trim()));
-      let filled = 0;
-      if (row && heads.length === row.length && heads.some((head) => Number.isNaN(Number(head)))) {
-        heads.forEach((head, place) => {
-          const input = inputs.find((one) => one.dataset.region === head), other = area.form.elements[`covariate ${head}`];
-          if (other) other.value = row[place];
-          if (input && row[place] !== "") { input.value = row[place]; filled += 1; }
-        });
-      } else if (numbers.length === words.length) {
-        words.slice(0, inputs.length).forEach((word, place) => { inputs[place].value = word; filled += 1; });
-      } else {
-        const byName = new Map(inputs.map((input) => [input.dataset.region, input]));
-        words.forEach((word, place) => {
-          if (byName.has(word) && !Number.isNaN(Number(words[place + 1]))) { byName.get(word).value = words[place + 1]; filled += 1; }
-        });
-      }
-      document.querySelector("[data-pasted]").textContent = words.length ? `${filled} of ${inputs.length} regions filled in` : "";
+      const inputs = all("[data-column]", area.form), regions = inputs.filter((input) => "region" in input.dataset);
+      const byName = new Map(inputs.map((input) => [input.dataset.column, input]));
+      const rows = cellsOf(area.value), [heads, row] = rows, cells = rows.flat();
+      const isColumn = rows.every((one) => one.length === 2) && !byName.has(heads[1]);
+      const isTable = !isColumn && row && heads.some((head) => byName.has(head));
+      const pairs = isColumn ? rows : isTable ? heads.map((head, place) => [head, row[place] ?? ""]) : [];
+      if (cells.every((cell) => NUMBER.test(cell))) pairs.splice(0, pairs.length, ...regions.map((input, place) => [input.dataset.column, cells[place] ?? ""]));
+      const filled = pairs.filter(([name, text]) => {
+        const input = byName.get(name);
+        if (!input || text === "") return false;
+        input.value = text;
+        if (!input.value && NUMBER.test(text)) input.value = String(Number(text));  // a code that is written 1.0
+        return regions.includes(input) && input.value !== "";
+      }).length;
+      const hint = filled ? "" : ". Copy the header row as well.", first = isTable && rows.length > 2 ? `, from the first of ${rows.length - 1} rows` : "";
+      document.querySelector("[data-pasted]").textContent = area.value.trim() ? `${filled} of ${regions.length} regions filled in${first}${hint}` : "";
     });
   }
 
@@ -748,6 +758,8 @@
     unfolded.forEach((node) => { node.open = true; });
   });
   addEventListener("afterprint", () => unfolded.forEach((node) => { node.open = false; }));
+  // A page that takes a while is asked for again; an address that names a person would not be, without a script.
+  if (document.querySelector("main > .busy")) setTimeout(() => location.reload(), 1000);
   if (byId("checked")) check(byId("checked"), byId("checked").dataset.source);
   if (byId("training")) watch(byId("training"));
   if (byId("slider")) prepareSlider(byId("slider"));

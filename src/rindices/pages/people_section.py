@@ -126,7 +126,7 @@ class Drivers(NamedTuple):
 def explorer_section(view: RunView) -> dict[str, object] | None:
     """Return everybody who can be looked at, nothing where nobody has a score.
 
-    Without ids there are no diagnoses, dates or names of visits either, and people stand in the order of their scores.
+    Without ids there are no diagnoses, dates or names of visits either. People stand in the order of their scores.
     """
     run, show_ids = view.run, view.show_ids
     table = _people(run, view.variables, view.most_people)
@@ -135,8 +135,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
     scores, reference = run.results.score_names, run.summary.reference
     first = table[table["first_visit"]].set_index("participant_id")
     drivers, controls = _drivers(run, table), _controls(run)
-    if not show_ids:
-        first = first.sort_values(["group", *scores], ascending=False, kind="stable")
+    first = first.sort_values(["group", *scores], ascending=False, kind="stable")
     sites = _levels(table["site"]) or []
     clinical = {name: _levels(table[name]) for name in view.variables if name in table}
     visits, changes = _visits(table), _changes(run)

@@ -210,7 +210,7 @@ SECTIONS = (
     Section("settings", "details", "Settings and versions", settings_section),
 )
 
-LAYERS = {"difference": "Patients against controls", "result": "Patterns", "checks": "Checks", "details": "Details"}
+LAYERS = {"difference": "Patients versus controls", "result": "Patterns", "checks": "Checks", "details": "Details"}
 
 
 class ShownSection(NamedTuple):
@@ -314,7 +314,7 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
     summary
         The contents of ``summary.json``, if it has not been written yet.
     show_ids
-        Whether people can be looked up by id. Otherwise, the page contains no ids.
+        Whether people can be looked up by id; otherwise, the page contains no ids.
 
     Raises
     ------

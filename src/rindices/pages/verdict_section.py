@@ -120,7 +120,7 @@ def search_section(view: RunView) -> dict[str, object] | None:
     shown = ordered[ordered["chosen"].to_numpy() | (pd.RangeIndex(len(ordered)) < MOST_SETTINGS)]
     chosen = best[best["chosen"]].iloc[0]
     alt = (
-        "Agreement between trainings and misfit for each number of patterns and each orthogonality. Chosen: "
+        "Agreement between training runs and misfit for each number of patterns and each orthogonality. Chosen: "
         f"{_setting(chosen['n_patterns'], chosen['orthogonality'])}, "
         f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table gives the values."
     )
@@ -197,7 +197,7 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
     ]
     step = f"{int(chosen['step']):,}"
     values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
-    alt = f"Agreement between trainings over the steps of training. At the chosen step {step}: {values}."
+    alt = f"Agreement between training runs over the steps of training. At the chosen step {step}: {values}."
     known = chosen[list(AGREEMENTS)].notna().any()
     figure = plots.agreement_over_training(view.run.selection)
     return {

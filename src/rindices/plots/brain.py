@@ -75,7 +75,7 @@ def outlined_regions(names: Iterable[str]) -> dict[str, Region]:
 
 
 def measures_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the measures that need a drawing each: several where a region has several, otherwise one, without a name.
+    """Return the measures that need separate drawings: several if a region has several, otherwise one without a name.
 
     Examples
     --------

@@ -81,32 +81,32 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class BrainDrawing:
-    """A pattern at growing severity, a row for each: as SVG text, and as a matplotlib figure.
+    """A pattern at increasing severity, one row each, as SVG text or as a matplotlib figure.
 
     Attributes
     ----------
     pattern
         Its number.
     regions
-        Those that are known, by the name in the table; their titles are names in words.
+        Known regions by their name in the table, with their full names as titles.
     lines
         The views of the brain; a row of the drawing has one or two lines of them.
     changes
         The change of each region in sd of controls, by severity.
     limit
-        Where the colours end.
+        Largest value of the colour scale.
     missing
-        Names in the table that are not drawn: of no known atlas, or without an outline.
+        Names in the table that are not drawn: not in a known atlas, or without an outline.
     width
         In pixels.
     bare
-        Whether the names of rows and the scale of colours are left out.
+        Whether row names and the colour scale are omitted.
     unsure
-        Names in the table that are grey: whether they are smaller or larger is uncertain.
+        Names in the table that are drawn in grey, because the sign of their change is uncertain.
     unit
-        What colours mean.
+        Meaning of the colours.
     is_amount
-        Whether values have no sign; then the colour is that of the text around, and the scale starts at 0.
+        Whether values have no sign; they are then drawn in the colour of the surrounding text, from 0.
     """
 
     pattern: int
@@ -122,7 +122,7 @@ class BrainDrawing:
     is_amount: bool = False
 
     def with_amounts(self, amounts: Mapping[str, float], unit: str) -> "BrainDrawing":
-        """Return the same views of the brain, coloured by the size of something that has no sign, such as a spread.
+        """Return the same views of the brain, coloured by values without a sign, such as a spread.
 
         Parameters
         ----------
@@ -249,15 +249,15 @@ class BrainDrawing:
         ]
 
     def svg(self, key: str = "") -> str:
-        """Return SVG text to stand in a page or a file; the browser names the region under the mouse.
+        """Return SVG text for a page or a file; browsers show the name of the region under the pointer.
 
-        Lines and letters have the colour of the text around. A page changes the other colours by the ``fill`` and
-        ``stop-color`` of ``svg.brain .lower`` and ``svg.brain .higher``, for example where it is dark.
+        Lines and text have the colour of the surrounding text. A page can set the other colours with the ``fill`` and
+        ``stop-color`` of ``svg.brain .lower`` and ``svg.brain .higher``, for example in dark mode.
 
         Parameters
         ----------
         key
-            What ids inside start with; two drawings of one pattern in a page need different ones.
+            Prefix of the ids inside; two drawings of one pattern on a page need different ones.
         """
         placed, key = list(self._placed()), key or f"brain{self.pattern}"
         rings = dict.fromkeys(one.piece.rings for one in placed)
@@ -311,17 +311,17 @@ class BrainDrawing:
 
 
 class Layout(NamedTuple):
-    """How large a drawing is, and what stands where.
+    """Size and arrangement of a drawing.
 
     Attributes
     ----------
     per_line
-        How many views stand side by side; with fewer than there are, the brain is larger and slices stand below.
+        Number of views side by side; with fewer, the brain is larger and slices are placed below.
     width, bare
         See `BrainDrawing`; letters have 13 pixels.
     most_slices
-        How many slices at most: those that show the strongest regions of the pattern. All that show something if not
-        given.
+        Maximum number of slices, chosen to show the strongest regions of the pattern; by default, all slices that show
+        something.
     """
 
     per_line: int = len(VIEWS)
@@ -340,10 +340,10 @@ def draw_brain(
     unit: str = UNIT,
     layout: Layout = Layout(),  # noqa: B008 (it cannot be changed)
 ) -> BrainDrawing | None:
-    """Draw what one pattern does to regions, with growing severity, as filled outlines of a brain.
+    """Draw the effect of one pattern on the regions at increasing severity, as filled outlines of a brain.
 
-    The scale of colours is common to all patterns of the table, and symmetric about zero. Where a region of the middle
-    has values of both sides, their mean is drawn.
+    The colour scale is common to all patterns of the table and symmetric about zero. If a midline region has values for
+    both sides, their mean is drawn.
 
     Parameters
     ----------
@@ -359,13 +359,13 @@ def draw_brain(
     unsure, unit
         See `BrainDrawing`.
     layout
-        How large it is, and what stands where.
+        Size and arrangement.
 
     Returns
     -------
     BrainDrawing or None
-        Take ``svg()`` for a page, ``figure()`` for files, and ``missing`` for the text below. None where no region has
-        an outline.
+        Use ``svg()`` for pages, ``figure()`` for files, and ``missing`` for the caption. None if no region has an
+        outline.
 
     Examples
     --------

@@ -33,16 +33,16 @@ _SMALL = 8.5  # points
 
 @matplotlib.rc_context(STYLE)
 def severity_histogram(people: pd.DataFrame, column: str, training: pd.DataFrame | None = None) -> Figure:
-    """Draw how many people of each group have how much of a pattern.
+    """Draw the distribution of a severity in each group.
 
     Parameters
     ----------
     people
-        Columns ``group`` and the one to draw. Of fewer than 20 people of a group every one is a mark.
+        Columns ``group`` and the one to draw. With fewer than 20 people in a group, each is drawn as a mark.
     column
         Such as ``severity1``.
     training
-        The same columns, of the people the model was trained with, where `people` are others; they are hollow bars.
+        The same columns for the training sample, if `people` are others; drawn as hollow bars.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _draw_group(
 
 @matplotlib.rc_context(STYLE)
 def severity_by_age(people: pd.DataFrame, column: str, age: str) -> Figure:
-    """Draw a severity against age: everybody, and a straight line for each group.
+    """Draw a severity against age: all people, and a straight line for each group.
 
     Parameters
     ----------
@@ -136,14 +136,14 @@ def severity_by_age(people: pd.DataFrame, column: str, age: str) -> Figure:
 
 @matplotlib.rc_context(STYLE)
 def pattern_mixture(people: pd.DataFrame, limits: Sequence[float]) -> Figure:
-    """Draw how many people of each group have none of the patterns, one, two and so on.
+    """Draw how many people in each group have no, one, two or more patterns.
 
     Parameters
     ----------
     people
         Columns ``group`` and ``severity1`` ... or ``r1`` ...
     limits
-        Of each pattern: who lies above has it.
+        Limit for each pattern, above which a person has it.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def pattern_mixture(people: pd.DataFrame, limits: Sequence[float]) -> Figure:
         axes.bar(places, shares, 0.92 * width, color=group.colour, label=group.label)
         for place, share in zip(places, shares, strict=True) if len(shares) * len(present) <= 10 else ():
             axes.text(place, share, f"{share:.0f}", ha="center", va="bottom", fontsize=_SMALL)
-    axes.set(xlabel="Patterns that a person has", ylabel="% of the group")
+    axes.set(xlabel="Number of patterns per person", ylabel="% of the group")
     axes.set_xticks(range(len(names) + 1), ["none" if len(names) < 6 else "0", *map(str, range(1, len(names) + 1))])
     axes.margins(y=0.12)
     figure.legend(loc="outside upper center", ncols=len(present), handlelength=1.0)
@@ -179,16 +179,16 @@ _HEAD, _ROW, _BELOW = -0.24, 0.085, 54  # of a panel's height: where numbers beg
 
 @matplotlib.rc_context(STYLE)
 def follow_up_curves(curves: pd.DataFrame, time: str = "time", *, competing: bool = False) -> Figure:
-    """Draw the share of people without the event by time, or with competing events the share with it.
+    """Draw the proportion of people without the event over time or, with competing events, the proportion with it.
 
     Parameters
     ----------
     curves
         Columns ``pattern``, ``third``, ``n``, ``time``, ``at_risk``, ``incidence``, ``low``, ``high`` and ``shown``.
     time
-        What the time is called.
+        Label of the time axis.
     competing
-        Whether other events may come first: the share without either is not what is shown then.
+        Whether other events may come first; the curves then show cumulative incidence.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def follow_up_curves(curves: pd.DataFrame, time: str = "time", *, competing: boo
         axes.set_title(f"Pattern {pattern}", loc="left")
         axes.set(ylim=(0, 1.02), yticks=_SHARES)  # ticks that depend on the height would move the label
         axes.set_xlabel(safe_label(time), labelpad=_BELOW)
-    panels[0].set_ylabel("Share with the event" if competing else "Share without the event")
+    panels[0].set_ylabel("Proportion with the event" if competing else "Proportion without the event")
     handles, labels = panels[0].get_legend_handles_labels()
     narrow = figure.get_figwidth() < 2 * _PANEL
     figure.legend(handles, labels, loc="outside upper center", ncols=1 if narrow else 3)
@@ -260,12 +260,12 @@ def power_curves(chances: pd.DataFrame, n_controls: int, n_patients: int) -> Fig
             axes.plot(own["people"], own["chance"], color=colour, marker=marker, markersize=4, label=f"{patterns:.0f}")
         axes.axvline(min(n_controls, n_patients), color=GREY, linestyle=":")
         axes.set_title(f"{strength:g} sd", loc="left")
-        axes.set(xscale="log", ylim=(-0.02, 1.02), yticks=(0, 0.25, 0.5, 0.75, 1), xlabel="People of each group")
+        axes.set(xscale="log", ylim=(-0.02, 1.02), yticks=(0, 0.25, 0.5, 0.75, 1), xlabel="People per group")
         sizes = sorted(chances["people"].unique())[::2]
         axes.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_minor_formatter(NullFormatter())
-    panels[0].set_ylabel("Chance to find all patterns")
+    panels[0].set_ylabel("Probability of finding all patterns")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, title="Patterns", loc="outside right upper")
     return figure

@@ -46,7 +46,7 @@ def forest(associations: pd.DataFrame, *, people: str = "patients") -> Figure:
         and ``q``. Categorical variables (eta²) get a panel of their own. Of more than 40 variables the strongest
         40 are drawn.
     people
-        Whose associations.
+        Group of people whose associations are drawn.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def _draw_associations(axes: Axes, part: pd.DataFrame, patterns: list[int]) -> N
 
 
 def _scale(axes: Axes, part: pd.DataFrame, people: str) -> None:
-    what, limits = "Share of variance explained (eta²)", (-0.02, 1.02)
+    what, limits = "Proportion of variance explained (eta²)", (-0.02, 1.02)
     if part["kind"].iloc[0] != "categorical":
         values = part[["coefficient", "low", "high"]].abs().to_numpy(dtype=float)
         reach = min(1.06 * np.nanmax(values, initial=LEAST_REACH), 1.02)
@@ -165,11 +165,11 @@ def pattern_dots(
         Columns ``region``, ``pattern``, ``change_sd``, ``change_percent`` and ``spread_sd``; where ``decomposed_sd``
         is there and known, faint marks show it.
     only
-        Draw this pattern alone, still on the scale that is common to all.
+        Draw only this pattern, on the scale common to all.
     top
-        How many rows of each pattern.
+        Number of rows per pattern.
     names
-        Full names of regions, where they are known.
+        Full names of regions, if known.
     width
         Of the figure, in inches.
 
@@ -263,7 +263,7 @@ def subgroup_dots(subgroups: pd.DataFrame, sizes: pd.DataFrame, top: int = 12) -
     sizes
         Columns ``pattern``, ``level``, ``n`` and ``used``.
     top
-        How many regions of each pattern, those with the largest effect at any level.
+        Number of regions per pattern: those with the largest effect at any level.
 
     Examples
     --------
@@ -287,7 +287,7 @@ def subgroup_dots(subgroups: pd.DataFrame, sizes: pd.DataFrame, top: int = 12) -
         axes.set_title(f"Pattern {number}", loc="left", fontweight="bold")
         axes.set_title(_sizes(sizes[sizes["pattern"] == number]), loc="right", fontsize=8.5)
         axes.tick_params(labelbottom=True)
-    panels[-1].set_xlabel(f"Cohen's d against controls\n(lines: 95 % interval; filled: q < {SIGNIFICANT:g})")
+    panels[-1].set_xlabel(f"Cohen's d relative to controls\n(lines: 95 % interval; filled: q < {SIGNIFICANT:g})")
     marks = [(colour, marker, f"patients, {level} severity") for level, (_, (colour, marker)) in _LEVELS.items()]
     mark_legend(figure, marks, 3)
     return figure

@@ -182,7 +182,7 @@ def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
 
 @matplotlib.rc_context(STYLE)
 def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) -> Figure:
-    """Draw how much patients vary relative to controls in each direction, over what permuted groups do.
+    """Draw how much patients vary relative to controls in each direction, compared with permuted groups.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) 
     band
         The 95th centile of each with permuted groups.
     limit
-        What the first has to exceed.
+        Limit for the first.
 
     Examples
     --------

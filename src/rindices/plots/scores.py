@@ -103,7 +103,7 @@ def _draw_group(axes: Axes, position: int, values: np.ndarray, group: Group) -> 
 
 @matplotlib.rc_context(STYLE)
 def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence[float]) -> Figure:
-    """Draw known severity against what was found, one panel per pattern.
+    """Draw estimated against known severities, one panel per pattern.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def _set_limits(axes: Axes, rates: pd.DataFrame, summary: pd.DataFrame) -> None:
 
 @matplotlib.rc_context(STYLE)
 def outlier_distances(people: pd.DataFrame) -> Figure:
-    r"""Draw how far each person lies from others, a panel for each measure, with outliers marked where they are ones.
+    r"""Draw how far each person lies from others, one panel per measure, with outliers marked.
 
     Parameters
     ----------

@@ -192,14 +192,14 @@ def strip_above(figure: Figure, text: str) -> None:
 
 
 def figure_svg(fig: Figure, name: str = "") -> str:
-    """Return a figure as SVG text: the same figure always gives the same text, many points become images.
+    """Return a figure as SVG text. The same figure always gives the same text; many points are embedded as an image.
 
     Parameters
     ----------
     fig
         The figure.
     name
-        What the ids in it begin with, so that several figures can stand in one page.
+        Prefix of its ids, so that several figures can be on one page.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def figure_svg(fig: Figure, name: str = "") -> str:
 def figure_png(fig: Figure, path: Path) -> Path:
     """Write a figure as a PNG file of 300 dots per inch and return its path.
 
-    Whoever needs it whole or not at all gives a path beside.
+    The file is not written atomically.
 
     Examples
     --------

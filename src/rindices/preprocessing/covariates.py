@@ -134,7 +134,7 @@ class CovariateResidualizer:
         return features + self.effect(covariates)
 
     def effect(self, covariates: pd.DataFrame) -> np.ndarray:
-        """Return what covariates add to each person's regions, relative to average controls."""
+        """Return the effect of the covariates on each person's regions, relative to average controls."""
         return self.design(covariates) @ self.effects
 
     def design(self, covariates: pd.DataFrame) -> np.ndarray:

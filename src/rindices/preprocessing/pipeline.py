@@ -45,7 +45,7 @@ class HeadSize(NamedTuple):
         return cls(name, float(_sizes(covariates, name).mean()))
 
     def transform(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
-        """Bring everybody to the mean head size."""
+        """Scale everyone to the mean head size."""
         return features * (self.mean / _sizes(covariates, self.name))[:, None]
 
     def inverse_transform(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:

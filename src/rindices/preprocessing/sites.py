@@ -34,7 +34,7 @@ class SiteHarmonizer:
     sites can be corrected. Everything is estimated in controls, so sites may differ in their proportion of patients.
 
     A person whose site is `UNCORRECTED` gets no offset and no scale; any other unknown site is refused.
-    `leave_new_sites` puts the one in the place of the others.
+    `leave_new_sites` replaces unknown sites by `UNCORRECTED`.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class SiteHarmonizer:
     mean, sd : ndarray of shape (regions,)
         Of the controls: mean with average covariates, sd within sites.
     offsets, scales : ndarray of shape (sites, regions)
-        What a site adds, and by what it multiplies deviations, in these sd.
+        Offset of a site and scale of its deviations, in these sd.
     errors : ndarray of shape (sites,), optional
         Of sites that were added later, the error of offsets in sd of people: 1 / √ of their controls; otherwise 0.
 
@@ -120,7 +120,7 @@ class SiteHarmonizer:
         )
 
     def errors_left(self, covariates: pd.DataFrame) -> SiteErrors:
-        """Return what is unknown of each person's site, where it was learned later."""
+        """Return the uncertainty of each person's site, if it was learned later."""
         place = self._places(_labels(covariates, self.name))
         sites = [
             _errors_left(error, *both)

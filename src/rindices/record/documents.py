@@ -366,9 +366,9 @@ def write_summary(folder: Path, summary: Summary) -> None:
 
 # In a sentence, and what follows from it; the reason stands between them. None: was not judged.
 SENTENCES: dict[State | None, tuple[str, str]] = {
-    "reproducible": ("The patterns are reproducible:", ""),
+    "reproducible": ("The patterns are reproducible.", ""),
     "weak": (
-        "The patterns are reproducible, but weak:",
+        "The patterns are reproducible, but weak.",
         "Use them to compare groups; an individual's severity is not informative.",
     ),
     "confounded": (
@@ -377,7 +377,7 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     ),
     "not found again": (
         "The groups differ, but not in patterns that are found again.",
-        "Do not interpret single patterns.",
+        "Do not interpret individual patterns.",
     ),
     "no difference": ("No difference between patients and controls was found.", "Do not interpret these patterns."),
     "not testable": (

@@ -134,7 +134,10 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     status = status_of(out)
     replace_it = Message("replace it with ", Remedy("overwrite", True), ".")
     if not (out / SETTINGS).is_file():
-        raise InputError(f"The folder {out} contains a run without its run.toml.\nTo resume, ", replace_it)
+        raise InputError(
+            f"The folder {out} contains a run without its run.toml, so it cannot be resumed.\nTo start again, ",
+            replace_it,
+        )
     before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
     others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
     grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
@@ -307,7 +310,9 @@ def progress_of(folder: Path, *, running: bool) -> Progress:
     rate = (done - first.done) / seconds if seconds > 0 and done > first.done else None
     finishing = done >= total
     left = None if rate is None or finishing else (total - done) / rate
-    return Progress("running", "Judging and writing" if finishing else last.stage, done / total, rate, left, agreed)
+    return Progress(
+        "running", "Evaluating and writing the results" if finishing else last.stage, done / total, rate, left, agreed
+    )
 
 
 def _when(event: Event) -> datetime:

@@ -83,7 +83,7 @@ def apply_table(
     output
         How the report is written, and the level of the intervals.
     progress
-        Called with the share of the table that is done.
+        Called with the proportion of the table that has been read.
     wording
         How warnings mention settings.
     """

@@ -15,7 +15,6 @@ from dataclasses import asdict
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -361,7 +360,7 @@ class TimeNeeded(NamedTuple):
     place: str
 
     def __str__(self) -> str:
-        return f"about {roughly(self.seconds)} on {self.place} of this machine"
+        return f"about {roughly(self.seconds)} on {self.place} of this machine, if otherwise idle"
 
 
 def time_needed(
@@ -391,7 +390,7 @@ def time_needed(
     n_cores = devices.n_cores()
     on_each = -(-models // n_cores)
     seconds = slowness() * (_AROUND + _JUDGING * n_people * n_regions**2 + on_each * steps * a_step)
-    return TimeNeeded(seconds, f"the {n_cores} cores" if n_cores > 1 else "the one core")
+    return TimeNeeded(seconds, f"the {n_cores} cores" if n_cores > 1 else "the single core")
 
 
 def _has_accelerator() -> bool:
@@ -403,12 +402,16 @@ def _has_accelerator() -> bool:
 
 @threadpool_limits.wrap(limits=1, user_api="blas")
 def slowness() -> float:
-    """Return how slow one core is at what training does, relative to the one that was measured on."""
+    """Return how slow one core is at what training does, relative to the one that was measured on.
+
+    Processor time, and the least of five, because other programs that happen to run now make the clock, but not
+    the core, slower.
+    """
     weights = np.full((128, 128), 1 / 128, np.float32)
     times = []
-    for _ in range(3):
-        batch, start = np.ones((_BATCH, 128), np.float32), time.perf_counter()
+    for _ in range(5):
+        batch, start = np.ones((_BATCH, 128), np.float32), time.thread_time()
         for _ in range(_LOOPS):
             batch = np.maximum(batch @ weights, 0.01)
-        times.append(time.perf_counter() - start)
-    return median(times) / _USUAL
+        times.append(time.thread_time() - start)
+    return min(times) / _USUAL

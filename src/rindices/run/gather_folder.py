@@ -59,7 +59,7 @@ class Gathered(NamedTuple):
 
 
 def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered:
-    """Write one table of everybody in a folder, and ``.json`` beside it with the unit of each column.
+    """Write one table of everyone in a folder, and a ``.json`` file with the unit of each column next to it.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
     Raises
     ------
     InputError
-        If nothing is found, or somebody cannot be used as they are: twice there, half-written, longitudinal. With
-        ``leave_out`` they are left out.
+        If nothing is found, or if scans occur twice, are incomplete or belong to the longitudinal stream; ``leave_out``
+        excludes these.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder.\nName the folder that contains the program's output.")

@@ -147,7 +147,7 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
     plan = planned(where, out, table, before.training, output)
     if before.table.sha256 not in (None, plan.cohort.sha256):
         raise InputError(
-            f"{where} is not the table used for the run: its contents differ.\nGive that table: ",
+            f"{where} is not the table used for the run: its contents differ.\nSpecify the original table: ",
             again,
             " To use another table, omit ",
             Remedy("config"),

@@ -69,7 +69,7 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
         raise InputError(Remedy("atlas"), " needs ", Remedy("atlas_table"), ", and vice versa.\nGive both.")
     if record.read_summary(folder).status != record.DONE:
         path = write_report(folder, out, show_ids=show_ids, figures=figures)
-        raise InputError(f"The run in {folder} is not finished, and {path} says so.\nRepeat its command first.")
+        raise InputError(f"The run in {folder} is not finished, according to {path}.\nRerun its command first.")
     run, notes = record.read_run(folder), list[Text]()
     if settings.atlas is not None and settings.atlas_table is not None:
         notes.append(_paint(run, settings.atlas, settings.atlas_table))
@@ -129,7 +129,7 @@ def _with_scores(
     has_visits = "visit" in results.r_indices and visit in scores
     keys = {"participant_id": id} | ({"visit": visit} if has_visits else {})
     require_column(
-        scores.columns, id, f"the people's ids in {path.name}", Message("Name the column with ", Remedy("id"), ".")
+        scores.columns, id, f"the participant ids in {path.name}", Message("Name the column with ", Remedy("id"), ".")
     )
     scores = scores.rename(columns={theirs: ours for ours, theirs in keys.items()})
     # What was corrected for, and who belongs to which group, is the run's and stays as it is.

@@ -44,10 +44,10 @@ class Contract:
     features
         Names of the regions, in the model's order.
     feature_minimum, feature_median, feature_maximum
-        Of each region over the training people: two quantiles and the median, rounded; None where they are not known,
-        as in imported models.
+        For each region in the training sample: two quantiles and the median, rounded; None if unknown, as in imported
+        models.
     quantile
-        Share of the training people below the first and above the last of these.
+        Proportion of the training sample below the first and above the last of these.
     covariates
         What is expected of each covariate.
     ignored_columns
@@ -104,7 +104,7 @@ class Contract:
         return np.array([getattr(self, name) for name in STATISTICS], dtype=float)
 
     def outside(self, regions: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Mark what lies far outside the training range, see `limits`; where that is not known, nothing."""
+        """Mark values far outside the training range (see `limits`); none if it is unknown."""
         low, high = self.limits
         return (regions < low) | (regions > high)
 

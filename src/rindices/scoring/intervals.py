@@ -10,13 +10,16 @@ differs between people stays with a person from visit to visit, so changes are k
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
+from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtr, ndtri
 from scipy.stats import t as student_t
+from sklearn.covariance import LedoitWolf
 
 from rindices.core import inference
 from rindices.core.networks import Parameters
@@ -40,6 +43,9 @@ _ABSENT = 0.25  # share of people without a pattern, of those besides the one in
 _BEYOND = 0.1  # share of the others in whom it is more severe than any that was learned from
 _FURTHEST = 1.5
 _POWER = 0.16  # of excluding a severity that is not there; without such a limit, intervals end at 0 by chance
+_FEW = 99  # as 200 controls and 200 patients, or 150 and 300: with more, repetitions alone make intervals that hold
+_FEWEST_HALVES = 5
+_UNITS = (0.2, 5.0)  # of a half's map, at most
 _EDGE = 0.02  # normal scores nearer to 0 or 1 would grow without bound
 # f is asked at these
 SEVERITIES_OF_F = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2, 2.5])
@@ -105,9 +111,10 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
     """
     rng, n_models = np.random.default_rng([seed, len(healthy.brains)]), len(healthy.held_out)
     curves = inference.doses(models, healthy.brains, composition, SEVERITIES_OF_F)
-    by_pattern = []
+    by_pattern, known = [], np.flatnonzero(healthy.held_out.any(axis=0))
+    known = known if len(known) else np.arange(len(healthy.brains))  # those whom all have seen are read too well
     for pattern in range(len(correlation)):
-        brain = rng.integers(len(healthy.brains), size=(len(DOSES), _PEOPLE)).ravel()
+        brain = known[rng.integers(len(known), size=(len(DOSES), _PEOPLE)).ravel()]
         maker = _makers(healthy.held_out[:, brain], rng)
         wanted = np.repeat(DOSES, _PEOPLE)
         own = np.empty(len(wanted))
@@ -120,6 +127,69 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         unseen = others & healthy.held_out[:, brain]
         by_pattern.append(_scatter(scores, np.where(unseen.any(axis=0), unseen, others), others))
     return np.stack(by_pattern)
+
+
+def few(n_controls: int, n_patients: int) -> bool:
+    """Whether people are so few that what all repetitions have in common is an error to be reckoned with.
+
+    By what decides the error of a difference between two groups: half of the harmonic mean of their sizes.
+
+    Examples
+    --------
+    >>> few(120, 120), few(60, 600), few(150, 300), few(200, 200)
+    (True, True, False, False)
+    """
+    return n_controls * n_patients < _FEW * (n_controls + n_patients)
+
+
+def widened(
+    scale: SeverityScale, models: Parameters, brains: np.ndarray, composition: str, halves: np.ndarray, seed: int
+) -> SeverityScale:
+    """Return a scale whose intervals also allow for how well so few people show what the disease changes.
+
+    All repetitions learn from nearly the same people, and so they share what these people's sample gets wrong: people
+    whom one of them makes do not show it. Those whom we make here differ from what was learned as maps of halves of the
+    people differ, each in the unit of the learned one, since an error of the unit is no error of severity.
+
+    Parameters
+    ----------
+    scale
+        As repetitions alone make it; severities stay.
+    models, composition
+        What was learned.
+    brains
+        Of healthy people, scaled.
+    halves
+        See `maps_of_halves`.
+    seed
+        Of the draws.
+    """
+    if scale.quantiles is None or len(halves) <= _FEWEST_HALVES:
+        return scale
+    learned = inference.pattern_changes(models, brains, composition).mean(axis=0)
+    errors = _errors_of_maps(halves, learned, brains)
+    rng, n_patterns, spread = np.random.default_rng([seed, len(brains)]), len(learned), []
+    for pattern in range(n_patterns):
+        z = draw_others(np.repeat(DOSES, _PEOPLE), pattern, np.eye(n_patterns), rng)
+        made = brains[rng.integers(len(brains), size=len(z))] + z @ learned
+        other = made + np.einsum("pm,pmr->pr", z, errors[rng.integers(len(errors), size=len(z))])
+        moved = (inference.r_indices(models, other) - inference.r_indices(models, made)).mean(axis=0)[:, pattern]
+        spread.append(np.median(np.abs(moved).reshape(len(DOSES), -1), axis=1) / ndtri(0.75))  # some halves mislead
+    middle, normal = scale.quantiles[:, :, len(LEVELS) // 2, None], ndtri(LEVELS)
+    sides = np.sign(normal) * np.hypot(scale.quantiles - middle, normal * np.array(spread)[:, :, None])
+    return replace(scale, quantiles=increasing(increasing(middle + sides).swapaxes(1, 2)).swapaxes(1, 2))
+
+
+def _errors_of_maps(halves: np.ndarray, learned: np.ndarray, brains: np.ndarray) -> np.ndarray:
+    """Return how maps of halves differ from those of everybody, all matched to the learned ones and in their unit."""
+    root = np.linalg.cholesky(LedoitWolf().fit(brains).precision_).T
+    n_patterns, matched = len(learned), []
+    for maps in halves:
+        alike = np.corrcoef(learned, maps)[:n_patterns, n_patterns:]
+        own = maps[linear_sum_assignment(-np.nan_to_num(alike))[1]]
+        weights = np.diag(np.linalg.lstsq(root @ learned.T, root @ own.T)[0])
+        matched.append(own / np.clip(weights, *_UNITS)[:, None])
+    return np.array(matched[1:]) - matched[0]
 
 
 def _makers(held_out: np.ndarray, rng: np.random.Generator) -> np.ndarray:

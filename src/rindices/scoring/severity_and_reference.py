@@ -112,8 +112,8 @@ def split_variance(scores: np.ndarray, unseen: np.ndarray, scored: np.ndarray | 
     """Split the variance of centred `scores` ``(repetitions, people, patterns)`` of people who are `unseen`.
 
     Where nobody has two such scores (as with five repetitions that each leave out another fifth), repetitions are taken
-    to differ about a person as those of `scored` do, who may have learned from it and so differ less. Without these,
-    all of the variance is taken to be between people.
+    to differ about a person as those of `scored` do that have learned from it, who differ less. Without these, all of
+    the variance is taken to be between people.
     """
     several = unseen.sum(axis=0) > 1
     if several.any():
@@ -123,7 +123,7 @@ def split_variance(scores: np.ndarray, unseen: np.ndarray, scored: np.ndarray | 
         between -= repetition * (1 / unseen.sum(axis=0)[several]).mean()
         return Variances(np.maximum(between, 0), repetition)
     person = (scores[unseen] ** 2).mean(axis=0)
-    repetition = np.zeros_like(person) if scored is None else np.minimum(_within(scores, scored), person)
+    repetition = np.zeros_like(person) if scored is None else np.minimum(_within(scores, scored & ~unseen), person)
     return Variances(person - repetition, repetition)
 
 

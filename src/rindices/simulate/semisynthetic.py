@@ -69,7 +69,7 @@ class SimulatedCohort:
         Parameters
         ----------
         table_path, truth_path : path
-            Files to write; missing folders are made, and an existing file is replaced in one go.
+            Files to write; missing folders are created, and an existing file is replaced atomically.
         """
         if truth_path is not None and Path(truth_path).resolve() == Path(table_path).resolve():
             raise InputError(
@@ -124,14 +124,14 @@ def simulate_cohort(
     severities : {"uniform", "mild", "absent", "severe"}, or a table or array of shape (n, n_patterns)
         Distribution of each pattern's severities: uniform on [0, 1]; Beta(1, 3); exactly 0 in half of the patients
         and uniform in the others; Beta(3, 1). A table has the columns s1 to sM, from 0 to 1; patients are drawn from
-        it with replacement, by whole rows. Without a disease ("null") all severities are 0.
+        it with replacement, by whole rows. Without disease ("null"), all severities are 0.
     severity_correlation : float or array of shape (n_patterns, n_patterns), optional
         Correlation between the patterns' severities, on the scale of a Gaussian copula; independent by default.
         Not available with a table of severities, whose own correlation is preserved.
     severity_age : float
         Correlation of every pattern's severity with the patient's age, by normal scores, between -1 and 1; the
-        distribution of severities stays. ``severity_correlation`` is then that among people of one age. Not with a
-        table of severities.
+        distribution of severities is unchanged. ``severity_correlation`` then refers to people of the same age. Not
+        available with a table of severities.
     spread : float
         How much healthy brains vary, relative to the population or to `controls`; at 1.7, regression trained on the
         truth is as accurate as in the paper.

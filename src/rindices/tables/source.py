@@ -278,7 +278,7 @@ def join_by_id(
         if own not in table.columns:
             near = did_you_mean(id_column, [str(column) for column in table.columns])
             raise InputError(
-                f"{source} is joined by the column {id_column!r}, but {name} has none.{near}\nRename the id column."
+                f"{source} is joined on the column {id_column!r}, which {name} lacks.{near}\nRename the id column."
             )
     usual = theirs in (id_column, TableSettings.id)
     notes: list[Text] = [] if usual else [f"{source} is joined by its column {theirs!r}."]

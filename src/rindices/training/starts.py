@@ -4,6 +4,7 @@ Training keeps f near it (`core.losses.prior`), and the R-index is the mean of w
 read. Both depend on the seed and the repetition's number only, as all else of a repetition does.
 """
 
+from contextlib import suppress
 from threading import Lock
 from typing import NamedTuple
 
@@ -12,11 +13,12 @@ from threadpoolctl import threadpool_limits
 
 from rindices.core.losses import Prior
 from rindices.core.train import held_out
-from rindices.linear import LinearModel, Method, fitted
+from rindices.linear import METHODS, LinearModel, Method, fitted
 
 PATIENTS = 0.9  # of the patients that a repetition's linear model learns from
 SHARE = 0.5  # of the linear model in the R-index; from a quarter to three quarters of it differ little
 SCALED_SD = 0.1  # of controls, about their mean of 1
+_SPLITS = 10  # of the people into halves
 _UNIFORM_MEAN, _UNIFORM_SD = 0.5, 12**-0.5  # of severities as f draws them
 # Exponents of severities that are uniform to a power. Where most patients are severe they would be below 1; f cannot
 # rise so steeply from 0, and what it lacks there would be missing in every severity.
@@ -96,6 +98,27 @@ def start_of(
     healthy, sick = ((of - 1) / SCALED_SD for of in (own, patients[np.sort(some)]))
     with _one_at_a_time, threadpool_limits(limits=1, user_api="blas"):
         return from_model(fitted(method, healthy, sick, n_patterns, number), patients)
+
+
+def maps_of_halves(
+    controls: np.ndarray, patients: np.ndarray, n_patterns: int, method: Method, seed: int
+) -> np.ndarray:
+    """Return the full changes that linear models find in everybody, then in random halves ``(1 + halves, …)``.
+
+    Halves differ from everybody as everybody does from infinitely many people (delete-half jackknife). Those that no
+    model can be fitted to are left out. The parameters are those of `start_of`.
+    """
+    healthy, sick = ((of - 1) / SCALED_SD for of in (controls, patients))
+    groups = [(healthy, sick)]
+    for split in range(_SPLITS):
+        rng = np.random.default_rng([seed, split, n_patterns])
+        groups += zip(*(np.array_split(of[rng.permutation(len(of))], 2) for of in (healthy, sick)), strict=True)
+    maps = []
+    with _one_at_a_time, threadpool_limits(limits=1, user_api="blas"):
+        for half in groups:
+            with suppress(np.linalg.LinAlgError):
+                maps.append(from_model(METHODS[method](*half, n_patterns), patients).prior.maps)
+    return np.array(maps).reshape(-1, n_patterns, controls.shape[1])
 
 
 def from_model(model: LinearModel, patients: np.ndarray) -> Start:

@@ -4,12 +4,15 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from PIL import Image
 
+from rindices.model import read_model, write_model
+from rindices.record.documents import SENTENCES
 from rindices.simulate import simulate_cohort
 from tests.pages.server.conftest import PROGRAM
 
@@ -44,8 +47,9 @@ class Visit:
         return self.page
 
     def picture(self, name):
-        if PICTURES:
-            path = Path(PICTURES, f"app-{name}.png")
+        for scheme, ending in (("dark", "-dark"), ("light", "")) if PICTURES else ():
+            path = Path(PICTURES, f"app-{name}{ending}.png")
+            self.page.emulate_media(color_scheme=scheme)
             self.page.evaluate("scrollTo(0, 0)")
             end = self.page.locator("main").evaluate("main => Math.ceil(main.getBoundingClientRect().bottom) + 12")
             self.page.screenshot(path=path, clip={"x": 0, "y": 0, "width": 1280, "height": min(end, 860)})
@@ -177,6 +181,77 @@ def test_five_tasks_take_three_clicks_at_most(folder, visit):
     page.wait_for_selector("text=1 row scored")
 
 
+def test_one_person_is_pasted_in_any_of_three_ways(folder, visit):
+    page = visit(folder).go("/person?model=three.safetensors")
+    person = pd.read_csv(folder / "new.csv", dtype=str).iloc[[1]]
+    regions = page.locator("[data-region]").evaluate_all("inputs => inputs.map((input) => input.dataset.column)")
+    numbers, all_of_them = person[regions].iloc[0], f"{len(regions)} of {len(regions)} regions filled in"
+    ways = {
+        pd.concat([person, person]).to_csv(sep="\t", index=False): f"{all_of_them}, from the first of 2 rows",
+        person.to_csv(sep=";", index=False).replace(".", ","): all_of_them,
+        numbers.to_csv(sep="\t", header=False): all_of_them,
+        "\t".join(numbers): all_of_them,
+        "\t".join(person.iloc[0]): f"0 of {len(regions)} regions filled in. Copy the header row as well.",
+    }
+    for pasted, told in ways.items():
+        page.reload()
+        page.locator("[data-paste]").fill(pasted)
+        assert page.locator("[data-pasted]").inner_text() == told
+        values = page.locator("[data-region]").evaluate_all("inputs => inputs.map((input) => Number(input.value))")
+        assert values == pytest.approx([0 if told[0] == "0" else float(one) for one in numbers])
+        if "participant_id" in pasted:
+            assert page.locator("[name=id]").input_value() == person["participant_id"].iloc[0]
+            assert page.locator("[name='covariate age']").input_value() != ""
+
+
+def test_whoever_is_chosen_stays_chosen(folder, visit):
+    """Arrow keys move to the next person on the axis, as the page says; ids shown or hidden, it is the same person."""
+    seen = visit(folder)
+    page = seen.go("/people?run=finished", "#linked")
+    assert "arrow keys" in page.locator("main").inner_text()
+    page.locator('#scatter [tabindex="0"]').focus()
+    at = "(({ x, width }) => x + width / 2)(document.activeElement.getBBox())"
+    places = [page.evaluate(at)] + [page.keyboard.press("ArrowRight") or page.evaluate(at) for _ in range(3)]
+    assert places == sorted(places)
+    plain, severity = page.locator("#card h4").inner_text(), page.locator("#card strong").first.inner_text()
+    page.get_by_role("link", name="Show ids").click()
+    page.wait_for_selector("#card h4")
+    assert page.locator("#card h4").inner_text() != plain
+    assert page.locator("#card strong").first.inner_text() == severity
+    page.get_by_role("link", name="Hide ids").click()
+    page.wait_for_function("(name) => document.querySelector('#card h4')?.textContent === name", arg=plain)
+    seen.go("/run?run=finished")
+    page.go_back()
+    page.wait_for_function("(name) => document.querySelector('#card h4')?.textContent === name", arg=plain)
+
+
+def test_a_browser_that_was_closed_comes_back(folder, visit, browser):
+    seen = visit(folder)
+    cookies = seen.context.storage_state()
+    assert all(cookie["expires"] > 0 for cookie in cookies["cookies"])  # the browser keeps them on disk
+    seen.context.close()
+    context = browser.new_context(storage_state=cookies)
+    page = context.new_page()
+    page.goto(f"{seen.base}/")
+    assert page.locator("h1").inner_text() == "Runs"
+    page.goto(f"{seen.base}/run?run=gone")
+    assert "There is no run 'gone' in this folder" in page.locator("[role=alert]").inner_text()
+    context.close()
+
+
+def test_scores_of_a_run_that_is_not_reproducible_are_shown_under_that_sentence(folder, visit):
+    path = folder / "three.safetensors"
+    header, *rest = read_model(path)
+    write_model(path, replace(header, verdict=("not found again", "Chance is 50.")), *rest)
+    page = visit(folder).go("/apply?model=three.safetensors&table=new.csv", "#match")
+    page.get_by_role("button", name="Score them").click()
+    page.wait_for_selector("text=rows scored")
+    assert SENTENCES["not found again"][0] in page.locator(".verdict").inner_text()
+    strip, table = page.locator("p.strip"), page.get_by_role("table", name="Severities with their intervals")
+    assert (strip.is_visible(), table.is_visible()) == (True, True)
+    assert strip.bounding_box()["y"] < table.bounding_box()["y"]
+
+
 @pytest.mark.slow
 def test_from_a_table_to_new_people(tmp_path, visit):
     folder = tmp_path / "study"
@@ -249,4 +324,4 @@ def test_from_a_table_to_new_people(tmp_path, visit):
     shutil.copytree(folder / "first", folder / "second")
     page = seen.go("/")
     page.get_by_role("button", name="Compare").click()
-    page.wait_for_selector("text=Patterns that belong together")
+    page.wait_for_selector("text=Matched patterns")

@@ -291,6 +291,10 @@ def test_nobody_interprets_what_is_not_found_again(client, folder):
         text = client.get(page).text
         assert "The groups differ, but not in patterns that are found again." in text
         assert text.index('class="gate"') < text.index('id="slider"' if "/run" in page else 'id="linked"')
+    found = json.loads(path.read_text()) | {"verdict": "confounded"}
+    path.write_text(json.dumps(found | {"balance": [found["balance"][0] | {"imbalanced": True}]}))
+    text = client.get("/run?run=finished").text
+    assert text.index("The groups differ in age. Are the patterns found again") < text.index("Look at individuals")
 
 
 def test_people_are_without_ids_unless_asked_for(client, folder):

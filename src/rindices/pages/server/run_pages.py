@@ -30,7 +30,7 @@ from starlette.responses import (
 
 from rindices import record
 from rindices.pages.cards_section import cards_section, groups_section
-from rindices.pages.layout import offline_policy, render, view_of
+from rindices.pages.layout import imbalanced_in, offline_policy, render, view_of
 from rindices.pages.people_section import explorer_section
 from rindices.pages.report import cited_in, methods_of, section_html
 from rindices.pages.server.page import (
@@ -256,6 +256,7 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
             "name": name,
             "summary": run.summary,
             "measure": run.results.measure,
+            "imbalanced": imbalanced_in(run.summary),
             **sections,
             "files": {file: words for file, words in _TABLES.items() if (run.folder / file).is_file()},
             "report": _state_of_report(run.folder / record.REPORT),

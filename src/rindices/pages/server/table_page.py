@@ -43,7 +43,7 @@ _BINS, _MOST_LEVELS = 16, 12
 _PER_PAGE = 250  # columns
 # As `rindices.cohort` calls the parts of columns, and as menus do.
 _ROLES = {
-    "the people's id": "id",
+    "the participant id": "id",
     "the diagnosis": "diagnosis",
     "a covariate": "covariate",
     "the site": "site",
@@ -258,7 +258,7 @@ def _command(desk: Desk, name: str, settings: TableSettings) -> list[str]:
 def _rows(columns: list[str], settings: TableSettings, check: Check) -> list[ColumnRow]:
     """Return all columns; what is wrong with one comes first, then what may be no region."""
     known = {one.name: one for one in check.found.columns} if check.found else {}
-    named = {settings.id: "the people's id", settings.diagnosis: "the diagnosis"}
+    named = {settings.id: "the participant id", settings.diagnosis: "the diagnosis"}
     rows = []
     for name in columns:
         blank = CheckedColumn(name=name, role=named.get(name, "no role"), why="not checked yet")
