@@ -23,7 +23,7 @@ from rindices.core import inference
 from rindices.judging.agreement import match_patterns
 from rindices.training.execution import Memory
 
-FIRST_SEED = 431_000
+FIRST_SEED = 490_000
 COHORTS = 3
 REPETITIONS = 4
 KINDS = {

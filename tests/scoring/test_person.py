@@ -9,7 +9,7 @@ from scipy.spatial.distance import mahalanobis
 
 from rindices.preprocessing.missing import Population
 from rindices.scoring import consensus_and_person
-from rindices.scoring.consensus_and_person import DRAWS, Familiar, fit_familiar, score_people
+from rindices.scoring.consensus_and_person import DRAWS, Familiar, fit_familiar, score_people, unknown_of
 from rindices.scoring.intervals import Healthy
 from tests.core import plain
 
@@ -123,3 +123,13 @@ def test_regions_that_are_missing_add_the_scatter_of_what_they_are_filled_with(m
     filled = model.familiar_.population.fill(np.where(gaps, np.nan, values)[1:], DRAWS)[:, 0] @ weights.mean(axis=0)
     np.testing.assert_allclose(found.r_indices, [values[0] @ weights.mean(axis=0), filled.mean(axis=0)])
     np.testing.assert_allclose(found.more_sd, [[0, 0], filled.std(axis=0, ddof=1)])
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_severities_that_come_from_linear_models_are_said_to_be_too_low(share):
+    models = plain.stacked([plain.random_parameters(N_REGIONS, 2, seed, linear=True) for seed in range(3)])
+    change = models.linear["change"] | {"share": np.full(3, share)}
+    models = models._replace(linear=models.linear | {"change": change})
+    scale = SimpleNamespace(quantiles=np.zeros(1), reference=np.zeros(1))
+    said = unknown_of(SimpleNamespace(models_=models, scale_=scale, seed_=0))
+    assert ["probably too low" in sentence for sentence in said] == [True] * int(share)

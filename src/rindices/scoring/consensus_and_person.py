@@ -330,7 +330,13 @@ def unknown_of(model: FittedModel) -> list[str]:
         return ["The model was imported without its training data, so severities have no intervals or centiles."]
     few = (
         "Severities have no intervals: these need three repetitions that agree, so that one can synthesise people "
-        "whom the others"
+        "whom the others score."
     )
     nobody = "Severities have no centiles: no controls were held out of any repetition."
-    return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)
+    severe = (
+        "Nearly all patients appear to be severely affected: the networks changed brains even at severity 0. Severities "
+        "and their intervals therefore come from the linear models. They rank people correctly but are probably too "
+        "low, in simulated cohorts of this kind by about a third. Compare people with each other, not with 1."
+    )
+    cases = {few: scale.quantiles is None, nobody: scale.reference is None, severe: inference.linear_makes_people(model.models_)}
+    return [sentence for sentence, holds in cases.items() if holds]
