@@ -2,10 +2,10 @@
 
     python experiments/calibrate_associations.py --out results/calibrate_associations.csv
 
-A small model is trained (about a minute on one core; or give one with ``--model``) and scores simulated people, 50,000
-in each of two populations: patients of all severities alike, and everybody of a study of mild disease (a third
-controls, few patients with a severe pattern), whose R-indices are skewed. Scores of known correlation with one R-index
-are added: linear with normal and skewed noise, cut into two and into three values, and with a covariate in between. The
+The default is trained with three repetitions (or give a model with ``--model``) and gives severities to simulated
+people, 50,000 in each of two populations: patients of all severities alike, and everybody of a study of mild disease (a
+third controls, few patients with a severe pattern), whose severities are skewed. Scores of known correlation with one
+severity are added: linear with normal and skewed noise, cut into two and into three values, and with a covariate in between. The
 truth is the coefficient in all 50,000. Then samples of some people at a time: a row per population, statistic, score,
 noise, correlation and number of people says how often the interval of `rindices.analysis.associations` held the truth,
 beside the textbook's (Fisher's z; noncentral F). At a true η² of 0 nothing is below an interval: 97.5 % is right there.
@@ -35,15 +35,16 @@ NOISES = ("normal", "skewed")
 
 
 def populations(model_path: Path | None, n_people: int, rng: np.random.Generator) -> dict[str, pd.DataFrame]:
-    """Return the R-indices of many simulated people by a model that saw others."""
+    """Return the severities of many simulated people by a model that saw others."""
     if model_path is None:
         table = simulate_cohort("basic", seed=0).table
-        model = SurrealGAN(n_repetitions=2, preset="blind", max_steps=10_000, random_state=0, n_jobs=1)
+        model = SurrealGAN(n_repetitions=3, random_state=0)
         model.fit(table.drop(columns=NOT_REGIONS), table["diagnosis"] == "PT")
     else:
         model = load_model(model_path)
     made = simulate_cohort("basic", n_controls=n_people // 3, n_patients=n_people, seed=1)
-    scores = pd.DataFrame(model.transform(made.table.drop(columns=NOT_REGIONS)), columns=["r1", "r2", "r3"])
+    severities = model.scale_.severities(model.transform(made.table.drop(columns=NOT_REGIONS)))
+    scores = pd.DataFrame(severities, columns=["severity1", "severity2", "severity3"])
     patient = (made.table["diagnosis"] == "PT").to_numpy()
     true = made.table[["participant_id"]].merge(made.truth, "left").drop(columns="participant_id").fillna(0).to_numpy()
     weights = np.where(patient, np.prod((1 - true) ** 2, axis=1), 0.0)
