@@ -5,10 +5,11 @@
 The default is trained with three repetitions (or give a model with ``--model``) and gives severities to simulated
 people, 50,000 in each of two populations: patients of all severities alike, and everybody of a study of mild disease (a
 third controls, few patients with a severe pattern), whose severities are skewed. Scores of known correlation with one
-severity are added: linear with normal and skewed noise, cut into two and into three values, and with a covariate in between. The
-truth is the coefficient in all 50,000. Then samples of some people at a time: a row per population, statistic, score,
-noise, correlation and number of people says how often the interval of `rindices.analysis.associations` held the truth,
-beside the textbook's (Fisher's z; noncentral F). At a true η² of 0 nothing is below an interval: 97.5 % is right there.
+severity are added: linear with normal and skewed noise, cut into two and into three values, and with a covariate in
+between. The truth is the coefficient in all 50,000. Then samples of some people at a time: a row per population,
+statistic, score, noise, correlation and number of people says how often the interval of
+`rindices.analysis.associations` held the truth, beside the textbook's (Fisher's z; noncentral F). At a true η² of 0
+nothing is below an interval: 97.5 % is right there.
 
 Last, data sets without any association, three patterns by ten variables: how often is any q < 0.05?
 """
