@@ -54,7 +54,7 @@ def millilitres(people):
     new(
         "noise of another model",
         assigned(wave=1),
-        "each of 3 patterns, found 2",
+        "each of 3 patterns, but got 2",
         "one number",
         "--visit wave --scan-noise 0.1,0.2",
     ),

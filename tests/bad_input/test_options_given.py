@@ -38,17 +38,17 @@ def option(options, found, remedy, name="", **rest):
     option("--scan-noise 0.04", ("--scan-noise", "there are none"), "--visit"),
     option("--visit site --scan-noise -0.1", "found -0.1", "a number above 0, such as 0.04"),
     option("--visit site --scan-noise little", "'little'", "like 0.04"),
-    option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, found 2", "one number"),
+    option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, but got 2", "one number"),
     option("--visit site --scan-noise 0.1,0.2", "is estimated before training, found 2", "one number"),
     option("--covariate age", "--covariate", "--covariates"),
     option("--drop-gaps", "--drop-gaps", "-h"),
     option("more.csv", ("each needs a label", "CN=people.csv"), "--join FILE"),
-    option("--features ''", "empty value after --features", "omit the option"),
-    option("--features=", "empty value after --features", "omit the option"),
+    option("--features ''", "value after --features is empty", "omit the option"),
+    option("--features=", "value after --features is empty", "omit the option"),
     option("--features ,", "should name regions, but got ','", "omit --features"),
-    option("--covariates ' '", "empty value after --covariates", "omit the option"),
-    Case("empty table", "fit '' --out run", ("empty value after fit",), "shell variable"),
-    Case("empty place", "demo --out ''", ("empty value after --out",), "shell variable"),
+    option("--covariates ' '", "value after --covariates is empty", "omit the option"),
+    Case("empty table", "fit '' --out run", ("value after fit is empty",), "shell variable"),
+    Case("empty place", "demo --out ''", ("value after --out is empty",), "shell variable"),
     Case("no folder for results", "fit people.csv", ("folder",), "--out"),
     Case("no table", "fit --out run", ("A table is needed",), "rindices fit TABLE"),
     Case("unknown command", "train people.csv", ("'train'",), "-h"),
@@ -185,7 +185,7 @@ def unwritable(monkeypatch):
     Case(
         "scores and report in one",
         "apply model.safetensors people.csv --out x.csv --report x.csv",
-        ("--report should be a file that ends in .html or .htm, found x.csv",),
+        ("--report should be a file whose name ends in .html or .htm, but got x.csv",),
         "use x.html",
     ),
     Case("figures below a file", "report done --figures people.csv/f", ("people.csv is a file",), "--figures"),
@@ -260,7 +260,7 @@ def test_a_finished_run_once_more(stage, case):
 def full(name, line, file, **rest):
     """Return a case of a full disk."""
     spoil = refuse_opening(errno.ENOSPC, ".partial", "wax")
-    return Case(name, line, ("No space left on device", file), "Repeat the same command", code=3, spoil=spoil, **rest)
+    return Case(name, line, ("No space left on device", file), "repeat the same command", code=3, spoil=spoil, **rest)
 
 
 @cases(

@@ -161,7 +161,7 @@ RNG = np.random.default_rng(3)
         (
             {"age": [*np.linspace(50, 70, 60), *np.linspace(60, 89, 60)]},
             "age",
-            ["39 of 60 patients have age outside the controls' range: its effect is extrapolated there."],
+            ["39 of 60 patients have age outside the controls' range, so its effect has to be extrapolated."],
         ),
     ],
 )

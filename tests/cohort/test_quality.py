@@ -89,7 +89,7 @@ def test_few_others_are_compared_with_controls_only():
     group[:3] = "other"
     block[1] *= 0.6
     notes = find_outliers(block, regions, group)[1]
-    assert "smaller than usual throughout" in notes[1].text
+    assert "smaller than usual overall" in notes[1].text
     assert 0 not in notes
 
 

@@ -212,6 +212,6 @@ def test_too_few_controls_for_the_columns_are_refused(people):
     table, curves = people[["age", "sex"]], {"smooth": ["age"], "interactions": [("age", "sex")]}
     CovariateResidualizer.fit(np.ones((18, 1)), table[:18], **curves)
     with pytest.raises(
-        ValueError, match="9 columns: estimating their effects requires 18 controls or more, but there are 17"
+        ValueError, match="9 columns. Estimating their effects requires 18 controls or more, but there are 17"
     ):
         CovariateResidualizer.fit(np.ones((17, 1)), table[:17], **curves)

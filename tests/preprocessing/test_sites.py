@@ -243,7 +243,7 @@ def test_sites_count_as_columns(table, volumes):
     few = table.groupby("site").head(5)
     with pytest.raises(
         ValueError,
-        match="9 columns and 4 sites: estimating their effects requires 26 controls or more, but there are 20",
+        match="9 columns and 4 sites. Estimating their effects requires 26 controls or more, but there are 20",
     ):
         SiteHarmonizer.fit(volumes[few.index], few, "site", **CURVES)
 

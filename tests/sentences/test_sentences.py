@@ -229,7 +229,7 @@ CLAIMS = [
     ),
     (
         rf"Models of two separate halves of the sample rank {N} of 100 pairs of patients in the same "
-        rf"order; chance is 50, and with permuted groups it is at most {N}\. .*?differ \(p = {N}, permutation test\)",
+        rf"order; 50 are expected by chance, and permuted groups reach at most {N}\. .*?differ \(p = {N}, permutation test\)",
         halves,
     ),
     (
@@ -291,7 +291,7 @@ CLAIMS = [
     (r"Controls average (.*?) here", controls_average),
     (r"that 0\.1 of severity is (.*?)\.\n", unit),
     (r"half of all people have less than (.*?)\. It", spreads),
-    (rf"The indices are those of {N} repetitions, each with", lambda told: [told.summary["repetitions"]]),
+    (rf"The indices are based on {N} repetitions, each started from", lambda told: [told.summary["repetitions"]]),
     (
         rf"(\d+ patterns?): no other number fits the patients clearly better, and repetitions agree at {N}\.",
         reason,

@@ -203,7 +203,7 @@ def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     assert table["Left-Thalamus"].notna().all()
     assert "Left-Thalamus-Proper" not in table
     assert (
-        "measurements may differ: see the column program" in run("gather", folder, "--out", tmp_path / "t.csv").output
+        "measurements may not be comparable; see the column program" in run("gather", folder, "--out", tmp_path / "t.csv").output
     )
 
 

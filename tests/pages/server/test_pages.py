@@ -161,7 +161,7 @@ def test_what_can_be_said_before_training_comes_after_the_check(client, folder):
     assert re.search(r"A fit takes about \d+ minutes? on the ", text)
     assert 'data-name="spectrum"' in text
     (folder / "odd.csv").write_text("who;b\n1;2\n")
-    assert "Training would refuse this table" in client.get("/table/look?table=odd.csv").text
+    assert "This table cannot be used for training" in client.get("/table/look?table=odd.csv").text
 
 
 def test_tables_that_cannot_be_read_say_why(client, folder):
@@ -289,7 +289,7 @@ def test_nobody_interprets_what_is_not_found_again(client, folder):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"verdict": "not found again", "reliable": False}))
     for page in ("/run?run=finished", "/people?run=finished"):
         text = client.get(page).text
-        assert "The groups differ, but not in patterns that are found again." in text
+        assert "The groups differ, but the patterns were not found again." in text
         assert text.index('class="gate"') < text.index('id="slider"' if "/run" in page else 'id="linked"')
     found = json.loads(path.read_text()) | {"verdict": "confounded"}
     path.write_text(json.dumps(found | {"balance": [found["balance"][0] | {"imbalanced": True}]}))
