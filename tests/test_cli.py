@@ -273,7 +273,7 @@ def test_demo_compares_with_the_truth(tmp_path):
         (["fit", "table.csv", "--out", "table.csv"], "is a file"),
         (["fit", "table.csv", "--out", "."], "already contains other files"),
         (["fit", "table.csv", "--out", "run", "--patterns", "0"], "--patterns"),
-        (["fit", "table.csv", "--out", "run", "--latent", "wrong"], "one of independent, correlated, found 'wrong'"),
+        (["fit", "table.csv", "--out", "run", "--latent", "wrong"], "one of independent, correlated, but got 'wrong'"),
         (["simulate", "easy", "--out", "c.csv"], "basic"),
         (["simulate", "basic", "--out", "c.csv", "--correlation", "1.5"], "--correlation"),
         (["simulate", "basic", "--out", "c.csv", "--correlation", "nan"], "--correlation"),

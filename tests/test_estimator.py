@@ -338,7 +338,7 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
         ({"orthogonality": -0.1}, "orthogonality should be a number of 0 or more"),
         ({"orthogonality": np.nan}, "orthogonality should be a number of 0 or more"),
         ({"max_steps": 0}, "max_steps should be a whole number of 1 or more"),
-        ({"latent": "sampled"}, "latent should be one of independent, correlated, found 'sampled'"),
+        ({"latent": "sampled"}, "latent should be one of independent, correlated, but got 'sampled'"),
     ],
 )
 def test_a_bad_setting_is_named(unfitted, small_table, small_labels, setting, message):

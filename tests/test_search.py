@@ -196,7 +196,8 @@ def test_all_numbers_are_trained_where_that_is_asked_for(two_patterns):
 @pytest.mark.parametrize("given", [3, (3,)])
 def test_a_number_that_was_given_is_not_called_counted(two_patterns, given):
     search = SurrealGANSearch(given, n_repetitions=2, preset="linear", random_state=0).fit(*two_patterns)
-    assert (search.spectrum_.found_again, search.reason_) == (2, "3 patterns: specified in advance, not chosen from the data.")
+    told = (2, "3 patterns: specified in advance, not chosen from the data.")
+    assert (search.spectrum_.found_again, search.reason_) == told
 
 
 def test_training_from_a_linear_start_is_a_plain_fit(quick_preset, two_patterns):

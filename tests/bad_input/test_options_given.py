@@ -12,9 +12,9 @@ def option(options, found, remedy, name="", **rest):
 
 
 @cases(
-    option("--patterns 0", "found 0", "from 1 to 20"),
+    option("--patterns 0", "but got 0", "from 1 to 20"),
     option("--patterns 5-2", "'5-2'", "2-5"),
-    option("--patterns 2-99", "found 21, 22", "from 1 to 20"),
+    option("--patterns 2-99", "but got 21, 22", "from 1 to 20"),
     option("--patterns many", "'many'", "auto, 3, 2,3 or 2-5"),
     option("--patterns 2.5", "'2.5'", "2-5"),
     option("--patterns 13", "13 patterns cannot be distinguished in 12 regions", "--patterns"),
@@ -39,7 +39,7 @@ def option(options, found, remedy, name="", **rest):
     option("--visit site --scan-noise -0.1", "found -0.1", "a number above 0, such as 0.04"),
     option("--visit site --scan-noise little", "'little'", "like 0.04"),
     option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, but got 2", "one number"),
-    option("--visit site --scan-noise 0.1,0.2", "is estimated before training, found 2", "one number"),
+    option("--visit site --scan-noise 0.1,0.2", "is estimated before training, but got 2", "one number"),
     option("--covariate age", "--covariate", "--covariates"),
     option("--drop-gaps", "--drop-gaps", "-h"),
     option("more.csv", ("each needs a label", "CN=people.csv"), "--join FILE"),
@@ -224,13 +224,15 @@ def test_a_run_may_have_its_own_report_again(stage):
 
 
 @cases(
-    Case("letter", f"{SCORE} letter.docx", ("ends in .csv, found letter.docx",), "letter.csv", {"letter.docx": "mine"}),
-    Case("workbook", f"{SCORE} s.xlsx", ("ends in .csv, found s.xlsx",), "use s.csv"),
-    Case("packed", f"{SCORE} s.csv.gz", ("found s.csv.gz",), "use s.csv,"),
-    Case("tabs", "simulate basic --out c.tsv", ("found c.tsv",), "use c.csv"),
-    Case("truth", "simulate basic --out c.csv --truth t", ("--truth should be a file", "found t"), "use t.csv"),
-    Case("report", "report done --out r.pdf", ("ends in .html or .htm, found r.pdf",), "use r.html"),
-    Case("model", "import-official m.pt --features muse72 --out m.bin", ("found m.bin",), "use m.safetensors"),
+    Case(
+        "letter", f"{SCORE} letter.docx", ("ends in .csv, but got letter.docx",), "letter.csv", {"letter.docx": "mine"}
+    ),
+    Case("workbook", f"{SCORE} s.xlsx", ("ends in .csv, but got s.xlsx",), "use s.csv"),
+    Case("packed", f"{SCORE} s.csv.gz", ("but got s.csv.gz",), "use s.csv,"),
+    Case("tabs", "simulate basic --out c.tsv", ("but got c.tsv",), "use c.csv"),
+    Case("truth", "simulate basic --out c.csv --truth t", ("--truth should be a file", "but got t"), "use t.csv"),
+    Case("report", "report done --out r.pdf", ("ends in .html or .htm, but got r.pdf",), "use r.html"),
+    Case("model", "import-official m.pt --features muse72 --out m.bin", ("but got m.bin",), "use m.safetensors"),
 )
 def test_files_are_called_what_they_are(stage, case):
     stage(case)

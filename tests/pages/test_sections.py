@@ -103,8 +103,8 @@ def test_summary_names_regions_and_clear_associations(analysed, undrawn):
     words = report_of(analysed).words
     regions = "Smaller left and right hippocampus (−1.20 to −1.20 sd of controls at severity 1); larger left amygdala"
     assert f"Pattern 1 {regions} (0.90 sd" in words
-    assert "Related to mmse (r = −0.41, q < 0.001) in patients." in words
-    assert words.count("Not clearly related to any clinical variable") == 1
+    assert "Associated with mmse (r = −0.41, q < 0.001) in patients." in words
+    assert words.count("Not clearly associated with any clinical variable") == 1
 
 
 @pytest.mark.parametrize("state", ["reproducible", "not found again", "no difference", "not testable"])

@@ -112,7 +112,7 @@ def test_gaps_that_fit_fills_are_told(people, tmp_path):
     found = CheckedTable.model_validate_json(checked(gaps, tmp_path, *ROLES, "--json"))
     assert {column.name: column.missing for column in found.columns if column.missing} == {"lHip": 2}
     assert (found.usable, found.n_controls + found.n_patients) == (True, 120)
-    assert any("2 rows lack regions" in warning for warning in found.warnings)
+    assert any("2 rows have missing regions" in warning for warning in found.warnings)
 
 
 def test_the_page_has_the_same_and_neither_ids_nor_scripts(people, tmp_path):

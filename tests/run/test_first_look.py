@@ -50,9 +50,10 @@ def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     assert n_found == search.best_params_["n_patterns"] >= 1
     noun = "direction" if n_found == 1 else "directions"
     p = f"{search.spectrum_.p:.2g}"
-    assert headline.startswith(f"Patients and controls differ (p = {p}) in at least {n_found} {noun}. Possible verdicts")
+    differ = f"Patients and controls differ (p = {p}) in at least {n_found} {noun}."
+    assert headline.startswith(f"{differ} Possible verdicts")
     assert sum(line.startswith("  Pattern ") for line in lines) == n_found
-    assert lines[-1].startswith("fit can train on this table. It takes about ")
+    assert lines[-1].startswith("fit can train on this table. Training takes about ")
     words = Page((tmp_path / "check.html").read_text(encoding="utf-8")).words
     assert not [part for part in (headline, "Band: the same with permuted groups") if part not in words]
     assert "Preview from one linear model" in words

@@ -107,7 +107,7 @@ def check_output(
         raise InputError(
             Remedy(name),
             f" should be a file whose name ends in {' or '.join(endings)}, but got {path}.\n"
-            f"Only this format can be written; use, for example, {better}.",
+            f"Only this format can be written; use {better}, for example.",
         )
 
 

@@ -157,7 +157,7 @@ def test_what_can_be_said_before_training_comes_after_the_check(client, folder):
     query = query_of(checked(client))
     assert f'data-later="/table/look?{query}"'.replace("&", "&amp;") in checked(client)
     text = client.get(f"/table/look?{query}").text
-    assert "Before anything is trained" in text
+    assert "Before training" in text
     assert re.search(r"A fit takes about \d+ minutes? on the ", text)
     assert 'data-name="spectrum"' in text
     (folder / "odd.csv").write_text("who;b\n1;2\n")
@@ -233,12 +233,12 @@ def test_one_training_a_folder_is_watched_and_stopped(client_of, folder):
     begun = client.post("/train?table=cohort.csv&out=next", follow_redirects=False)
     assert (begun.status_code, begun.headers["location"]) == (303, "/run?run=next")
     again = client.post("/train?table=cohort.csv&out=next")
-    assert (again.status_code, "already running" in again.text) == (400, True)
+    assert (again.status_code, "already in progress" in again.text) == (400, True)
     deadline = time.monotonic() + 60
     while "Training" not in client.get("/run?run=next").text and time.monotonic() < deadline:
         time.sleep(0.1)
     client.post("/stop?run=next", follow_redirects=False)
-    assert "This run was refused" in client.get("/run?run=next").text  # there is no folder of a run
+    assert "The input of this run was rejected" in client.get("/run?run=next").text  # there is no folder of a run
     assert watched(client, "next")[-1]["state"] == "refused"
     for name in ("../out", "", "a\nb", "finished/journal/x/y"):
         assert client.post("/train", params={"table": "cohort.csv", "out": name}).status_code == 400
