@@ -146,7 +146,7 @@ def test_fit_writes_the_whole_run_folder(fitted):
     assert {path.name for path in out.iterdir()} == FILES
     assert not list(out.parent.glob(".*")), "something half-written was left"
     assert result.output.strip().splitlines()[-1].startswith("Done in")
-    assert "given, not chosen from the data" in " ".join(result.output.split())
+    assert "specified in advance, not chosen from the data" in " ".join(result.output.split())
     assert str(out / "report.html") in result.output
 
 
@@ -273,7 +273,7 @@ def test_demo_compares_with_the_truth(tmp_path):
         (["fit", "table.csv", "--out", "table.csv"], "is a file"),
         (["fit", "table.csv", "--out", "."], "already contains other files"),
         (["fit", "table.csv", "--out", "run", "--patterns", "0"], "--patterns"),
-        (["fit", "table.csv", "--out", "run", "--latent", "wrong"], "one of independent, correlated, found 'wrong'"),
+        (["fit", "table.csv", "--out", "run", "--latent", "wrong"], "one of independent, correlated, but got 'wrong'"),
         (["simulate", "easy", "--out", "c.csv"], "basic"),
         (["simulate", "basic", "--out", "c.csv", "--correlation", "1.5"], "--correlation"),
         (["simulate", "basic", "--out", "c.csv", "--correlation", "nan"], "--correlation"),
@@ -313,7 +313,7 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
             "confounded",
             "The patterns are reproducible, but the groups also differ in another variable.",
         ),
-        ("not found again", 20, "not found again", "not in patterns that are found again. Why. Try --steps 19."),
+        ("not found again", 20, "not found again", "the patterns were not found again. Why. Try --steps 19."),
         ("no difference", 20, "no difference", "No difference between patients and controls was found. Why. Try"),
     ],
 )
@@ -338,7 +338,7 @@ def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, olde
 def test_a_training_that_failed_is_called_so(fitted, tmp_path, monkeypatch):
     monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 1.0)
     result = succeed("fit", fitted[1].parent / "cohort.csv", *("--out", tmp_path / "run", "--patients", "PT", *TINY))
-    told = "not in patterns that are found again. Training failed: in every repetition an R-index is nearly the same"
+    told = "the patterns were not found again. Training failed: in every repetition an R-index is nearly the same"
     assert told in " ".join(result.output.split())
     assert told.partition(". ")[0] in (tmp_path / "run" / "report.html").read_text()
 

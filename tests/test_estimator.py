@@ -329,16 +329,16 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"n_patterns": 0}, "n_patterns should be a whole number of 1 or more, found 0"),
+        ({"n_patterns": 0}, "n_patterns should be a whole number of 1 or more, but got 0"),
         ({"n_patterns": 2.0}, "n_patterns should be a whole number"),
         ({"n_repetitions": -1}, "n_repetitions should be a whole number"),
         ({"preset": "fats"}, "Unknown preset 'fats': choose one of fast, linear, blind, paper, official"),
-        ({"inference": "mean"}, "inference should be 'consensus' or 'medoid', found 'mean'"),
-        ({"output": "severity"}, "output should be 'r_indices' or 'severities', found 'severity'"),
+        ({"inference": "mean"}, "inference should be 'consensus' or 'medoid', but got 'mean'"),
+        ({"output": "severity"}, "output should be 'r_indices' or 'severities', but got 'severity'"),
         ({"orthogonality": -0.1}, "orthogonality should be a number of 0 or more"),
         ({"orthogonality": np.nan}, "orthogonality should be a number of 0 or more"),
         ({"max_steps": 0}, "max_steps should be a whole number of 1 or more"),
-        ({"latent": "sampled"}, "latent should be one of independent, correlated, found 'sampled'"),
+        ({"latent": "sampled"}, "latent should be one of independent, correlated, but got 'sampled'"),
     ],
 )
 def test_a_bad_setting_is_named(unfitted, small_table, small_labels, setting, message):

@@ -196,7 +196,8 @@ def test_all_numbers_are_trained_where_that_is_asked_for(two_patterns):
 @pytest.mark.parametrize("given", [3, (3,)])
 def test_a_number_that_was_given_is_not_called_counted(two_patterns, given):
     search = SurrealGANSearch(given, n_repetitions=2, preset="linear", random_state=0).fit(*two_patterns)
-    assert (search.spectrum_.found_again, search.reason_) == (2, "3 patterns: given, not chosen from the data.")
+    told = (2, "3 patterns: specified in advance, not chosen from the data.")
+    assert (search.spectrum_.found_again, search.reason_) == told
 
 
 def test_training_from_a_linear_start_is_a_plain_fit(quick_preset, two_patterns):
@@ -217,16 +218,16 @@ def test_clone_has_the_parameters_and_nothing_else(fitted):
 
 
 BAD = {
-    r"n_patterns should be a whole number of 1 or more, found 0": {"n_patterns": (2, 0)},
-    r"n_patterns should be a whole number of 1 or more, found 2\.5": {"n_patterns": 2.5},
+    r"n_patterns should be a whole number of 1 or more, but got 0": {"n_patterns": (2, 0)},
+    r"n_patterns should be a whole number of 1 or more, but got 2\.5": {"n_patterns": 2.5},
     r"should each have at least one value": {"n_patterns": ()},
     r"each have at least one value": {"orthogonality": []},
-    r"orthogonality should be a number of 0 or more, found -0\.1": {"orthogonality": (0.4, -0.1)},
-    r"n_repetitions should be a whole number of 1 or more, found 0": {"n_repetitions": 0},
-    r"n_patterns should be 'auto', a number or several, found 'many'": {"n_patterns": "many"},
+    r"orthogonality should be a number of 0 or more, but got -0\.1": {"orthogonality": (0.4, -0.1)},
+    r"n_repetitions should be a whole number of 1 or more, but got 0": {"n_repetitions": 0},
+    r"n_patterns should be 'auto', a number or several numbers, but got 'many'": {"n_patterns": "many"},
     r"Unknown preset 'faster'": {"preset": "faster"},
     r"inference should be 'consensus' or 'medoid'": {"inference": "mean"},
-    r"max_steps should be a whole number of 1 or more, found 0": {"max_steps": 0},
+    r"max_steps should be a whole number of 1 or more, but got 0": {"max_steps": 0},
 }
 
 
@@ -266,7 +267,7 @@ def test_reason_names_both_figures_and_what_fewer_patterns_lack():
         "3 patterns with orthogonality 0.4: the weight, out of 2, with the best agreement after 3 repetitions; "
     )
     assert neither.startswith("2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or")
-    assert "Of those trained in full, it agrees best: repetitions agree at 0.900" in neither
+    assert "Of the settings trained in full, it agrees best: repetitions agree at 0.900" in neither
 
 
 def test_where_the_groups_do_not_differ_no_number_is_supported(counted_search):
@@ -286,7 +287,7 @@ def test_reason_counts_what_was_given_up():
 
 
 def test_a_single_setting_was_not_chosen():
-    assert told(swept_of(BEST)) == "3 patterns: given, not chosen from the data."
+    assert told(swept_of(BEST)) == "3 patterns: specified in advance, not chosen from the data."
 
 
 def test_settings_that_were_not_tried_are_counted():

@@ -92,8 +92,8 @@ def test_a_correction_is_made_of_tuples():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"smooth": "age"}, "should be lists, found text"),
-        ({"interactions": "age:sex"}, "should be lists, found text"),
+        ({"smooth": "age"}, "should be lists, but got text"),
+        ({"interactions": "age:sex"}, "should be lists, but got text"),
         ({"interactions": [("age", "sex", "site")]}, "should be pairs"),
         ({"interactions": [("age", "age")]}, "should be pairs"),
         ({"smooth": [3]}, "as strings"),

@@ -70,7 +70,10 @@ def answers() -> dict[str, tuple[str, Claim]]:
     """Return what to use for which question, with what speaks for it."""
     return {
         "How severe is each of several patterns in each person?": ("rindices", _several()),
-        "The same, in seconds or for hundreds of tables?": ("rindices with `--method linear`", _seconds()),
+        "How severe is each, if you have only seconds or hundreds of tables?": (
+            "rindices with `--method linear`",
+            _seconds(),
+        ),
         "Which one of several distinct subtypes does each patient have?": (
             "the largest severity of rindices, if you know how many subtypes there are",
             _labels(),
@@ -80,7 +83,7 @@ def answers() -> dict[str, tuple[str, Claim]]:
             _order(),
         ),
         "Do patients differ from controls in a reproducible way?": ("the verdict of rindices", _difference()),
-        "Strong, distinct patterns and little healthy variation?": (
+        "How severe is each pattern, if patterns are strong and healthy variation is small?": (
             "any of rindices, NMF, opNMF and Surreal-GAN",
             _easy(),
         ),
@@ -90,40 +93,46 @@ def answers() -> dict[str, tuple[str, Claim]]:
 def _several() -> Claim:
     both = ("basic", "mild")
     others = " and ".join(f"{told(value)} ({name})" for name, value in map(best_peer, both))
-    text = f"{found(OURS, *both)} on *basic* and *mild*; {NAMED} {found(BOUND, *both)}, the best of the "
-    return Claim(f"{text}others {others}", all(cell(OURS, name) > best_peer(name)[1] for name in both))
+    text = f"{found(OURS, *both)} on *basic* and *mild*; {NAMED}: {found(BOUND, *both)}; best of the "
+    return Claim(f"{text}others: {others}", all(cell(OURS, name) > best_peer(name)[1] for name in both))
 
 
 def _seconds() -> Claim:
     minutes = told(rows_of(LINEAR, part="timing")["minutes"].mean(), 1)
-    text = f"{found(LINEAR, 'basic', 'mild')}, in {minutes} minutes of one core with the verdict"
+    text = f"{found(LINEAR, 'basic', 'mild')}, in {minutes} minutes of processor time, including the verdict"
     return Claim(text, all(cell(OURS, name) - cell(LINEAR, name) < 0.01 for name in ("basic", "mild")))
 
 
 def _labels() -> Claim:
     ari = {name: told(cell(name, SUBTYPES, "ari")) for name in METHODS}
-    text = f"ARI {ari[OURS]} on *subtypes*, `--method linear` {ari[LINEAR]}, Smile-GAN {ari[SMILE]}, "
+    text = f"ARI {ari[OURS]} on *subtypes* (`--method linear`: {ari[LINEAR]}); Smile-GAN {ari[SMILE]}, "
     text += f"NMF {ari[NMF]}, HYDRA (one repetition) {ari[HYDRA]}"
     return Claim(text, min(cell(name, SUBTYPES, "ari") for name in (OURS, LINEAR)) > best_peer(SUBTYPES, "ari")[1])
 
 
 def _order() -> Claim:
     both = (SEQUENCE, INDEPENDENT)
-    text = f"only SuStaIn gives an order; concordance with the stage {found(SUSTAIN, *both)} on the two kinds of "
-    text += f"*sequence*, rindices {found(OURS, *both)}"
+    text = (
+        f"only SuStaIn estimates an order; its concordance with the stage is {found(SUSTAIN, *both)} on the "
+        "two kinds of "
+    )
+    text += f"*sequence*, that of rindices {found(OURS, *both)}"
     return Claim(text, all(cell(SUSTAIN, name) > cell(OURS, name) for name in both))
 
 
 def _difference() -> Claim:
     verdicts = pd.concat([rows_of(name, NONE)["verdict"] for name in (OURS, LINEAR)])
-    text = f"without disease: *{verdicts.iloc[0]}*. The others have no test, and their halves still agree: opNMF "
+    text = (
+        f"without disease, the verdict is *{verdicts.iloc[0]}*. The others have no test, and their halves "
+        "still agree: opNMF "
+    )
     text += f"{halves_of(OPNMF, NONE)}, SuStaIn {halves_of(SUSTAIN, NONE)}, NMF {halves_of(NMF, NONE)}"
     return Claim(text, set(verdicts) == {"no difference"})
 
 
 def _easy() -> Claim:
     close = [cell(name, AUTHORS) for name in (OURS, LINEAR, NMF, OPNMF, SURREAL)]
-    text = f"{told(min(close))} to {told(max(close))} on the authors' sample; {NAMED} "
+    text = f"{told(min(close))} to {told(max(close))} on the authors' sample; {NAMED}: "
     return Claim(text + found(BOUND, AUTHORS), max(close) - min(close) < 0.03)
 
 
@@ -136,9 +145,12 @@ def _continuous() -> Claim:
     gap = max(cell(BOUND, name) - cell(OURS, name) for name in CONTINUOUS)
     lead = min(cell(OURS, name) - best_peer(name)[1] for name in HARD)
     return Claim(
-        f"**With continuous severities**, rindices is at most {told(gap, 3)} below {NAMED}. Wherever healthy people "
-        f"vary as much as in the paper or in reality, it is at least {told(lead)} above every other method: NMF, "
-        "opNMF, PCA and SuStaIn mostly describe healthy variation, which is larger than the effect of the disease.",
+        f"**With continuous severities**, the concordance of rindices is at most {told(gap, 3)} below that of "
+        f"{NAMED}. If "
+        f"healthy people vary as much as in the paper or in reality, it is at least {told(lead)} above that of every "
+        "other method. NMF, opNMF, PCA and SuStaIn mostly describe healthy variation, which is larger than "
+        "the effect of "
+        "the disease.",
         gap < 0.03 and lead > 0.03,
     )
 
@@ -146,8 +158,9 @@ def _continuous() -> Claim:
 def _authors_package() -> Claim:
     behind = [cell(OURS, name) - cell(SURREAL, name) for name in HARD]
     return Claim(
-        f"**Surreal-GAN** comes second in most of these cohorts, {told(min(behind))} to {told(max(behind))} behind, "
-        "after fewer steps than its authors recommend.",
+        f"**Surreal-GAN** comes second in most of these cohorts, {told(min(behind))} to {told(max(behind))} "
+        "below rindices. It "
+        "was trained for fewer steps than its authors recommend.",
         min(behind) > 0 and sum(best_peer(name)[0] == SURREAL for name in HARD) > len(HARD) / 2,
     )
 
@@ -166,14 +179,18 @@ def _sequences() -> Claim:
     stage = {name: [cell(name, cohort) for cohort in (SEQUENCE, INDEPENDENT)] for name in (OURS, SUSTAIN, NMF)}
     label = {name: [cell(name, cohort, "ari") for cohort in (SEQUENCE, INDEPENDENT)] for name in (OURS, SUSTAIN, NMF)}
     return Claim(
-        f"**Where the truth is a sequence, SuStaIn is better.** Its expected stage is closer to the true one "
-        f"({told(stage[SUSTAIN][0])} against {told(stage[OURS][0])}; {told(stage[SUSTAIN][1])} against "
+        "**If the disease is a sequence of events, SuStaIn is better.** Its expected stage agrees better with "
+        "the true "
+        f"stage ({told(stage[SUSTAIN][0])} compared with {told(stage[OURS][0])}; {told(stage[SUSTAIN][1])} "
+        "compared with "
         f"{told(stage[OURS][1])} if regions vary independently, as it assumes), and it alone estimates the order in "
-        f"which lobes change. If regions vary independently, NMF is ahead of rindices too ({told(stage[NMF][1])}), and "
-        f"SuStaIn and NMF give better labels (ARI {told(label[SUSTAIN][1])} and {told(label[NMF][1])} against "
-        f"{told(label[OURS][1])}); otherwise rindices does (ARI {told(label[OURS][0])}, SuStaIn "
-        f"{told(label[SUSTAIN][0])}, NMF {told(label[NMF][0])}). SuStaIn was given eight lobar means, the others 128 "
-        "regions.",
+        f"which lobes change. With independent regions, NMF is also better than rindices ({told(stage[NMF][1])}), and "
+        f"both give better subtype labels (ARI: SuStaIn {told(label[SUSTAIN][1])}, NMF {told(label[NMF][1])}, rindices "
+        f"{told(label[OURS][1])}). With correlated regions, rindices gives the best labels (ARI "
+        f"{told(label[OURS][0])}; "
+        f"SuStaIn {told(label[SUSTAIN][0])}, NMF {told(label[NMF][0])}). SuStaIn used eight lobar means, and "
+        "the others "
+        "used 128 regions.",
         stage[SUSTAIN][0] > stage[OURS][0]
         and min(stage[SUSTAIN][1], stage[NMF][1]) > stage[OURS][1]
         and min(label[SUSTAIN][1], label[NMF][1]) > label[OURS][1]
@@ -186,11 +203,12 @@ def _subtypes() -> Claim:
     chosen, three = rows_of(LINEAR, SUBTYPES, "chosen").iloc[0], (*KINDS, REAL, AUTHORS)
     counts = {name: cell(LINEAR, name, "number", "chosen") for name in (*three, SEQUENCE)}
     return Claim(
-        f"**Where the truth is a subtype** and the number of subtypes is given, rindices labels best (ARI {told(own)}; "
-        f"next best: {peer}, {told(second)}). Without the number it finds {chosen['number']:.0f} of the three, and the "
-        f"ARI falls to {told(chosen['ari'])}, so give `--patterns` if you expect subtypes. It finds "
-        f"{counts[SEQUENCE]:.0f} patterns in a sequence, and three in all {len(three)} kinds with three continuous "
-        "patterns.",
+        f"**If patients belong to subtypes** and the number of subtypes is known, rindices labels them best (ARI "
+        f"{told(own)}; next best: {peer}, {told(second)}). If the number is estimated, it finds "
+        f"{chosen['number']:.0f} of three, and the ARI falls to {told(chosen['ari'])}; set `--patterns` if you expect "
+        f"subtypes. The estimate is {counts[SEQUENCE]:.0f} in a sequence with two orders, and correct in all "
+        f"{len(three)} "
+        "kinds of cohort with three continuous patterns.",
         own > second and chosen["number"] == 2 and counts[SEQUENCE] > 2 and all(counts[name] == 3 for name in three),
     )
 
@@ -201,10 +219,9 @@ def _halves() -> Claim:
     return Claim(
         "**Agreement between halves is not evidence of disease.** On *mild*, disjoint halves agree on the components "
         f"of NMF, opNMF and SuStaIn at {told(min(mild))} or more, better than on our patterns "
-        f"({halves_of(OURS, 'mild')}, linear {halves_of(LINEAR, 'mild')}), and without disease still at "
-        f"{told(min(none))} or more: healthy variation is reproducible too. Without disease, halves of our linear "
-        f"model ({halves_of(LINEAR, NONE)}) and of Surreal-GAN ({halves_of(SURREAL, NONE)}) agree hardly better "
-        "than chance.",
+        f"({halves_of(OURS, 'mild')}; linear {halves_of(LINEAR, 'mild')}). Without disease, they still agree at "
+        f"{told(min(none))} or more, because healthy variation is also reproducible, whereas our linear model "
+        f"({halves_of(LINEAR, NONE)}) and Surreal-GAN ({halves_of(SURREAL, NONE)}) agree little better than chance.",
         min(mild) > max(cell(name, "mild", **own) for name in (OURS, LINEAR))
         and min(none) > 0.85
         and max(cell(name, NONE, **own) for name in (LINEAR, SURREAL)) < 0.55,

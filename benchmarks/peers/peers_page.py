@@ -104,7 +104,7 @@ def costs() -> list[str]:
         minutes, notes = timed["minutes"].mean(), whole["note"].dropna()
         here = told(minutes, 1 if minutes >= 0.1 else 2)
         if method in UNIT:
-            here = f"{minutes / amount(timed['note'].iloc[0]) * notes.map(amount).mean():,.0f} a model"
+            here = f"{minutes / amount(timed['note'].iloc[0]) * notes.map(amount).mean():,.0f} per model"
         elif timed["note"].notna().any():
             here += f" ({timed['note'].dropna().iloc[0]})"
         there = whole["minutes"].mean()
@@ -115,7 +115,7 @@ def costs() -> list[str]:
             far = f"{models:.0f} models of {done.min():,.0f} to {done.max():,.0f} {UNIT[method]}"
         return [here, told(there, 1 if there >= 0.1 else 2), told(timed["gib"].max(), 1), far]
 
-    return table_of(["minutes, two cores", "minutes, one core beside the H200", "GiB", "extent of the run"], cells)
+    return table_of(["minutes, two cores", "minutes, one core with the H200", "GiB", "extent of the run"], cells)
 
 
 def amount(note: str, unit: str = "steps|epochs") -> float:

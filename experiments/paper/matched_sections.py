@@ -51,7 +51,7 @@ def _bounds(folder: Folder) -> list[str]:
         return []
     bounds, three = summaries.upper_bounds(fits), summaries.baselines(fits)
     ranges = "; ".join(
-        f"{label} {between(three[method])} ({between(folder.of_paper('Table 1', method))} in the paper)"
+        f"{label} {between(three[method])} (paper: {between(folder.of_paper('Table 1', method))})"
         for method, label in METHODS.items()
     )
     table = pd.DataFrame(index=bounds.index)
@@ -66,7 +66,7 @@ def _bounds(folder: Folder) -> list[str]:
             f"{ranges}. They were not used to fit the factor of healthy variation.",
         ),
         *paragraph(
-            "**Table 7**, the “practical upper bounds” of decompositions: the best three of three to ten components,",
+            "**Table 7** gives “practical upper bounds” of decompositions: the best three of three to ten components,",
             "chosen by the truth. Single models of `paper` (Table 1) are below the bound of NMF in",
             f"{_below(looks, bounds)} of {len(KINDS)} kinds, and the default is above it in all."
             if _above(ours, bounds)
@@ -117,7 +117,8 @@ def whole_protocol(folder: Folder) -> list[str]:
     wide.index, wide.columns = [f"M = {n}" for n in wide.index], [f"λ = {value:g}" for value in wide.columns]
     best, right = study[study["chosen"] == True].iloc[0], study.dropna(subset="concordance")  # noqa: E712
     lines += paragraph(
-        "**Section 4.3**: the simulated study of 850 + 2204 people with four sites and two patterns. With the preset",
+        "**Section 4.3** is repeated in a simulated study of 850 + 2204 people, four sites and two patterns. "
+        "With the preset",
         f"`paper`, three numbers of patterns, five λ and {best['n_models']:.0f} models each, agreement alone selects",
         f"M = {best['n_patterns']:.0f}, which is {'correct' if best['n_patterns'] == 2 else 'wrong'}, and",
         f"λ = {best['orthogonality']:g}. Single models then have a concordance of {shown(float(best['concordance']))}",

@@ -22,10 +22,10 @@ from rindices.files import atomic_file
 
 ABOUT = [
     *paragraph(
-        "`make reproduce` generates this page and `results/reproduction.md` from the tables in `results/`; edit",
-        "`experiments/paper/`, not these files; its `README.md` names the function and the test of every equation. The",
-        "second file has the tables behind the sentences here, and Table 7,",
-        "sections B.2, B.3, B.7 and B.8, variations of the paper's settings, real people, section 4.3 under realistic",
+        "`make reproduce` generates this page and `results/reproduction.md` from the tables in `results/`. To",
+        "change them, edit `experiments/paper/`, whose `README.md` names the function and the test of every equation.",
+        "The second file contains the tables behind the sentences here, Table 7, sections B.2, B.3, B.7 and B.8,",
+        "variations of the paper's settings, real people, section 4.3 under realistic",
         "conditions, and the settings of every table. The paper's semi-synthetic cohorts are rebuilt from the embedded",
         "reference population (IXI, 128 regions instead of 139), so absolute levels differ; compare figures within",
         "tables. No cohort seed was used to choose a setting. Unless stated otherwise, training starts from random",

@@ -86,8 +86,9 @@ def opening(folder: Folder) -> list[str]:
         if len(below):
             cells = ", ".join(f"{NAMES[kind]} {signed(value)}" for kind, value in below.items())
             said.append(
-                "**The paper's accuracy with its own settings** (preset `paper`). In our cohorts, differences "
-                f"are: {cells}. At the paper's own difficulty, training eight times as long does not close the gap."
+                "**The paper's accuracy with its own settings** (preset `paper`). In our cohorts, it is "
+                f"lower for some kinds: {cells}. At the paper's own difficulty, training eight times as long "
+                "does not close the gap."
             )
     said += _agreement_fails(folder) + _terms(folder) + _regressions(folder) + _bounds(folder) + _diagnosis(folder)
     return ["**Not reproduced:**", "", *(f"{k}. {text}" for k, text in enumerate(said, 1)), ""]
@@ -262,7 +263,8 @@ def at_its_difficulty(folder: Folder) -> list[str]:
             "of the volumes had to be clipped at the smallest permitted volume.",
         ),
         *paragraph(
-            "Table 1 in these cohorts, three of each kind. Five models were trained for each λ with the preset `paper`",
+            "The next table repeats Table 1 in three of these cohorts of each kind. Five models were trained "
+            "for each λ with the preset `paper`",
             "(100,000 steps) and ten with the others; λ was chosen among the paper's five values by agreement alone.",
             "Entries are for one model (standard error over cohorts at most",
             f"{shown(float(max(error.max() for error in errors)))}), except for the last column, the consensus of ten.",

@@ -27,8 +27,10 @@ def table_1(folder: Folder) -> list[str]:
     lines += warning(looks)
     lines += [
         *paragraph(
-            "Pattern-c-index, averaged over the cohorts of a kind. The paper's figures are for single models on its",
-            "own data, so differences reflect both data and method. `paper` is the preset with the paper's settings",
+            "The table shows the pattern-c-index, averaged over the cohorts of a kind. The paper's figures "
+            "are for single",
+            "models on its own data, so differences reflect both data and method. `paper` is the preset with "
+            "the paper's settings",
             "and *ours* is the default; both choose λ by agreement alone.",
         ),
         *markdown(by_method(folder), "cohort"),
@@ -54,10 +56,9 @@ def _choice(looks: pd.DataFrame, found: pd.DataFrame) -> list[str]:
     return paragraph(
         "Does agreement indicate accuracy? The rank correlation between the pattern-agr-index and the accuracy of",
         f"single models is {over_all} over λ and checkpoints, by kind of cohort, but both rise during training. Over",
-        f"the five λ at the last checkpoint, it is {at_last}. The target that the λ chosen by agreement costs the",
-        f"consensus at most 0.01 relative to the best λ was {reached(mean_loss <= 0.01, looks)} (at most",
+        f"the five λ at the last checkpoint, it is {at_last}. Choosing λ by agreement costs the consensus at most",
         f"{shown(mean_loss)} averaged over the cohorts of a kind, and {shown(float(found['largest_loss'].max()))} in a",
-        "single cohort).",
+        f"single cohort (target: at most 0.01, {reached(mean_loss <= 0.01, looks)}).",
     )
 
 
@@ -69,7 +70,7 @@ def _against_baselines(folder: Folder, accuracies: summaries.Range, name: str, w
     found, ours = accuracies.mean, others.mean
     ranges = "; ".join(
         f"{label} {between(ours[method])}"
-        + ("" if where is None else f" ({between(folder.of_paper(where, method))} in the paper)")
+        + ("" if where is None else f" (paper: {between(folder.of_paper(where, method))})")
         for method, label in METHODS.items()
     )
     drawn = summaries.Range(
@@ -85,21 +86,19 @@ def _against_baselines(folder: Folder, accuracies: summaries.Range, name: str, w
     return [
         *warning(fits),
         *paragraph(
-            "The figure compares the consensus with five decompositions, each with its best sign and order. Their",
-            f"concordance by kind of cohort is: {ranges}. Ridge regression trained on the truth (five-fold",
+            "The figure compares the consensus with five decompositions, each with its best sign and order. They reach",
+            f"the following concordances, by kind of cohort: {ranges}. Ridge regression trained on the truth "
+            "(five-fold",
             f"cross-validation) reaches {between(ours['ridge'])}, and the consensus {between(found['consensus'])}.",
         ),
         f"![Accuracy compared with decompositions](../results/{figure})",
         "",
         *paragraph(
             f"Single models are better than the best decomposition by at least {shown(float(lead.min()))}",
-            f"(smallest for {lead.idxmin()}).",
-            ""
-            if where is None
-            else f"The target of 0.08 for every kind was {reached(bool((lead >= 0.08).all()), fits)}.",
-            "For the consensus, the target of being within 0.02 of ridge for every kind was "
-            f"{reached(gap >= -0.02, fits)},",
-            f"and that of 0.01 was {reached(gap >= -0.01, fits)} (lowest difference {signed(gap)}).",
+            f"(for {lead.idxmin()}"
+            + ("" if where is None else f"; target: 0.08, {reached(bool((lead >= 0.08).all()), fits)}")
+            + "). The lowest difference between the consensus and ridge regression is",
+            f"{signed(gap)} (targets: −0.02, {reached(gap >= -0.02, fits)}; −0.01, {reached(gap >= -0.01, fits)}).",
         ),
     ]
 
@@ -152,16 +151,16 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         figure = figures.agreement_by_patterns(table, folder.path / f"{name}.svg")
         drawn += [*warning(table), f"![Agreement against the number of patterns, {kind}](../results/{figure})", ""]
         share = summaries.share_right(table)
-        aim = f" The target of 90 % was {reached(share >= 0.9, table)}." if kind == "basic" else ""
+        aim = f" (target: 90 %, {reached(share >= 0.9, table)})" if kind == "basic" else ""
         without.append(float(table.loc[table["true_patterns"] == 0, "pattern_agreement"].max()))
-        said.append(f"In {kind} cohorts with disease, the correct number was chosen in {100 * share:.0f} %.{aim}")
+        said.append(f"In {kind} cohorts with disease, the correct number was chosen in {100 * share:.0f} %{aim}.")
     if not rows:
         return lines
     return [
         *lines,
         *paragraph(
             f"With {n_models} models for each M, M was chosen by agreement alone. M = 1 was excluded: a single pattern",
-            "cannot be confused with another, so agreement is too high.",
+            "cannot be confused with another, so its agreement is too high.",
         ),
         *markdown(pd.concat(rows).fillna(0).astype(int), "number of cohorts"),
         *drawn,
@@ -182,7 +181,7 @@ def table_7(folder: Folder) -> list[str]:
     bounds = summaries.upper_bounds(fits)
     sds = summaries.upper_bounds(fits, "std").reindex(columns=list(METHODS))  # unknown, where there is one cohort
     ranges = "; ".join(
-        f"{label} {between(bounds[method])} ({between(folder.of_paper('Table 7', method))} in the paper)"
+        f"{label} {between(bounds[method])} (paper: {between(folder.of_paper('Table 7', method))})"
         for method, label in METHODS.items()
     )
     lines += warning(fits)

@@ -223,7 +223,8 @@ def models_needed(folder: Folder) -> list[str]:
         "",
         *warning(table),
         *paragraph(
-            "In consensuses of models drawn from 30 (20 draws, five kinds of cohort), concordance rises from",
+            "If models are drawn from 30 (20 draws, five kinds of cohort), the concordance of their consensus "
+            "rises from",
             f"{shown(float(models['concordance'].iloc[0]))} with {models.index[0]} models to",
             f"{shown(float(models.loc[ENOUGH, 'concordance']))} with {ENOUGH}; more models change nothing.",
         ),
@@ -244,7 +245,7 @@ def people_needed(folder: Folder) -> list[str]:
         "## How many people?",
         "",
         *paragraph(
-            "Concordance of the consensus of ten models with the truth (dashed: ridge regression trained on the",
+            "Concordance of the consensus of ten models with the truth (dashed line: ridge regression trained on the",
             "truth):",
         ),
         *markdown(drawn.mean, "patients"),

@@ -288,11 +288,11 @@ class SurrealGAN(FittedEstimator):
         """Return the preset with what was overridden; settings are checked here."""
         for name, value in (("n_patterns", self.n_patterns), ("n_repetitions", self.n_repetitions)):
             if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} should be a whole number of 1 or more, found {value!r}.")
+                raise ValueError(f"{name} should be a whole number of 1 or more, but got {value!r}.")
         if self.inference not in ("consensus", "medoid"):
-            raise ValueError(f"inference should be 'consensus' or 'medoid', found {self.inference!r}.")
+            raise ValueError(f"inference should be 'consensus' or 'medoid', but got {self.inference!r}.")
         if self.output not in ("r_indices", "severities"):
-            raise ValueError(f"output should be 'r_indices' or 'severities', found {self.output!r}.")
+            raise ValueError(f"output should be 'r_indices' or 'severities', but got {self.output!r}.")
         return adjusted(get_preset(self.preset), self.orthogonality, self.max_steps, self.latent)
 
 
@@ -376,7 +376,7 @@ class ContrastiveFactors(OfTwoGroups):
         """Test whether the groups differ, and find the patterns; the arguments are those of `SurrealGAN.fit`."""
         given = self.n_patterns if self.n_patterns != AUTO else 1
         if self.method not in (AUTO, *METHODS):
-            raise ValueError(f"method should be 'auto', 'sparse' or 'ica', found {self.method!r}.")
+            raise ValueError(f"method should be 'auto', 'sparse' or 'ica', but got {self.method!r}.")
         shell = SurrealGAN(given, preset="linear", correction=self.correction, random_state=self.random_state)
         training = shell._training_set(X, y, covariates)
         study = training.study
@@ -388,7 +388,7 @@ class ContrastiveFactors(OfTwoGroups):
         n_directions = self.spectrum_.found_again if self.spectrum_ is not None and self.spectrum_.differs else 0
         self.n_patterns_: int = max(n_directions, 1) if self.n_patterns == AUTO else int(given)
         if self.n_patterns_ > (n_regions := study.residuals.shape[1]):
-            few = f"{self.n_patterns_} patterns cannot be distinguished in few regions: n_features={n_regions}."
+            few = f"{self.n_patterns_} patterns cannot be distinguished in so few regions (n_features={n_regions})."
             raise ValueError(few)
         self.method_: Method = study.method(self.n_patterns_) if self.method == AUTO else self.method
         self.model_ = fitted(self.method_, *study.standardised(), self.n_patterns_, study.settings.seed)

@@ -221,8 +221,8 @@ class FittedEstimator(RIndexEstimator):
         z = np.asarray(z, float)
         if z.shape not in {shape, shape[1:]} or not np.isfinite(z).all():
             raise ValueError(
-                f"z should contain {shape[1]} finite severities, for all or for each of {shape[0]} people; "
-                f"found shape {z.shape}."
+                f"z should contain {shape[1]} finite severities, for everyone or for each of {shape[0]} people, "
+                f"but its shape is {z.shape}."
             )
         made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self.preset_.training.composition)
         return self.preprocessing_.inverse_transform(made.mean(axis=0), table)

@@ -46,8 +46,8 @@ class TooFewPatients(InputError, np.linalg.LinAlgError):
 
     def __init__(self, n_patients: int, n_patterns: int) -> None:
         super().__init__(
-            f"{counted(n_patterns, 'pattern')} cannot be distinguished among {counted(n_patients, 'patient')}, the "
-            "number that one training uses.\nAdd patients, or request fewer patterns with ",
+            f"{counted(n_patterns, 'pattern')} cannot be distinguished in the {counted(n_patients, 'patient')} "
+            "that each training run uses.\nAdd patients, or request fewer patterns with ",
             Remedy("n_patterns"),
             ".",
         )

@@ -127,7 +127,9 @@ class SurrealGANSearch(RIndexEstimator):
     def _points(self) -> list[Point]:
         """Return all settings that are asked for; where patterns are counted, of one of them."""
         if isinstance(self.n_patterns, str) and self.n_patterns != AUTO:
-            raise ValueError(f"n_patterns should be {AUTO!r}, a number or several, found {self.n_patterns!r}.")
+            raise ValueError(
+                f"n_patterns should be {AUTO!r}, a number or several numbers, but got {self.n_patterns!r}."
+            )
         numbers = [1] if isinstance(self.n_patterns, str) else _several(self.n_patterns)
         grid = [self._estimator(number, weight) for number in numbers for weight in _several(self.orthogonality)]
         if not grid:
@@ -211,7 +213,10 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
         return f"{name}: held-out people also differ in {again}{nearest}."
     if len(swept.judged) == 1:
         nothing = "no direction in which patients vary more was found again in held-out people, so the smallest number"
-        return f"{name}: {'given, not chosen from the data' if basis == 'given' else f'{nothing} was used'}."
+        return (
+            f"{name}: "
+            f"{'specified in advance, not chosen from the data' if basis == 'given' else f'{nothing} was used'}."
+        )
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
     others = [one for one in swept.judged if one is not chosen]
@@ -225,7 +230,7 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
         lack = f"no setting both fits the patients and reaches an agreement of {UNLIKELY:g} or more"
         if look is not None and not look.differs:
             lack = "patients and controls differ no more than expected by chance, so the data support no number"
-        words = [f"{name}: {lack}. Of those trained in full, it agrees best: {agreement}."]
+        words = [f"{name}: {lack}. Of the settings trained in full, it agrees best: {agreement}."]
     fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
     if basis == "fit" and fewer:
         worse = [one for one in fewer if not one.fits(swept.judged)]

@@ -43,7 +43,10 @@ _DROP_MISSING = "Exclude people with missing or impossible values; they are list
 _COMPLETE_ONLY = "Exclude anyone with a missing region. By default, up to 20 % of a person's regions are imputed."
 _SHOW_IDS = "Include participants' ids and individual cards in the report."
 _FIGURES = "Folder for every figure of the report as SVG and PNG."
-_SCAN_NOISE = "For change between visits: sd of a severity over scans of an unchanged person, or one per pattern."
+_SCAN_NOISE = (
+    "For change between visits: sd of a severity over repeated scans of an unchanged person; one "
+    "value, or one per pattern."
+)
 _NOISE = numbers("0.04 or 0.03,0.05,0.04")
 _EXCLUDE = "Numeric columns that are not regions: names or prefix*, separated by commas, or @file."
 
@@ -183,7 +186,7 @@ class SearchSettings(TakesPlainValues):
     latent: Literal["independent", "correlated"] | None = setting(
         None,
         choice("independent", "correlated"),
-        "Whether severities of different patterns may be correlated: independent or correlated.",
+        "Treat the severities of different patterns as independent or as correlated.",
         unset="by preset",
     )
     random_state: int = setting(
@@ -200,7 +203,7 @@ class OutputSettings(TakesPlainValues):
     limits: tuple[float, float] = setting(  # the paper's
         (0.4, 0.7),
         LIMITS,
-        "Limits of severity: low below the first, high above the second, for subgroups.",
+        "Severity limits of the subgroups: low is below the first, high above the second.",
         option="subgroup-limits",
     )
     show_ids: bool = setting(False, FLAG, _SHOW_IDS)
@@ -257,12 +260,12 @@ class ReportSettings(TakesPlainValues):
     limits: tuple[float, float] | None = setting(
         None,
         LIMITS,
-        "Limits of severity: low below the first, high above the second.",
+        "Severity limits of the subgroups: low is below the first, high above the second.",
         option="subgroup-limits",
         unset="as before",
     )
     scan_noise: tuple[float, ...] = setting((), _NOISE, _SCAN_NOISE, unset="as before")
-    atlas: Path | None = setting(None, PATH, "Label image (NIfTI) on which to show the patterns.")
+    atlas: Path | None = setting(None, PATH, "Label image (NIfTI) on which the patterns are shown.")
     atlas_table: Path | None = setting(None, PATH, "Table that assigns labels to regions: columns label and region.")
     show_ids: bool = setting(False, FLAG, _SHOW_IDS)
     figures: Path | None = setting(None, PATH, _FIGURES)
@@ -278,7 +281,7 @@ class ImageSettings(TakesPlainValues):
     limits: tuple[float, float] | None = setting(
         None,
         LIMITS,
-        "Limits of severity: low below the first, high above the second.",
+        "Severity limits of the subgroups: low is below the first, high above the second.",
         option="subgroup-limits",
         unset="as in the run",
     )
@@ -353,7 +356,12 @@ class SimulationSettings:
         unset="none",
     )
     severity_age: float = setting(0.0, NUMBER, "Correlation of the severities with age (normal scores).")
-    spread: float = setting(1.0, NUMBER, "Spread of healthy brains; 1.7 makes the task as hard as in the paper.")
+    spread: float = setting(
+        1.0,
+        NUMBER,
+        "Variation among healthy brains, relative to the reference population; 1.7 makes the task as hard as "
+        "in the paper.",
+    )
     n_visits: int = setting(1, whole(), "Visits of each person, a year apart.", option="visits")
     progression: float = setting(
         0.1, NUMBER, "With visits: mean yearly increase of each severity; individuals range from 0 to twice that."

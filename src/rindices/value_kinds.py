@@ -278,10 +278,10 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
     if wrong := [sd for sd in noise if not 0 < sd < float("inf")]:
         raise InputError(
             Remedy("scan_noise"),
-            f" should be a number above 0, such as 0.04, found {wrong[0]:g}.\n"
+            f" should be a number above 0, such as 0.04, but got {wrong[0]:g}.\n"
             "It is the standard deviation of a severity over scans of a person who has not changed.",
         )
     if len(noise) > 1 and {*n_patterns} != {len(noise)}:
         each = f", or one for each of {'-'.join(map(str, n_patterns))} patterns" if n_patterns else ""
         unknown = "" if n_patterns else " if the number of patterns is estimated before training"
-        raise InputError(Remedy("scan_noise"), f" should be one number{each}{unknown}, found {len(noise)}.")
+        raise InputError(Remedy("scan_noise"), f" should be one number{each}{unknown}, but got {len(noise)} numbers.")

@@ -116,7 +116,7 @@ def test_missing_values_are_left_out_of_their_variable_and_of_the_partial_only()
     np.testing.assert_allclose(row(found, "memory").coefficient, row(alone, "memory").coefficient)
     fewer = associations(r[10:100], variables[["memory"]][10:100], covariates[10:100])
     np.testing.assert_allclose(row(found, "memory").partial, row(fewer, "memory").partial)
-    assert row(found, "memory").note == "partial coefficient from 90 people: others lack a covariate"
+    assert row(found, "memory").note == "partial coefficient from 90 people only, because the others lack a covariate"
 
 
 def test_people_are_matched_by_position():
@@ -160,7 +160,7 @@ def test_what_cannot_be_tested_is_told(values, kind, note):
 def test_partial_that_cannot_be_had_is_told():
     r, variables, covariates = people(40)
     same = row(associations(r, covariates[["age"]], covariates), "age")
-    assert same.note == "no partial coefficient: the covariates explain it completely"
+    assert same.note == "no partial coefficient: the covariates explain this variable completely"
     assert np.isfinite(same.coefficient)
     assert np.isnan([same.partial, same.partial_p, same.partial_low]).all()
     unknown = row(associations(r, variables, pd.DataFrame({"age": [np.nan] * 35 + [1.0, 2, 3, 4, 5]})), "memory")

@@ -140,17 +140,19 @@ def test_warnings_name_the_imbalanced_variables_in_words():
     variables = pd.DataFrame({"age": [70, 72, 74] * 4 + [60, 62, 64] * 4, "sex": list("F" * 12 + "M" * 12), "x": 1})
     patient = np.arange(24) >= 12
     assert balance_warnings(group_balance(variables, patient)) == [
-        "Patients and controls differ in age (62.0 ± 1.7 versus 72.0 ± 1.7, difference 5.86 sd): apparent "
-        "disease effects may be due to age. Match the groups: a covariate removes only its effect in controls.",
-        "Patients and controls differ in sex (F 0 %, M 100 % versus F 100 %, M 0 %, Cramér's V 1.00): apparent "
-        "disease effects may be due to sex. Match the groups: a covariate removes only its effect in controls.",
+        "Patients and controls differ in age (62.0 ± 1.7 versus 72.0 ± 1.7, difference 5.86 sd), so apparent "
+        "disease effects may be due to age. Match the groups: using age as a covariate removes only the effect that it "
+        "has in controls.",
+        "Patients and controls differ in sex (F 0 %, M 100 % versus F 100 %, M 0 %, Cramér's V 1.00), so apparent "
+        "disease effects may be due to sex. Match the groups: using sex as a covariate removes only the effect that it "
+        "has in controls.",
     ]
     assert balance_warnings(group_balance(variables[["x"]], patient)) == []
 
 
 @pytest.mark.parametrize(
     ("patient", "message"),
-    [([True, False], "one value per person"), ([0, 1, 2], "found '2'"), (["0", "1", "1"], "found '0'")],
+    [([True, False], "one value for each of 3 people"), ([0, 1, 2], "contains '2'"), (["0", "1", "1"], "contains '0'")],
 )
 def test_wrong_groups_are_told(patient, message):
     with pytest.raises(InputError, match=message):

@@ -156,7 +156,7 @@ def test_remarks_on_categories():
         "frequent among patients: part of the pattern may reflect sex."
     )
     assert site.remark == (
-        f"In controls, pattern 1 differs with site (eta² = {site.coefficient:.2f}, q < 0.001), and the groups differ "
+        f"In controls, pattern 1 varies with site (eta² = {site.coefficient:.2f}, q < 0.001), and the groups differ "
         "in site: part of the pattern may reflect site."
     )
 

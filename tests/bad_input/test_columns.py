@@ -61,9 +61,13 @@ def without_header(people):
         "CN versus AD",
         code=0,
     ),
-    fit("three regions", lambda people: people.iloc[:, :9], ("At least 4 regions", "found 3"), "--features"),
-    fit("regions excluded", None, ("At least 4 regions", "found 0"), "--exclude", "--exclude 'region*'"),
-    fit("few regions named", None, ("found 2: region1, region2"), "--features", "--features region1,region2"),
+    fit(
+        "three regions", lambda people: people.iloc[:, :9], ("At least 4 regions", "but the table has 3"), "--features"
+    ),
+    fit("regions excluded", None, ("At least 4 regions", "but the table has 0"), "--exclude", "--exclude 'region*'"),
+    fit(
+        "few regions named", None, ("but the table has 2: region1, region2"), "--features", "--features region1,region2"
+    ),
     fit("unknown region", None, ("'regoin1' (from --features)", "Did you mean"), "region0", "--features regoin1"),
     fit("pattern for nothing", None, "'Region*' (from --features) matches no", "region0", "--features 'Region*'"),
     fit("unknown column excluded", None, "'lHip' (from --exclude)", "region0", "--exclude lHip"),

@@ -199,7 +199,7 @@ def test_covariates_and_sites(stage, case):
     fit(
         "collinear",
         covariate(months=lambda p: p["age"] * 12),
-        ("Covariates removed: age, months", "months adds nothing to age"),
+        ("Covariates whose effects are removed: age, months", "months adds no information to age"),
         "Warning",
         "--covariates age,months",
         code=0,
@@ -211,7 +211,7 @@ def test_covariates_and_sites(stage, case):
         "Warning",
         code=0,
     ),
-    fit("site named twice", None, "Covariates removed: site", "", "--covariates site --site site", code=0),
+    fit("site named twice", None, "effects are removed: site", "", "--covariates site --site site", code=0),
 )
 def test_what_is_warned_of(stage, case):
     stage(case)
@@ -236,7 +236,7 @@ def test_more_regions_than_the_method_is_meant_for_are_told_before_training(stag
 @pytest.mark.parametrize(("option", "warned"), [("--covariates", True), ("--proportion", False)])
 def test_a_head_size_that_is_divided_by_is_not_extrapolated(stage, option, warned):
     large = covariate(icv=lambda p: np.where(p.index > 70, p["icv"] + 600, p["icv"]))
-    said = stage(fit(option, large, "Covariates removed: icv", "12 regions", f"{option} icv", code=0)).message
+    said = stage(fit(option, large, "effects are removed: icv", "12 regions", f"{option} icv", code=0)).message
     assert ("icv outside the controls' range" in said) is warned
 
 

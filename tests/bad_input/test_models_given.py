@@ -193,15 +193,15 @@ def test_checkpoints_of_the_authors(stage, case):
 @cases(
     Case("unknown kind", "simulate easy --out c.csv", ("'easy'",), "basic, overlap"),
     Case("too many patterns", "simulate basic --out c.csv --patterns 90", ("90",), "fewer"),
-    Case("no visit", "simulate basic --out c.csv --visits 0", ("--visits", "found 0"), "from 1 to 20"),
+    Case("no visit", "simulate basic --out c.csv --visits 0", ("--visits", "but got 0"), "from 1 to 20"),
     Case("noise below nothing", "simulate basic --out c.csv --scan-noise=-1", ("--scan-noise", "-1"), "from 0 to 1"),
     Case(
         "visits of one's own people",
         "simulate basic --out c.csv --own-controls people.csv --visits 2",
-        ("--own-controls", "found 2"),
+        ("--own-controls", "but got 2"),
         "Omit one of the two",
     ),
-    Case("no people", "simulate basic --out c.csv --controls 0", ("--controls", "found 0"), "positive number"),
+    Case("no people", "simulate basic --out c.csv --controls 0", ("--controls", "but got 0"), "positive number"),
     Case(
         "impossible correlation",
         "simulate basic --out c.csv --correlation 1.5",
@@ -274,7 +274,7 @@ def severities(name, content, found, remedy, options="--severities s.csv --patte
         "Omit",
         "--severities s.csv --patterns 2 --correlation 0.5",
     ),
-    severities("full correlation with age", "", ("--severity-age", "found 1"), "0.3", "--severity-age 1"),
+    severities("full correlation with age", "", ("--severity-age", "but got 1"), "0.3", "--severity-age 1"),
     severities(
         "no age",
         lambda people: people.drop(columns="age"),
@@ -299,7 +299,7 @@ def severities(name, content, found, remedy, options="--severities s.csv --patte
     Case(
         "accepted",
         "simulate basic --out c.csv --severities s.csv --patients 20",
-        ("20 patients", "drawn from the 2 rows of the given table"),
+        ("20 patients", "drawn from the 2 rows of the table provided"),
         files={"s.csv": "participant_id,s1,s2,s3\na,0.1,0,1\nb,0.3,1,0.25\n"},
         code=0,
         writes=("c.csv",),

@@ -54,7 +54,7 @@ def millilitres(people):
     new(
         "noise of another model",
         assigned(wave=1),
-        "each of 3 patterns, found 2",
+        "each of 3 patterns, but got 2",
         "one number",
         "--visit wave --scan-noise 0.1,0.2",
     ),
@@ -268,7 +268,7 @@ def local(name, change, found, remedy, options="", **rest):
 
 
 @cases(
-    local("known site", None, "already knows Bern, Ulm", "Provide controls from new sites only"),
+    local("known site", None, "already includes the sites Bern, Ulm", "Provide controls from new sites only"),
     local("nobody healthy", lambda p: p[40:].assign(site="Graz"), "people.csv has no controls", "add some"),
     local("few controls", lambda p: p[:4].assign(site="Graz"), ("at least 10 controls", "Graz (4)"), "Add controls"),
     local("a small site", lambda p: p[:8].assign(site="Graz"), ("at least 10 controls", "(8)"), "--few-controls"),
@@ -276,7 +276,7 @@ def local(name, change, found, remedy, options="", **rest):
     local(
         "a new site",
         lambda p: p.assign(site="Graz"),
-        ("Learned site Graz from 40 controls", "Not used: 40 rows"),
+        ("Learned site Graz from 40 controls", "were not used (40)"),
         "",
         code=0,
         writes=("m.safetensors",),

@@ -12,9 +12,9 @@ def option(options, found, remedy, name="", **rest):
 
 
 @cases(
-    option("--patterns 0", "found 0", "from 1 to 20"),
+    option("--patterns 0", "but got 0", "from 1 to 20"),
     option("--patterns 5-2", "'5-2'", "2-5"),
-    option("--patterns 2-99", "found 21, 22", "from 1 to 20"),
+    option("--patterns 2-99", "but got 21, 22", "from 1 to 20"),
     option("--patterns many", "'many'", "auto, 3, 2,3 or 2-5"),
     option("--patterns 2.5", "'2.5'", "2-5"),
     option("--patterns 13", "13 patterns cannot be distinguished in 12 regions", "--patterns"),
@@ -38,17 +38,17 @@ def option(options, found, remedy, name="", **rest):
     option("--scan-noise 0.04", ("--scan-noise", "there are none"), "--visit"),
     option("--visit site --scan-noise -0.1", "found -0.1", "a number above 0, such as 0.04"),
     option("--visit site --scan-noise little", "'little'", "like 0.04"),
-    option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, found 2", "one number"),
-    option("--visit site --scan-noise 0.1,0.2", "is estimated before training, found 2", "one number"),
+    option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, but got 2", "one number"),
+    option("--visit site --scan-noise 0.1,0.2", "is estimated before training, but got 2", "one number"),
     option("--covariate age", "--covariate", "--covariates"),
     option("--drop-gaps", "--drop-gaps", "-h"),
     option("more.csv", ("each needs a label", "CN=people.csv"), "--join FILE"),
-    option("--features ''", "empty value after --features", "omit the option"),
-    option("--features=", "empty value after --features", "omit the option"),
+    option("--features ''", "value after --features is empty", "omit the option"),
+    option("--features=", "value after --features is empty", "omit the option"),
     option("--features ,", "should name regions, but got ','", "omit --features"),
-    option("--covariates ' '", "empty value after --covariates", "omit the option"),
-    Case("empty table", "fit '' --out run", ("empty value after fit",), "shell variable"),
-    Case("empty place", "demo --out ''", ("empty value after --out",), "shell variable"),
+    option("--covariates ' '", "value after --covariates is empty", "omit the option"),
+    Case("empty table", "fit '' --out run", ("value after fit is empty",), "shell variable"),
+    Case("empty place", "demo --out ''", ("value after --out is empty",), "shell variable"),
     Case("no folder for results", "fit people.csv", ("folder",), "--out"),
     Case("no table", "fit --out run", ("A table is needed",), "rindices fit TABLE"),
     Case("unknown command", "train people.csv", ("'train'",), "-h"),
@@ -185,7 +185,7 @@ def unwritable(monkeypatch):
     Case(
         "scores and report in one",
         "apply model.safetensors people.csv --out x.csv --report x.csv",
-        ("--report should be a file that ends in .html or .htm, found x.csv",),
+        ("--report should be a file whose name ends in .html or .htm, but got x.csv",),
         "use x.html",
     ),
     Case("figures below a file", "report done --figures people.csv/f", ("people.csv is a file",), "--figures"),
@@ -224,13 +224,15 @@ def test_a_run_may_have_its_own_report_again(stage):
 
 
 @cases(
-    Case("letter", f"{SCORE} letter.docx", ("ends in .csv, found letter.docx",), "letter.csv", {"letter.docx": "mine"}),
-    Case("workbook", f"{SCORE} s.xlsx", ("ends in .csv, found s.xlsx",), "use s.csv"),
-    Case("packed", f"{SCORE} s.csv.gz", ("found s.csv.gz",), "use s.csv,"),
-    Case("tabs", "simulate basic --out c.tsv", ("found c.tsv",), "use c.csv"),
-    Case("truth", "simulate basic --out c.csv --truth t", ("--truth should be a file", "found t"), "use t.csv"),
-    Case("report", "report done --out r.pdf", ("ends in .html or .htm, found r.pdf",), "use r.html"),
-    Case("model", "import-official m.pt --features muse72 --out m.bin", ("found m.bin",), "use m.safetensors"),
+    Case(
+        "letter", f"{SCORE} letter.docx", ("ends in .csv, but got letter.docx",), "letter.csv", {"letter.docx": "mine"}
+    ),
+    Case("workbook", f"{SCORE} s.xlsx", ("ends in .csv, but got s.xlsx",), "use s.csv"),
+    Case("packed", f"{SCORE} s.csv.gz", ("but got s.csv.gz",), "use s.csv,"),
+    Case("tabs", "simulate basic --out c.tsv", ("but got c.tsv",), "use c.csv"),
+    Case("truth", "simulate basic --out c.csv --truth t", ("--truth should be a file", "but got t"), "use t.csv"),
+    Case("report", "report done --out r.pdf", ("ends in .html or .htm, but got r.pdf",), "use r.html"),
+    Case("model", "import-official m.pt --features muse72 --out m.bin", ("but got m.bin",), "use m.safetensors"),
 )
 def test_files_are_called_what_they_are(stage, case):
     stage(case)
@@ -260,7 +262,7 @@ def test_a_finished_run_once_more(stage, case):
 def full(name, line, file, **rest):
     """Return a case of a full disk."""
     spoil = refuse_opening(errno.ENOSPC, ".partial", "wax")
-    return Case(name, line, ("No space left on device", file), "Repeat the same command", code=3, spoil=spoil, **rest)
+    return Case(name, line, ("No space left on device", file), "repeat the same command", code=3, spoil=spoil, **rest)
 
 
 @cases(

@@ -35,7 +35,7 @@ def test_follow_up_is_kept_with_the_people_and_is_no_region():
             "The event is neither 0 nor 1: column 'converted', person p00, found 2",
         ),
         ({"converted": [0.0] * 80}, {}, "No one has the event"),
-        ({"converted": ["no", "yes"] * 40}, {}, "Column 'converted' should contain numbers, but got 'no'"),
+        ({"converted": ["no", "yes"] * 40}, {}, "Column 'converted' should contain numbers, but contains 'no'"),
         ({}, {"event": None, "exclude": "converted"}, "but the event is not"),
         ({"came": [9.0] * 80}, {"entry": "came"}, "The time of entry is not before the time"),
         ({"seen": [9.0] * 80}, {"last_without": "seen"}, "The last time without the event is not before the time"),

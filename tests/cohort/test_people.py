@@ -40,7 +40,8 @@ def test_labels_can_be_merged_and_others_are_counted():
     assert (cohort.group.tolist(), cohort.diagnosis.iloc[5]) == (expected.tolist(), "n/a")
     assert (cohort.n_controls, cohort.n_patients, cohort.n_other, cohort.training.sum()) == (40, 40, 40, 80)
     assert cohort.warnings == (
-        "40 people are neither control nor patient and are scored but not used for training: FTD (20), no label (20).",
+        "40 people are neither controls nor patients and are scored but not used for training: FTD (20), no label "
+        "(20).",
     )
 
 
@@ -156,12 +157,12 @@ RNG = np.random.default_rng(3)
     [
         ({"zHip": RNG.normal(0, 1, 120)}, "", []),  # scores may be negative
         *(({name: RNG.normal(25, 1, 120)}, "", [name, "clinical"]) for name in ("MMSE_bl", "fiq", "CDR-sb")),
-        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, "", ["thing", "almost separates"]),
+        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, "", ["thing", "alone separates"]),
         ({"place": ["a"] * 58 + ["b"] * 62}, "place,sex", ["place distinguishes controls from patients"]),
         (
             {"age": [*np.linspace(50, 70, 60), *np.linspace(60, 89, 60)]},
             "age",
-            ["39 of 60 patients have age outside the controls' range: its effect is extrapolated there."],
+            ["39 of 60 patients have age outside the controls' range, so its effect has to be extrapolated."],
         ),
     ],
 )

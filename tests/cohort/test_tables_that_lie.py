@@ -54,7 +54,7 @@ def test_words_of_spreadsheets_are_missing_values(check, word):
     frame = people().astype(dict.fromkeys(REGIONS, object))
     frame.loc[3, "lHip"] = frame.loc[70, "rAmy"] = word
     code, said = check(frame)
-    assert (code, "2 rows lack regions" in said) == (0, True)
+    assert (code, "2 rows have missing regions" in said) == (0, True)
 
 
 def test_an_error_that_means_missing_is_a_gap_in_a_workbook(tmp_path):

@@ -123,7 +123,7 @@ def test_later_visits_are_left_out(made):
         compare_maps(
             maps, r.drop(columns="first_visit"), np.tile(made.group, 2), settings=ImageSettings(mask=made.mask)
         )
-    with pytest.raises(InputError, match="maps of several visits of 85 people"):
+    with pytest.raises(InputError, match="maps from several visits for 85 people"):
         compare_maps(maps, made.r_indices, made.group, settings=ImageSettings(mask=made.mask))
 
 

@@ -118,7 +118,7 @@ SCALE, CORRECTION = "normalization_variables", "correction_variables"
         ((15000, "netMapping", "model.5.weight"), Tensor(np.zeros((2, 4), np.float32)), r"\(2, 4\), expected 4 × 2"),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.zeros(3, np.float32)), "0 patterns"),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.full(16, np.nan, np.float32)), "not finite"),
-        ((15000, "netDecomposer", "model.1.bias"), "text", "found a str"),
+        ((15000, "netDecomposer", "model.1.bias"), "text", "but this is a str"),
         ((15000, "phi"), Tensor(np.zeros(3, np.float32)), "row of zeros"),
         ((15000, "phi"), Tensor(np.ones(4, np.float32)), "expected 3"),
         ((SCALE,), None, "normalization_variables should have an array"),

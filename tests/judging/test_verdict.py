@@ -112,7 +112,7 @@ def noise():
         ({"repetitions": np.nan}, "reproducible", "rank 80 of 100 pairs"),
         ({"halves": 0.6}, "reproducible", "rank 60 of 100 pairs"),
         ({"halves": 0.599}, "weak", "rank 60 of 100 pairs"),
-        ({"p": 0.1}, "not found again", "These patterns were therefore not found again in other people of the same"),
+        ({"p": 0.1}, "not found again", "These patterns were therefore not found again in other people from the same"),
         ({"repetitions": 0.599}, "not found again", "these training runs did not find them"),
         ({"r_indices": noise()}, "not found again", "these training runs did not find them"),
         ({"p": 0.1, "halves": 0.55}, "not found again", "therefore not found again in other people"),
@@ -171,7 +171,7 @@ def test_halves_without_disease_are_not_found_again():
 def test_people_who_cannot_be_permuted_are_not_judged():
     verdict = not_testable("no site has both controls and patients")
     assert (verdict.state, verdict.reliable, verdict.evidence) == ("not testable", None, Evidence())
-    assert verdict.message == "Whether the groups differ cannot be tested: no site has both controls and patients."
+    assert verdict.message == "The groups cannot be tested for a difference: no site has both controls and patients."
 
 
 @pytest.mark.parametrize("state", ["reproducible", "weak"])

@@ -102,7 +102,7 @@ def test_each_fact_changes_the_paragraph(folder):
     [
         (
             {"preset": "fast", "weights": {"change": 9.0, "prior": 300.0}},
-            "change γ = 9, prior = 300. Training was repeated 10 times with different random numbers (seed 0). Each "
+            "change γ = 9, prior = 300. Training was repeated 10 times with different random seeds (seed 0). Each "
             "repetition started from a linear model of four fifths of the controls and nine tenths of the patients; a "
             "prior kept f close to it, and the R-index is the mean of the readings of the networks and of this model.",
             "linear models alone",
@@ -127,7 +127,7 @@ def test_each_fact_changes_the_paragraph(folder):
         ),
         (
             {"patterns_chosen_from_data": True, "search": {"n_patterns": [2], "basis": "counted"}},
-            "The number of patterns was estimated before training: in held-out people, patients vary more than "
+            "The number of patterns was estimated before training: in held-out people, patients varied more than "
             "controls in ",
             "was chosen among",
         ),

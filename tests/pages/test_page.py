@@ -147,7 +147,7 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
 @pytest.mark.parametrize(
     ("changes", "expected", "classes"),
     [
-        ({"verdict": None, "reliable": None}, "Whether the patterns are reproducible was not judged.", "verdict "),
+        ({"verdict": None, "reliable": None}, "The reproducibility of the patterns was not assessed.", "verdict "),
         ({"verdict": "reproducible"}, "The patterns are reproducible.", "verdict good"),
         (
             {"verdict": "reproducible", "evidence": FOUND},
@@ -160,10 +160,10 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
             "verdict warnings",
         ),
         ({"verdict": "weak"}, "The patterns are reproducible, but weak.", "verdict weak"),
-        ({"verdict": "not testable"}, "Whether there is anything to find could not be tested.", "verdict untested"),
+        ({"verdict": "not testable"}, "The groups could not be tested for a difference.", "verdict untested"),
         (
             {"verdict": "not found again"},
-            "The groups differ, but not in patterns that are found again.",
+            "The groups differ, but the patterns were not found again.",
             "verdict bad",
         ),
         ({"verdict": "no difference"}, "No difference between patients and controls was found.", "verdict nothing"),

@@ -103,8 +103,8 @@ def test_summary_names_regions_and_clear_associations(analysed, undrawn):
     words = report_of(analysed).words
     regions = "Smaller left and right hippocampus (−1.20 to −1.20 sd of controls at severity 1); larger left amygdala"
     assert f"Pattern 1 {regions} (0.90 sd" in words
-    assert "Related to mmse (r = −0.41, q < 0.001) in patients." in words
-    assert words.count("Not clearly related to any clinical variable") == 1
+    assert "Associated with mmse (r = −0.41, q < 0.001) in patients." in words
+    assert words.count("Not clearly associated with any clinical variable") == 1
 
 
 @pytest.mark.parametrize("state", ["reproducible", "not found again", "no difference", "not testable"])
@@ -208,7 +208,7 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
     ("source", "said", "has_table"),
     [
         ("given", "You specified the scan noise", True),
-        ("unknown", "40 controls had repeated visits, too few to estimate scan noise", False),
+        ("unknown", "40 controls had repeated visits, which is too few to estimate the scan noise", False),
     ],
 )
 def test_change_says_what_the_scan_noise_is(analysed, undrawn, source, said, has_table):
@@ -343,7 +343,7 @@ def test_search_lists_settings_best_first(searched):
         (FOUND | {"repetitions": None}, "at most 0.551 with permuted groups). Their consensus agrees"),
         (NOTHING, "joint p = 0.410"),
         (NOTHING, "0 directions are beyond chance, and held-out people differ in 0 directions."),
-        ({}, "Whether patients and controls differ was not tested."),
+        ({}, "The difference between patients and controls was not tested."),
     ],
 )
 def test_verdict_in_words(run, undrawn, evidence, expected):
@@ -351,7 +351,7 @@ def test_verdict_in_words(run, undrawn, evidence, expected):
     page = report_of(run)
     assert "Is there anything to find?" in titles(page)
     assert expected in page.words
-    assert "No covariates were in the table, so this could not be checked." in page.words
+    assert "The table contains no covariates, so this could not be checked." in page.words
     assert ("non-overlapping halves of the sample" in page.words) is (evidence.get("halves") is not None)
     drawn = [image["aria-label"] for image in page.every("svg") if "relative to controls in" in image["aria-label"]]
     assert len(drawn) == ("eigenvalues" in evidence)

@@ -86,7 +86,7 @@ def test_the_way_back_is_exact(volumes, covariates):
         (lambda table: table.drop(columns="head"), "Covariate 'head' is missing"),
         (lambda table: table.assign(age="old"), "Covariate 'age' was a number in training but now contains text"),
         (lambda table: table.assign(age=[*[60.0] * 59, np.inf]), "Covariate 'age' is missing or infinite in row 59"),
-        (lambda table: None, "trained with the covariates age, site, head, but got none"),
+        (lambda table: None, "trained with the covariates age, site, head, but the covariates provided are: none"),
     ],
 )
 def test_covariates_unlike_those_in_training_are_refused(volumes, covariates, change, message):
@@ -97,7 +97,9 @@ def test_covariates_unlike_those_in_training_are_refused(volumes, covariates, ch
 
 def test_covariates_that_training_had_not_are_refused(volumes, covariates):
     fitted = Preprocessing.fit(volumes, None)
-    with pytest.raises(ValueError, match="trained with no covariates, but got age, site, head"):
+    with pytest.raises(
+        ValueError, match="trained with no covariates, but the covariates provided are: age, site, head"
+    ):
         fitted.transform(volumes, covariates)
 
 
@@ -212,6 +214,6 @@ def test_too_few_controls_for_the_columns_are_refused(people):
     table, curves = people[["age", "sex"]], {"smooth": ["age"], "interactions": [("age", "sex")]}
     CovariateResidualizer.fit(np.ones((18, 1)), table[:18], **curves)
     with pytest.raises(
-        ValueError, match="9 columns: estimating their effects requires 18 controls or more, but there are 17"
+        ValueError, match=r"9 columns\. Estimating their effects requires 18 controls or more, but there are 17"
     ):
         CovariateResidualizer.fit(np.ones((17, 1)), table[:17], **curves)

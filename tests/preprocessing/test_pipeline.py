@@ -137,7 +137,9 @@ def test_the_person_of_a_head_without_size_is_that_of_the_whole_table(regions, t
 def test_every_covariate_is_needed(regions, table, everything, missing):
     with pytest.raises(ValueError, match=f"Covariate '{missing}' is missing: the model was trained with it"):
         everything.transform(regions, table.drop(columns=missing))
-    with pytest.raises(ValueError, match="trained with the covariates age, sex, head, site, but got none"):
+    with pytest.raises(
+        ValueError, match="trained with the covariates age, sex, head, site, but the covariates provided are: none"
+    ):
         everything.transform(regions, None)
 
 

@@ -243,7 +243,7 @@ def test_sites_count_as_columns(table, volumes):
     few = table.groupby("site").head(5)
     with pytest.raises(
         ValueError,
-        match="9 columns and 4 sites: estimating their effects requires 26 controls or more, but there are 20",
+        match=r"9 columns and 4 sites\. Estimating their effects requires 26 controls or more, but there are 20",
     ):
         SiteHarmonizer.fit(volumes[few.index], few, "site", **CURVES)
 
@@ -302,7 +302,7 @@ def test_errors_of_a_new_site_are_those_that_its_controls_leave():
 
 @pytest.mark.parametrize(
     ("site", "number", "told"),
-    [("Bonn", 20, "already knows Bonn"), ("Graz", 3, "Graz .3."), ("Graz", 9, "at least 10 controls")],
+    [("Bonn", 20, "already includes the sites Bonn"), ("Graz", 3, "Graz .3."), ("Graz", 9, "at least 10 controls")],
 )
 def test_sites_that_cannot_be_learned_are_refused(fitted, volumes, table, site, number, told):
     with pytest.raises(InputError, match=told):

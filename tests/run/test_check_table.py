@@ -84,7 +84,7 @@ def test_people_groups_and_outliers_are_told(people, tmp_path):
     assert {row.site: row.used for row in found.flow if row.group == "control"} == {"all": 60, **expected}
     assert [row.variable for row in found.balance] == ["age", "sex", "site"]
     [outlier] = found.outliers
-    assert (outlier.row, "smaller than usual throughout" in outlier.text) == (9, True)
+    assert (outlier.row, "smaller than usual overall" in outlier.text) == (9, True)
     region, value = next(iter(outlier.cells.items()))
     assert people.loc[7, region] == pytest.approx(value)
     assert any("computed from other columns: TotalGrayVol" in warning for warning in found.warnings)
@@ -98,7 +98,7 @@ def test_a_table_that_fit_refuses_is_told_with_what_helps_and_who_would_remain(p
     assert "Missing values in 1 region column: rHip (1 person)" in said
     left = people["diagnosis"].drop([3, 4]).value_counts()
     assert f"People remaining (with --drop-missing): {left['CN']} controls, {left['PT']} patients" in said
-    assert said.splitlines()[-1].startswith("fit would refuse this table. What helps: ")
+    assert said.splitlines()[-1].startswith("fit would reject this table. Ways to fix this: ")
     result = CliRunner().invoke(app, ["fit", str(tmp_path / "people.csv"), "--out", str(tmp_path / "run"), *ROLES])
     for problem in check_table(tmp_path / "people.csv", TableSettings(covariates="age,sex", site="site")).problems:
         assert problem.text.partition(" row ")[0] in result.output
@@ -112,7 +112,7 @@ def test_gaps_that_fit_fills_are_told(people, tmp_path):
     found = CheckedTable.model_validate_json(checked(gaps, tmp_path, *ROLES, "--json"))
     assert {column.name: column.missing for column in found.columns if column.missing} == {"lHip": 2}
     assert (found.usable, found.n_controls + found.n_patients) == (True, 120)
-    assert any("2 rows lack regions" in warning for warning in found.warnings)
+    assert any("2 rows have missing regions" in warning for warning in found.warnings)
 
 
 def test_the_page_has_the_same_and_neither_ids_nor_scripts(people, tmp_path):

@@ -50,9 +50,10 @@ def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     assert n_found == search.best_params_["n_patterns"] >= 1
     noun = "direction" if n_found == 1 else "directions"
     p = f"{search.spectrum_.p:.2g}"
-    assert headline.startswith(f"At least {n_found} {noun} beyond chance (p = {p}). Possible verdicts")
+    differ = f"Patients and controls differ (p = {p}) in at least {n_found} {noun}."
+    assert headline.startswith(f"{differ} Possible verdicts")
     assert sum(line.startswith("  Pattern ") for line in lines) == n_found
-    assert lines[-1].startswith("fit can train on this table. It takes about ")
+    assert lines[-1].startswith("fit can train on this table. Training takes about ")
     words = Page((tmp_path / "check.html").read_text(encoding="utf-8")).words
     assert not [part for part in (headline, "Band: the same with permuted groups") if part not in words]
     assert "Preview from one linear model" in words
@@ -69,7 +70,7 @@ def test_without_a_difference_it_says_what_would_have_shown(tmp_path):
     assert found["p"] > 0.05
     assert "differ no more than expected by chance" in found["headline"]
     assert f"an AUC of about {found['detectable_auc']:.2f}" in found["verdicts"]
-    assert "only possible verdict is: no difference found" in found["verdicts"]
+    assert "only possible verdict is “no difference”" in found["verdicts"]
     assert found["patterns"] == []
 
 
@@ -99,8 +100,8 @@ def with_covariates(folder, n_controls, n_patients, n_covariates):
 def test_too_few_people_for_their_covariates_are_not_testable(tmp_path):
     path, names = with_covariates(tmp_path, 30, 20, 12)
     look = first_look(read_cohort(path, covariates=names))
-    assert look.verdicts == "The only possible verdict is: not testable."
-    assert look.headline.startswith("Whether patients and controls differ cannot be tested: too few people")
+    assert look.verdicts == "The only possible verdict is “not testable”."
+    assert look.headline.startswith("Patients and controls cannot be tested for a difference: too few people")
     assert look_pictures(look) == (None, None)
     assert look.warnings
 
@@ -112,7 +113,7 @@ def test_what_only_training_refuses_is_refused(tmp_path):
     assert result.exit_code == 2
     found = json.loads(result.output)
     assert (found["usable"], found["look"]) == (False, None)
-    assert "estimating their effects requires 32 controls or more" in found["problems"][0]["text"]
+    assert "Estimating their effects requires 32 controls or more" in found["problems"][0]["text"]
 
 
 def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path):
@@ -150,7 +151,7 @@ def test_two_numbers_of_patterns_take_longer_where_none_is_counted(tmp_path, mon
     assert found.seconds > given.seconds
     assert (
         str(looks.TimeNeeded(700, "the 2 cores"))
-        == "about 10 minutes on the 2 cores of this machine, if otherwise idle"
+        == "about 10 minutes on the 2 cores of this machine, if it is otherwise idle"
     )
     assert roughly(80 * 60) == "80 minutes"
     assert 0.01 < np.median([looks.slowness() for _ in range(2)]) < 100

@@ -99,7 +99,7 @@ def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
     paths = write_bids(tmp_path, table(), SUMMARY.model_copy(update=known))
     assert read(paths[0])["SourceDatasets"] == [{"DOI": "doi:10.1/x"}]
     assert (
-        "The groups differ, but not in patterns that are found again. Halves disagree."
+        "The groups differ, but the patterns were not found again. Halves disagree."
         in read(paths[2])["MeasurementToolMetadata"]["Description"]
     )
 

@@ -194,7 +194,7 @@ def test_site_and_visit_are_remembered_and_new_sites_pass_if_asked(contract, sit
     frame, uncorrected = people().assign(centre=["Oslo", "Rom"] * 4), ApplySettings(new_sites="uncorrected")
     result = check_people(frame, sited, uncorrected)
     assert result.covariates["centre"].tolist() == ["Oslo", "Rom"] * 4
-    assert result.flags.tolist() == ["", "site Rom is unknown to the model: not corrected for site"] * 4
+    assert result.flags.tolist() == ["", "site Rom is unknown to the model, so its effect was not removed"] * 4
     with pytest.raises(InputError, match="'sex' was coded"):
         check_people(people().assign(sex=people()["sex"] + 1), contract, uncorrected)
 

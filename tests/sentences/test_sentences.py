@@ -25,7 +25,7 @@ NUMBER = re.compile(r"(?<![\w.−-])[−-]?\d[\d,]*(?:\.\d+)?(?!\w)")
 # Whatever is a table, a picture or a list of settings holds no sentences.
 NO_PROSE = re.compile(r"<(script|style|svg|table|pre|code|select|nav)\b.*?</\1>|<p>References</p>.*?</ul>", re.DOTALL)
 ABOUT_PATTERNS = re.compile(
-    r"Pattern \d|pattern \d|Related to|have this pattern|related to any|associations ha|median severity"
+    r"Pattern \d|pattern \d|Associated with|have this pattern|associated with any|associations ha|median severity"
     r"|There may be more|can be found again|is called reliable"
 )
 
@@ -127,8 +127,8 @@ def _related(told, k):
     table = told.table("analysis/associations")
     row = table[(table["people"] == "patients") & (table["pattern"] == k)].iloc[0]
     if row["q"] >= 0.05:
-        return "Not clearly related to any clinical variable in patients."
-    return f"Related to memory (r = {shown(row['coefficient'])}, q {p_words(row['q'])}) in patients."
+        return "Not clearly associated with any clinical variable in patients."
+    return f"Associated with memory (r = {shown(row['coefficient'])}, q {p_words(row['q'])}) in patients."
 
 
 def associations(told):
@@ -229,7 +229,8 @@ CLAIMS = [
     ),
     (
         rf"Models of two separate halves of the sample rank {N} of 100 pairs of patients in the same "
-        rf"order; chance is 50, and with permuted groups it is at most {N}\. .*?differ \(p = {N}, permutation test\)",
+        rf"order; 50 are expected by chance, and permuted groups reach at most {N}\. .*?differ "
+        rf"\(p = {N}, permutation test\)",
         halves,
     ),
     (
@@ -291,7 +292,7 @@ CLAIMS = [
     (r"Controls average (.*?) here", controls_average),
     (r"that 0\.1 of severity is (.*?)\.\n", unit),
     (r"half of all people have less than (.*?)\. It", spreads),
-    (rf"The indices are those of {N} repetitions, each with", lambda told: [told.summary["repetitions"]]),
+    (rf"The indices are based on {N} repetitions, each started from", lambda told: [told.summary["repetitions"]]),
     (
         rf"(\d+ patterns?): no other number fits the patients clearly better, and repetitions agree at {N}\.",
         reason,
@@ -317,7 +318,7 @@ CLAIMS = [
         ],
     ),
     (
-        rf"patients vary more than controls in {N} directions?\.",
+        rf"patients varied more than controls in {N} directions?\.",
         lambda told: [told.summary["evidence"]["found_again"]],
     ),
     (
@@ -338,7 +339,10 @@ CLAIMS = [
         rf"the mean of {N} of {N} repetitions",
         lambda told: [told.summary["members_used"], told.summary["repetitions"]],
     ),
-    (rf"Repetitions: {N} trained, {N} used", lambda told: [told.summary[k] for k in ("repetitions", "members_used")]),
+    (
+        rf"{N} repetitions were trained and {N} used",
+        lambda told: [told.summary[k] for k in ("repetitions", "members_used")],
+    ),
     (
         r"pattern agreement of (\S+), a dimension correlation of (\S+) and a difference correlation of (\S+)\.(?: |\n)",
         agreement,
@@ -401,7 +405,7 @@ CLAIMS = [
     ),
     (rf"unusual in {N} rows of the table", lambda told: [int((told.table("people")["flags"].notna()).sum())]),
     (
-        rf"{N} rows lack regions, at most {N} of {N} \(roi01, .* and {N} more\)",
+        rf"{N} rows have missing regions, at most {N} of {N} \(roi01, .* and {N} more\)",
         lambda told: [(gaps := told.given[REGIONS].isna().sum(axis=1)).gt(0).sum(), gaps.max(), 12, 6],
     ),
     (
@@ -455,7 +459,9 @@ def test_numbers_in_sentences_are_those_of_the_folder(runs, kind):
 def test_statements_about_patterns_are_silent_where_the_verdict_is(runs, kind):
     told = runs(kind)
     open_text = prose(without_gates(told.html))
-    methods = open_text[open_text.index("Check it before you use it") : open_text.index("References as BibTeX")]
+    methods = open_text[
+        open_text.index("Check this paragraph before you use it") : open_text.index("References as BibTeX")
+    ]
     assert ("are not interpreted" in methods) is told.folded
     if told.folded:
         assert not ABOUT_PATTERNS.search(open_text)

@@ -28,7 +28,7 @@ def foreign():
 def test_a_third_stays_control_and_people_stay_themselves(familiar):
     cohort = simulate_cohort("basic", controls=familiar, seed=1)
     assert cohort.table["diagnosis"].value_counts().to_dict() == {"PT": 60, "CN": 30}
-    assert not [part for part in ("given table", "Table 5") if part not in cohort.note]
+    assert not [part for part in ("table of controls provided", "Table 5") if part not in cohort.note]
     assert cohort.patterns == simulate_cohort("basic", n_controls=1, n_patients=1).patterns
     assert cohort.table["participant_id"].is_unique
     assert cohort.table["participant_id"].tolist() != familiar["participant_id"].tolist()

@@ -35,7 +35,7 @@ def test_a_distribution_stays_with_correlated_patterns_and_with_age(law, age):
     found = np.corrcoef(norm.ppf([ages, *LAWS[law].cdf(severities)]))
     assert np.abs(found[0, 1:] - age).max() < 0.02
     assert np.abs(found[1:, 1:][np.triu_indices(3, 1)] - (age**2 + (1 - age**2) * 0.5)).max() < 0.02
-    assert ("correlate -0.6 with age" in cohort.note) == (age != 0)
+    assert ("with age is -0.6" in cohort.note) == (age != 0)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])
@@ -56,7 +56,7 @@ def test_patients_are_whole_rows_of_a_given_table():
     pd.testing.assert_frame_equal(cohort.truth, same.truth)
     counts = cohort.truth.merge(table.reset_index(), how="left", on=NAMES)["index"].value_counts()
     assert (counts.sum(), len(counts)) == (400, 50)
-    assert "50 rows of the given table" in cohort.note
+    assert "50 rows of the table provided" in cohort.note
     assert (simulate_cohort("null", n_patients=9, severities=table).truth[NAMES] == 0).all(axis=None)
 
 

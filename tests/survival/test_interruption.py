@@ -77,7 +77,7 @@ def test_damaged_files_are_trained_again_and_named(start, tmp_path, undisturbed)
 def test_a_signal_ends_a_run_at_once_and_it_can_go_on(start, tmp_path, undisturbed, number, code):
     out = tmp_path / "run"
     found, _, err = send(held(start(hold=TRAINING)), number)
-    assert (found, "Repeat the same command to resume" in err, "Traceback" in err) == (code, True, False)
+    assert (found, "To resume, repeat the same command" in err, "Traceback" in err) == (code, True, False)
     assert status(out) == "unfinished"
     assert not (out / "report.html").exists()
     if number == signal.SIGTERM:
@@ -128,8 +128,8 @@ raise ImportError("initialisation failed")
 @pytest.mark.parametrize(
     ("program", "told"),
     [
-        (DROPPED, "Stopped: unfinished. Go on."),
-        (MADE_ANOTHER_ERROR, "Stopped before the results were complete; none were written."),
+        (DROPPED, "Stopped before the run was finished. Go on."),
+        (MADE_ANOTHER_ERROR, "Stopped before the results were complete, so no results were written."),
     ],
     ids=["dropped by Python", "made another error by a library"],
 )

@@ -179,6 +179,6 @@ def test_ctrl_c_takes_the_workers_along(start, where):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     code, _, err = send(process, signal.SIGCONT)
     assert code == 130
-    assert "\nStopped: unfinished. Repeat the same command to go on" in err
+    assert "\nStopped before the run was finished. To resume, repeat the same command" in err
     assert children
     assert have_left(children)

@@ -117,8 +117,9 @@ def test_further_tables_are_joined(tmp_path):
     assert source.frame.index.tolist() == [0, 2, 3]  # rows of the main table's file
     assert (source.dictionary["mmse"].unit, source.files) == ("points", (main, scores, tmp_path / "scores.json"))
     assert tuple(map(str, source.notes)) == (
-        "1 row of scores.tsv excluded: these ids are not in the main table (participants 009).",
-        "1 row of the main table not found in scores.tsv: its columns have missing values for them (participants 002).",
+        "1 row of scores.tsv excluded, because these ids are not in the main table (participants 009).",
+        "1 row of the main table not found in scores.tsv; values from that table are missing for them "
+        "(participants 002).",
     )
 
 

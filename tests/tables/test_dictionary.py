@@ -119,7 +119,7 @@ def test_missing_codes_become_gaps_in_numbers_and_text():
 
 def test_other_capitals_are_told():
     _, notes, _ = apply_dictionary(pd.DataFrame({"Age": [1.0]}), Dictionary({"age": SEX, "sex": SEX}))
-    assert notes == ["The dictionary describes 'age', the table has 'Age', so the entry is not applied."]
+    assert notes == ["The dictionary describes 'age', but the table has 'Age', so the entry is not applied."]
 
 
 @pytest.mark.parametrize(

@@ -202,9 +202,7 @@ def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     assert found.programs == {"FreeSurfer 7.4.1": 2, "FreeSurfer (mri_segstats 1.121)": 1}
     assert table["Left-Thalamus"].notna().all()
     assert "Left-Thalamus-Proper" not in table
-    assert (
-        "measurements may differ: see the column program" in run("gather", folder, "--out", tmp_path / "t.csv").output
-    )
+    assert "not be comparable; see the column program" in run("gather", folder, "--out", tmp_path / "t.csv").output
 
 
 def test_tables_of_dlmuse(tmp_path):
@@ -275,7 +273,7 @@ def test_other_folders_are_refused(tmp_path):
         result = run("gather", folder, "--out", tmp_path / "t.csv")
         assert result.exit_code == 2
         assert words in " ".join(result.output.split())
-    assert "found t.tsv" in run("gather", tmp_path, "--out", "t.tsv").output
+    assert "but got t.tsv" in run("gather", tmp_path, "--out", "t.tsv").output
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def test_ids_that_differ_by_a_prefix_or_suffix_are_matched_and_said(tmp_path):
     assert source.frame["age"].tolist() == [1, 2, 0]
     said = " ".join(map(str, source.notes))
     assert "more.csv is joined by its column 'subject'." in said
-    assert "2 ids are written differently in more.csv (participants 'sub-02' and '02' for example)" in said
+    assert "2 ids are written differently in more.csv (for example, participants 'sub-02' and '02')" in said
 
 
 def test_ids_that_do_not_match_one_to_one_are_refused_with_the_pairs(tmp_path):
@@ -54,7 +54,7 @@ def test_ids_that_do_not_match_one_to_one_are_refused_with_the_pairs(tmp_path):
 
 def test_who_did_not_match_is_listed_by_name(tmp_path):
     assert [str(note) for note in joined(tmp_path, ["a1", "a2", "a3"], ["a1", "b7", "b8"]).notes][1:] == [
-        "2 rows of more.csv excluded: these ids are not in the main table (participants b7, b8).",
-        "2 rows of the main table not found in more.csv: its columns have missing values for them (participants "
+        "2 rows of more.csv excluded, because these ids are not in the main table (participants b7, b8).",
+        "2 rows of the main table not found in more.csv; values from that table are missing for them (participants "
         "a2, a3).",
     ]

@@ -102,7 +102,7 @@ def test_a_refused_table_is_told_to_the_user_only(tmp_path):
     last = json.loads(result.stdout.splitlines()[-1])
     assert (result.exit_code, last["status"], last["exit_code"]) == (2, "failed", 2)
     assert "SECRET-CELL" in result.stderr
-    assert "standard error says why" in last["message"]
+    assert "see standard error for the reason" in last["message"]
     assert told(result.stdout) == []
 
 

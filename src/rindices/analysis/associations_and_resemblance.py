@@ -130,10 +130,10 @@ def _adjusted(scores: np.ndarray, column: Coded, adjustment: _Adjustment) -> tup
         reason = "too few people for the covariates"
     if not reason:
         partial = _estimate(scores[smaller.people], smaller, given)
-        reason = "the covariates explain it completely" if np.isnan(partial.value).all() else ""
+        reason = "the covariates explain this variable completely" if np.isnan(partial.value).all() else ""
     if reason:
         return partial, f"no partial coefficient: {reason}"
-    fewer = f"partial coefficient from {len(smaller.values)} people: others lack a covariate"
+    fewer = f"partial coefficient from {len(smaller.values)} people only, because the others lack a covariate"
     return partial, "" if inside.all() else fewer
 
 

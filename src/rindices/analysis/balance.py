@@ -147,9 +147,9 @@ effects may be due to age. Match the groups: a covariate removes only its effect
         name, size = row["variable"], abs(row["difference"])
         measure = f"difference {size:.2f} sd" if row["kind"] == "number" else f"Cramér's V {size:.2f}"
         sentences.append(
-            f"Patients and controls differ in {name} ({row['patients']} versus {row['controls']}, {measure}): "
-            f"apparent disease effects may be due to {name}. Match the groups: a covariate removes only its effect in "
-            "controls."
+            f"Patients and controls differ in {name} ({row['patients']} versus {row['controls']}, {measure}), "
+            f"so apparent disease effects may be due to {name}. Match the groups: using {name} as a covariate removes "
+            "only the effect that it has in controls."
         )
     return sentences
 
@@ -316,7 +316,7 @@ def _link(row: Any) -> str:
     q = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.2g}"
     rises, size, own = row.coefficient > 0, f"(r = {row.coefficient:.2f}, {q})", f"pattern {row.pattern}"
     return {
-        "categorical": f"{own} differs with {row.variable} (eta² = {row.coefficient:.2f}, {q})",
+        "categorical": f"{own} varies with {row.variable} (eta² = {row.coefficient:.2f}, {q})",
         "dichotomous": f"{own} is {'stronger' if rises else 'weaker'} if {row.variable} is {row.level} {size}",
         "continuous": f"{own} {'rises' if rises else 'falls'} with {row.variable} {size}",
     }[row.kind]
@@ -333,7 +333,8 @@ def _remark(row: Any, direction: float, of_patients: Any) -> str:
     name, more = row.variable, direction > 0
     if not row.imbalanced:
         return (
-            f"In controls, {_link(row)}, so not all of the pattern is disease. The groups do not clearly differ in "
+            f"In controls, {_link(row)}, so the pattern does not reflect disease alone. The groups do not "
+            "clearly differ in "
             f"{name}, so it explains little of the difference between them."
         )
     groups = {

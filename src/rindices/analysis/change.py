@@ -146,7 +146,15 @@ def _less(first: _Fitted, second: _Fitted) -> _Fitted:
     (a, n), (b, m) = first, second
     variances = a.error**2, b.error**2
     if np.isnan(sum(variances)):
-        return _Fitted(Line(note=f"no estimate for a group: fewer than {FEWEST_PEOPLE} people, or no convergence"), 0)
+        return _Fitted(
+            Line(
+                note=(
+                    f"one of the groups has no estimate: it has fewer than {FEWEST_PEOPLE} people, or its "
+                    "model did not converge"
+                )
+            ),
+            0,
+        )
     freedom = sum(variances) ** 2 / (variances[0] ** 2 / n + variances[1] ** 2 / m)
     effects = " / ".join(dict.fromkeys([a.random_effects, b.random_effects]))
     return _Fitted(Line(a.start - b.start, a.slope - b.slope, float(np.sqrt(sum(variances))), effects), freedom)

@@ -275,7 +275,7 @@ def in_group(group: ArrayLike, name: str) -> np.ndarray:
     groups = np.asarray(group, object)
     strange = sorted({*map(str, groups)} - {*GROUPS})
     if strange:
-        raise InputError(f"`group` should contain {', '.join(GROUPS)} only, found {strange[0]!r}.")
+        raise InputError(f"`group` should contain only {', '.join(GROUPS)}, but it contains {strange[0]!r}.")
     return groups == name
 
 
@@ -289,15 +289,19 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
     """
     values = np.asarray(labels)
     if values.shape != (n_people,):
-        raise InputError(f"`{name}` should have one value per person, {n_people} in all; its shape is {values.shape}.")
+        raise InputError(
+            f"`{name}` should have one value for each of {n_people} people, but its shape is {values.shape}."
+        )
     strange = values[~pd.Series(values).isin([0, 1]).to_numpy()]
     if len(strange):
-        raise InputError(f"`{name}` should contain 0 for controls and 1 for patients, found {str(strange[0])!r}.")
+        raise InputError(
+            f"`{name}` should contain 0 for controls and 1 for patients, but it contains {str(strange[0])!r}."
+        )
     patient, n_patients = values.astype(bool), int(values.sum())
     if min(n_patients, n_people - n_patients) < fewest:
         raise InputError(
             f"At least {fewest} controls and {fewest} patients are needed, "
-            f"found {n_people - n_patients} and {n_patients}."
+            f"but there are {n_people - n_patients} and {n_patients}."
         )
     return patient
 
@@ -312,4 +316,4 @@ def same_people(n_people: int, **tables: Sized) -> None:
     """
     for name, table in tables.items():
         if len(table) != n_people:
-            raise InputError(f"`{name}` should have one row per person, {n_people} in all; it has {len(table)}.")
+            raise InputError(f"`{name}` should have one row for each of {n_people} people, but it has {len(table)}.")

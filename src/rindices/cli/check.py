@@ -33,9 +33,11 @@ _MOST_OUTLIERS, _MOST_REGIONS = 10, 8
 
 @command()
 def check(
-    tables: Annotated[list[Path], argument("Table of people, as for fit.", "TABLE")],
+    tables: Annotated[list[Path], argument("Table of people, in the format that fit reads.", "TABLE")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    report: Annotated[Path | None, option("Also write a page here (.html), replaced if it exists.")] = None,
+    report: Annotated[
+        Path | None, option("Also write the result as a page (.html); an existing file is replaced.")
+    ] = None,
     spectrum: Annotated[bool, typer.Option(help="Test whether patients and controls differ (takes seconds).")] = True,
     *,
     columns: TableSettings,
@@ -66,12 +68,12 @@ def check(
     if report is not None:
         show_places({"Page": _write_page(checked, report)})
     if checked.usable:
-        time = f" It takes {checked.look.time}." if checked.look else ""
+        time = f" Training takes {checked.look.time}." if checked.look else ""
         console.print(f"fit can train on this table.{time}", style="green")
         return
     ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in checked.fixes), " "))
-    helps = f" What helps: {'; '.join(checked.remedies)}." if checked.remedies else ""
-    console.print(f"fit would refuse this table.{helps}{ready}", style="red")
+    helps = f" Ways to fix this: {'; '.join(checked.remedies)}." if checked.remedies else ""
+    console.print(f"fit would reject this table.{helps}{ready}", style="red")
     raise typer.Exit(USER_ERROR)
 
 
@@ -117,9 +119,9 @@ def _show_columns(checked: CheckedTable) -> None:
     suspects: dict[str, list[str]] = {}
     for column in checked.columns:
         if column.suspicion:
-            suspects.setdefault(f"{column.suspicion} (by {column.suspected_by})", []).append(column.name)
+            suspects.setdefault(f"{column.suspicion}, judging by {column.suspected_by}", []).append(column.name)
     for what, names in suspects.items():
-        console.print(f"Treated as regions, but possibly something else: {what}: {listed(names)}.", style="yellow")
+        console.print(f"Treated as regions, but they may not be: {listed(names)} ({what}).", style="yellow")
     for what in ("missing", "impossible"):
         gaps = {column.name: getattr(column, what) for column in checked.columns if getattr(column, what)}
         if gaps:
@@ -148,14 +150,17 @@ def _show_people(checked: CheckedTable) -> None:
     for one in checked.outliers[:_MOST_OUTLIERS]:
         console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
     if len(checked.outliers) > _MOST_OUTLIERS:
-        console.print(f"{len(checked.outliers) - _MOST_OUTLIERS} more rows are far from all others: see --report.")
+        console.print(
+            f"{len(checked.outliers) - _MOST_OUTLIERS} more rows are far from all others; --report lists them."
+        )
 
 
 @command()
 def gather(
     folder: Annotated[Path, argument("A SUBJECTS_DIR, or a folder with DLMUSE, SynthSeg or CAT12 files.")],
     out: Annotated[
-        Path, option("Table to write (.csv), replaced if it exists; a data dictionary (.json) is written next to it.")
+        Path,
+        option("Table to write (.csv); a data dictionary (.json) is written next to it. Existing files are replaced."),
     ],
     *,
     gathering: GatherSettings,
@@ -172,15 +177,15 @@ def gather(
     gathered = gather_folder(folder, out, gathering)
     warn(gathered.notes)
     for where, problem in gathered.left_out.items():
-        console.print(f"Excluded: {where}: {problem}.")
+        console.print(f"Excluded {where}: {problem}.")
     console.print(f"{counted(gathered.n_people, 'row')}, {counted(gathered.n_regions, 'region')}.", style="green")
     versions = [f"{program} ({counted(number, 'row')})" for program, number in gathered.programs.items()]
-    console.print(f"Written by {listed(versions)}.")
+    console.print(f"The files were written by {listed(versions)}.")
     if len(versions) > 1:
         warn(
             [
-                "People were processed with different programs or versions, so their measurements may differ: "
-                "see the column program."
+                "People were processed with different programs or versions, so their measurements may "
+                "not be comparable; see the column program."
             ]
         )
     show_places({"Table": out, "Dictionary": gathered.dictionary})
@@ -219,7 +224,7 @@ def power(*, asked: PowerSettings) -> None:
         table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
     sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
     console.print(
-        f"{sizes}, {counted(n_regions, 'region')}: probability of finding all patterns, and error of severities."
+        f"{sizes}, {counted(n_regions, 'region')}: probability of finding all patterns, and error of the severities."
     )
     for row in table.to_dict("records"):
         console.print(
@@ -229,9 +234,8 @@ def power(*, asked: PowerSettings) -> None:
         )
     console.print(
         "Each simulated pattern changes a quarter of the regions, by the stated number of sd of controls at "
-        "severity 1; severities are uniform. Patterns of a real disease may affect fewer regions, and its "
-        "patients may be "
-        "more alike."
+        "severity 1; severities are uniformly distributed. A real disease may affect fewer regions, and its "
+        "patients may be more alike."
     )
     if asked.figure is not None:
         _draw(asked.figure, asked, n_regions)

@@ -146,7 +146,7 @@ def describe_cohort(cohort: Cohort) -> None:
     console.print(f"Read {cohort.source}: {', '.join(people)} ({labels}).")
     names = [str(name) for name in cohort.features.columns]
     console.print(regions_in_words(grouped(names, kinds_of(names, cohort.features.to_numpy()))))
-    console.print(f"Covariates removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
+    console.print(f"Covariates whose effects are removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
     sizes = {"controls": cohort.n_controls, "patients": cohort.n_patients, "others": cohort.n_other}
     log("table", source=cohort.source, regions=len(names), **sizes)
     warn(cohort.messages)
@@ -241,7 +241,7 @@ def counting_bar(what: str, *, transient: bool = False) -> Iterator[Callable[...
 
 
 USER_ERROR, INNER_ERROR, INTERRUPTED = 2, 3, 130
-_NOTHING_WRITTEN = "Stopped before the results were complete; none were written."
+_NOTHING_WRITTEN = "Stopped before the results were complete, so no results were written."
 
 _asked_to_stop: list[int] = []  # signals
 _Result = TypeVar("_Result")
@@ -265,7 +265,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             code, logged = INNER_ERROR, without_data(error)
             if isinstance(error, InputError):
                 # A log is kept; who and what is wrong with the table is told on the other channel.
-                code, logged = USER_ERROR, f"The input was refused ({logged}); standard error says why."
+                code, logged = USER_ERROR, f"The input was rejected ({logged}); see standard error for the reason."
             log("error", status="failed", exit_code=code, message=logged)
             errors.print(_in_words(error), style="red")
             raise typer.Exit(code) from error
@@ -279,18 +279,18 @@ def _in_words(error: Exception) -> str:
         return f"Error: {worded(error.message, on_command_line)}{ready_options(error.message)}"
     trouble, remedy = (
         (f"{type(error).__name__}: {error}"),
-        "Set RINDICES_DEBUG=1 to see where it happened, and please report it.",
+        "Please report this error. To see where it occurred, set RINDICES_DEBUG=1.",
     )
     if isinstance(error, OSError) and error.strerror:
         # A half-written file is called by the name that it would have got.
         file = re.sub(r"(^|[\\/])\.([^\\/]+?)\.[^.\\/]+\.partial$", r"\1\2", str(error.filename or ""))
-        again = "Repeat the same command once that is fixed: it resumes where it stopped."
+        again = "Once this is fixed, repeat the same command; it resumes where it stopped."
         trouble, remedy = f"{error.strerror}{f': {file}' if file else ''}.", again
     elif isinstance(error, MemoryError):
         more = "Close other programs or use a machine with more memory, and repeat the same command."
         trouble, remedy = "there is not enough memory.", more
     elif isinstance(error, LostWorkers):
-        fewer = "Workers have probably run out of memory: use fewer (--workers), or machines with more"
+        fewer = "Workers have probably run out of memory. Use fewer (--workers) or machines with more memory"
         trouble, remedy = str(error), f"{fewer}, and repeat the same command; it resumes where it stopped."
     return f"Internal error in rindices: {trouble}\nFailed. {remedy}"
 
@@ -320,7 +320,7 @@ def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: thread
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
         if ending.acquire(blocking=False):
-            _stop(_stop_code(), f"\nStopped: unfinished. {how_to_go_on}")
+            _stop(_stop_code(), f"\nStopped before the run was finished. {how_to_go_on}")
     return outcome.result()
 
 

@@ -47,9 +47,14 @@ _DEMONSTRATION = SearchSettings(n_repetitions=5)
 
 @command()
 def simulate(
-    kind: Annotated[str, argument("basic, overlap, scarce, noise, mild, dense, half, graded, signed, shift or null.")],
-    out: Annotated[Path, option("Table to write (.csv), replaced if it exists.")],
-    truth: Annotated[Path | None, option("Also write the true severities here (.csv), replaced if it exists.")] = None,
+    kind: Annotated[
+        str,
+        argument("Kind of cohort: basic, overlap, scarce, noise, mild, dense, half, graded, signed, shift or null."),
+    ],
+    out: Annotated[Path, option("Table to write (.csv); an existing file is replaced.")],
+    truth: Annotated[
+        Path | None, option("Also write the true severities to this file (.csv); an existing file is replaced.")
+    ] = None,
     *,
     asked: SimulationSettings,
 ) -> None:
@@ -101,7 +106,9 @@ def fit(
             "TABLE",
         ),
     ] = None,
-    out: Annotated[Path | None, option("Folder for the results: new, or that of the same run, to resume it.")] = None,
+    out: Annotated[
+        Path | None, option("Folder for the results: a new folder, or that of an unfinished run to resume it.")
+    ] = None,
     *,
     columns: TableSettings,
     search: SearchSettings,
@@ -130,7 +137,7 @@ def fit(
         plan = planned(table, out, columns, search, output)
     describe_cohort(plan.cohort)
     if not execution.overwrite and plan.is_complete():
-        console.print(f"This run is already complete: nothing to do. {_how_else(plan)}")
+        console.print(f"This run is already complete, so there is nothing to do. {_how_else(plan)}")
         end(out, "Done before.", report=(out / "report.html").is_file())
         return
     for name, change in ({} if execution.overwrite else plan.more()).items():
@@ -185,7 +192,9 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
                 wording=on_command_line,
             )
 
-    return interruptible(work, f"Repeat the same command to resume: models already trained are in {plan.out}.", ending)
+    return interruptible(
+        work, f"To resume, repeat the same command; the models already trained are in {plan.out}.", ending
+    )
 
 
 @command()

@@ -37,8 +37,8 @@ class _Commands(TyperGroup):
         joined = [text.rstrip("= ") for text in args if re.fullmatch(r"--[a-z-]+=\s*", text)]
         if apart or joined:
             ctx.fail(
-                f"There is an empty value after {[*apart, *joined][0]}. Fill it in, or omit the option. If it "
-                "came from a shell variable, that variable is not set."
+                f"The value after {[*apart, *joined][0]} is empty. Provide one, or omit the option. If the value "
+                "comes from a shell variable, that variable is not set."
             )
         return super().parse_args(ctx, args)
 
@@ -106,7 +106,7 @@ def check_output(
         better = Path(path.name.removesuffix(".gz")).with_suffix(endings[0])
         raise InputError(
             Remedy(name),
-            f" should be a file that ends in {' or '.join(endings)}, found {path}.\n"
+            f" should be a file whose name ends in {' or '.join(endings)}, but got {path}.\n"
             f"Only this format can be written; use {better}, for example.",
         )
 

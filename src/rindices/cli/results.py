@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 def apply(
     model: Model,
     table: Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row per person.")],
-    out: Annotated[Path, option("Table of R-indices to write (.csv), replaced if it exists.")],
+    out: Annotated[Path, option("Table of R-indices to write (.csv); an existing file is replaced.")],
     report: Annotated[
-        Path | None, option("Also write a report of these people here (.html), replaced if it exists.")
+        Path | None, option("Also write a report on these people (.html); an existing file is replaced.")
     ] = None,
     *,
     columns: ApplySettings,
@@ -54,7 +54,7 @@ def apply(
     from rindices.run.apply_table import apply_table
 
     if report is None and (output.show_ids or output.figures is not None):
-        raise InputError("--show-ids and --figures apply to the report only.\nRequest a report with --report FILE.")
+        raise InputError("--show-ids and --figures apply only to the report.\nRequest a report with --report FILE.")
     check_folder(output.figures, "figures")
     inputs = [Path(str(path).partition("#")[0]) for path in (table, *paths_of(columns.join))]
     for path, name, endings in ((out, "out", TABLE), (report, "report", PAGE)):
@@ -69,7 +69,7 @@ def apply(
     console.print(f"Scored {who} in {counted(summary.n_features, 'region')}.")
     if done.n_flagged:
         console.print(
-            f"{counted(done.n_flagged, 'of them lies', 'of them lie')} outside the training range: see the column "
+            f"{counted(done.n_flagged, 'of them lies', 'of them lie')} outside the training range; see the column "
             "flags.",
             style="yellow",
         )
@@ -87,20 +87,20 @@ def _noise_in_words(noise: pd.DataFrame) -> str:
     came = counted(int(about["n_controls"]), "control")
     if about["source"] == "unknown":
         return (
-            f"Changes between visits have no intervals: {came} had repeated visits, too few to estimate the scan "
-            "noise.\n"
-            "Add repeated scans of controls, or give it with --scan-noise."
+            f"Changes between visits have no intervals: {came} had repeated visits, which is too few to estimate "
+            "the scan noise.\n"
+            "Add repeated scans of controls, or specify the noise with --scan-noise."
         )
-    whose = "as given" if about["source"] == "given" else f"of {came} with repeated visits"
+    whose = "that you specified" if about["source"] == "given" else f"of {came} with repeated visits"
     sizes = ", ".join(f"{sd:.3f}" for sd in noise["sd"])
-    return f"Changes between visits are judged relative to the scan noise {whose}: sd of the severities {sizes}."
+    return f"Changes between visits are judged relative to the scan noise {whose}; sd of the severities: {sizes}."
 
 
 @command()
 def adapt(
     model: Model,
     table: Annotated[Path, argument("Table of controls from new sites, with the site in the model's site column.")],
-    out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
+    out: Annotated[Path, option("Model file to write (.safetensors); an existing file is replaced.")],
     few_controls: Annotated[bool, option("Also learn sites with five to nine controls.")] = False,
     *,
     columns: Annotated[ApplySettings, Only("id", "exclude", "join", "missing")],
@@ -117,7 +117,7 @@ def adapt(
     for site, number in done.controls.items():
         console.print(f"Learned site {site} from {counted(number, 'control')}.")
     if done.n_unused:
-        console.print(f"Not used: {counted(done.n_unused, 'row')} not from controls, or from later visits.")
+        console.print(f"Rows that are not from controls or are from later visits were not used ({done.n_unused}).")
     warn(done.warnings)
     show_places({"Model": out})
 
@@ -125,12 +125,16 @@ def adapt(
 @command("import-official")
 def import_official(
     file: Annotated[Path, argument("A checkpoint of the authors' package (.pt).")],
-    out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
-    features: Annotated[str, option("Its regions in order: names, a file of names, or muse72.")],
+    out: Annotated[Path, option("Model file to write (.safetensors); an existing file is replaced.")],
+    features: Annotated[str, option("Regions of the checkpoint, in its order: names, a file of names, or muse72.")],
     covariates: Annotated[
-        str, option("Its covariates in order, such as sex,age or sex,MUSE_Volume_702.", "inferred from their ranges")
+        str,
+        option(
+            "Covariates of the checkpoint, in its order, such as sex,age or sex,MUSE_Volume_702.",
+            "inferred from their ranges",
+        ),
     ] = "",
-    entry: Annotated[int | None, option("Which entry of the checkpoint.", "the only one")] = None,
+    entry: Annotated[int | None, option("Entry of the checkpoint to convert.", "the only one")] = None,
 ) -> None:
     """Convert a model of the authors' package.
 
@@ -144,7 +148,7 @@ def import_official(
     describe(model=out)
     console.print(imported.verdict_[1] or "It is not one of the two models published by the authors.")
     console.print(
-        "The file does not contain the training data, so their ranges and the agreement of training runs are unknown."
+        "The file does not contain the training data, so its ranges and the agreement of training runs are unknown."
     )
 
 
@@ -210,7 +214,7 @@ def _correction(correction: Correction | None) -> str:
 def report(
     folder: Annotated[Path, argument("A run folder.")],
     out: Annotated[
-        Path | None, option("File to write (.html), replaced if it exists.", "report.html in the folder")
+        Path | None, option("File to write (.html); an existing file is replaced.", "report.html in the folder")
     ] = None,
     *,
     asked: ReportSettings,
@@ -232,7 +236,7 @@ def report(
 @command()
 def voxelwise(
     folder: Annotated[Path, argument("A run folder.")],
-    maps: Annotated[Path, option("Table of people and their images: participant_id, path.")],
+    maps: Annotated[Path, option("Table of people and their images, with the columns participant_id and path.")],
     *,
     asked: ImageSettings,
 ) -> None:
@@ -330,7 +334,7 @@ def compare(
 @command()
 def share(
     folder: Annotated[Path, argument("The folder of a finished run.")],
-    out: Annotated[Path, option("Archive to write (.zip), replaced if it exists.")],
+    out: Annotated[Path, option("Archive to write (.zip); an existing file is replaced.")],
     *,
     card: ShareSettings,
 ) -> None:
@@ -350,7 +354,9 @@ def share(
 @command()
 def verify(
     archive: Annotated[Path, argument("An archive written by rindices share.")],
-    out: Annotated[Path | None, option("Then write its model here (.safetensors), replaced if it exists.")] = None,
+    out: Annotated[
+        Path | None, option("Then write its model to this file (.safetensors); an existing file is replaced.")
+    ] = None,
 ) -> None:
     """Verify that a shared model is unchanged and reproduces the enclosed scores."""
     from rindices.run.report_and_share import verify_model

@@ -266,7 +266,7 @@ def require_column(names: Collection[str], name: str, role: str, remedy: Text) -
         remedy = "The first line should contain the column names, but it contains numbers."
     shortened = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
     raise InputError(
-        f"The table has no column {name!r}, which was expected as {role}.{did_you_mean(name, columns)}\n"
+        f"The table has no column {name!r}, which was expected to contain {role}.{did_you_mean(name, columns)}\n"
         f"Columns found: {shortened}.\n",
         remedy,
     )
@@ -314,11 +314,11 @@ def _choose_regions(
         aside = listed(f"{name} ({why})" for name, why in sorted_out.aside.items())
         none = f" Not regions: {aside}." if aside else ""
         raise InputError(
-            f"At least {MIN_REGIONS} regions are needed; found {few}.{none}\nCheck ",
+            f"At least {MIN_REGIONS} regions are needed, but the table has {few}.{none}\nCheck ",
             Remedy("features"),
             " and ",
             Remedy("exclude"),
-            ", and that the regions are numeric columns; to join regions from another table, use ",
+            ", and make sure that the regions are numeric columns; to join regions from another table, use ",
             Remedy("join", Blank("FILE")),
             ".",
         )

@@ -47,7 +47,10 @@ def _other_warnings(
     if not len(others):
         return []
     total, labels = int(others.sum()), {str(label): int(number) for label, number in others.items()}
-    people = f"{counted(total, 'person', 'people')} {'is' if total == 1 else 'are'} neither control nor patient"
+    people = (
+        f"{counted(total, 'person', 'people')} "
+        f"{'is neither a control nor a patient' if total == 1 else 'are neither controls nor patients'}"
+    )
     scored = (
         f"{people} and {'is' if total == 1 else 'are'} scored but not used for training: {labels_with_counts(labels)}."
     )
@@ -111,7 +114,7 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
         completely = controls.max() < patients.min() or patients.max() < controls.min()
     else:
         completely = not {*controls} & {*patients}
-    nearly = f"almost by itself: the patterns may reflect {name} rather than disease."
+    nearly = f"almost perfectly: the patterns may reflect {name} rather than disease."
     how = f"completely: disease cannot be separated from {name}." if completely else nearly
     return [f"{name} distinguishes controls from patients {how} The groups should overlap in it."]
 
@@ -145,7 +148,7 @@ def _check_covariates(
             if outside:
                 warnings.append(
                     f"{outside} of {counted(int(is_patient.sum()), 'patient')} {'has' if outside == 1 else 'have'} "
-                    f"{name} outside the controls' range: its effect is extrapolated there."
+                    f"{name} outside the controls' range, so its effect has to be extrapolated."
                 )
         warnings += _separation_warnings(name, values[is_control], values[is_patient])
     return warnings + _repetition_warnings(covariates[is_control])
@@ -159,7 +162,7 @@ def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None
         levels = listed(f"{level} ({counted(int(number), 'person', 'people')})" for level, number in new.items())
         raise InputError(
             f"Column {name!r} has {counted(len(new), 'category', 'categories')} without any controls: {levels}; "
-            f"the first is participant {strangers.index[0]}.\n"
+            f"the first person affected is participant {strangers.index[0]}.\n"
             f"Their effect cannot be estimated. Categories among the controls: {listed(sorted(in_controls), 10)}.\n"
             f"Remove these people, add controls of the same category, or omit {name}."
         )
@@ -188,8 +191,8 @@ def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
         if np.linalg.matrix_rank(together, tol=1e-6) < min(together.shape):
             before = listed(controls.columns[:position])
             warnings.append(
-                f"{name} adds nothing to {before} among the controls: their effects cannot be separated. If they "
-                "carry the same information, omit one of them."
+                f"In controls, {name} adds no information to {before}, so their effects cannot be separated. If they "
+                "measure the same thing, omit one of them."
             )
         else:
             design = together
@@ -248,7 +251,7 @@ def _region_warnings(
             Message(several, " together; to use one kind only, select its columns with ", Remedy("features"), ".")
         )
     if telling:
-        apart = f"Each of these columns almost separates controls from patients by itself: {listed(telling)}."
+        apart = f"Each of these columns alone separates controls from patients almost completely: {listed(telling)}."
         warnings.append(Message(apart, " Are they regions? If not, exclude them with ", Remedy("exclude"), "."))
     if len(regions) > _MANY_REGIONS:
         many = (
@@ -271,5 +274,5 @@ def _sorts_of(regions: Mapping[str, Kind], values: Mapping[str, NDArray[np.float
 
 def _remedy(what: str, names: list[str]) -> Message:
     said = names if len(names) <= _FEW_NAMES else None
-    name_them = ("Name them with ", Remedy("clinical", said), ", or leave") if what == "scores" else ("Leave",)
-    return Message(*name_them, " them out with ", Remedy("exclude", said))
+    name_them = ("Name them with ", Remedy("clinical", said), ", or exclude") if what == "scores" else ("Exclude",)
+    return Message(*name_them, " them with ", Remedy("exclude", said))

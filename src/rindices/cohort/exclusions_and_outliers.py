@@ -87,8 +87,8 @@ def find_outliers(
         most = int(np.argmax(deviation[position]))
         cells[position][regions[most]] = value = float(block[position, most])
         notes[position].append(
-            f"distance {distance[position]:.2f}, usually below {np.exp(limit[position]):.2f}, "
-            f"most in {regions[most]} = {shown(value)}"
+            f"distance {distance[position]:.2f} (usually below {np.exp(limit[position]):.2f}), "
+            f"mainly because of {regions[most]} = {shown(value)}"
         )
         far_in[position].append("distance")
     if sizes.mean() > 0.5:  # all regions together too small or too large
@@ -98,7 +98,7 @@ def find_outliers(
         for position in np.flatnonzero((size < low) | (size > high)).tolist():
             percent = measures["size"][position]
             larger = "larger" if percent > 0 else "smaller"
-            notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual throughout")
+            notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual overall")
             far_in[position].append("size")
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
@@ -107,7 +107,7 @@ def find_outliers(
         beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
         cells[position] |= beyond
         said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
-        notes[position].append(f"{said} beyond {_FAR_CELL:.0f} robust sd")
+        notes[position].append(f"{said}, more than {_FAR_CELL:.0f} robust sd from the median")
         far_in[position].append("farthest")
     return measures, {
         at: Outlier(at, "; ".join(notes[at]), tuple(cells[at].items()), tuple(far_in[at])) for at in sorted(notes)
@@ -249,8 +249,8 @@ class Record:
             self.note(row, missing_regions(names[gaps[row]]))
         if rows:
             drawn = (
-                f"{counted(len(rows), 'row lacks', 'rows lack')} regions, at most {gaps.sum(axis=1).max()} of "
-                f"{len(names)} ({listed(names[gaps.any(axis=0)])}): these are imputed from the other regions and "
+                f"{counted(len(rows), 'row has', 'rows have')} missing regions, at most {gaps.sum(axis=1).max()} of "
+                f"{len(names)} ({listed(names[gaps.any(axis=0)])}). They are imputed from the other regions and the "
                 "covariates."
             )
             self.doubts.append(
@@ -338,7 +338,7 @@ def _refuse_own_sites(sites: pd.Series) -> None:
     if n_sites > len(sites) / _PEOPLE_A_SITE:
         raise InputError(
             f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values for "
-            f"{counted(len(sites), 'person', 'people')}, so many people would be alone at their site (such as "
+            f"{counted(len(sites), 'person', 'people')}, which would leave many people alone at their site (such as "
             f"{listed(sites.dropna().unique()[:3])}).\n"
             f"Name the site column with ",
             Remedy("site"),
@@ -362,7 +362,7 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     few = {str(site): counted(int(number), "control") for site, number in small.items()}
     which = listed((f"{site} ({few[site]} of {people[site]})" for site in few), 8)
     raise InputError(
-        f"Every site needs at least {MIN_SITE_CONTROLS} controls to separate its shift from disease, but "
+        f"Every site needs at least {MIN_SITE_CONTROLS} controls so that its effect can be separated from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"
         f"Exclude these people with ",
         Remedy("small_sites", "drop"),

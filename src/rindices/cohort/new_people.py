@@ -184,11 +184,13 @@ class _Check:
         renamed = "".join([did_you_mean(name, free) for name in missing][:1])
         many = len(missing) > MOST_MISSING * len(regions)
         if missing and self._settings.id in columns and (many or renamed or self._settings.complete_only):
-            fifth = " if more than a fifth is missing" if many and not self._settings.complete_only else ""
+            fifth = (
+                " if more than a fifth of the regions are missing" if many and not self._settings.complete_only else ""
+            )
             raise InputError(
                 f"The model needs {counted(len(regions), 'region')}, but the table lacks {len(missing)}: "
                 f"{listed(missing)}.{renamed}\n"
-                f"Add the columns, named as in the training table; a model cannot score people without them{fifth}."
+                f"Add the columns, named as in the training table; people cannot be scored without them{fifth}."
             )
         asked: dict[str, Names] = {"exclude": self._settings.exclude, "clinical": self._settings.clinical}
         for source, wanted in (asked | follow_up_of(self._settings)).items():
@@ -263,7 +265,7 @@ class _Check:
         for spec in self._contract.covariates:
             for part, value in zip(parts, covariates[spec.name], strict=True):
                 if spec.categories is not None and value not in spec.categories:
-                    part.append(f"site {value} is unknown to the model: not corrected for site")
+                    part.append(f"site {value} is unknown to the model, so its effect was not removed")
                 elif spec.limits is not None and not spec.limits[0] <= value <= spec.limits[1]:
                     is_low = value < spec.limits[0]
                     limit = f"below {shown(spec.minimum)}" if is_low else f"above {shown(spec.maximum)}"

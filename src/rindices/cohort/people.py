@@ -213,8 +213,8 @@ def check_follow_up(
         if _NEEDS[name] not in columns:
             need = _NEEDS[name]
             raise InputError(
-                f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} is given ({columns[name]!r}), but "
-                f"{FOLLOW_UP[need]} is not.\nName it with ",
+                f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} is specified ({columns[name]!r}), but "
+                f"{FOLLOW_UP[need]} is not.\nName its column with ",
                 Remedy(need, Blank("COLUMN")),
                 ".",
             )
@@ -239,7 +239,7 @@ def check_follow_up(
     return [
         Message(
             f"There are {counted(n_events, 'event')} for {counted(n_variables, 'variable')} (a severity and the "
-            "covariates), fewer than ten per variable: hazard ratios are descriptive only. Wait for more events",
+            "covariates), fewer than ten per variable, so hazard ratios are descriptive only. Wait for more events",
             *fewer,
             ".",
         )
@@ -250,7 +250,7 @@ def _numbers(values: pd.Series) -> np.ndarray:
     if values.dtype.kind != "f":
         known = values.dropna()
         raise InputError(
-            f"Column {values.name!r} should contain numbers, but got "
+            f"Column {values.name!r} should contain numbers, but contains "
             f"{str(known.iloc[0]) if len(known) else 'no values'!r}.\n"
             "Write times as numbers, and events as 1 and 0."
         )
@@ -273,7 +273,7 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
             )
 
     for name in ("time", "entry", "last_without"):
-        refuse(name, values.get(name, nothing) < 0, "is below 0", "Times count from the scan")
+        refuse(name, values.get(name, nothing) < 0, "is below 0", "Times are counted from the scan")
     for name in ("event", "competing"):
         odd = values.get(name, nothing)
         is_odd = np.isfinite(odd) & ~np.isin(odd, (0, 1))

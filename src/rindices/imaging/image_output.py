@@ -177,8 +177,9 @@ def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, fol
     regions = named[named.index.isin(labels) & named.isin(measured)]
     if regions.empty:
         raise InputError(
-            f"No region of the results has a label in {atlas}.\nThe results name for example {measured[0]!r}, the "
-            f"table of the atlas {named.iloc[0] if len(named) else None!r}. Use the same region names in both."
+            f"No region of the results has a label in {atlas}.\nThe results contain, for example, "
+            f"{measured[0]!r}; the atlas table contains {named.iloc[0] if len(named) else None!r}. Use the same region "
+            "names in both."
         )
     painted = []
     for (number, severity), rows in table.groupby(["pattern", "severity"]):
@@ -200,8 +201,9 @@ def _whole_numbers(data: np.ndarray, path: Path) -> np.ndarray:
         odd = data[~(np.abs(data - np.round(data)) <= _ROUNDING)]
     if odd.size:
         raise InputError(
-            f"The atlas {path} should contain whole numbers, one for each region, but has {odd[0]:.4g} in {odd.size:,} "
-            "voxels.\nGive the label image; if it must be resampled, use nearest neighbours."
+            f"The atlas {path} should contain whole numbers, one for each region, but {odd.size:,} voxels "
+            f"contain other values, such as {odd[0]:.4g}.\nProvide the label image; if it must be resampled, use "
+            "nearest-neighbour interpolation."
         )
     return np.round(data).astype(np.int64)
 
@@ -211,7 +213,7 @@ def _regions_of(names: pd.DataFrame) -> pd.Series:
     label, region = (next((name for name in options if name in names), None) for options in (_LABELS, _NAMES))
     if label is None or region is None:
         raise InputError(
-            f"The table of the atlas should have columns 'label' and 'region'; it has {listed(names)}.\n"
+            f"The atlas table should have the columns 'label' and 'region', but it has {listed(names)}.\n"
             f"Give a table of labels and regions with ",
             Remedy("atlas_table"),
             ".",
@@ -220,7 +222,7 @@ def _regions_of(names: pd.DataFrame) -> pd.Series:
     wrong = ((numbers % 1 != 0) | numbers.duplicated()).to_numpy()
     if wrong.any():
         raise InputError(
-            f"Column {label!r} of the atlas's table should have whole numbers, each once; it has "
-            f"{names[label].iloc[wrong.argmax()]!r} in row {wrong.argmax() + 2}.\nCorrect the table."
+            f"Column {label!r} of the atlas table should contain a different whole number in each row, but row "
+            f"{wrong.argmax() + 2} contains {names[label].iloc[wrong.argmax()]!r}.\nCorrect the table."
         )
     return pd.Series(names[region].to_numpy(), index=numbers.astype(int)).dropna().astype(str)

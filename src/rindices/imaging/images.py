@@ -133,7 +133,10 @@ def differences(grid: Grid, expected: Grid) -> str:
     """Say how a grid differs: ``shape 79 × 95 × 79 instead of 91 × 109 × 91``."""
     ours, theirs = _told(grid), _told(expected)
     differing = [f"{name} {ours[name]} instead of {theirs[name]}" for name in ours if ours[name] != theirs[name]]
-    return ", ".join(differing) or f"axes turned by up to {shown(float(abs(grid.affine - expected.affine).max()))}"
+    return (
+        ", ".join(differing)
+        or f"entries of the affine matrix differ by up to {shown(float(abs(grid.affine - expected.affine).max()))}"
+    )
 
 
 def _told(grid: Grid) -> dict[str, str]:

@@ -191,7 +191,7 @@ def _rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
     twice = table.loc[table.duplicated(by), ID]
     if len(twice):
         raise InputError(
-            f"{name} has maps of several visits of {counted(twice.nunique(), 'person', 'people')}, such as "
+            f"{name} has maps from several visits for {counted(twice.nunique(), 'person', 'people')}, such as "
             f"{twice.iloc[0]!r}, but the run has no visits.\nKeep only the visit used in the run."
         )
     wanted = pd.MultiIndex.from_frame(pd.DataFrame({column: as_text(people[column]) for column in by}))
@@ -215,7 +215,7 @@ def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates
     repeated = people["participant_id"][pd.Series(as_text(people["participant_id"])).duplicated().to_numpy()]
     if len(repeated):
         raise InputError(
-            f"{repeated.iloc[0]!r} has several rows of R-indices, but each person may appear only once in a "
+            f"{repeated.iloc[0]!r} has several rows of R-indices, but each person can appear only once in a "
             "comparison.\n"
             "Keep one visit per person."
         )
@@ -250,7 +250,7 @@ def _planned(question: _Question, study: _Study) -> tuple[Comparison, Model | No
         if model is None:
             note = "the covariates alone distinguish these people"
         elif model.freedom < FEWEST_PEOPLE:
-            model, note = None, "too few people for so many covariates"
+            model, note = None, "too few people for the number of covariates"
     counts = n_patients, n_controls, int(no_map.sum()), int(incomplete.sum())
     return Comparison(question.pattern, question.level, question.rule, *counts, note, None), model
 

@@ -162,7 +162,7 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
     chosen = _choose([number for number in content if type(number) is int], wanted)
     state = content[chosen]
     if not isinstance(state, dict):
-        raise ArchiveError(f"its entry {chosen} should be a dictionary, found a {type(state).__name__}")
+        raise ArchiveError(f"its entry {chosen} should be a dictionary, but it is a {type(state).__name__}")
     scaler = _scaler(content)
     models = _models(state, len(scaler.mean))
     minimum, maximum, effects = _correction(content, len(scaler.mean))
@@ -193,7 +193,9 @@ def _array(of: Any, name: str, shape: tuple[int | None, ...], where: str) -> np.
     """Return a finite array from what should be a dictionary; None in `shape` stands for any length."""
     array = of.get(name) if isinstance(of, dict) else None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
-        raise ArchiveError(f"its {where} should have an array of numbers {name!r}, found a {type(array).__name__}")
+        raise ArchiveError(
+            f"its {where} should have an array of numbers {name!r}, but this is a {type(array).__name__}"
+        )
     if array.ndim != len(shape) or any(want not in (None, n) for want, n in zip(shape, array.shape, strict=True)):
         expected = " × ".join("any" if length is None else str(length) for length in shape)
         raise ArchiveError(f"its {where} has {name!r} with shape {array.shape}, expected {expected}")

@@ -136,7 +136,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
         raise InputError(
             f"The checkpoint was trained on data corrected for {expected}, but {len(names) or 'none'} "
             f"{'was' if len(names) == 1 else 'were'} named.\n",
-            "Name them in the checkpoint's order with " if ranges else "Leave out ",
+            "Name them in the checkpoint's order with " if ranges else "Omit ",
             *(choices if ranges else [Remedy("covariates")]),
             ".",
         )
@@ -149,8 +149,8 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
                 f"{name!r} cannot have the range {shown(low)} to {shown(high)}: "
                 + ("the names are not in the order of the checkpoint" if other_order else f"that is not {meant}")
                 + (f" but {_IN_WORDS[role]}" if role and not other_order else "")
-                + f".\nThe ranges there are {spans}. ",
-                "Give " if is_clear else "Name what they are in ",
+                + f".\nThe ranges in the checkpoint are {spans}. ",
+                "Give " if is_clear else "Name them in this order with ",
                 Remedy("covariates", usual) if is_clear else Remedy("covariates"),
                 ".",
             )

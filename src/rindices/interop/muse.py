@@ -224,8 +224,10 @@ def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
     factor = next((factor for factor in (1.0, _ML) if _LEAST_BRAIN <= typical * factor <= _LARGEST_BRAIN), None)
     if factor is None:
         raise InputError(
-            f"The 72 MUSE regions add up to {shown(typical)} in the median person. A brain has about 1,100,000 mm³ "
-            "or 1,100 mL.\nGive volumes in mm³ or mL, as MUSE writes them: not corrected, scaled or in voxels."
+            f"The 72 MUSE regions add up to {shown(typical)} in the median person. A whole brain is about "
+            "1,100,000 mm³ "
+            "or 1,100 mL.\nProvide volumes in mm³ or mL as written by MUSE, neither corrected nor scaled, nor "
+            "as voxel counts."
         )
     in_other_unit = brains * (_ML if factor == 1.0 else 1.0)
     strange = (in_other_unit >= _LEAST_BRAIN) & (in_other_unit <= _LARGEST_BRAIN)

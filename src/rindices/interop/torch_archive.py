@@ -306,7 +306,8 @@ class _Archive:
         order = self.read("byteorder") if f"{self.folder}/byteorder" in self.entries else b"little"
         if order != b"little":
             raise ArchiveError(
-                f"its numbers are in the byte order {plain(order.decode('latin1'))}, but only little is read"
+                f"its numbers are in the byte order {plain(order.decode('latin1'))}, but only little-endian "
+                "numbers are read"
             )
         return run_pickle(self.read("data.pkl"), {**_CALLS, "_codecs.encode": self.encode}, _finish, self.block)
 

@@ -155,7 +155,9 @@ def sweep(
     if study.settings.preset.training.start == "linear":
         for number in {point.n_patterns for point in points}:
             if number > (n_regions := study.residuals.shape[1]):
-                raise ValueError(f"{number} patterns cannot be distinguished in few regions: n_features={n_regions}.")
+                raise ValueError(
+                    f"{number} patterns cannot be distinguished in so few regions (n_features={n_regions})."
+                )
             study.method(number)  # known before people travel to where they are trained on
     first, at_first = (n_repetitions, points) if in_full else (FIRST_LOOK, of_each_number if several else points)
     train(at_first, members_of(at_first, range(first)), first, "Training" if in_full else "First stage, all settings")

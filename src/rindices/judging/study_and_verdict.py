@@ -243,7 +243,7 @@ def differences_that_count(balance: pd.DataFrame) -> list[str]:
 
 def not_testable(why: str) -> Verdict:
     """Return the verdict where nobody can be permuted."""
-    return Verdict("not testable", f"Whether the groups differ cannot be tested: {why}.")
+    return Verdict("not testable", f"The groups cannot be tested for a difference: {why}.")
 
 
 @one_thread
@@ -320,7 +320,7 @@ def likely_missed(auc: float, ratio: float) -> str:
 def _no_difference(evidence: Evidence) -> str:
     return (
         f"Patients and controls differ no more than randomly assigned groups of the same people (p = {evidence.p:.2g})."
-        " That does not mean that they are alike: "
+        " This does not mean that there is no difference: "
         f"{likely_missed(evidence.detectable_auc or 0, evidence.detectable_ratio or 0)}"
     )
 
@@ -329,7 +329,8 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     pairs = 100 * (evidence.halves or 0)
     words = [
         f"Models of two separate halves of the sample rank {pairs:.0f} of 100 pairs of patients in the "
-        f"same order; chance is 50, and with permuted groups it is at most {100 * (evidence.halves_chance or 0):.0f}.",
+        "same order; 50 are expected by chance, and permuted groups reach at most "
+        f"{100 * (evidence.halves_chance or 0):.0f}.",
     ]
     if evidence.repetitions is not None:
         words.append(f"Any two repetitions agree on {100 * evidence.repetitions:.0f} of 100 pairs.")
@@ -337,7 +338,7 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     least = supported(n_patterns, evidence)
     if state == "not found again":
         if (evidence.halves_p or 0) > LEVEL:
-            words.append("These patterns were therefore not found again in other people of the same kind.")
+            words.append("These patterns were therefore not found again in other people from the same population.")
         else:
             words.append(
                 f"However, these training runs did not find them: they agree with a linear model on only "

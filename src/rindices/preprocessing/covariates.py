@@ -179,7 +179,7 @@ def _check_enough(n_controls: int, n_columns: int, n_groups: int) -> None:
     if n_controls < needed:
         sites = f" and {n_groups} sites" if n_groups else ""
         raise InputError(
-            f"The covariates produce {counted(n_columns, 'column')}{sites}: estimating their effects requires "
+            f"The covariates amount to {counted(n_columns, 'column')}{sites}. Estimating their effects requires "
             f"{needed} controls or more, but there are {n_controls}.\nUse fewer covariates, categories, ",
             Remedy("smooth"),
             " or ",

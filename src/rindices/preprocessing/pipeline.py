@@ -183,7 +183,7 @@ class Preprocessing:
             raise InputError(
                 "The model was trained without ",
                 Remedy("site"),
-                ", so it cannot learn a new one.\nFit it again with ",
+                ", so it cannot learn a new site.\nFit it again with ",
                 Remedy("site"),
                 ", or apply it unchanged.",
             )
@@ -199,7 +199,7 @@ class Preprocessing:
         if (covariates is None) != (not names):
             expected = f"the covariates {', '.join(names)}" if names else "no covariates"
             given = "none" if covariates is None else ", ".join(map(str, covariates.columns))
-            raise InputError(f"The model was trained with {expected}, but got {given}.")
+            raise InputError(f"The model was trained with {expected}, but the covariates provided are: {given}.")
         return pd.DataFrame() if covariates is None else covariates
 
 

@@ -254,15 +254,15 @@ def _check_new_sites(
     """Refuse sites that are known already or too small; small ones are learned, with a warning, if that is asked."""
     if again := [site for site in sites if site in earlier]:
         raise InputError(
-            f"The model already knows {listed(again)} from its training.\n"
-            f"Provide controls from new sites only, named in {name!r} as in later tables."
+            f"The model already includes the sites {listed(again)}.\n"
+            f"Provide controls from new sites only, with the site names that later tables will have in {name!r}."
         )
     counts = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True)]
     fewest = MIN_SITE_CONTROLS if few_controls else FEW_SITE_CONTROLS
     if (sizes < fewest).any():
         some = ". To learn it nevertheless, although half of its bias may remain, use ", Remedy("few_controls", True)
         raise InputError(
-            f"A site needs at least {fewest} controls to be learned; found: {listed(counts)}.\nAdd controls, "
+            f"A site needs at least {fewest} controls to be learned, but there are: {listed(counts)}.\nAdd controls, "
             "merge sites that share a scanner, or leave people uncorrected: rindices apply with ",
             Remedy("new_sites", "uncorrected"),
             *(some if sizes.min() >= MIN_SITE_CONTROLS else ()),
@@ -270,8 +270,8 @@ def _check_new_sites(
         )
     if (sizes < FEW_SITE_CONTROLS).any():
         warnings.warn(
-            f"Controls of new sites: {listed(counts)}. With fewer than {FEW_SITE_CONTROLS}, half of the bias of a "
-            "site in the severities may remain.",
+            f"Controls of new sites: {listed(counts)}. With fewer than {FEW_SITE_CONTROLS}, half of the bias in the "
+            "severities may remain.",
             UserWarning,
             stacklevel=3,
         )

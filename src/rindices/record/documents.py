@@ -166,7 +166,7 @@ def in_words(error: ValidationError) -> str:
     """Return what is wrong with a document: which name, what it should be, and what was found."""
     first = error.errors()[0]
     name = " of ".join(repr(str(part)) for part in reversed(first["loc"]) if not isinstance(part, int))
-    wrong = f"{first['msg'].replace('Input should', 'should')}, found {first['input']!r}"
+    wrong = f"{first['msg'].replace('Input should', 'should')}, but got {first['input']!r}"
     return f"{name} {_TROUBLES.get(first['type'], wrong)}"
 
 
@@ -376,15 +376,15 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
         "Do not interpret them as disease until that is ruled out.",
     ),
     "not found again": (
-        "The groups differ, but not in patterns that are found again.",
+        "The groups differ, but the patterns were not found again.",
         "Do not interpret individual patterns.",
     ),
     "no difference": ("No difference between patients and controls was found.", "Do not interpret these patterns."),
     "not testable": (
-        "Whether there is anything to find could not be tested.",
-        "Do not interpret the patterns until this has been resolved.",
+        "The groups could not be tested for a difference.",
+        "Do not interpret the patterns until the problem is resolved.",
     ),
-    None: ("Whether the patterns are reproducible was not judged.", ""),
+    None: ("The reproducibility of the patterns was not assessed.", ""),
 }
 
 # Whether patterns are reliable.

@@ -302,7 +302,7 @@ def progress_of(folder: Path, *, running: bool) -> Progress:
     steps = [one for one in events if one.event == "progress"]
     agreed = _agreement_so_far(folder)
     if not steps:
-        return Progress("running", "Reading the table and loading the engine", agreed=agreed)
+        return Progress("running", "Reading the table and loading JAX", agreed=agreed)
     stage = [one for one in steps if one.stage == steps[-1].stage][-_LAST_EVENTS:]
     first, last = stage[0], stage[-1]
     done, total = last.done, max(1, last.total)

@@ -212,7 +212,7 @@ def adapt_model(
         raise InputError(
             f"{model} was trained without ",
             Remedy("site"),
-            ", so it cannot learn a new one.\nFit it again with ",
+            ", so it cannot learn a new site.\nFit it again with ",
             Remedy("site"),
             ", or apply it unchanged.",
         )
@@ -241,8 +241,8 @@ def _of_strangers(counts: Counter[str]) -> list[str]:
         return []
     return [
         f"{counts['strangers']} of {counted(counts['rows'], 'person is', 'people are')} unlike anyone the model "
-        "can produce; one or two in a hundred healthy people are. See the column strangeness. If there are "
-        "many, check that regions, units and segmentation are those of the training."
+        "can produce, as are one or two in a hundred healthy people. See the column strangeness. If there are "
+        "many, check that regions, units and segmentation are the same as in training."
     ]
 
 

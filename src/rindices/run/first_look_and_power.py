@@ -116,7 +116,7 @@ def _grid() -> pd.DataFrame:
     made_with = _FILE.read_text(encoding="utf-8").partition("\n")[0] if _FILE.is_file() else ""
     if made_with.split("stamp ")[-1] != stamp():
         raise InputError(
-            "The table of simulated studies was made with a training procedure that differs from this version.\n"
+            "The table of simulated studies was generated with a training procedure that differs from this version.\n"
             "Regenerate it with experiments/planning.py, or simulate from your own controls with ",
             Remedy("like"),
             ".",
@@ -216,8 +216,10 @@ def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:
     }
     mild, usual, _ = STRENGTHS
     return (
-        f"Among simulated studies of this size, {said[usual]} % find one / two / three patterns of {usual:g} sd, and "
-        f"{said[mild]} % those of {mild:g} sd (change of a quarter of the regions at severity 1)."
+        f"One / two / three patterns of {usual:g} sd are found in {said[usual]} % of simulated studies of this "
+        "size, and "
+        f"patterns of {mild:g} sd in {said[mild]} %. A pattern changes a quarter of the regions by this amount at "
+        "severity 1."
     )
 
 
@@ -271,7 +273,7 @@ def with_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> Checke
 
 def _headline(spectrum: Spectrum | None, untestable: str) -> str:
     if spectrum is None:
-        return f"Whether patients and controls differ cannot be tested: {untestable}."
+        return f"Patients and controls cannot be tested for a difference: {untestable}."
     if not spectrum.differs:
         return f"Patients and controls differ no more than expected by chance (p = {spectrum.p:.2g})."
     if not spectrum.found_again:
@@ -279,15 +281,17 @@ def _headline(spectrum: Spectrum | None, untestable: str) -> str:
             f"Patients and controls differ (p = {spectrum.p:.2g}), but no single direction is found again in held-out "
             "people."
         )
-    return f"At least {counted(spectrum.found_again, 'direction')} beyond chance (p = {spectrum.p:.2g})."
+    return (
+        f"Patients and controls differ (p = {spectrum.p:.2g}) in at least {counted(spectrum.found_again, 'direction')}."
+    )
 
 
 def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     """Say which verdicts a table can get, and why."""
     if spectrum is None:
-        return "The only possible verdict is: not testable."
+        return "The only possible verdict is “not testable”."
     if not spectrum.differs:
-        return f"The only possible verdict is: no difference found; {likely_missed(*spectrum.detectable)}"
+        return f"The only possible verdict is “no difference”; {likely_missed(*spectrum.detectable)}"
     good = "reproducible, or weak (for comparing groups only)"
     if differing:
         also = listed(differing, joiner=" and ")
@@ -360,7 +364,7 @@ class TimeNeeded(NamedTuple):
     place: str
 
     def __str__(self) -> str:
-        return f"about {roughly(self.seconds)} on {self.place} of this machine, if otherwise idle"
+        return f"about {roughly(self.seconds)} on {self.place} of this machine, if it is otherwise idle"
 
 
 def time_needed(

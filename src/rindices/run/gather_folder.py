@@ -81,7 +81,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         raise InputError(f"{folder} is not a folder.\nName the folder that contains the program's output.")
     program = next(filter(None, (read(folder, settings) for read in _READERS)), None)
     if program is None:
-        raise InputError(f"{folder} contains no known files.\nLooked for {_LOOKED_FOR}.")
+        raise InputError(f"{folder} contains no known files.\nExpected {_LOOKED_FOR}.")
     people, repeated = _without_repeats(program.people)
     troubled = [f"{one.where.relative_to(folder)}: {one.problem}" for one in people if one.problem]
     if troubled and not settings.leave_out:
@@ -89,7 +89,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         more = f"\n  and {len(troubled) - _MOST_NAMED} more" if len(troubled) > _MOST_NAMED else ""
         raise InputError(
             f"{counted(len(troubled), 'entry', 'entries')} of {folder} cannot be used:\n{named}{more}\n"
-            "Correct them, or leave them out with ",
+            "Correct them, or exclude them with ",
             Remedy("leave_out", True),
             *_ways_out(people),
             ".",

@@ -139,8 +139,7 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
     again = Message("rindices fit TABLE ", Remedy("config", str(config)), " ", Remedy("out", Blank("FOLDER")), ".")
     if path is None and not all(file.exists() for file in files_of(where)):
         raise InputError(
-            f"There is no {where}, which {config} gives as the table of its run.\nGive the current location of "
-            "the table: ",
+            f"The table of the run in {config}, {where}, does not exist.\nProvide the current location of the table: ",
             again,
         )
     table = TableSettings(**{one.name: getattr(before.table, one.name) for one in fields(TableSettings)})
@@ -167,7 +166,7 @@ def _check_search(search: SearchSettings) -> None:
         adjusted(get_preset(search.preset), weight, search.max_steps, search.latent)
     beyond = [number for number in _numbers(search) if not 1 <= number <= _MOST_PATTERNS]
     if beyond:
-        raise InputError(Remedy("n_patterns"), f" should be from 1 to {_MOST_PATTERNS}, found {listed(beyond)}.")
+        raise InputError(Remedy("n_patterns"), f" should be from 1 to {_MOST_PATTERNS}, but got {listed(beyond)}.")
 
 
 def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...]) -> None:

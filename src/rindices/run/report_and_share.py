@@ -167,7 +167,7 @@ def _paint(run: record.Run, atlas: Path, table: Path) -> str:
 
     names, brain = read_table(table, text_columns=("region", "name")), run.folder / record.BRAIN
     paths, note = paint_patterns(run.analyses.get("severities", run.results.patterns), atlas, names, brain)
-    return f"Painted {counted(len(paths), 'image')} in {brain}{f': {note}' if note else ''}."
+    return f"Wrote {counted(len(paths), 'image')} to {brain}{f': {note}' if note else ''}."
 
 
 def compare_images(

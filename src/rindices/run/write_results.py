@@ -225,7 +225,7 @@ _COLUMNS = {
         "Derivative": True,
     },
     r"r\d+_networks": {
-        "Description": "Reading of the networks alone for pattern #, without the linear models",
+        "Description": "R-index of pattern # from the networks alone, without the linear models",
         "Units": "arbitrary",
         "Derivative": True,
     },
@@ -244,7 +244,10 @@ _COLUMNS = {
         "Derivative": True,
     },
     r"strangeness": {
-        "Description": "Distance of this participant from anyone the model can produce; above 1: a stranger",
+        "Description": (
+            "Distance of this participant from the most similar person the model can produce; "
+            "values above 1 are unusual"
+        ),
         "Units": "arbitrary",
         "Minimum": 0,
         "Derivative": True,

@@ -330,11 +330,11 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
             continue
         alike = plain & (thickness == thickness[place])
         if alike.sum() >= _FEWEST_REGIONS and 3 * medians[place] > np.abs(medians[alike]).sum():
-            why = "more than half of all other regions together"
+            why = "its size, more than half of all other regions together"
             kinds[place] = kinds[place]._replace(suspicion="total", why=why)
     for place, parts in copies_and_sums(names, values).items():
         if not kinds[place].suspicion:
-            of = f"its values: those of {listed((names[part] for part in parts), 2, ' + ')}"
+            of = f"its values, which equal those of {listed((names[part] for part in parts), 2, ' + ')}"
             kinds[place] = kinds[place]._replace(suspicion="total" if len(parts) > 1 else "copy", why=of)
     return kinds
 

@@ -304,7 +304,7 @@ def person_flags(model: FittedModel, people: Scaled, said: Iterable[str], strang
     if model.familiar_ is not None:
         for row in np.flatnonzero(strangeness > 1).tolist():
             most = listed(regions[model.familiar_.strangest(people.values[row], _STRANGEST)])
-            far = f"strangeness {strangeness[row]:.2f}, most in {most}"
+            far = f"strangeness {strangeness[row]:.2f}, mainly because of {most}"
             parts[row].append(f"unlike anyone the model can produce ({far})")
     return ["; ".join(part) for part in parts]
 

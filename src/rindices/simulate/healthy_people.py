@@ -179,7 +179,7 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
             raise InputError(
                 "Expected ",
                 Remedy(name),
-                f" from 1 to {_MOST_PEOPLE:,}, found {n:,}.\nGive a positive number, or request fewer people.",
+                f" from 1 to {_MOST_PEOPLE:,}, but got {n:,}.\nGive a positive number, or request fewer people.",
             )
     population = ReferencePopulation.load()
     return HealthyPeople(population.draw(n_controls + n_patients, rng), list(population.regions), n_controls)
@@ -212,15 +212,15 @@ def own_people(
 def _region_columns(controls: pd.DataFrame, regions: Sequence[str] | None) -> list[str]:
     repeated = controls.columns[controls.columns.duplicated()].tolist()
     if repeated:
-        raise InputError("Expected every column of ", _OWN, f" once, found {repeated} repeated. Rename or drop them.")
+        raise InputError(
+            "The columns of ", _OWN, f" should have different names, but {repeated} are repeated. Rename or drop them."
+        )
     numeric = list(controls.select_dtypes("number").columns)
     if regions is None:
         return [name for name in numeric if str(name).lower() not in NOT_REGIONS]
     unfit = [name for name in regions if name not in numeric]
     if unfit:
-        raise InputError(
-            "Expected every one of `regions` as a column of numbers in ", _OWN, f", {unfit} are not. Drop them."
-        )
+        raise InputError("All `regions` should be numeric columns of ", _OWN, f", but {unfit} are not. Drop them.")
     return list(dict.fromkeys(regions))
 
 
@@ -232,7 +232,7 @@ def _check_people(controls: pd.DataFrame) -> None:
         raise InputError(
             "Expected one row per person in ",
             _OWN,
-            f", found participant_id missing or repeated: {', '.join(cells)}. "
+            f", but some values of participant_id are missing or repeated: {', '.join(cells)}. "
             "Keep one row per person, or drop the column to number people automatically.",
         )
 
@@ -244,9 +244,9 @@ def _check_volumes(volumes: pd.DataFrame) -> None:
     wrong = (values < 0) | np.isinf(values)
     if wrong.any():
         raise InputError(
-            "Expected no negative volumes in ",
+            "There should be no negative volumes in ",
             _OWN,
-            f", found {first_of(volumes, wrong)}. Use raw rather than scaled volumes, correct or remove these "
+            f", but there is {first_of(volumes, wrong)}. Use raw rather than scaled volumes, correct or remove these "
             "people, and remove columns that are not regions.",
         )
 
@@ -285,6 +285,7 @@ def _split_sizes(n_rows: int, n_controls: int | None, n_patients: int | None) ->
         raise InputError(
             f"Expected at least 1 control and 1 patient, and no more people than the {n_rows} rows of ",
             _OWN,
-            f", found {n_controls} controls and {n_patients} patients. Request fewer people or provide a longer table.",
+            f", but got {n_controls} controls and {n_patients} patients. Request fewer people or provide a "
+            "longer table.",
         )
     return n_controls, n_patients

@@ -188,7 +188,8 @@ def random_patterns(
     n_needed = n_patterns * stride + (shared if n_patterns < 3 else 0)
     if n_needed > len(regions):
         raise InputError(
-            f"Expected at least {n_needed} regions for {n_patterns} patterns of {size} regions, found {len(regions)}. "
+            f"Expected at least {n_needed} regions for {n_patterns} patterns of {size} regions, but there are "
+            f"{len(regions)}. "
             "Request fewer patterns, use the kind 'scarce' (4 regions per pattern), or provide a table with more "
             "regions."
         )
@@ -240,7 +241,7 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
         raise InputError(
             Remedy("severity_correlation"),
             f": expected one number between {lowest} and 1, or {n_patterns} x "
-            f"{n_patterns} numbers that form a valid (symmetric, positive definite) correlation matrix, found "
+            f"{n_patterns} numbers that form a valid (symmetric, positive definite) correlation matrix, but got "
             f"{correlation}. Correct it, or omit it for independent severities.",
         )
     return matrix
@@ -289,17 +290,17 @@ def draw_severities(
                 Remedy("severity_age"),
                 ", or choose ",
                 Remedy("severities"),
-                f" out of {', '.join(SEVERITIES)}.",
+                f" from {', '.join(SEVERITIES)}.",
             )
         rows = _given(severities, n_patterns)
-        note = f"Severities: drawn from the {counted(len(rows), 'row')} of the given table."
+        note = f"Severities: drawn from the {counted(len(rows), 'row')} of the table provided."
         return rows[rng.integers(len(rows), size=n_patients)], note
     if severities not in SEVERITIES:
         raise InputError(
             "Expected ",
             Remedy("severities"),
-            f" out of {', '.join(SEVERITIES)}, or a table with the columns s1 to "
-            f"s{n_patterns}, found {severities!r}.{did_you_mean(severities, list(SEVERITIES))} Choose one of these, "
+            f" to be one of {', '.join(SEVERITIES)}, or a table with the columns s1 to "
+            f"s{n_patterns}, but got {severities!r}.{did_you_mean(severities, list(SEVERITIES))} Choose one of these, "
             "or check the name of the file.",
         )
     matrix = severity_correlation_matrix(correlation, n_patterns)
@@ -307,7 +308,7 @@ def draw_severities(
     note, quantile = SEVERITIES[severities]
     if age_correlation != 0:
         scores = age_correlation * _age_scores(people, age_correlation) + np.sqrt(1 - age_correlation**2) * scores
-        note += f"; their normal scores correlate {age_correlation:g} with age"
+        note += f"; the correlation of their normal scores with age is {age_correlation:g}"
     return quantile(ndtr(scores)), f"Severities: {note}."
 
 
@@ -324,8 +325,8 @@ def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray
         raise InputError(
             "Expected ",
             Remedy("severities"),
-            f" as a table with the columns {', '.join(names)}, one per pattern, and one row "
-            f"per patient, found {counted(len(table), 'row')} with {listed(given or table.columns) or 'no columns'}. "
+            f" to be a table with the columns {', '.join(names)}, one per pattern, and one row "
+            f"per patient, but got {counted(len(table), 'row')} with {listed(given or table.columns) or 'no columns'}. "
             f"Rename its columns, or request as many patterns as it has with ",
             Remedy("n_patterns"),
             ".",
@@ -336,7 +337,7 @@ def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray
         raise InputError(
             "Expected numbers from 0 to 1 in ",
             Remedy("severities"),
-            f", found {first_of(table[names], wrong)}. Correct it, or remove these rows.",
+            f", but found {first_of(table[names], wrong)}. Correct it, or remove these rows.",
         )
     return values
 
@@ -345,7 +346,9 @@ def _age_scores(people: HealthyPeople, correlation: float) -> np.ndarray:
     """Return the normal scores of the ranks of the patients' ages, of standard deviation 1, as a column."""
     if not -1 < correlation < 1:
         raise InputError(
-            "Expected ", Remedy("severity_age"), f" between -1 and 1, found {correlation:g}. Give a number such as 0.3."
+            "Expected ",
+            Remedy("severity_age"),
+            f" to be between -1 and 1, but got {correlation:g}. Give a number such as 0.3.",
         )
     column = people.table.reindex(columns=["age"]).iloc[people.n_controls :]
     ages = numbers_in(column)
@@ -353,9 +356,9 @@ def _age_scores(people: HealthyPeople, correlation: float) -> np.ndarray:
     if unfit.any():
         raise InputError(
             Remedy("severity_age"),
-            " needs every patient's age, and not the same in all, in a column 'age' of ",
+            " needs the ages of all patients, and more than one age, in the column 'age' of ",
             Remedy("controls"),
-            f", found {first_of(column, unfit) if 'age' in people.table else 'no such column'}. "
+            f", but found {first_of(column, unfit) if 'age' in people.table else 'no such column'}. "
             "Fill in or rename the column, or remove these people.",
         )
     scores = ndtri((pd.DataFrame(ages).rank().to_numpy() - 0.5) / len(ages))

@@ -73,7 +73,7 @@ class SimulatedCohort:
         """
         if truth_path is not None and Path(truth_path).resolve() == Path(table_path).resolve():
             raise InputError(
-                f"Expected two different files, found {table_path} twice. Choose another name for the truth with ",
+                f"Expected two different files, but got {table_path} twice. Choose another name for the truth with ",
                 Remedy("truth"),
                 ".",
             )
@@ -159,7 +159,7 @@ def simulate_cohort(
     chosen_kind = _check_request(kind, n_patterns, seed)
     _check_visits(n_visits, progression, scan_noise, controls)
     if not 0 < spread <= _WIDEST:
-        raise InputError("Expected ", Remedy("spread"), f" above 0 and up to {_WIDEST}, found {spread:g}.")
+        raise InputError("Expected ", Remedy("spread"), f" to be above 0 and at most {_WIDEST}, but got {spread:g}.")
     people_rng, pattern_rng, severity_rng, effect_rng, order_rng, visit_rng = np.random.default_rng(seed).spawn(6)
     people, origin = _choose_people(controls, regions, n_controls, n_patients, people_rng)
     people = _varying(people, spread)
@@ -204,35 +204,35 @@ def _varying(people: HealthyPeople, spread: float) -> HealthyPeople:
 
 def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
     if kind not in KINDS:
-        raise InputError(f"Expected a kind of cohort out of {', '.join(KINDS)}, found {kind!r}. Choose one of these.")
+        raise InputError(f"The kind of cohort should be one of {', '.join(KINDS)}, but got {kind!r}.")
     if not 1 <= n_patterns <= MAX_PATTERNS:
         raise InputError(
-            f"Expected 1 to {MAX_PATTERNS} patterns, found ",
+            f"Expected 1 to {MAX_PATTERNS} patterns, but got ",
             Remedy("n_patterns", n_patterns),
             ". With more, there are not enough regions to distinguish patterns; request fewer.",
         )
     if seed < 0:
-        raise InputError(f"Expected a seed of 0 or more, found {seed}. Any non-negative integer will do.")
+        raise InputError(f"Expected a seed of 0 or more, but got {seed}. Any non-negative integer will do.")
     return KINDS[kind]
 
 
 def _check_visits(n_visits: int, progression: float, scan_noise: float, controls: pd.DataFrame | None) -> None:
     if not 1 <= n_visits <= _MOST_VISITS:
-        raise InputError("Expected ", Remedy("n_visits"), f" from 1 to {_MOST_VISITS}, found {n_visits}.")
+        raise InputError("Expected ", Remedy("n_visits"), f" to be from 1 to {_MOST_VISITS}, but got {n_visits}.")
     if not -1 <= progression <= 1 or not 0 <= scan_noise <= 1:
         raise InputError(
             "Expected ",
             Remedy("progression"),
-            " from -1 to 1 and ",
+            " to be from -1 to 1 and ",
             Remedy("scan_noise"),
-            f" from 0 to 1, found {progression:g} and {scan_noise:g}. Both are proportions: of the largest "
+            f" from 0 to 1, but got {progression:g} and {scan_noise:g}. Both are proportions: of the largest "
             "change, and of the variation between people.",
         )
     if n_visits > 1 and controls is not None:
         raise InputError(
             "Expected one visit with ",
             Remedy("controls"),
-            f", found {n_visits}, because it is unknown how its people would age. Omit one of the two.",
+            f", but got {n_visits}. How these people would age is unknown. Omit one of the two.",
         )
 
 
@@ -254,7 +254,7 @@ def _choose_people(
     """Take people from the given table, or draw them; say which."""
     if controls is not None:
         people = own_people(controls, regions, n_controls, n_patients, rng)
-        return people, "People: the given table of controls, split at random."
+        return people, "People: the table of controls provided, split at random."
     if regions is not None:
         raise InputError(
             "`regions` names columns of your own table. Also pass that table with ", Remedy("controls"), "."

@@ -228,7 +228,7 @@ def apply_dictionary(frame: pd.DataFrame, dictionary: Dictionary) -> tuple[pd.Da
     """
     other_capitals = {str(name).casefold(): name for name in frame.columns if name not in dictionary}
     notes = [
-        f"The dictionary describes {name!r}, the table has {other_capitals[name.casefold()]!r}, so the entry is "
+        f"The dictionary describes {name!r}, but the table has {other_capitals[name.casefold()]!r}, so the entry is "
         "not applied."
         for name in dictionary
         if name not in frame and name.casefold() in other_capitals
@@ -250,7 +250,11 @@ def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
     strange = np.flatnonzero((cells.notna() & ~cells.isin(list(levels))).to_numpy())
     if not len(strange):
         return []
-    more = f", and {counted(len(strange) - 1, 'more row has', 'more rows have')} others" if len(strange) > 1 else ""
+    more = (
+        f", and {counted(len(strange) - 1, 'more row has', 'more rows have')} other unlisted values"
+        if len(strange) > 1
+        else ""
+    )
     possible = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
     text = (
         f"Column {cells.name!r} has a list of levels in its dictionary, but row "

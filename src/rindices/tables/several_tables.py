@@ -82,9 +82,10 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
     if not pairs:
         return theirs, []
     renamed = {other: one for one, other in pairs}
-    such = f"participants {' and '.join(map(repr, min(pairs)))} for example"
+    such = f"for example, participants {' and '.join(map(repr, min(pairs)))}"
     return theirs.replace(renamed), [
-        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} ({such}): treated as the same."
+        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} ({such}) and treated as "
+        "the same person."
     ]
 
 
@@ -171,7 +172,8 @@ def stacked(
     for part, frame in zip(parts, frames, strict=True):
         if diagnosis in frame.columns:
             raise InputError(
-                f"{part.path.name} already has a column {diagnosis!r}, but was also given the label {part.label!r}.\n"
+                f"{part.path.name} already has a column {diagnosis!r}, but the label {part.label!r} was "
+                "specified as well.\n"
                 "Remove the column, or put everyone into a single table that has this column."
             )
     frames = [frame.rename(columns={own_ids(frame, id_column): id_column}) for frame in frames]

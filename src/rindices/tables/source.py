@@ -200,7 +200,7 @@ def _bids_root(path: Path) -> Path | None:
         raise InputError(
             f"{path} is a folder without {_PARTICIPANTS}, so it is not a BIDS dataset.\n"
             f"Name a {KINDS_OF_FILES} file, or the folder of a BIDS dataset. If the folder was written by "
-            "FreeSurfer, SynthSeg or another program, rindices gather makes a table of it."
+            "FreeSurfer, SynthSeg or another program, rindices gather makes a table from it."
         )
     is_table = path.name == _PARTICIPANTS and path.is_file()
     return path if path.is_dir() else path.parent if is_table else None
@@ -294,7 +294,8 @@ def join_by_id(
             listed(key.dropna().str.replace("\t", " ").map(repr)[:2], joiner=" and ") for key in (there, here)
         )
         raise InputError(
-            f"No one in {source} has an id from the main table: it has {theirs}, the main table {ours}.\n"
+            f"No one in {source} has an id that is in the main table: its ids are like {theirs}, those of the "
+            f"main table like {ours}.\n"
             "Write the ids in the same way, or check that it is the right table."
         )
     positions = pd.Index(there).get_indexer(pd.Index(here))
@@ -305,11 +306,11 @@ def join_by_id(
     agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in both}
     joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
     for rows, ids, what in (
-        (~match, written, f"of {source} excluded: these ids are not in the main table"),
+        (~match, written, f"of {source} excluded, because these ids are not in the main table"),
         (
             absent,
             frame[id_column],
-            f"of the main table not found in {source}: its columns have missing values for them",
+            f"of the main table not found in {source}; values from that table are missing for them",
         ),
     ):
         notes += [not_found(int(rows.sum()), ids[rows], what)] if rows.any() else []

@@ -157,11 +157,11 @@ def test_what_can_be_said_before_training_comes_after_the_check(client, folder):
     query = query_of(checked(client))
     assert f'data-later="/table/look?{query}"'.replace("&", "&amp;") in checked(client)
     text = client.get(f"/table/look?{query}").text
-    assert "Before anything is trained" in text
+    assert "Before training" in text
     assert re.search(r"A fit takes about \d+ minutes? on the ", text)
     assert 'data-name="spectrum"' in text
     (folder / "odd.csv").write_text("who;b\n1;2\n")
-    assert "Training would refuse this table" in client.get("/table/look?table=odd.csv").text
+    assert "This table cannot be used for training" in client.get("/table/look?table=odd.csv").text
 
 
 def test_tables_that_cannot_be_read_say_why(client, folder):
@@ -233,12 +233,12 @@ def test_one_training_a_folder_is_watched_and_stopped(client_of, folder):
     begun = client.post("/train?table=cohort.csv&out=next", follow_redirects=False)
     assert (begun.status_code, begun.headers["location"]) == (303, "/run?run=next")
     again = client.post("/train?table=cohort.csv&out=next")
-    assert (again.status_code, "already running" in again.text) == (400, True)
+    assert (again.status_code, "already in progress" in again.text) == (400, True)
     deadline = time.monotonic() + 60
     while "Training" not in client.get("/run?run=next").text and time.monotonic() < deadline:
         time.sleep(0.1)
     client.post("/stop?run=next", follow_redirects=False)
-    assert "This run was refused" in client.get("/run?run=next").text  # there is no folder of a run
+    assert "The input of this run was rejected" in client.get("/run?run=next").text  # there is no folder of a run
     assert watched(client, "next")[-1]["state"] == "refused"
     for name in ("../out", "", "a\nb", "finished/journal/x/y"):
         assert client.post("/train", params={"table": "cohort.csv", "out": name}).status_code == 400
@@ -289,7 +289,7 @@ def test_nobody_interprets_what_is_not_found_again(client, folder):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"verdict": "not found again", "reliable": False}))
     for page in ("/run?run=finished", "/people?run=finished"):
         text = client.get(page).text
-        assert "The groups differ, but not in patterns that are found again." in text
+        assert "The groups differ, but the patterns were not found again." in text
         assert text.index('class="gate"') < text.index('id="slider"' if "/run" in page else 'id="linked"')
     found = json.loads(path.read_text()) | {"verdict": "confounded"}
     path.write_text(json.dumps(found | {"balance": [found["balance"][0] | {"imbalanced": True}]}))

@@ -112,13 +112,13 @@ class Guard:
     def _answer(self, request: Request) -> Response | None:
         """Return a refusal, or what the token is exchanged for; None where the request may pass."""
         if request.headers.get("host") not in self._hosts:
-            return PlainTextResponse("Refused: this is not the address that rindices open printed.", 403)
+            return PlainTextResponse("Access denied: this is not the address printed by rindices open.", 403)
         known = secrets.compare_digest(request.cookies.get(self._cookie, ""), self._key)
         if request.url.path == ENTRANCE and request.method == "GET":
             given = request.query_params.get("token", "")
             if not known and not any(secrets.compare_digest(given, token) for token in self._tokens):
                 return PlainTextResponse(
-                    "Refused: this address has already been used by another browser. Run rindices open again for "
+                    "Access denied: this address has already been used by another browser. Run rindices open again for "
                     "a new one.",
                     403,
                 )
@@ -127,10 +127,10 @@ class Guard:
             entered.set_cookie(self._cookie, self._key, max_age=_DAYS * 86_400, httponly=True, samesite="strict")
             return entered
         if not known:
-            return PlainTextResponse("Refused: open the address that rindices open printed.", 403)
+            return PlainTextResponse("Access denied: open the address printed by rindices open.", 403)
         origins = {f"http://{host}" for host in self._hosts}
         if request.method not in ("GET", "HEAD") and request.headers.get("origin") not in origins:
-            return PlainTextResponse("Refused: the request came from another site.", 403)
+            return PlainTextResponse("Access denied: the request came from another site.", 403)
         return None
 
 

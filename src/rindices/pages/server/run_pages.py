@@ -65,9 +65,9 @@ def training_of(desk: Desk, name: str) -> Progress:
 def start(desk: Desk, name: str, words: list[str]) -> None:
     """Start a training, unless one is at work in that folder; it lives on without the page."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"A run name may contain only letters, digits, spaces, - and _, but {name!r} was given.")
+        raise InputError(f"A run name may contain only letters, digits, spaces, - and _, but got {name!r}.")
     if is_running(desk, name):
-        raise InputError(f"A training is already running in {name!r}.\nStop it first, or choose another name.")
+        raise InputError(f"A training run is already in progress in {name!r}.\nStop it first, or choose another name.")
     with log_of(desk.path(name)).open("wb") as log:
         desk.children[name] = subprocess.Popen(
             [*desk.program, *words],

@@ -309,9 +309,9 @@ def _gathered(desk: Desk, asked: QueryParams) -> HTMLResponse:
     path = desk.path(out)
     beside = path.with_suffix(".json")
     if path.suffix != ".csv" or path.exists() or beside.exists():
-        raise InputError(f"The output must be a new file whose name ends in .csv, but {out!r} was given.")
+        raise InputError(f"The output must be a new file whose name ends in .csv, but got {out!r}.")
     found = gather_folder(desk.folder if folder == _HERE else desk.path(folder), path, settings)
-    notes = [*found.notes, *(f"Excluded: {where}: {problem}." for where, problem in found.left_out.items())]
+    notes = [*found.notes, *(f"Excluded {where}: {problem}." for where, problem in found.left_out.items())]
     shown = {"table": "", "gathered": found, "out": out, "dictionary": desk.name(beside), "notes": notes}
     command = ["gather", folder, *desk.words("", **options_of(settings, desk), out=out)[1:]]
     return page(desk, "gather", "Table created", shown, command=command)
