@@ -31,9 +31,9 @@ FIGURES = {
 }
 # The name of a picture, which is made light and dark, and which parts of the page it shows, one below another.
 SCREENS: dict[str, dict[str, tuple[str, ...]]] = {
-    "demo": {"report-first-screen": ("header", "#pattern-1")},
+    "demo": {"report-first-screen": ("main > header", "#pattern-1")},
     "study": {},
-    "abide": {"abide-report": ("header", "#difference")},
+    "abide": {"abide-report": ("main > header", "#difference")},
 }
 
 

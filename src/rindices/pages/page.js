@@ -764,6 +764,9 @@
   if (byId("training")) watch(byId("training"));
   if (byId("slider")) prepareSlider(byId("slider"));
   if (byId("people-data")) explorer(JSON.parse(byId("people-data").textContent));
+  // The contents of a report mark the section that is being read.
+  const contents = all('header.bar a[href^="#"]'), isPassed = (link) => byId(link.hash.slice(1)).getBoundingClientRect().top < innerHeight / 3;
+  addEventListener("scroll", () => contents.forEach((link) => link.setAttribute("aria-current", String(link === contents.findLast(isPassed)))), { passive: true });
   addEventListener("resize", prepareScrollers);
   document.addEventListener("toggle", prepareScrollers, true);
   addEventListener("hashchange", unfold);

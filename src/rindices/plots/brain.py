@@ -22,15 +22,15 @@ from rindices.plots.style import GREY, STYLE, WIDTH, plain_text
 from rindices.regions import Region, known_regions, split_measure
 
 VIEWS = {  # the side is empty where both are seen
-    ("lateral", "left"): "left, outside",
-    ("medial", "left"): "left, inside",
-    ("medial", "right"): "right, inside",
-    ("lateral", "right"): "right, outside",
+    ("lateral", "left"): "left lateral",
+    ("medial", "left"): "left medial",
+    ("medial", "right"): "right medial",
+    ("lateral", "right"): "right lateral",
     ("coronal 10", ""): "y 10",
     ("coronal -5", ""): "y −5",
     ("coronal -22", ""): "y −22",
     ("coronal -60", ""): "y −60",
-    ("middle", ""): "middle",
+    ("middle", ""): "midsagittal",
 }
 _LEAST = 0.02  # of all squared changes: a slice that shows less is left out
 
