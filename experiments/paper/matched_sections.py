@@ -63,14 +63,14 @@ def _bounds(folder: Folder) -> list[str]:
     return [
         *paragraph(
             "**Decompositions** (Table 1), with three components, by kind of cohort:",
-            f"{ranges}. They were not used to fit the factor of healthy variation.",
+            f"{ranges}. These figures were not used to choose the level of healthy variation.",
         ),
         *paragraph(
-            "**Table 7** gives “practical upper bounds” of decompositions: the best three of three to ten components,",
-            "chosen by the truth. Single models of `paper` (Table 1) are below the bound of NMF in",
-            f"{_below(looks, bounds)} of {len(KINDS)} kinds, and the default is above it in all."
-            if _above(ours, bounds)
-            else f"{_below(looks, bounds)} of {len(KINDS)} kinds.",
+            "**Table 7** gives “practical upper bounds” for decompositions with three to ten components, of which the",
+            "best three are selected using the truth. Single models trained with `paper` (Table 1) fall below the "
+            "bound",
+            f"for NMF in {_below(looks, bounds)} of {len(KINDS)} kinds of cohort"
+            + (", whereas those trained with the default exceed it in all of them." if _above(ours, bounds) else "."),
         ),
         *markdown(table, "cohort"),
     ]
@@ -98,7 +98,7 @@ def _terms(folder: Folder) -> list[str]:
     cost.columns = [name.replace("_", " ") for name in cost.columns]
     return [
         *paragraph(
-            "**Section B.3**, with the paper's settings (100,000 steps, three models of each of three cohorts):",
+            "**Section B.3**, with the paper's settings (100,000 steps, three models in each of three cohorts):",
             f"omitting one or two terms costs single models {LITTLE} or less in {n_little} of {n_all} cases; omitting",
             "all four costs",
             f"{shown(float(cost['pseudo-Smile-GAN'].min()))} to {shown(float(cost['pseudo-Smile-GAN'].max()))}.",
@@ -117,13 +117,14 @@ def whole_protocol(folder: Folder) -> list[str]:
     wide.index, wide.columns = [f"M = {n}" for n in wide.index], [f"λ = {value:g}" for value in wide.columns]
     best, right = study[study["chosen"] == True].iloc[0], study.dropna(subset="concordance")  # noqa: E712
     lines += paragraph(
-        "**Section 4.3** is repeated in a simulated study of 850 + 2204 people, four sites and two patterns. "
-        "With the preset",
-        f"`paper`, three numbers of patterns, five λ and {best['n_models']:.0f} models each, agreement alone selects",
+        "**Section 4.3** is repeated in a simulated study of 850 + 2204 people, four sites and two patterns. With the",
+        f"`paper` preset, two to four patterns, five values of λ and {best['n_models']:.0f} models for each "
+        "combination, "
+        "agreement alone selects",
         f"M = {best['n_patterns']:.0f}, which is {'correct' if best['n_patterns'] == 2 else 'wrong'}, and",
-        f"λ = {best['orthogonality']:g}. Single models then have a concordance of {shown(float(best['concordance']))}",
+        f"λ = {best['orthogonality']:g}. Single models then reach a concordance of {shown(float(best['concordance']))}",
         f"with the truth ({shown(float(right['concordance'].min()))} to {shown(float(right['concordance'].max()))}",
-        "over λ).",
+        "across values of λ).",
     )
     lines += markdown(wide, "agreement")
     own = sample[sample["method"] == "paper"]

@@ -10,7 +10,7 @@ import summaries
 from cases import KINDS
 from judging import chosen_looks
 from matched_sections import LITTLE, authors_package, other_sections
-from reading import NAMES, Folder, markdown, missing, paragraph, shown, signed, warning
+from reading import NAMES, Folder, markdown, missing, paragraph, shown, warning
 from scipy.stats import binomtest
 
 NO_RULE = "no rule"
@@ -84,10 +84,10 @@ def opening(folder: Folder) -> list[str]:
         gap = (table["`paper`, one model"] - table["paper"]).dropna()
         below = gap[gap < -0.01]
         if len(below):
-            cells = ", ".join(f"{NAMES[kind]} {signed(value)}" for kind, value in below.items())
+            cells = ", ".join(f"{NAMES[kind]} (by {shown(-value)})" for kind, value in below.items())
             said.append(
-                "**The paper's accuracy with its own settings** (preset `paper`). In our cohorts, it is "
-                f"lower for some kinds: {cells}. At the paper's own difficulty, training eight times as long "
+                "**The paper's accuracy with its own settings** (preset `paper`). The paper reports more "
+                f"for some kinds of cohort: {cells}. At the paper's own difficulty, training eight times as long "
                 "does not close the gap."
             )
     said += _agreement_fails(folder) + _terms(folder) + _regressions(folder) + _bounds(folder) + _diagnosis(folder)
@@ -128,8 +128,9 @@ def _bounds(folder: Folder) -> list[str]:
         return []
     lead = table["ours, one model"] - summaries.upper_bounds(fits)["nmf"]
     return [
-        "**A “practical upper bound” of NMF that matches Surreal-GAN** (Table 7). Here, single models of our default "
-        f"are better by {shown(float(lead.min()))} to {shown(float(lead.max()))}."
+        "**A “practical upper bound” for NMF that matches Surreal-GAN** (Table 7). Here, single models trained with "
+        "our "
+        f"default are better by {shown(float(lead.min()))} to {shown(float(lead.max()))}."
     ]
 
 
@@ -139,9 +140,9 @@ def _diagnosis(folder: Folder) -> list[str]:
         return []
     lost = -found.loc[found["features"] == "difference", "auc"]
     return [
-        "**The loss of diagnostic information in R-indices**, which is 0.034 of the area under the curve in the paper "
-        f"(section B.8). In our simulated cohorts it is {shown(float(lost.min()))} to {shown(float(lost.max()))}, "
-        "because only the patterns distinguish patients from controls."
+        "**The loss of diagnostic information in R-indices**, which lowers the area under the curve by 0.034 in the "
+        f"paper (section B.8). In our simulated cohorts, the loss is {shown(float(lost.min()))} to "
+        f"{shown(float(lost.max()))}, because only the patterns distinguish patients from controls."
     ]
 
 
@@ -207,7 +208,7 @@ def summary(folder: Folder) -> list[str]:
 
 
 def own_settings(folder: Folder) -> list[str]:
-    """Table 1 and Fig. 2 with the preset `paper`, and what was tried."""
+    """Table 1 and Fig. 2 with the `paper` preset, and what was tried."""
     lines = ["## Table 1 and Fig. 2 with the paper's own settings", ""]
     looks, chosen = main_looks(folder), chosen_of_paper(folder)
     if looks is None or chosen is None:
@@ -260,11 +261,11 @@ def at_its_difficulty(folder: Folder) -> list[str]:
             "as large, a factor fitted to the accuracy of unregularised linear regression in held-out patients of the",
             "basic cohorts and to nothing else. Linear regression and SVR then differ from the paper's Table 6 by at",
             f"most {shown(float(off.max()))} (`matched_regression.csv`). At most {100 * told['clipped'].max():.2f} %",
-            "of the volumes had to be clipped at the smallest permitted volume.",
+            "of the volumes had to be clipped at the minimum permitted volume.",
         ),
         *paragraph(
-            "The next table repeats Table 1 in three of these cohorts of each kind. Five models were trained "
-            "for each λ with the preset `paper`",
+            "The next table repeats Table 1 with three such cohorts of each kind. Five models were trained "
+            "for each λ with the `paper` preset",
             "(100,000 steps) and ten with the others; λ was chosen among the paper's five values by agreement alone.",
             "Entries are for one model (standard error over cohorts at most",
             f"{shown(float(max(error.max() for error in errors)))}), except for the last column, the consensus of ten.",
@@ -272,7 +273,8 @@ def at_its_difficulty(folder: Folder) -> list[str]:
         ),
         *markdown(summaries.by_kind(table), "cohort"),
         *paragraph(
-            f"A single model of the default matches or exceeds the paper's figure in {above} of {len(single)} kinds.",
+            f"Single models trained with the default match or exceed the paper's figure in {above} of {len(single)} "
+            "kinds of cohort.",
             "With the paper's own settings, models remain far below it after 100,000 steps, the earliest point at",
             "which the stopping rule applies, and so does the authors' package with its recommended settings",
             "([peers](peers.md)).",
@@ -363,7 +365,7 @@ def _agreement_fails(folder: Folder) -> list[str]:
         return []
     return [
         f"**Agreement as a guide to λ**, with its settings at 100,000 steps: the chosen λ is more accurate than the "
-        f"mean over λ in {better} of {n} cohorts (sign test, p = {binomtest(better, n).pvalue:.2f})."
+        f"mean across values of λ in {better} of {n} cohorts (sign test, p = {binomtest(better, n).pvalue:.2f})."
     ]
 
 

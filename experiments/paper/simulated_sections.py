@@ -55,7 +55,8 @@ def _choice(looks: pd.DataFrame, found: pd.DataFrame) -> list[str]:
     over_all, at_last = (between(ranks[name]) for name in ranks.columns)
     return paragraph(
         "Does agreement indicate accuracy? The rank correlation between the pattern-agr-index and the accuracy of",
-        f"single models is {over_all} over λ and checkpoints, by kind of cohort, but both rise during training. Over",
+        f"single models is {over_all} across values of λ and checkpoints, depending on the kind of cohort, but both "
+        "rise during training. Across",
         f"the five λ at the last checkpoint, it is {at_last}. Choosing λ by agreement costs the consensus at most",
         f"{shown(mean_loss)} averaged over the cohorts of a kind, and {shown(float(found['largest_loss'].max()))} in a",
         f"single cohort (target: at most 0.01, {reached(mean_loss <= 0.01, looks)}).",
@@ -87,7 +88,8 @@ def _against_baselines(folder: Folder, accuracies: summaries.Range, name: str, w
         *warning(fits),
         *paragraph(
             "The figure compares the consensus with five decompositions, each with its best sign and order. They reach",
-            f"the following concordances, by kind of cohort: {ranges}. Ridge regression trained on the truth "
+            f"the following concordances, depending on the kind of cohort: {ranges}. Ridge regression trained on the "
+            "truth "
             "(five-fold",
             f"cross-validation) reaches {between(ours['ridge'])}, and the consensus {between(found['consensus'])}.",
         ),
@@ -187,7 +189,7 @@ def table_7(folder: Folder) -> list[str]:
     lines += warning(fits)
     lines += paragraph(
         "Decompositions have three to ten components; the number and the best three are chosen with knowledge of the",
-        f"truth. Concordance by kind of cohort: {ranges}. The sd over cohorts is at most",
+        f"truth. The concordance ranges across kinds of cohort are: {ranges}. The sd over cohorts is at most",
         f"{shown(float(sds.max(axis=None)))}.",
     )
     drawn = summaries.over_cohorts(lambda how: summaries.upper_bounds(fits, how)[list(METHODS)].rename(columns=METHODS))

@@ -158,7 +158,8 @@ def _protocol(table: pd.DataFrame) -> list[str]:
     return [
         *warning(table),
         *paragraph(
-            "The paper's protocol (three M, five λ, ten models, 100,000 steps, batches of 112), with all 150 "
+            "The paper's protocol (three values of M, five of λ, ten models, 100,000 steps, batches of 112), with "
+            "all 150 "
             "models in one",
             f"program, takes {best['seconds']:.0f} s on one {best['device']} after {best['compilation']:.0f} s of",
             f"compilation, or {table['seconds'].max():.0f} s with the update order of the paper's Algorithm 1. "
@@ -223,7 +224,8 @@ def models_needed(folder: Folder) -> list[str]:
         "",
         *warning(table),
         *paragraph(
-            "If models are drawn from 30 (20 draws, five kinds of cohort), the concordance of their consensus "
+            "If models are drawn at random from 30 (20 draws, five kinds of cohort), the concordance of their "
+            "consensus "
             "rises from",
             f"{shown(float(models['concordance'].iloc[0]))} with {models.index[0]} models to",
             f"{shown(float(models.loc[ENOUGH, 'concordance']))} with {ENOUGH}; more models change nothing.",
