@@ -95,7 +95,7 @@ def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(fitted, 
     widths = []
     for noise in ("0.05", "0.2"):
         result = run(*asked, "--scan-noise", noise, "--level", "0.9")
-        assert "scan noise as given" in " ".join(result.output.split())
+        assert "scan noise that you specified" in " ".join(result.output.split())
         change = pd.read_csv(tmp_path / "s_change.csv")
         widths.append((change["severity1_change_high"] - change["severity1_change_low"]).mean())
     assert 0 < widths[0] < widths[1]

@@ -258,13 +258,13 @@ BEST = setting(0.9, 3, 3.0)
 def test_reason_names_both_figures_and_what_fewer_patterns_lack():
     assert told(swept_of(setting(0.55, 1, 3.0), setting(0.99, 2, 9.0), BEST, setting(0.8, 4, 3.0))) == (
         "3 patterns: no other number fits the patients clearly better, and repetitions agree at 0.900. 1 setting with "
-        "fewer fit the patients clearly worse and 1 setting with fewer do not agree."
+        "fewer patterns fitted the patients clearly worse and 1 setting with fewer patterns did not agree."
     )
     climbed = told(swept_of(setting(0.9, 2, 3.0), BEST))
-    assert climbed.endswith("1 setting with fewer also do, but repetitions agree equally well about more patterns.")
+    assert climbed.endswith("also fitted and agreed, but repetitions agreed equally well about more patterns.")
     neither = told(swept_of(setting(0.9, 2, 9.0), setting(0.55, 3, 3.0)))
     assert told(swept_of(judged(0.9, weight=0.4), judged(0.8))).startswith(
-        "3 patterns with orthogonality 0.4: the weight, out of 2, with the best agreement after 3 repetitions; "
+        "3 patterns with orthogonality 0.4: of 2 weights, this agreed best after 3 repetitions; "
     )
     assert neither.startswith("2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or")
     assert "Of the settings trained in full, it agrees best: repetitions agree at 0.900" in neither

@@ -222,7 +222,7 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
     others = [one for one in swept.judged if one is not chosen]
     agreement = f"repetitions agree at {chosen.value:.3f}"
     if len({one.point.n_patterns for one in swept.judged}) == 1:
-        best = f"the weight, out of {len(swept.judged)}, with the best agreement after {swept.first_look} repetitions"
+        best = f"of {len(swept.judged)} weights, this agreed best after {swept.first_look} repetitions"
         words = [f"{name}: {best}; {agreement}."]
     elif basis == "fit":
         words = [f"{name}: no other number fits the patients clearly better, and {agreement}."]
@@ -236,13 +236,13 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
         worse = [one for one in fewer if not one.fits(swept.judged)]
         unlike = [one for one in fewer if one not in worse and not one.value > UNLIKELY]
         reasons = {
-            "fit the patients clearly worse": worse,
-            "do not agree": unlike,
-            "also do, but repetitions agree equally well about more patterns": [
+            "fitted the patients clearly worse": worse,
+            "did not agree": unlike,
+            "also fitted and agreed, but repetitions agreed equally well about more patterns": [
                 one for one in fewer if one not in worse + unlike
             ],
         }
-        said = [f"{counted(len(of), 'setting')} with fewer {why}" for why, of in reasons.items() if of]
+        said = [f"{counted(len(of), 'setting')} with fewer patterns {why}" for why, of in reasons.items() if of]
         words.append(f"{' and '.join(said)}.")
     if dropped := [one for one in others if one.n_repetitions < swept.n_repetitions]:
         words.append(

@@ -42,7 +42,7 @@ _MISSING = "Codes for missing values, separated by commas: -9999, or icv=0 for o
 _DROP_MISSING = "Exclude people with missing or impossible values; they are listed."
 _COMPLETE_ONLY = "Exclude anyone with a missing region. By default, up to 20 % of a person's regions are imputed."
 _SHOW_IDS = "Include participants' ids and individual cards in the report."
-_FIGURES = "Folder for every figure of the report as SVG and PNG."
+_FIGURES = "Folder in which every figure of the report is saved as SVG and PNG."
 _SCAN_NOISE = (
     "For change between visits: sd of a severity over repeated scans of an unchanged person; one "
     "value, or one per pattern."
@@ -327,7 +327,7 @@ class ExecutionSettings:
     """Where a run is computed, and what is said meanwhile; no result depends on it."""
 
     config: Path | None = setting(None, PATH, "Repeat the run described by this run.toml.")
-    workers: int | None = setting(None, whole(1), "Train in this many processes.", unset="threads")
+    workers: int | None = setting(None, whole(1), "Number of training processes.", unset="threads")
     dask: str | None = setting(None, TEXT, "Train on a Dask cluster: tcp://HOST:PORT, or local.")
     models_per_chunk: int | None = setting(None, whole(1), "Number of models trained together.", unset="what fits")
     overwrite: bool = setting(False, FLAG, "Replace an earlier run in the folder.")
@@ -345,8 +345,8 @@ class SimulationSettings:
     severities: str = setting(
         "uniform",
         TEXT,
-        "uniform; mild: Beta(1,3); absent: each pattern 0 in half of the patients; severe: Beta(3,1); or a table "
-        "(.csv) with columns s1, s2 ... from 0 to 1, from which rows are drawn.",
+        "Distribution of the severities: uniform, mild (Beta(1,3)), severe (Beta(3,1)), absent (each pattern is 0 in "
+        "half of the patients), or a table (.csv) with columns s1, s2 ... from 0 to 1, from which rows are drawn.",
     )
     severity_correlation: str | None = setting(
         None,
@@ -362,7 +362,7 @@ class SimulationSettings:
         "Variation among healthy brains, relative to the reference population; 1.7 makes the task as hard as "
         "in the paper.",
     )
-    n_visits: int = setting(1, whole(), "Visits of each person, a year apart.", option="visits")
+    n_visits: int = setting(1, whole(), "Number of visits per person, one year apart.", option="visits")
     progression: float = setting(
         0.1, NUMBER, "With visits: mean yearly increase of each severity; individuals range from 0 to twice that."
     )

@@ -36,7 +36,7 @@ def option(options, found, remedy, name="", **rest):
     option("--level much", "Invalid value", "--level"),
     option("--subgroup-limits 0.4", "'0.4'", "such as 0.4,0.7"),
     option("--scan-noise 0.04", ("--scan-noise", "there are none"), "--visit"),
-    option("--visit site --scan-noise -0.1", "found -0.1", "a number above 0, such as 0.04"),
+    option("--visit site --scan-noise -0.1", "but got -0.1", "a number above 0, such as 0.04"),
     option("--visit site --scan-noise little", "'little'", "like 0.04"),
     option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, but got 2", "one number"),
     option("--visit site --scan-noise 0.1,0.2", "is estimated before training, but got 2", "one number"),

@@ -53,7 +53,7 @@ def test_readme_has_the_measured_numbers(measured):
     labels = [measured.found(name, "subtypes", column="ari") for name in (measured.OURS, measured.SMILE)]
     assert f"is {labels[0]} for rindices and {labels[1]} for Smile-GAN" in readme
     stages = [measured.found(name, "sequence") for name in (measured.SUSTAIN, measured.OURS)]
-    assert f"at {stages[0]} against {stages[1]}" in readme
+    assert f"({stages[0]}, compared with {stages[1]} for rindices)" in readme
 
 
 def test_a_claim_fails_where_measurements_say_otherwise(measured, monkeypatch):
@@ -61,7 +61,7 @@ def test_a_claim_fails_where_measurements_say_otherwise(measured, monkeypatch):
     sequence = table["cohort"].str.startswith("sequence") & (table["method"] == measured.OURS)
     better = table.assign(concordance=table["concordance"].mask(sequence, 0.99))
     monkeypatch.setattr(measured, "TABLE", better)
-    assert [claim.text[:30] for claim in measured.findings() if not claim.holds] == ["**Where the truth is a sequenc"]
+    assert [claim.text[:30] for claim in measured.findings() if not claim.holds] == ["**If the disease is a sequence "]
 
 
 def test_every_method_has_every_cohort_that_it_can_fit(page, measured, truths):
@@ -80,9 +80,9 @@ def test_where_time_stopped_a_method_the_page_says_so(page):
     gained = page.rows_of("Surreal-GAN")[long]
     assert set(zip(gained["cohort"], gained["seed"], strict=True)) == {("basic", 0), ("mild", 0)}
     assert f"{round(surreal[long].mean() / 2, -3):,.0f} epochs gained 0.02" in PAGE
-    assert f"Surreal-GAN at {epochs[0]:,.0f} to {epochs[1]:,.0f} epochs" in PAGE
-    assert f"in the second at about {round(smile[short].mean(), -2):,.0f}" in PAGE
-    assert f"at {round(smile[~short].min(), -3):,.0f} to {round(smile[~short].max(), -3):,.0f} (most folds" in PAGE
+    assert f"Surreal-GAN ran for {epochs[0]:,.0f} to {epochs[1]:,.0f} epochs" in PAGE
+    assert f"and for about {round(smile[short].mean(), -2):,.0f} in the second" in PAGE
+    assert f"for {round(smile[~short].min(), -3):,.0f} to {round(smile[~short].max(), -3):,.0f} epochs in the" in PAGE
     assert set(page.rows_of("Smile-GAN")[short]["seed"]) == {1}
     assert f"Surreal-GAN had trained for {epochs[0]:,.0f} to {epochs[1]:,.0f} epochs" in SETTINGS
     for method, said in (("HYDRA", "one repetition"), ("SuStaIn", "five starts")):

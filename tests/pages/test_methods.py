@@ -104,13 +104,14 @@ def test_each_fact_changes_the_paragraph(folder):
             {"preset": "fast", "weights": {"change": 9.0, "prior": 300.0}},
             "change γ = 9, prior = 300. Training was repeated 10 times with different random seeds (seed 0). Each "
             "repetition started from a linear model of four fifths of the controls and nine tenths of the patients; a "
-            "prior kept f close to it, and the R-index is the mean of the readings of the networks and of this model.",
+            "prior kept the generator f close to it, and the R-index is the mean of the values obtained from the "
+            "networks and from this model.",
             "linear models alone",
         ),
         (
             {"preset": "fast", "weights": {"prior": 300.0}, "linear_makes_people": True},
-            "Because f already changed brains at severity 0, severities, their intervals and the maps of the patterns "
-            "were derived from the linear models.",
+            "Because the generator f changed brains even at severity 0, severities, their intervals and the maps of "
+            "the patterns were derived from the linear models.",
             "linear models alone",
         ),
         (

@@ -229,8 +229,7 @@ CLAIMS = [
     ),
     (
         rf"Models of two separate halves of the sample rank {N} of 100 pairs of patients in the same "
-        rf"order; 50 are expected by chance, and permuted groups reach at most {N}\. .*?differ "
-        rf"\(p = {N}, permutation test\)",
+        rf"order; chance is 50, and with permuted groups it is at most {N}\. .*?differ \(p = {N}, permutation test\)",
         halves,
     ),
     (
@@ -262,12 +261,12 @@ CLAIMS = [
     (
         rf"The median severity is {N} in patients and {N} in controls; a patient lies above a control in {N} % of all "
         rf"pairs[^.]*\. {N} % of the patients have this pattern \(more of it than 95 % of controls\)\.( Of them, "
-        r".*?\.)? ?((?:Not clearly r|R)elated to .*? in patients\.)",
+        r".*?\.)? ?((?:Not clearly a|A)ssociated with .*? in patients\.)",
         cards,
     ),
     (  # a verdict that tells nobody what they have
         rf"The median severity is {N} in patients and {N} in controls; a patient lies above a control in {N} % of all "
-        r"pairs[^.]*\. ((?:Not clearly r|R)elated to .*? in patients\.)",
+        r"pairs[^.]*\. ((?:Not clearly a|A)ssociated with .*? in patients\.)",
         lambda told: [[*row[:3], row[-1]] for row in cards(told)],
     ),
     (rf"(None|\d+) of {N} associations ha(?:s|ve) q below", associations),
@@ -292,7 +291,7 @@ CLAIMS = [
     (r"Controls average (.*?) here", controls_average),
     (r"that 0\.1 of severity is (.*?)\.\n", unit),
     (r"half of all people have less than (.*?)\. It", spreads),
-    (rf"The indices are based on {N} repetitions, each started from", lambda told: [told.summary["repetitions"]]),
+    (rf"The indices are based on {N} repetitions, each with its own", lambda told: [told.summary["repetitions"]]),
     (
         rf"(\d+ patterns?): no other number fits the patients clearly better, and repetitions agree at {N}\.",
         reason,
@@ -403,7 +402,7 @@ CLAIMS = [
             f"{standardised(told.ages('AD'), told.ages('CN')):.2f}",
         ],
     ),
-    (rf"unusual in {N} rows of the table", lambda told: [int((told.table("people")["flags"].notna()).sum())]),
+    (rf"The table has {N} rows with unusual values", lambda told: [int((told.table("people")["flags"].notna()).sum())]),
     (
         rf"{N} rows have missing regions, at most {N} of {N} \(roi01, .* and {N} more\)",
         lambda told: [(gaps := told.given[REGIONS].isna().sum(axis=1)).gt(0).sum(), gaps.max(), 12, 6],

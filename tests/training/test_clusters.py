@@ -58,7 +58,7 @@ def test_waiting_for_the_first_worker_is_told_and_workers_work_even_a_single_one
     with joblib.parallel_config(backend="dask", client=client):
         execution = Execution(progress=show)
         assert execution.device().platform == "cpu"
-        assert seen == [("Waiting for a worker of the cluster", done, 1) for done in (0, 1)]
+        assert seen == [("Waiting for a worker to join the cluster", done, 1) for done in (0, 1)]
         assert sorted(execution.ready_executor().run(work, [(0,), (1,), (2,)])) == [(0, False), (1, False), (2, False)]
     assert len(seen) == 2
 

@@ -45,9 +45,9 @@ def check(
     """Check a table before training.
 
     Reports the role of each column and the reason, which columns may not be regions, who would be excluded, who is an
-    outlier, how the groups compare, and what fit would refuse or warn about; then whether patients and controls differ,
-    in how many directions, and how long fit would take. The options are those of fit. The exit code is 2 if fit would
-    refuse the table.
+    outlier, how the groups compare, and what fit would reject or warn about. It then reports whether patients and
+    controls differ, in how many directions, and how long fit would take. The options are those of fit. The exit code is
+    2 if fit would reject the table.
     """
     from rindices.run.check_table import check_cohort
     from rindices.tables import files_of

@@ -138,7 +138,7 @@ def import_official(
 ) -> None:
     """Convert a model of the authors' package.
 
-    Nothing in the checkpoint is executed: only numbers and plain containers are read; anything else is refused.
+    Nothing in the checkpoint is executed. Only numbers and plain containers are read; anything else is refused.
     """
     check_output(out, "out", MODEL, file)
     from rindices.interop import checkpoint_to_model
@@ -263,7 +263,7 @@ def open_folder(
     """Work in the browser, on this machine only.
 
     Check tables, train, view results and individuals, and score new people. Runs are saved in the folder. The printed
-    address works for one browser. Ctrl-C stops the page, but not a running training.
+    address works in one browser only. Ctrl-C stops the page, but training runs continue.
     """
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
@@ -347,7 +347,9 @@ def share(
     show_verdict(read_summary(folder), "The card says: ")
     unsaid = [name for name, text in vars(card).items() if not text]
     if unsaid:
-        console.print(f"Missing from the card: {listed(unsaid)}. Add with --{' ... --'.join(unsaid)} ...")
+        console.print(
+            f"Missing from the card: {listed(unsaid)}. To add this information, use --{' ... --'.join(unsaid)} ..."
+        )
     show_places({"Archive": out})
 
 
@@ -364,8 +366,8 @@ def verify(
     check_output(out, "out", MODEL, archive)
     verified = verify_model(archive, out)
     console.print(
-        f"Verified: {verified.n_examples} fictitious people get the enclosed scores (largest difference "
-        f"{verified.difference:.1g}). Written by rindices {verified.package_version}.",
+        f"Verified: the model reproduces the enclosed scores of {verified.n_examples} fictitious people (largest "
+        f"difference {verified.difference:.1g}). It was written by rindices {verified.package_version}.",
         style="green",
     )
     show_places({"Model": out})

@@ -174,7 +174,7 @@ def sweep(
     if 0 < len(chosen.failed) <= n_repetitions // 2:  # where most failed, longer training and others would fail, too
         if study.settings.preset.schedule.longest:  # many that failed are only late
             late = [one._replace(prolonged=True) for one in members_of([point], chosen.failed)]
-            train([point], late, n_repetitions, "Failed repetitions, longer")
+            train([point], late, n_repetitions, "Training failed repetitions for longer")
         n_all = n_repetitions + min(len(judged[point].failed), MOST_REPLACED)
         if new := members_of([point], range(n_repetitions, n_all)):
             train([point], new, n_all, "Replacing failed repetitions")

@@ -329,8 +329,7 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     pairs = 100 * (evidence.halves or 0)
     words = [
         f"Models of two separate halves of the sample rank {pairs:.0f} of 100 pairs of patients in the "
-        "same order; 50 are expected by chance, and permuted groups reach at most "
-        f"{100 * (evidence.halves_chance or 0):.0f}.",
+        f"same order; chance is 50, and with permuted groups it is at most {100 * (evidence.halves_chance or 0):.0f}.",
     ]
     if evidence.repetitions is not None:
         words.append(f"Any two repetitions agree on {100 * evidence.repetitions:.0f} of 100 pairs.")

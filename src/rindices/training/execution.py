@@ -172,7 +172,7 @@ class Execution:
 
     def ready_executor(self) -> Executor:
         """Return where chunks are trained; where the first worker has yet to come, wait and say so."""
-        place, stage = executor(self.n_jobs), "Waiting for a worker of the cluster"
+        place, stage = executor(self.n_jobs), "Waiting for a worker to join the cluster"
         if not place.is_ready():
             show = self.progress or (lambda _: None)
             show(Progress(stage, 0, 1, 0))
