@@ -33,7 +33,7 @@ def ridge(patients: np.ndarray, truth: np.ndarray) -> float:
 
 
 def errors_told(patients: np.ndarray, truth: np.ndarray, factor: float) -> dict[str, float]:
-    """Return the error of ridge regression in the model's unit: as it is, drawn to the mean, and made right on average.
+    """Return the error of ridge regression in the model's units: as it is, drawn to the mean, and right on average.
 
     The second predicts severities whose mean, among people of a severity, is that severity.
     """

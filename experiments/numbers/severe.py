@@ -5,7 +5,7 @@
     python experiments/numbers/severe.py --show
 
 `at_zero` is the share of f's change at severity 1 that it makes at 0 already; above `inference.MOST_AT_ZERO` the linear
-model beside the networks makes people. `inside` is the share of fresh patients' true severities, in the model's unit,
+model beside the networks makes people. `inside` is the share of fresh patients' true severities, in the model's units,
 that 95 % intervals hold, `raw` that of the true severities themselves; `f_…` the same if f made people all the same.
 With few people, intervals allow for what these show of the changes (`intervals.widened`); `alone_…` is without it.
 """

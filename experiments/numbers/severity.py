@@ -5,7 +5,7 @@
     python experiments/numbers/severity.py --told                          # regression told the truth: results/told.csv
     python experiments/numbers/severity.py --earlier --controls healthy.csv   # results/earlier_training.csv
 
-Cohorts have seeds that nothing else has used. Truth is in the model's unit: the true severity times the true full
+Cohorts have seeds that nothing else has used. Truth is in the model's units: the true severity times the true full
 change, projected on the one that was learned; `raw_` is without that factor.
 """
 

@@ -144,7 +144,7 @@ class FittedEstimator(RIndexEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Regional measures of controls of new sites, complete.
+            Regional measures of controls from new sites, complete.
         covariates : DataFrame
             As in `fit`; the site names the new ones.
         few_controls : bool

@@ -139,7 +139,7 @@ def test_masks_are_checked(made, tmp_path):
             run(made, mask=write_image(tmp_path / f"{name}.nii", values))
     far = AFFINE.copy()
     far[:3, 3] += 500
-    with pytest.raises(InputError, match="No voxel of the maps is inside the mask"):
+    with pytest.raises(InputError, match="None of the voxels in the maps is inside the mask"):
         run(made, mask=write_image(tmp_path / "far.nii", np.pad(np.ones((3, 3, 3)), 1), far), resample=True)
     with pytest.raises(InputError, match="The mask: there is no file"):
         run(made, mask=tmp_path / "none.nii")

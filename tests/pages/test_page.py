@@ -38,7 +38,7 @@ def test_sections_and_headline(run, undrawn):
         "compares 60 patients (AD, MCI) with 40 controls (CN) in 20 regions, learns 3 disease patterns (a number",
         "12 other people",
         "Severity is a fraction of the largest change that the model learned",
-        "contains the true severity, in the model's unit, in about 90 % of people",
+        "contains the true severity, in the model's units, in about 90 % of people",
         "not a confidence interval",
         "9 of 10 repetitions",
         "disagrees with the others (0.61)",

@@ -269,7 +269,7 @@ def test_a_site_that_is_learned_later_is_corrected_as_in_the_training(volumes, t
     assert ((shared > 0) & (offsets > 0).all(axis=1) & (scales > 0).all(axis=1)).tolist() == new.tolist()
     assert (shared[new] < 1 / np.sqrt(80)).all()
     few = rng.permutation(np.flatnonzero(there))[:7]
-    with pytest.warns(UserWarning, match=r"Controls of new sites: Delft \(7\)"):
+    with pytest.warns(UserWarning, match=r"Controls from new sites: Delft \(7\)"):
         known.with_new_sites(volumes[few], table.iloc[few], few_controls=True)
 
 

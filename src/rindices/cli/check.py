@@ -209,7 +209,7 @@ def power(*, asked: PowerSettings) -> None:
     check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
         raise InputError(
-            "The figure shows the studies included with rindices, not your own people.\nOmit ",
+            "The figure shows the studies included with rindices, not your own participants.\nOmit ",
             Remedy("like"),
             " or ",
             Remedy("figure"),
@@ -224,7 +224,7 @@ def power(*, asked: PowerSettings) -> None:
         table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
     sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
     console.print(
-        f"{sizes}, {counted(n_regions, 'region')}: probability of finding all patterns, and error of the severities."
+        f"{sizes}, {counted(n_regions, 'region')}: probability of finding all patterns, and error in the severities."
     )
     for row in table.to_dict("records"):
         console.print(

@@ -87,7 +87,7 @@ def open_image(path: Path, what: str) -> Any:
     if len(image.shape) < 3 or set(image.shape[3:]) - {1}:
         raise InputError(
             f"{what}: {path} has {image.ndim} dimensions ({_times(image.shape)}), but an image of one brain has 3.\n"
-            "Give one file for each person, with one volume."
+            "Provide one file per person, each containing one volume."
         )
     if image.get_data_dtype().kind not in "biuf":
         raise InputError(f"{what}: {path} contains {image.get_data_dtype()}, not numbers.\nGive a numeric image.")
@@ -271,7 +271,7 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
         )
     voxels = np.flatnonzero(sampled(volume, own, grid, np.arange(np.prod(grid.shape)), linear=False) == values[-1])
     if not len(voxels):
-        raise InputError(f"No voxel of the maps is inside the mask {path}.\nGive a mask in the maps' space.")
+        raise InputError(f"None of the voxels in the maps is inside the mask {path}.\nGive a mask in the maps' space.")
     return voxels
 
 

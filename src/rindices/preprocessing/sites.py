@@ -270,7 +270,7 @@ def _check_new_sites(
         )
     if (sizes < FEW_SITE_CONTROLS).any():
         warnings.warn(
-            f"Controls of new sites: {listed(counts)}. With fewer than {FEW_SITE_CONTROLS}, half of the bias in the "
+            f"Controls from new sites: {listed(counts)}. With fewer than {FEW_SITE_CONTROLS}, half of the bias in the "
             "severities may remain.",
             UserWarning,
             stacklevel=3,

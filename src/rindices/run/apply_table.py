@@ -222,7 +222,7 @@ def adapt_model(
     if not local.any():
         raise InputError(
             f"{path} has no controls (column {contract.diagnosis_column!r}, {listed(contract.control_labels)} in "
-            "training).\nA site is learned from controls measured there: add some with this label."
+            "training).\nSite effects are estimated from controls measured at that site: add controls with this label."
         )
     from rindices.estimator import load_model
 

@@ -78,7 +78,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         excludes these.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder.\nName the folder that contains the program's output.")
+        raise InputError(f"{folder} is not a folder.\nSpecify the folder that contains the program's output.")
     program = next(filter(None, (read(folder, settings) for read in _READERS)), None)
     if program is None:
         raise InputError(f"{folder} contains no known files.\nExpected {_LOOKED_FOR}.")

@@ -334,9 +334,11 @@ def unknown_of(model: FittedModel) -> list[str]:
     )
     nobody = "Severities have no centiles: no controls were held out of any repetition."
     severe = (
-        "Nearly all patients appear to be severely affected: the networks changed brains even at severity 0. Severities "
-        "and their intervals therefore come from the linear models. They rank people correctly but are probably too "
-        "low, in simulated cohorts of this kind by about a third. Compare people with each other, not with 1."
+        "Nearly all patients appear to be severely affected: the networks changed brains even at severity 0. "
+        "Severities and their intervals were therefore derived from the linear models. The order of people is not "
+        "affected, but severities are probably too low (by about a third in simulated cohorts of this kind). Compare "
+        "people with each other rather than with 1."
     )
-    cases = {few: scale.quantiles is None, nobody: scale.reference is None, severe: inference.linear_makes_people(model.models_)}
+    from_linear = inference.linear_makes_people(model.models_)
+    cases = {few: scale.quantiles is None, nobody: scale.reference is None, severe: from_linear}
     return [sentence for sentence, holds in cases.items() if holds]
