@@ -260,8 +260,8 @@ def at_its_difficulty(folder: Folder) -> list[str]:
             f"cohorts, compared with 0.871 in the paper. Here, healthy variation is {told['spread'].iloc[0]:g} times",
             "as large, a factor fitted to the accuracy of unregularised linear regression in held-out patients from",
             "the basic cohorts and to nothing else. Linear regression and SVR then differ from the paper's Table 6 by",
-            f"at most {shown(float(off.max()))} (`matched_regression.csv`). At most {100 * told['clipped'].max():.2f} %",
-            "of the volumes had to be clipped at the minimum permitted volume.",
+            f"at most {shown(float(off.max()))} (`matched_regression.csv`). At most",
+            f"{100 * told['clipped'].max():.2f} % of the volumes had to be clipped at the minimum permitted volume.",
         ),
         *paragraph(
             "The next table repeats Table 1 with three such cohorts of each kind. Five models were trained "
