@@ -64,7 +64,8 @@ def test_the_conda_recipe_needs_what_we_need(project, recipe):
 def test_the_conda_recipe_has_our_version_and_command(project, recipe):
     assert recipe["context"]["version"] == rindices.__version__
     assert recipe["build"]["python"]["entry_points"] == [f"{k} = {v}" for k, v in project["scripts"].items()]
-    assert recipe["about"]["license_file"] == project["license-files"]
+    about = recipe["about"]
+    assert (about["license"], about["license_file"]) == (project["license"], project["license-files"])
 
 
 def test_the_container_is_pinned_and_installs_our_wheel(container, project):
