@@ -95,6 +95,12 @@ def test_nobody_is_root_in_the_container(container, project):
     assert dict(container)["ENTRYPOINT"] == f'["{next(iter(project["scripts"]))}"]'
 
 
+def test_whoever_runs_the_container_as_told_owns_the_results():
+    runs = re.findall(r"^# +(?:podman|docker) run .*", CONTAINERFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(runs) == 2
+    assert all('--user "$(id -u):$(id -g)"' in line and "--network none" in line for line in runs)
+
+
 def test_type_checkers_are_told_of_every_public_name():
     nodes = [node for node in ast.parse(STUB.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
     told = {alias.asname: node.module for node in nodes for alias in node.names}
