@@ -64,7 +64,8 @@ def test_the_conda_recipe_needs_what_we_need(project, recipe):
 def test_the_conda_recipe_has_our_version_and_command(project, recipe):
     assert recipe["context"]["version"] == rindices.__version__
     assert recipe["build"]["python"]["entry_points"] == [f"{k} = {v}" for k, v in project["scripts"].items()]
-    assert recipe["about"]["license_file"] == project["license-files"]
+    about = recipe["about"]
+    assert (about["license"], about["license_file"]) == (project["license"], project["license-files"])
 
 
 def test_the_container_is_pinned_and_installs_our_wheel(container, project):
@@ -92,6 +93,12 @@ def test_nobody_is_root_in_the_container(container, project):
     assert "RUN" not in keywords[keywords.index("USER") :], "what is installed is not the user's to change"
     assert not {"ADD", "EXPOSE", "HEALTHCHECK"} & {*keywords}
     assert dict(container)["ENTRYPOINT"] == f'["{next(iter(project["scripts"]))}"]'
+
+
+def test_whoever_runs_the_container_as_told_owns_the_results():
+    runs = re.findall(r"^# +(?:podman|docker) run .*", CONTAINERFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(runs) == 2
+    assert all('--user "$(id -u):$(id -g)"' in line and "--network none" in line for line in runs)
 
 
 def test_type_checkers_are_told_of_every_public_name():
