@@ -68,7 +68,8 @@ def screens(report: Path, wanted: dict[str, tuple[str, ...]], verdict: str) -> N
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=180_000)
         for (name, places), (scheme, ending) in product(wanted.items(), (("light", ""), ("dark", "-dark"))):
-            page = browser.new_page(viewport={"width": 1160, "height": 1400}, color_scheme=scheme, device_scale_factor=2)
+            size = {"width": 1160, "height": 1400}  # the highest part fits
+            page = browser.new_page(viewport=size, color_scheme=scheme, device_scale_factor=2)
             page.set_default_timeout(180_000)
             page.goto(report.as_uri())
             page.add_style_tag(
@@ -76,8 +77,8 @@ def screens(report: Path, wanted: dict[str, tuple[str, ...]], verdict: str) -> N
                 "header.bar { position: static !important }"
             )
             parts = [Image.open(io.BytesIO(page.locator(place).first.screenshot())) for place in places]
-            size = parts[0].width + 2 * MARGIN, sum(one.height + GAP for one in parts) - GAP + 2 * MARGIN
-            whole = Image.new("RGB", size, parts[0].getpixel((0, 0)))
+            whole_size = parts[0].width + 2 * MARGIN, sum(one.height + GAP for one in parts) - GAP + 2 * MARGIN
+            whole = Image.new("RGB", whole_size, parts[0].getpixel((0, 0)))
             for place, one in enumerate(parts):
                 whole.paste(one, (MARGIN, MARGIN + sum(before.height + GAP for before in parts[:place])))
             save(whole, PICTURES / f"{name}{ending}.png", verdict)
