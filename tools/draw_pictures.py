@@ -21,7 +21,7 @@ from rindices.pages.report import write_report
 from rindices.record import read_summary
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
-WIDTH, MARGIN = 1760, 44  # pixels
+WIDTH, MARGIN, GAP = 1760, 44, 24  # pixels
 # The name of a figure in the report's folder, without its number, and that of the picture: a drawing that the site puts
 # into its page, so that its letters are sharp and its colours those of the page.
 FIGURES = {
@@ -31,9 +31,9 @@ FIGURES = {
 }
 # The name of a picture, which is made light and dark, and which parts of the page it shows, one below another.
 SCREENS: dict[str, dict[str, tuple[str, ...]]] = {
-    "demo": {"report-first-screen": ("main > header", "#pattern-1")},
+    "demo": {"report-first-screen": ("header.bar", "main > header", "#pattern-1")},
     "study": {},
-    "abide": {"abide-report": ("main > header", "#difference")},
+    "abide": {"abide-report": ("header.bar", "main > header", "#difference")},
 }
 
 
@@ -68,17 +68,19 @@ def screens(report: Path, wanted: dict[str, tuple[str, ...]], verdict: str) -> N
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=180_000)
         for (name, places), (scheme, ending) in product(wanted.items(), (("light", ""), ("dark", "-dark"))):
-            page = browser.new_page(viewport={"width": 1160, "height": 830}, color_scheme=scheme, device_scale_factor=2)
+            size = {"width": 1160, "height": 1400}  # the highest part fits
+            page = browser.new_page(viewport=size, color_scheme=scheme, device_scale_factor=2)
             page.set_default_timeout(180_000)
             page.goto(report.as_uri())
             page.add_style_tag(
-                content=".slider { display: none !important } .tools, figcaption button, nav { visibility: hidden }"
+                content=".slider { display: none !important } .tools { visibility: hidden } "
+                "header.bar { position: static !important }"
             )
             parts = [Image.open(io.BytesIO(page.locator(place).first.screenshot())) for place in places]
-            size = parts[0].width + 2 * MARGIN, sum(one.height for one in parts) + 2 * MARGIN
-            whole = Image.new("RGB", size, parts[0].getpixel((0, 0)))
+            whole_size = parts[0].width + 2 * MARGIN, sum(one.height + GAP for one in parts) - GAP + 2 * MARGIN
+            whole = Image.new("RGB", whole_size, parts[0].getpixel((0, 0)))
             for place, one in enumerate(parts):
-                whole.paste(one, (MARGIN, MARGIN + sum(before.height for before in parts[:place])))
+                whole.paste(one, (MARGIN, MARGIN + sum(before.height + GAP for before in parts[:place])))
             save(whole, PICTURES / f"{name}{ending}.png", verdict)
         browser.close()
 

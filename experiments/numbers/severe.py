@@ -24,7 +24,7 @@ from rindices.judging.agreement import match_patterns
 from rindices.training.execution import Memory
 
 FIRST_SEED = 490_000
-COHORTS = 3
+COHORTS = 2
 REPETITIONS = 4
 KINDS = {
     "basic, Beta(3, 1)": {"kind": "basic", "severities": "severe"},

@@ -102,7 +102,7 @@ def test_summary_names_regions_and_clear_associations(analysed, undrawn):
     patterns.to_csv(analysed / "patterns.csv", index=False)
     words = report_of(analysed).words
     regions = "Smaller left and right hippocampus (−1.20 to −1.20 sd of controls at severity 1); larger left amygdala"
-    assert f"Pattern 1 {regions} (0.90 sd" in words
+    assert re.search(rf"Pattern 1 \d+ % of patients {re.escape(regions)} \(0\.90 sd", words)
     assert "Associated with mmse (r = −0.41, q < 0.001) in patients." in words
     assert words.count("Not clearly associated with any clinical variable") == 1
 
