@@ -61,7 +61,7 @@ def test_a_claim_fails_where_measurements_say_otherwise(measured, monkeypatch):
     sequence = table["cohort"].str.startswith("sequence") & (table["method"] == measured.OURS)
     better = table.assign(concordance=table["concordance"].mask(sequence, 0.99))
     monkeypatch.setattr(measured, "TABLE", better)
-    assert [claim.text[:30] for claim in measured.findings() if not claim.holds] == ["**If the disease is a sequence "]
+    assert [claim.text[:30] for claim in measured.findings() if not claim.holds] == ["**If the disease is a sequence"]
 
 
 def test_every_method_has_every_cohort_that_it_can_fit(page, measured, truths):
