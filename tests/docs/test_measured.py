@@ -43,6 +43,18 @@ def test_how_intervals_do_with_few_people():
     assert lowest["inside"] > 0.85
 
 
+def test_how_intervals_of_associations_do():
+    table = pd.read_csv(RESULTS / "calibrate_associations.csv")
+    covered = table[~((table["statistic"] == "eta²") & (table["correlation"] == 0))].dropna(subset="coverage")
+    own, any_q = covered["coverage"], table["false_discoveries"].dropna()
+    assert f"over {len(own)} combinations" in DETAILS
+    assert (
+        f"in {100 * own.mean():.1f} % on average, and in {100 * own.min():.1f} to {percent([own.max()], 1)[0]}"
+        in DETAILS
+    )
+    assert f"in {100 * any_q.min():.1f} to {percent([any_q.max()], 1)[0]} of data sets" in DETAILS
+
+
 def test_how_stable_r_indices_are():
     table = pd.read_csv(RESULTS / "stability.csv")
     by = table.groupby("what").agg({"rms": ["min", "max"], "covered": ["min", "max"], "concordance": "mean"})
