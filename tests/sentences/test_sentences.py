@@ -269,7 +269,7 @@ CLAIMS = [
         r"pairs[^.]*\. ((?:Not clearly a|A)ssociated with .*? in patients\.)",
         lambda told: [[*row[:3], row[-1]] for row in cards(told)],
     ),
-    (rf"Pattern \d {N} % of patients\n", lambda told: [[row[3]] for row in cards(told)]),
+    (rf"Pattern \d\n{N} % of patients\n", lambda told: [[row[3]] for row in cards(told)]),
     (rf"(None|\d+) of {N} associations ha(?:s|ve) q below", associations),
     (r"\(((?:−?\d\.\d\d(?: to |–)?)+) sd of controls at severity 1\)", strongest),
     (
