@@ -141,7 +141,7 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
     pd.read_csv(tmp_path / "r_indices.csv").assign(r1_sd=np.nan).to_csv(tmp_path / "r_indices.csv", index=False)
     words = report_of(tmp_path).words
     assert "Agreement requires at least two comparable repetitions" in words
-    assert "half of all people have less than" not in words
+    assert "for half of all people, it is below" not in words
 
 
 @pytest.mark.parametrize(

@@ -291,7 +291,7 @@ CLAIMS = [
     (rf"{N} (?:people|rows) were read and {N} used\.", lambda told: [len(told.table("people"))] * 2),
     (r"Controls average (.*?) here", controls_average),
     (r"that 0\.1 of severity is (.*?)\.\n", unit),
-    (r"half of all people have less than (.*?)\. It", spreads),
+    (r"for half of all people, it is below (.*?)\. It", spreads),
     (rf"The indices are based on {N} repetitions, each with its own", lambda told: [told.summary["repetitions"]]),
     (
         rf"(\d+ patterns?): no other number fits the patients clearly better, and repetitions agree at {N}\.",
