@@ -405,7 +405,7 @@ def test_missing_and_forgotten_covariates_are_named(fitted, unfitted, regions, s
     gap = covariates.assign(age=covariates["age"].where(covariates.index != 4))
     with pytest.raises(ValueError, match="Covariate 'age' is missing in row 4"):
         clone(unfitted).fit(regions, small_labels, gap)
-    with pytest.raises(ValueError, match="trained with the covariates age, sex, but got none"):
+    with pytest.raises(ValueError, match="trained with the covariates age, sex, but the covariates provided are: none"):
         fitted.transform(regions)
     with pytest.raises(ValueError, match="Covariate 'sex' is missing: the model was trained with it"):
         fitted.transform(regions, covariates[["age"]])

@@ -60,7 +60,7 @@ def test_more_patterns_than_patients_are_refused():
     for model in (ContrastiveFactors(4), SurrealGAN(4, preset="linear"), SurrealGANSearch(4, preset="linear")):
         with pytest.raises(
             InputError,
-            match=r"4 patterns cannot be distinguished among [23] "
+            match=r"4 patterns cannot be distinguished in the [23] "
             r"patients[\s\S]*`n_patterns`",
         ):
             model.fit(regions, np.arange(43) >= 40)
