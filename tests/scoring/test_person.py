@@ -125,11 +125,14 @@ def test_regions_that_are_missing_add_the_scatter_of_what_they_are_filled_with(m
     np.testing.assert_allclose(found.more_sd, [[0, 0], filled.std(axis=0, ddof=1)])
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_severities_that_come_from_linear_models_are_said_to_be_too_low(share):
+@pytest.mark.parametrize(
+    ("share", "state", "said"),
+    [(0.0, "reproducible", 0), (1.0, "reproducible", 1), (1.0, "weak", 1), (1.0, "no difference", 0), (1.0, None, 0)],
+)
+def test_severities_that_come_from_linear_models_are_said_to_be_too_low_if_patterns_are_found(share, state, said):
     models = plain.stacked([plain.random_parameters(N_REGIONS, 2, seed, linear=True) for seed in range(3)])
     change = models.linear["change"] | {"share": np.full(3, share)}
     models = models._replace(linear=models.linear | {"change": change})
     scale = SimpleNamespace(quantiles=np.zeros(1), reference=np.zeros(1))
-    said = unknown_of(SimpleNamespace(models_=models, scale_=scale, seed_=0))
-    assert ["probably too low" in sentence for sentence in said] == [True] * int(share)
+    sentences = unknown_of(SimpleNamespace(models_=models, scale_=scale, seed_=0, verdict_=(state, "")))
+    assert ["severities are too low" in sentence for sentence in sentences] == [True] * said

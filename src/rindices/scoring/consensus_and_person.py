@@ -31,6 +31,7 @@ from rindices.schema.contract import Contract
 from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.scoring.intervals import Healthy, make_people, severity_intervals
 from rindices.scoring.severity_and_reference import SeverityScale
+from rindices.settings import State
 from rindices.training.chunks import Chunk
 from rindices.training.execution import Execution
 
@@ -179,6 +180,7 @@ class FittedModel(Protocol):
     scale_: SeverityScale
     familiar_: Familiar | None
     seed_: int | None
+    verdict_: tuple[State | None, str]
 
 
 class Scaled(NamedTuple):
@@ -334,11 +336,12 @@ def unknown_of(model: FittedModel) -> list[str]:
     )
     nobody = "Severities have no centiles: no controls were held out of any repetition."
     severe = (
-        "Nearly all patients appear to be severely affected: the networks changed brains even at severity 0. "
-        "Severities and their intervals were therefore derived from the linear models. The order of people is not "
-        "affected, but severities are probably too low (by about a third in simulated cohorts of this kind). Compare "
-        "people with each other rather than with 1."
+        "The networks changed brains even at severity 0, which may mean that nearly all patients are severely "
+        "affected. Severities and their intervals were therefore derived from the linear models. The order of people "
+        "is not affected, but if nearly all patients are severely affected, severities are too low (by about a third "
+        "in simulated cohorts). Compare people with each other rather than with 1."
     )
-    from_linear = inference.linear_makes_people(model.models_)
+    # Without patterns that are found again, f has little to change at any severity.
+    from_linear = model.verdict_[0] in ("reproducible", "weak") and inference.linear_makes_people(model.models_)
     cases = {few: scale.quantiles is None, nobody: scale.reference is None, severe: from_linear}
     return [sentence for sentence, holds in cases.items() if holds]
