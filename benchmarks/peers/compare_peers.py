@@ -201,7 +201,7 @@ def main() -> None:
         options.cohorts, options.seeds, options.parts = ["small"], [0], ["whole"]
         options.minutes = min(options.minutes, 0.5)
         options.out = options.environments / "quick.csv"
-        os.environ["PYSUSTAIN_STARTS"] = "1"
+        os.environ |= {"PYSUSTAIN_STARTS": "1", "HYDRA_REPETITIONS": "1"}
     options.end = time.monotonic() + options.seconds
     with ThreadPoolExecutor(options.jobs) as pool:
         for done in [pool.submit(compute, job, options) for job in possible(options)]:

@@ -111,33 +111,36 @@ def smile_gan(given: Given) -> Found:
     return Found(latest[0].predict_cluster(scaled), finished, f"about {epochs} epochs")
 
 
-def hydra(given: Given, numbers: tuple[int, ...] = (), repetitions: int = 1) -> Found:
-    """Run some repetitions (of 100) with the defaults of mlni: the side of each hyperplane on which a patient lies.
+def hydra(given: Given, numbers: tuple[int, ...] = ()) -> Found:
+    """Run some hold-out repetitions with the defaults of mlni: the side of each hyperplane on which a patient lies.
 
-    With several numbers of subtypes, the one on which repetitions agree best (adjusted Rand index) is taken.
+    Several repetitions give one assignment by consensus, to which the hyperplanes are fitted as mlni fits them. With
+    several numbers of subtypes, the one on which repetitions agree best (adjusted Rand index) is taken.
     """
     for name in ("torchvision", "torchvision.models", "torchvision.models.resnet", "tensorboardX"):
         sys.modules[name] = types.ModuleType(name)  # imported for other tasks than clustering
     sys.modules["torchvision.models.resnet"].BasicBlock = object  # type: ignore[attr-defined]
     sys.modules["tensorboardX"].SummaryWriter = object  # type: ignore[attr-defined]
-    from joblib import load
     from mlni.hydra_clustering import clustering
+    from mlni.utils import launch_svc
 
     np.random.seed(given.seed)  # noqa: NPY002  # mlni draws from it
-    numbers = numbers or (given.n_patterns,)
+    numbers, repetitions = numbers or (given.n_patterns,), int(os.environ.get("HYDRA_REPETITIONS", "100"))
+    table = given.table("session_id")
     with tempfile.TemporaryDirectory() as folder:
-        table, file = given.table("session_id"), os.path.join(folder, "features.tsv")
+        file, results = os.path.join(folder, "features.tsv"), os.path.join(folder, "clustering")
         table.to_csv(file, sep="\t", index=False)
-        os.makedirs(os.path.join(folder, "clustering"))
+        os.makedirs(results)
         clustering(file, folder, min(numbers), max(numbers), repetitions, n_threads=1)
-        stable = pd.read_csv(os.path.join(folder, "clustering", "adjusted_rand_index.tsv"), sep="\t").to_numpy()[0]
+        stable = pd.read_csv(os.path.join(results, "adjusted_rand_index.tsv"), sep="\t").to_numpy()[0]
         k = numbers[int(np.nanargmax(stable))] if len(numbers) > 1 else numbers[0]
-        models = os.path.join(folder, "clustering", f"{k}_clusters", "models")
-        planes = [load(os.path.join(models, f"svm-{number}_last_repetition.joblib")) for number in range(k)]
-    trained = table.iloc[:, 3:].to_numpy()  # mlni scales by everybody who is trained on
-    scaled = (given.patients - trained.mean(axis=0)) / trained.std(axis=0)
-    scores = np.column_stack([plane.decision_function(scaled) for plane in planes])
-    return Found(scores, True, f"{repetitions} of 100 repetitions")
+        assigned = pd.read_csv(os.path.join(results, "clustering_assignment.tsv"), sep="\t")[f"assignment_{k}"]
+    trained, group = table.iloc[:, 3:].to_numpy(), table["diagnosis"].to_numpy()
+    mean, sd = trained.mean(axis=0), trained.std(axis=0)  # mlni scales by everybody who is trained on
+    weights = np.where(group[:, None] == 1, assigned.to_numpy()[:, None] == 1 + np.arange(k), 1 / k)
+    planes = [launch_svc((trained - mean) / sd, group, 0.25, weight, True)[2] for weight in weights.T.copy()]
+    scores = np.column_stack([plane.decision_function((given.patients - mean) / sd) for plane in planes])
+    return Found(scores, repetitions == 100, f"{repetitions} of 100 repetitions")
 
 
 def sustain(given: Given, largest_number: int = 0) -> Found:
@@ -176,7 +179,7 @@ METHODS = {
     "Surreal-GAN": surreal_gan,
     "Smile-GAN": smile_gan,
     "HYDRA": hydra,
-    "HYDRA, number chosen": lambda given: hydra(given, (2, 3, 4), 3),
+    "HYDRA, number chosen": lambda given: hydra(given, (2, 3, 4)),
     "SuStaIn": sustain,
     "SuStaIn, number chosen": lambda given: sustain(given, 4),
 }
