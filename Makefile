@@ -123,7 +123,7 @@ $(PEERS)/installed:
 	$(PEERS)/sustain/bin/python -m pip install --quiet 'numpy<2.4' pathos dill
 	@touch $@
 
-# The methods of the field beside ours on the same cohorts: about three days of one core, five
+# The methods of the field beside ours on the same cohorts: about five days of one core, seven
 # hours with JOBS=16 (MINUTES=30 of processor time a training, PYSUSTAIN=a checkout). QUICK=1: a row of each method.
 peers: $(VENV)/installed $(PEERS)/installed
 	PYSUSTAIN=$(PYSUSTAIN) $(BIN)/python benchmarks/peers/compare_peers.py $(if $(QUICK),--quick) \
