@@ -89,8 +89,9 @@ def numbers() -> list[str]:
     def cells(method: str) -> list[str]:
         made = []
         for cohort in cohorts:
-            number, reached = (cell(method, cohort, name, "chosen") for name in ("number", "concordance"))
-            made.append(ABSENT if np.isnan(number) else f"{number:.0f}" + f" ({told(reached)})" * (reached == reached))
+            number, *reached = (cell(method, cohort, name, "chosen") for name in ("number", "concordance", "ari"))
+            known = "; ".join(told(value) for value in reached if not np.isnan(value))
+            made.append(ABSENT if np.isnan(number) else f"{number:.0f}" + f" ({known})" * bool(known))
         return made
 
     return table_of([f"{cohort}: {true[cohort]}" for cohort in cohorts], cells)
@@ -113,7 +114,8 @@ def costs() -> list[str]:
         if method in UNIT:
             models, done = amount(run[0], "repetitions|folds"), notes.map(amount)
             far = f"{models:.0f} models of {done.min():,.0f} to {done.max():,.0f} {UNIT[method]}"
-        return [here, told(there, 1 if there >= 0.1 else 2), told(timed["gib"].max(), 1), far]
+        memory = timed["gib"].max() if timed["gib"].notna().any() else whole["gib"].max()
+        return [here, told(there, 1 if there >= 0.1 else 2), told(memory, 1), far]
 
     return table_of(["minutes, two cores", "minutes, one core with the H200", "GiB", "extent of the run"], cells)
 

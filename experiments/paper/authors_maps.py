@@ -2,9 +2,9 @@
 
     python experiments/paper/authors_maps.py --model official_ad_2rindices.pt
 
-Writes results/authors_maps.csv and results/authors_maps.svg. The model (MIT licence) holds no people: f is asked what
-severity 1 of each pattern alone changes in the mean control. The paper's figure shows voxels of single groups; what can
-be compared is where each pattern is.
+Writes results/authors_maps.csv, and a figure of each pattern (results/authors_maps_1.svg, authors_maps_2.svg). The
+model (MIT licence) holds no people: f is asked what severity 1 of each pattern alone changes in the mean control. The
+paper's figure shows voxels of single groups; what can be compared is where each pattern is.
 """
 
 from __future__ import annotations

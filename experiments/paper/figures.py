@@ -94,7 +94,7 @@ def accuracy_and_agreement(table: pd.DataFrame, path: Path) -> str:
         axes[1].errorbar(at, of["pattern_agreement"], of["agreement_error"], capsize=2, **look)
     for axis, name in zip(axes, ("pattern-c-index of single models", "pattern-agr-index"), strict=True):
         axis.set(xlabel="λ", ylabel=name)
-    _explain_lines(axes[0], "± standard error")
+    _explain_lines(axes[0], "± standard error over cohorts")
     return _save(figure, path, axes[0])
 
 

@@ -42,9 +42,9 @@ BESIDE = [
     ),
 ]
 SECTIONS = (
-    simulated.table_1,
     paper.at_its_difficulty,
     lambda folder: sentences(matched.other_sections(folder)),  # the page opens with longer training and the choice of λ
+    simulated.table_1,
     lambda folder: sentences(simulated.choice_of_patterns(folder)),
     matched.whole_protocol,
     study.cost,
@@ -52,6 +52,7 @@ SECTIONS = (
     study.people_needed,
 )
 FURTHER = (
+    simulated.figure_2,
     paper.own_settings,
     lambda folder: ["## Other tables at the paper's own difficulty", "", *paper.other_tables(folder)],
     simulated.choice_of_patterns,

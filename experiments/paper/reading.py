@@ -103,6 +103,12 @@ def paragraph(*sentences: str) -> list[str]:
     return [*textwrap.wrap(" ".join(filter(None, sentences)), 120, break_on_hyphens=False), ""]
 
 
+def of_cohorts(table: pd.DataFrame, each: str = "each", models: str = "n_models") -> str:
+    """Say from how many cohorts and models a table is."""
+    seeds, n = table.groupby("kind")["seed"].nunique(), int(table[models].max())
+    return f"{between(seeds)} cohorts of each kind, {n} models {each}"
+
+
 def reached(condition: bool, table: pd.DataFrame) -> str:
     """Say whether an aim was reached; small runs cannot tell."""
     if not bool(table["comparable"].all()):

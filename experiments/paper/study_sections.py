@@ -242,13 +242,15 @@ def people_needed(folder: Folder) -> list[str]:
     if table is None:
         return missing("models_and_people")
     drawn = summaries.over_cohorts(lambda how: summaries.enough_people(table, how=how))
+    seeds = table[table["question"] == "people"].groupby("kind")["seed"].nunique()
+    of_people = f"{between(seeds)} cohorts of each kind"
     figure = figures.people(drawn, summaries.enough_people(table, "ridge"), folder.path / "people.svg")
     return [
         "## How many people?",
         "",
         *paragraph(
-            "Concordance of the consensus of ten models with the truth (dashed line: ridge regression trained on the",
-            "truth):",
+            f"Concordance of the consensus of ten models with the truth, mean of {of_people} (dashed line: ridge "
+            "regression trained on the truth):",
         ),
         *markdown(drawn.mean, "patients"),
         f"![Accuracy against the number of patients](../results/{figure})",

@@ -45,8 +45,9 @@ def accuracy(looks: pd.DataFrame, from_step: int, how: str = "mean") -> pd.DataF
     chosen = chosen_looks(looks, COHORT, from_step).set_index(COHORT)
     chosen["loss"] = of_each.groupby(COHORT)["consensus"].max() - chosen["consensus"]
     groups = chosen.groupby("kind")
-    names = ["single", "single_sd", "single_se", "consensus", "pattern_agreement", "loss"]
+    names = ["single", "single_sd", "consensus", "pattern_agreement", "loss"]
     table = groups[names].agg(how)
+    table["single_se"] = groups["single"].sem()
     table["largest_loss"] = groups["loss"].max()
     table["consensus_sd"] = groups["consensus"].std()
     table["orthogonality"] = groups["orthogonality"].agg(lambda values: ", ".join(f"{value:g}" for value in values))
@@ -72,10 +73,11 @@ def _ranks(table: pd.DataFrame) -> float:
 
 
 def by_orthogonality(looks: pd.DataFrame, from_step: int) -> pd.DataFrame:
-    """Average each λ over the cohorts of a kind, at its own chosen look: what Fig. 2 shows."""
+    """Average each λ over the cohorts of a kind, at its own chosen look: Fig. 2, with errors over cohorts."""
     chosen = chosen_looks(looks, [*COHORT, "orthogonality"], from_step)
-    names = ["single", "single_se", "consensus", "pattern_agreement", "agreement_error"]
-    means = chosen.groupby(["kind", "orthogonality"])[names].mean()
+    groups = chosen.groupby(["kind", "orthogonality"])
+    means = groups[["single", "consensus", "pattern_agreement"]].mean()
+    means["single_se"], means["agreement_error"] = groups["single"].sem(), groups["pattern_agreement"].sem()
     return _in_order(means.reset_index())
 
 
