@@ -45,6 +45,12 @@ def finished(*trajectories):
     return chunks, execution
 
 
+def stopping_by_rule(study):
+    """Return the study with the paper's rule to stop."""
+    by_rule = replace(study.settings.preset, training=Training(freeze_below=(0.003, 6e-4), start="random"))
+    return Study(study.residuals, study.patient, study.settings._replace(preset=by_rule))
+
+
 def together(looks, **options):
     """Keep all repetitions in one chunk."""
     return finished(trajectory(looks, **options))
@@ -89,9 +95,8 @@ def test_no_checkpoint_before_the_least_steps_is_chosen():
 
 def test_models_that_stop_by_a_rule_of_their_own_are_taken_as_they_stopped():
     study, (chunks, execution) = make_study(), together(rising_and_falling(0.01, 0.3, 0.5))
-    by_rule = replace(study.settings.preset, training=Training(freeze_below=(0.003, 6e-4), start="random"))
-    stopped = Study(study.residuals, study.patient, study.settings._replace(preset=by_rule))
-    assert [judge(one, POINT, 3, chunks, execution).best for one in (study, stopped)] == [0, 2]
+    bests = [judge(one, POINT, 3, chunks, execution).best for one in (study, stopping_by_rule(study))]
+    assert bests == [0, 2]
 
 
 def test_single_repetition_takes_the_last_checkpoint():
@@ -204,6 +209,8 @@ def test_models_that_were_frozen_before_others_stay_as_they_were():
         ([(2, 0.7, 9.0), (3, 0.55, 3.0), (4, 0.65, 9.0)], 2),  # none does both: the best agreement
         ([(2, 0.5, 3.0), (3, 0.58, 3.0)], 3),
         ([(2, 0.9, None), (3, 0.7, 3.0)], 3),  # no sound model
+        ([(1, 0.9, None), (2, 0.7, None), (3, 0.8, None)], 3),  # nobody asked: agreement alone, about several
+        ([(1, 0.9, None)], 1),
     ],
 )
 def test_fewest_patterns_that_fit_and_agree_are_chosen(settings, expected):
@@ -250,6 +257,15 @@ def swept(points=GRID, noise=NOISE, n_repetitions=5, **options):
     store = Trained(lambda member: noise[member.point])
     execution = Execution(store, models_per_chunk=1)
     return sweep(make_study(), points, n_repetitions, execution, **options), store
+
+
+def test_the_paper_chooses_the_number_by_agreement_alone():
+    noise = {Point(1, 0.8): (0.01, 0.01), Point(2, 0.8): (0.1, 0.1), Point(3, 0.8): (0.4, 0.4)}
+    execution = Execution(Trained(lambda member: noise[member.point]), models_per_chunk=1)
+    found = sweep(stopping_by_rule(make_study()), list(noise), 2, execution)
+    assert [one.misfit for one in found.judged] == [None] * 3
+    assert found.chosen.point == Point(2, 0.8)  # three would fit best, and about one all agree
+    assert swept(list(noise), noise, 2)[0].chosen.point == Point(3, 0.8)
 
 
 def test_only_the_best_gets_all_repetitions():

@@ -141,6 +141,7 @@ def sweep(
         return models_per_chunk(study.people(), most, batch_size, device, execution.ready_executor().chunks_per_device)
 
     several = len(of_each_number) > 1
+    with_misfit = several and study.settings.preset.training.freeze_below is None  # the paper has agreement alone
     execution.mixed = several and execution.on_accelerators_here()
     # The number of models in a chunk is fixed before work starts.
     execution.models_per_chunk = execution.store.plan(lambda: execution.models_per_chunk or as_many_as_fit())
@@ -149,7 +150,7 @@ def sweep(
 
     def train(of: Sequence[Point], members: Sequence[Member], n_models: int, stage: str) -> None:
         chunks.extend(train_members(study, members, execution, stage))
-        judged.update({one: judge(study, one, n_models, chunks, execution, with_misfit=several) for one in of})
+        judged.update({one: judge(study, one, n_models, chunks, execution, with_misfit=with_misfit) for one in of})
 
     in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_LOOK
     if study.settings.preset.training.start == "linear":
@@ -196,9 +197,13 @@ def choose(judged: Sequence[Judged]) -> Judged:
     They fit where they are not clearly further from the real patients than with any other number of patterns, and
     agree better than cohorts without disease do. Mild patterns may hide from the first; but one more is harder to agree
     about, so where repetitions agree about one more as well, it is there. Where none fits and agrees, the one that
-    agrees by the largest margin. Of several weights λ with one number of patterns, the one that agrees best.
+    agrees by the largest margin. Of several weights λ with one number of patterns, the one that agrees best. Where
+    nobody asked whether they fit, as in the paper, agreement decides, and one pattern, which cannot be confused with
+    another, is not among the choices.
     """
     best = best_of_each_number(judged)
+    if all(one.misfit is None for one in best):
+        return max([one for one in best if one.point.n_patterns > 1] or best, key=_rank)
     good = [one for one in best if one.fits(best) and one.value > UNLIKELY]
     if not good:
         return max(best, key=_rank)
