@@ -39,12 +39,12 @@ KEY = ["cohort", "seed", "method", "part"]
 LOCK = threading.Lock()
 LONGEST = [
     *("Surreal-GAN", "Smile-GAN", "SuStaIn", "rindices", "HYDRA", "rindices, linear"),
-    *("NMF", "opNMF", "PCA of z-scores", "regression told the truth"),
+    *("NMF", "opNMF", "discriminant NMF", "factor analysis", "LDA", "PCA of z-scores", "regression told the truth"),
 ]
 CHOOSE = ("HYDRA", "SuStaIn", "rindices, linear")  # the number of patterns; the GANs: gan_batches.py
-IMPOSSIBLE = [  # one cluster is no clustering; lobes need names of regions; regression needs a truth
+IMPOSSIBLE = [  # one cluster is no clustering; lobes need names of regions; regression needs a truth; shares sum to 1
     *(("Smile-GAN", "one pattern"), ("HYDRA", "one pattern"), ("SuStaIn", "authors' sample")),
-    ("regression told the truth", "no disease"),
+    *(("regression told the truth", "no disease"), ("LDA", "one pattern")),
 ]
 ENVIRONMENTS = {"Surreal-GAN": "surrealgan", "Smile-GAN": "smilegan", "HYDRA": "hydra", "SuStaIn": "sustain"}
 

@@ -36,16 +36,24 @@ class Given:
 
 
 def decomposition(method: str, given: Given) -> tuple[np.ndarray, str]:
-    """Fit NMF or opNMF to the losses of the patients, in sd of the controls."""
+    """Fit a decomposition as the paper does (section B.4)."""
     model = Baseline(method, given.n_patterns, random_state=given.seed)
     model.fit(given.regions[given.train], given.patient[given.train])
-    return model.transform(given.patients), ""
+    scores = model.transform(given.patients)
+    if method in ("fa", "dnmf"):  # their components have no direction: more is made to be more loss
+        scores = scores * -np.sign(scores[given.known].T @ standardised(given)[given.known].mean(axis=1))
+    return scores, ""
+
+
+def standardised(given: Given) -> np.ndarray:
+    """Return z-scores of the patients by the controls trained on."""
+    controls = given.regions[given.train & ~given.patient]
+    return (given.patients - controls.mean(axis=0)) / controls.std(axis=0)
 
 
 def components(given: Given) -> tuple[np.ndarray, str]:
     """Fit PCA to z-scores of the patients; a component counts in the direction in which patients differ."""
-    controls = given.regions[given.train & ~given.patient]
-    z = (given.patients - controls.mean(axis=0)) / controls.std(axis=0)
+    z = standardised(given)
     model = PCA(given.n_patterns, random_state=given.seed).fit(z[given.known])
     return z @ (model.components_.T * np.sign(z[given.known].mean(axis=0) @ model.components_.T)), ""
 
@@ -76,6 +84,9 @@ def ours(preset: str, given: Given, n_patterns: Literal["auto"] | int) -> tuple[
 METHODS = {
     "NMF": lambda given: decomposition("nmf", given),
     "opNMF": lambda given: decomposition("opnmf", given),
+    "discriminant NMF": lambda given: decomposition("dnmf", given),
+    "factor analysis": lambda given: decomposition("fa", given),
+    "LDA": lambda given: decomposition("lda", given),
     "PCA of z-scores": components,
     "regression told the truth": regression,
     "rindices, linear": lambda given: ours("linear", given, given.n_patterns),

@@ -14,7 +14,8 @@ import pandas as pd
 RESULTS = Path(__file__).parents[2] / "results" / "peers.csv"
 BOUND, LINEAR, OURS, PCA = "regression told the truth", "rindices, linear", "rindices", "PCA of z-scores"
 SURREAL, SMILE, HYDRA, SUSTAIN, NMF, OPNMF = "Surreal-GAN", "Smile-GAN", "HYDRA", "SuStaIn", "NMF", "opNMF"
-METHODS = (BOUND, OURS, LINEAR, SURREAL, SMILE, HYDRA, SUSTAIN, NMF, OPNMF, PCA)
+DECOMPOSITIONS = (NMF, OPNMF, "discriminant NMF", "factor analysis", "LDA", PCA)
+METHODS = (BOUND, OURS, LINEAR, SURREAL, SMILE, HYDRA, SUSTAIN, *DECOMPOSITIONS)
 PEERS = METHODS[3:]
 REAL, AUTHORS, ONE, NONE = "real people", "authors' sample", "one pattern", "no disease"
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")

@@ -10,6 +10,7 @@ from reading import METHODS, NAMES, Folder, between, markdown, paragraph, shown
 LITTLE = 0.003  # of concordance: a term that costs no more is not important
 _BOUNDED = ("nmf", "lda", "fa")  # in Table 7
 _SAMPLE = {
+    "default, one model": "default, mean of five models",
     "default": "default, consensus of five",
     "linear": "its linear models, consensus of five",
     "ica": "ICA, best components",
@@ -65,7 +66,18 @@ def _folds(folder: Folder) -> list[str]:
             f"with {ranges[1]} in the paper.",
         ),
         *markdown(summaries.by_kind(table), "cohort"),
+        *_error(over_cohorts(pd.concat([own[own["method"] == "surreal_gan"], ours]), ["method"], "test")),
     ]
+
+
+def over_cohorts(table: pd.DataFrame, by: list[str], value: str) -> float:
+    """Return the largest standard error over the cohorts of a kind."""
+    each = table.groupby(["kind", *by, "seed"])[value].mean()
+    return float(each.groupby(["kind", *by]).sem().max())
+
+
+def _error(largest: float) -> list[str]:
+    return [f"Standard errors over cohorts are at most {shown(largest)}.", ""]
 
 
 def _bounds(folder: Folder) -> list[str]:
@@ -96,6 +108,7 @@ def _bounds(folder: Folder) -> list[str]:
             + (", whereas those trained with the default exceed it in all of them." if _above(ours, bounds) else "."),
         ),
         *markdown(table, "cohort"),
+        *_error(float((summaries.upper_bounds(fits, "sem")[list(_BOUNDED)]).max(axis=None))),
     ]
 
 
@@ -128,7 +141,14 @@ def _terms(folder: Folder) -> list[str]:
             f"{shown(float(cost['pseudo-Smile-GAN'].min()))} to {shown(float(cost['pseudo-Smile-GAN'].max()))}.",
         ),
         *markdown(summaries.by_kind(cost), "cohort"),
+        *_error(over_cohorts(looks.assign(cost=_costs(looks)), ["removed"], "cost")),
     ]
+
+
+def _costs(looks: pd.DataFrame) -> pd.Series:
+    """Return what each omission costs single models of its own cohort."""
+    whole = looks[looks["removed"] == "nothing"].set_index(["kind", "seed"])["single"]
+    return whole.reindex(pd.MultiIndex.from_frame(looks[["kind", "seed"]])).to_numpy() - looks["single"]
 
 
 def whole_protocol(folder: Folder) -> list[str]:
@@ -158,7 +178,8 @@ def whole_protocol(folder: Folder) -> list[str]:
     if peers is not None:
         theirs = peers[(peers["cohort"] == "authors' sample") & (peers["method"] == "Surreal-GAN")]
         table |= {"the authors' package (see peers)": theirs["concordance"].mean()}
-    table |= {name: sample.set_index("method").loc[method, "concordance"] for method, name in _SAMPLE.items()}
+    known = sample.set_index("method")["concordance"]
+    table |= {name: known[method] for method, name in _SAMPLE.items() if method in known}
     lines += paragraph(
         "**The authors' sample** (600 + 900 people, 100 regions, three patterns; published with their package):",
         f"concordance with the truth (`paper`: mean of {own['n_models'].max():.0f} models for each λ; package: one of",

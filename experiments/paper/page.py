@@ -24,11 +24,10 @@ ABOUT = [
     *paragraph(
         "`make reproduce` generates this page and `results/reproduction.md` from the tables in `results/`. To",
         "change them, edit `experiments/paper/`, whose `README.md` names the function and the test of every equation.",
-        "The second file contains the tables behind the sentences here, Table 7, sections B.2, B.3, B.7 and B.8,",
-        "variations of the paper's settings, real people, section 4.3 under realistic",
-        "conditions, and the settings of every table. The paper's semi-synthetic cohorts are rebuilt from the embedded",
-        "reference population (IXI, 128 regions instead of 139), so absolute levels differ; compare figures within",
-        "tables. No cohort seed was used to choose a setting. Unless stated otherwise, training starts from random",
+        "The second file contains the tables behind the sentences here, further experiments (sections B.2, B.7 and",
+        "B.8, real people), and the settings of every table. The paper's semi-synthetic cohorts are rebuilt from the",
+        "embedded reference population (IXI, 128 regions instead of 139). No cohort seed was used to choose a setting.",
+        "Unless stated otherwise, training starts from random",
         "weights (preset `blind`, the default at the time). Experiments on the number of patterns, on real people, and",
         "on how many models and people are needed (2026-11-15) used all participants in each repetition, independent",
         "severities, and the checkpoint with the best agreement. For the current default, see",
@@ -69,7 +68,8 @@ FURTHER = (
 
 def sentences(lines: list[str]) -> list[str]:
     """Return a section without its tables and figures, which are beside the tables in results/."""
-    text = "\n".join(line for line in lines if not line.startswith(("|", "![")))
+    beside = ("|", "![", "Standard errors over cohorts")
+    text = "\n".join(line for line in lines if not line.startswith(beside))
     return [*re.sub(r"\n{3,}", "\n\n", text).rstrip().split("\n"), ""]
 
 
