@@ -28,7 +28,7 @@ VARIANTS = {
     "harder, default preset": "the same with the preset `blind`",
 }
 _MATCHED = {
-    "default": "default",
+    "one model": "default",
     "networks": "its networks",
     "linear": "its linear model",
     "random start": "from random weights",
@@ -158,13 +158,11 @@ def numbers(folder: Folder) -> dict[str, pd.DataFrame]:
         both = pd.DataFrame({"paper": paper, "ours": of("mean"), "low": of("min"), "high": of("max")})
         panels.setdefault(panel, []).append(both.dropna().assign(label=label))
 
-    looks, own = folder.table("table1"), chosen_of_paper(folder)
-    fits, rows = folder.table("baselines"), folder.table("folds")
-    paper, first = folder.of_paper("Table 1", "surreal_gan"), folder.choose_from("table1")
-    if looks is not None:
-        add("Table 1: one model", "one model", paper, lambda how: summaries.accuracy(looks, first, how)["single"])
-    if looks is not None and own is not None:
-        add("Table 1: one model", "preset paper", paper, lambda how: own.groupby("kind")["single"].agg(how))
+    fits, single = folder.table("matched_baselines"), _single_models(folder)
+    own, default = folder.table("matched_folds"), folder.table("matched_default_folds")
+    for label in ("preset paper", "one model") if single is not None else ():
+        paper, groups = folder.of_paper("Table 1", "surreal_gan"), single[label].groupby("kind")["single"]
+        add("Table 1: one model", label, paper, lambda how, of=groups: of.agg(how))
     if fits is not None:
         for method, label in (("nmf", "NMF"), ("lda", "LDA"), ("fa", "FA"), ("opnmf", "opNMF"), ("dnmf", "DNMF")):
             for panel, where, summary in (
@@ -174,11 +172,12 @@ def numbers(folder: Folder) -> dict[str, pd.DataFrame]:
                 if method in summary(fits):
                     theirs = folder.of_paper(where, method)
                     add(panel, label, theirs, lambda how, of=summary, m=method: of(fits, how)[m])
-    if rows is not None:
-        each = rows.groupby(["kind", "seed", "method"])[["train", "test"]].mean().reset_index()
-        for method, label in (("surreal_gan", "one model"), ("linear", "linear"), ("svr", "SVR")):
+    if own is not None and default is not None:
+        each = pd.concat([own, default]).groupby(["kind", "seed", "method"])[["train", "test"]].mean().reset_index()
+        names = {"surreal_gan": "preset paper", "default": "one model", "linear": "linear", "svr": "SVR"}
+        for method, label in names.items():
             for part in ("train", "test"):
-                theirs = folder.of_paper("Table 6", method, part)
+                theirs = folder.of_paper("Table 6", "surreal_gan" if method == "default" else method, part)
                 cell = (part, method)
                 add("Table 6", f"{label}, {part}", theirs, lambda how, at=cell: summaries.folds(each, how)[at])
     clinical = folder.table("study_clinical")
@@ -210,7 +209,7 @@ def summary(folder: Folder) -> list[str]:
         f"![Every number in the paper plotted against ours](../results/{figure})",
         "",
         *paragraph(
-            f"The figure shows {n_numbers} numbers from the paper, by experiment, and ours in easier cohorts.",
+            f"The figure compares {n_numbers} numbers with the paper's, by experiment, at its own difficulty.",
         ),
     ]
 
@@ -237,26 +236,30 @@ def own_settings(folder: Folder) -> list[str]:
 
 def at_matched(folder: Folder) -> pd.DataFrame | None:
     """Return Table 1 where healthy people vary as much as the paper's seem to: single models and a consensus."""
+    single = _single_models(folder)
+    if single is None:
+        return None
+    table = pd.DataFrame({"paper": folder.of_paper("Table 1", "surreal_gan")}).reindex(list(KINDS))
+    for preset, name in {"preset paper": "`paper`", **_MATCHED}.items():
+        table[name] = single[preset].groupby("kind")["single"].mean()
+    table["authors' package"] = authors_package(folder)
+    table["default, consensus"] = single["one model"].groupby("kind")["consensus"].mean()
+    return table.dropna(how="all", axis=1)
+
+
+def _single_models(folder: Folder) -> dict[str, pd.DataFrame] | None:
+    """Return each cohort of the paper's difficulty at the λ of the best agreement, for each preset."""
     own, ours = folder.table("matched_paper"), folder.table("matched")
     if own is None or ours is None:
         return None
     best = ours.loc[ours.groupby(["preset", "kind", "seed"])["agreement"].idxmax()]
-    table = pd.DataFrame({"paper": folder.of_paper("Table 1", "surreal_gan")}).reindex(list(KINDS))
-    table["`paper`"] = chosen_looks(own, ["kind", "seed"], RULE_STOPS_AT).groupby("kind")["single"].mean()
-    for preset, name in _MATCHED.items():
-        table[name] = best[best["preset"] == preset].groupby("kind")["single"].mean()
-    table["authors' package"] = authors_package(folder)
-    table["default, consensus"] = best[best["preset"] == "default"].groupby("kind")["consensus"].mean()
-    return table.dropna(how="all", axis=1)
+    presets = {"one model" if name == "default" else str(name): of for name, of in best.groupby("preset")}
+    return {"preset paper": chosen_looks(own, ["kind", "seed"], RULE_STOPS_AT)} | presets
 
 
 def _errors(folder: Folder) -> float:
     """Return the largest standard error of single models over cohorts."""
-    own, ours = folder.table("matched_paper"), folder.table("matched")
-    best = ours.loc[ours.groupby(["preset", "kind", "seed"])["agreement"].idxmax()]
-    chosen = chosen_looks(own, ["kind", "seed"], RULE_STOPS_AT)
-    groups = chosen.groupby("kind"), best.groupby(["preset", "kind"])
-    return max(float(group["single"].sem().max()) for group in groups)
+    return max(float(of.groupby("kind")["single"].sem().max()) for of in (_single_models(folder) or {}).values())
 
 
 def at_its_difficulty(folder: Folder) -> list[str]:
