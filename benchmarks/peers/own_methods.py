@@ -41,7 +41,9 @@ def decomposition(method: str, given: Given) -> tuple[np.ndarray, str]:
     model.fit(given.regions[given.train], given.patient[given.train])
     scores = model.transform(given.patients)
     if method in ("fa", "dnmf"):  # their components have no direction: more is made to be more loss
-        scores = scores * -np.sign(scores[given.known].T @ standardised(given)[given.known].mean(axis=1))
+        loss = -standardised(given)[given.known].mean(axis=1)
+        own = scores[given.known] - scores[given.known].mean(axis=0)
+        scores = scores * np.sign(own.T @ (loss - loss.mean()))
     return scores, ""
 
 

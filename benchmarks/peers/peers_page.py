@@ -24,6 +24,7 @@ from peers_findings import (
     KINDS,
     METHODS,
     NAMED,
+    OLDER,
     SMILE,
     SURREAL,
     answers,
@@ -78,7 +79,9 @@ def halves() -> list[str]:
         wrong = sum(one in ("reproducible", "weak") for one in verdicts)
         return [*agreements, f"{wrong} of {len(verdicts)}" if verdicts else "no test"]
 
-    return table_of([*cohorts, "false positives"], cells, [method for method in METHODS if method != BOUND])
+    return table_of(
+        [*cohorts, "false positives"], cells, [method for method in METHODS if method not in (BOUND, *OLDER)]
+    )
 
 
 def numbers() -> list[str]:
@@ -118,7 +121,11 @@ def costs() -> list[str]:
         memory = timed["gib"].max() if timed["gib"].notna().any() else whole["gib"].max()
         return [here, told(there, 1 if there >= 0.1 else 2), told(memory, 1), far]
 
-    return table_of(["minutes, two cores", "minutes, one core with the H200", "GiB", "extent of the run"], cells)
+    return table_of(
+        ["minutes, two cores", "minutes, one core with the H200", "GiB", "extent of the run"],
+        cells,
+        [one for one in METHODS if one not in OLDER],
+    )
 
 
 def amount(note: str, unit: str = "steps|epochs") -> float:

@@ -277,7 +277,7 @@ class ImageSettings(TakesPlainValues):
 
     mask: Path | None = setting(None, PATH, "Mask of the voxels to test.", unset="the standard brain")
     regressions: bool = setting(False, FLAG, "Also regress the images of all patients on each severity.")
-    resample: bool = setting(False, FLAG, "Resample images that are on another grid; otherwise they are refused.")
+    resample: bool = setting(False, FLAG, "Resample images that are on a different grid; otherwise they are rejected.")
     limits: tuple[float, float] | None = setting(
         None,
         LIMITS,

@@ -37,7 +37,7 @@ def three(people):
     fit("label misspelt", None, ("'CNN' (from --control)", "Did you mean 'CN'?"), "CN (40)", "--control CNN"),
     fit("unknown patients", None, "'FTD' (from --patients)", "Labels found: CN (40), AD (40)", "--patients AD,FTD"),
     fit("a label twice", None, "'CN' is in both", "only one of them", "--control CN --patients CN,AD"),
-    fit("no label asked for", None, "--control names no label", "CN (40)", "--control ,"),
+    fit("no label asked for", None, "--control does not name a label", "CN (40)", "--control ,"),
     fit("controls unclear", labels(CN="A", AD="B"), ("A (40), B (40)",), "--control LABEL"),
     fit("two names of controls", half, ("'HC', 'CN'", "HC (20)"), "--control HC,CN"),
     fit("patients unclear", three, ("2 labels", "MCI (19)"), "--patients AD,MCI"),
@@ -155,7 +155,7 @@ APART = "cannot be separated from"
     fit(
         "age as site",
         None,
-        ("'age' cannot be the site", "different values for 80 people", "alone at their site"),
+        ("'age' cannot be the site", "different values (such as", "for 80 people", "the only person at their site"),
         "--site",
         "--site age",
     ),

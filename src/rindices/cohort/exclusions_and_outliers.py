@@ -337,9 +337,9 @@ def _refuse_own_sites(sites: pd.Series) -> None:
     n_sites = sites.nunique()
     if n_sites > len(sites) / _PEOPLE_A_SITE:
         raise InputError(
-            f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values for "
-            f"{counted(len(sites), 'person', 'people')}, which would leave many people alone at their site (such as "
-            f"{listed(sites.dropna().unique()[:3])}).\n"
+            f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values (such as "
+            f"{listed(sites.dropna().unique()[:3])}) for {counted(len(sites), 'person', 'people')}, many of whom would "
+            "be the only person at their site.\n"
             f"Name the site column with ",
             Remedy("site"),
             "; if it is correct, exclude people from small sites with ",

@@ -100,7 +100,8 @@ class DiagnosisField(Field[pd.Series]):
         if not wanted:
             raise InputError(
                 Remedy(name),
-                f" names no label.\nName one or more of those found in {self._where}: {labels_with_counts(counts)}.",
+                " does not name a label.\n"
+                f"Choose one or more of the labels in {self._where}: {labels_with_counts(counts)}.",
             )
         unknown = [label for label in wanted if label not in counts or label == NO_LABEL]
         if unknown and not self._codes:
