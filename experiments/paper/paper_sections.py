@@ -289,7 +289,7 @@ def at_its_difficulty(folder: Folder) -> list[str]:
             f"others. Entries are for one model (standard error over cohorts at most {shown(_errors(folder))}), except",
             "for the last column, the consensus of ten. The default is the mean of its *networks* and its *linear",
             "model*. The [authors' package](peers.md) was run on two other cohorts of each kind with recommended",
-            "settings, but for less time than recommended; its entries are for the one of six models that agrees best.",
+            "settings, but for less time than recommended; its entries are for the best-agreeing of six models.",
         ),
         *markdown(summaries.by_kind(table), "cohort"),
         *paragraph(
