@@ -59,6 +59,14 @@ def test_planted_directions_are_counted(n_directions):
     assert found.limit == pytest.approx(np.quantile(found.null[:, 0], 0.95))
 
 
+def test_held_out_people_are_compared_in_standard_errors_of_a_log_ratio():
+    rng, patient = np.random.default_rng(5), np.repeat([False, True], [200, 600])
+    regions = rng.standard_normal((800, 1)) * np.where(patient, 1.3, 1.0)[:, None]
+    variances = [regions[group].var() for group in (patient, ~patient)]
+    expected = np.log(variances[0] / variances[1]) / np.sqrt(2 / 600 + 2 / 200)
+    np.testing.assert_allclose(look(regions, patient, n_permutations=9).held_out, [expected], rtol=0.05)
+
+
 def test_without_disease_nothing_is_counted():
     found = look(*sick(np.random.default_rng(2), 0), n_permutations=N_PERMUTATIONS)
     assert (found.found_again, found.differs) == (0, False)

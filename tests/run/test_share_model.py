@@ -87,6 +87,7 @@ def test_the_card_says_what_the_run_and_the_user_know(archive, run):
         "| Atlas | not stated |",
         f"| Verdict | {read_summary(run).state} |",
         "is not a diagnosis.**",
+        "With so few people, they include the uncertainty about the patterns themselves.",
     ):
         assert told in card, told
 

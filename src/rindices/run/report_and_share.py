@@ -29,6 +29,7 @@ from rindices.problems import Blank, InputError, Message, Remedy, Text, counted,
 from rindices.record.documents import Document, in_words
 from rindices.run.apply_table import apply_table
 from rindices.schema import Contract, Roster, ScoreField
+from rindices.scoring.intervals import few
 from rindices.settings import (
     FOLLOW_UP,
     ApplySettings,
@@ -279,7 +280,11 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
         shutil.copyfile(model, beside / record.MODEL)
         write_csv(example_people(contract), beside / EXAMPLES, index=False)
         _score(beside, beside / SCORES, level)
-        facts = {"ages": _ages(run), "intervals": "severity1_low" in run.results.r_indices}
+        facts = {
+            "ages": _ages(run),
+            "intervals": "severity1_low" in run.results.r_indices,
+            "few": few(run.summary.n_controls, run.summary.n_patients),
+        }
         card = render("card.md.j2", summary=run.summary, said=asdict(settings), contract=contract, **facts)
         (beside / CARD).write_text(card, encoding="utf-8")
         sums = {name: record.sha256_of(beside / name) for name in FILES}
