@@ -104,11 +104,18 @@ def _seconds() -> Claim:
     return Claim(text, all(cell(OURS, name) - cell(LINEAR, name) < 0.01 for name in ("basic", "mild")))
 
 
+def best_subtypes() -> tuple[str, float]:
+    """Return the peer that labels subtypes best in any cohort, number given or chosen, however long it was trained."""
+    own = TABLE[(TABLE["cohort"] == SUBTYPES) & TABLE["method"].isin(PEERS)]
+    best = own.loc[own["ari"].idxmax()]
+    return str(best["method"]), float(best["ari"])
+
+
 def _labels() -> Claim:
     ari = {name: told(cell(name, SUBTYPES, "ari")) for name in METHODS}
-    text = f"ARI {ari[OURS]} on *subtypes* (`--method linear`: {ari[LINEAR]}); Smile-GAN {ari[SMILE]}, "
-    text += f"NMF {ari[NMF]}, HYDRA {ari[HYDRA]}"
-    return Claim(text, min(cell(name, SUBTYPES, "ari") for name in (OURS, LINEAR)) > best_peer(SUBTYPES, "ari")[1])
+    text = f"ARI {ari[OURS]} on *subtypes* (`--method linear`: {ari[LINEAR]}); opNMF {ari[OPNMF]}, "
+    text += f"Smile-GAN {ari[SMILE]}, NMF {ari[NMF]}, HYDRA {ari[HYDRA]}"
+    return Claim(text, min(cell(name, SUBTYPES, "ari") for name in (OURS, LINEAR)) > best_subtypes()[1])
 
 
 def _order() -> Claim:
@@ -124,7 +131,7 @@ def _order() -> Claim:
 def _difference() -> Claim:
     verdicts = pd.concat([rows_of(name, NONE)["verdict"] for name in (OURS, LINEAR)])
     text = (
-        f"without disease, the verdict is *{verdicts.iloc[0]}*. The others have no test, and their halves "
+        f"without disease, the verdict is *{verdicts.iloc[0]}*. The others have no test, and halves of some "
         "still agree: opNMF "
     )
     text += f"{halves_of(OPNMF, NONE)}, SuStaIn {halves_of(SUSTAIN, NONE)}, NMF {halves_of(NMF, NONE)}"
@@ -176,25 +183,24 @@ def _linear() -> Claim:
 
 
 def _sequences() -> Claim:
-    stage = {name: [cell(name, cohort) for cohort in (SEQUENCE, INDEPENDENT)] for name in (OURS, SUSTAIN, NMF)}
-    label = {name: [cell(name, cohort, "ari") for cohort in (SEQUENCE, INDEPENDENT)] for name in (OURS, SUSTAIN, NMF)}
+    named = (OURS, SUSTAIN, NMF, SURREAL)
+    stage = {name: [cell(name, cohort) for cohort in (SEQUENCE, INDEPENDENT)] for name in named}
+    label = {name: [cell(name, cohort, "ari") for cohort in (SEQUENCE, INDEPENDENT)] for name in named}
+    each = " and ".join(told(value) for value in rows_of(SUSTAIN, SEQUENCE)["ari"])
     return Claim(
-        "**If the disease is a sequence of events, SuStaIn is better.** Its expected stage agrees better with "
-        "the true "
-        f"stage ({told(stage[SUSTAIN][0])} compared with {told(stage[OURS][0])}; {told(stage[SUSTAIN][1])} "
-        "compared with "
-        f"{told(stage[OURS][1])} if regions vary independently, as it assumes), and it alone estimates the order in "
-        f"which lobes change. With independent regions, NMF is also better than rindices ({told(stage[NMF][1])}), and "
+        "**If the disease is a sequence of events, SuStaIn is better.** Its expected stage agrees better with the true "
+        f"stage ({told(stage[SUSTAIN][0])} compared with {told(stage[OURS][0])}; {told(stage[SUSTAIN][1])} compared "
+        f"with {told(stage[OURS][1])} if regions vary independently, as it assumes), and it alone estimates the order "
+        f"in which lobes change. With independent regions, NMF is also better than rindices ({told(stage[NMF][1])}), and "
         f"both give better subtype labels (ARI: SuStaIn {told(label[SUSTAIN][1])}, NMF {told(label[NMF][1])}, rindices "
-        f"{told(label[OURS][1])}). With correlated regions, rindices gives the best labels (ARI "
-        f"{told(label[OURS][0])}; "
-        f"SuStaIn {told(label[SUSTAIN][0])}, NMF {told(label[NMF][0])}). SuStaIn used eight lobar means, and "
-        "the others "
-        "used 128 regions.",
-        stage[SUSTAIN][0] > stage[OURS][0]
+        f"{told(label[OURS][1])}). With correlated regions, rindices and Surreal-GAN give the best labels (ARI "
+        f"{told(label[OURS][0])} and {told(label[SURREAL][0])}; SuStaIn {told(label[SUSTAIN][0])}, NMF "
+        f"{told(label[NMF][0])}), and Surreal-GAN's concordance is {told(stage[SURREAL][0])}. The two cohorts differ "
+        f"widely (ARI of SuStaIn: {each}). SuStaIn used eight lobar means, and the others used 128 regions.",
+        stage[SUSTAIN][0] > max(stage[OURS][0], stage[SURREAL][0])
         and min(stage[SUSTAIN][1], stage[NMF][1]) > stage[OURS][1]
         and min(label[SUSTAIN][1], label[NMF][1]) > label[OURS][1]
-        and label[OURS][0] > max(label[SUSTAIN][0], label[NMF][0]),
+        and label[OURS][0] > label[SURREAL][0] > max(label[SUSTAIN][0], label[NMF][0]),
     )
 
 
@@ -204,7 +210,8 @@ def _subtypes() -> Claim:
     counts = {name: cell(LINEAR, name, "number", "chosen") for name in (*three, SEQUENCE)}
     return Claim(
         f"**If patients belong to subtypes** and the number of subtypes is known, rindices labels them best (ARI "
-        f"{told(own)}; next best: {peer}, {told(second)}). If the number is estimated, it finds "
+        f"{told(own)}; next best: {peer}, {told(second)}; {best_subtypes()[0]} reached {told(best_subtypes()[1])} in "
+        "one cohort after fewer epochs). If the number is estimated, it finds "
         f"{chosen['number']:.0f} of three, and the ARI falls to {told(chosen['ari'])}; set `--patterns` if you expect "
         f"subtypes. The estimate is {counts[SEQUENCE]:.0f} in a sequence with two orders, and correct in all "
         f"{len(three)} "

@@ -10,7 +10,7 @@ from reading import METHODS, NAMES, Folder, between, markdown, paragraph, shown
 LITTLE = 0.003  # of concordance: a term that costs no more is not important
 _BOUNDED = ("nmf", "lda", "fa")  # in Table 7
 _SAMPLE = {
-    "default, one model": "default, mean of five models",
+    "default, one model": "default, one model (mean of five)",
     "default": "default, consensus of five",
     "linear": "its linear models, consensus of five",
     "ica": "ICA, best components",
@@ -60,8 +60,8 @@ def _folds(folder: Folder) -> list[str]:
     ranges = [f"{shown(float(gap.min()))} to {shown(float(gap.max()))}" for gap in gaps]
     return [
         *paragraph(
-            "**Table 6**, in five folds of three cohorts of each kind, with single models at the preset's λ (two per",
-            "fold for `paper`, one for the default): the default is",
+            "**Table 6**, in five folds of three cohorts of each kind, with single models (two per fold for `paper`,",
+            "with λ = 0.4; one for the default, with λ = 0.8): the default is",
             f"{ranges[0]} below linear regression in held-out patients, compared",
             f"with {ranges[1]} in the paper.",
         ),
@@ -97,7 +97,7 @@ def _bounds(folder: Folder) -> list[str]:
         ]
     return [
         *paragraph(
-            "**Decompositions** (Table 1), with three components, by kind of cohort:",
+            "**Decompositions** (Table 1), with three components, in three cohorts of each kind:",
             f"{ranges}. These figures were not used to choose the level of healthy variation.",
         ),
         *paragraph(

@@ -106,7 +106,7 @@ def paragraph(*sentences: str) -> list[str]:
 def of_cohorts(table: pd.DataFrame, each: str = "each", models: str = "n_models") -> str:
     """Say from how many cohorts and models a table is."""
     seeds, n = table.groupby("kind")["seed"].nunique(), int(table[models].max())
-    return f"{between(seeds)} cohorts of each kind, {n} models {each}"
+    return f"{' to '.join(map(str, sorted({seeds.min(), seeds.max()})))} cohorts of each kind, {n} models {each}"
 
 
 def reached(condition: bool, table: pd.DataFrame) -> str:

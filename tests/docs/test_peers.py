@@ -49,8 +49,8 @@ def test_readme_has_the_measured_numbers(measured):
         for name in (measured.OURS, measured.SURREAL, measured.HYDRA, measured.NMF)
     )
     assert f"is {ours} for rindices, {surreal} for Surreal-GAN, {hydra} for HYDRA and {nmf} for NMF" in readme
-    labels = [measured.found(name, "subtypes", column="ari") for name in (measured.OURS, measured.SMILE)]
-    assert f"is {labels[0]} for rindices and {labels[1]} for Smile-GAN" in readme
+    labels = measured.found(measured.OURS, "subtypes", column="ari"), measured.told(measured.best_subtypes()[1])
+    assert f"is {labels[0]} for rindices and at most {labels[1]} for other methods" in readme
     stages = [measured.found(name, "sequence") for name in (measured.SUSTAIN, measured.OURS)]
     assert f"({stages[0]}, compared with {stages[1]} for rindices)" in readme
 
