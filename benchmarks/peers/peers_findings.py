@@ -191,9 +191,9 @@ def _sequences() -> Claim:
         "**If the disease is a sequence of events, SuStaIn is better.** Its expected stage agrees better with the true "
         f"stage ({told(stage[SUSTAIN][0])} compared with {told(stage[OURS][0])}; {told(stage[SUSTAIN][1])} compared "
         f"with {told(stage[OURS][1])} if regions vary independently, as it assumes), and it alone estimates the order "
-        f"in which lobes change. With independent regions, NMF is also better than rindices ({told(stage[NMF][1])}), and "
-        f"both give better subtype labels (ARI: SuStaIn {told(label[SUSTAIN][1])}, NMF {told(label[NMF][1])}, rindices "
-        f"{told(label[OURS][1])}). With correlated regions, rindices and Surreal-GAN give the best labels (ARI "
+        f"in which lobes change. With independent regions, NMF is also better than rindices ({told(stage[NMF][1])}), "
+        f"and both give better subtype labels (ARI: SuStaIn {told(label[SUSTAIN][1])}, NMF {told(label[NMF][1])}, "
+        f"rindices {told(label[OURS][1])}). With correlated regions, rindices and Surreal-GAN give the best labels (ARI "
         f"{told(label[OURS][0])} and {told(label[SURREAL][0])}; SuStaIn {told(label[SUSTAIN][0])}, NMF "
         f"{told(label[NMF][0])}), and Surreal-GAN's concordance is {told(stage[SURREAL][0])}. The two cohorts differ "
         f"widely (ARI of SuStaIn: {each}). SuStaIn used eight lobar means, and the others used 128 regions.",
