@@ -193,8 +193,8 @@ def _sequences() -> Claim:
         f"with {told(stage[OURS][1])} if regions vary independently, as it assumes), and it alone estimates the order "
         f"in which lobes change. With independent regions, NMF is also better than rindices ({told(stage[NMF][1])}), "
         f"and both give better subtype labels (ARI: SuStaIn {told(label[SUSTAIN][1])}, NMF {told(label[NMF][1])}, "
-        f"rindices {told(label[OURS][1])}). With correlated regions, rindices and Surreal-GAN give the best labels (ARI "
-        f"{told(label[OURS][0])} and {told(label[SURREAL][0])}; SuStaIn {told(label[SUSTAIN][0])}, NMF "
+        f"rindices {told(label[OURS][1])}). With correlated regions, rindices and Surreal-GAN give the best labels "
+        f"(ARI {told(label[OURS][0])} and {told(label[SURREAL][0])}; SuStaIn {told(label[SUSTAIN][0])}, NMF "
         f"{told(label[NMF][0])}), and Surreal-GAN's concordance is {told(stage[SURREAL][0])}. The two cohorts differ "
         f"widely (ARI of SuStaIn: {each}). SuStaIn used eight lobar means, and the others used 128 regions.",
         stage[SUSTAIN][0] > max(stage[OURS][0], stage[SURREAL][0])
