@@ -266,6 +266,11 @@ def test_reason_names_both_figures_and_what_fewer_patterns_lack():
     assert told(swept_of(judged(0.9, weight=0.4), judged(0.8))).startswith(
         "3 patterns with orthogonality 0.4: of 2 weights, this agreed best after 3 repetitions; "
     )
+    agreeing = swept_of(*[judged(value, m) for m, value in ((1, 0.9), (2, 0.8), (3, 0.7))])
+    assert told(agreeing) == (
+        "2 patterns: repetitions agree at 0.800, best of the numbers above one; this preset chooses by agreement alone."
+    )
+    assert told(swept_of(judged(0.55, 2), judged(0.5))).startswith("2 patterns: no setting reaches an agreement of 0.6")
     assert neither.startswith("2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or")
     assert "Of the settings trained in full, it agrees best: repetitions agree at 0.900" in neither
 

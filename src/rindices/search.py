@@ -201,7 +201,11 @@ def basis_of(swept: Swept, asked: str | int | Sequence[int], look: Spectrum | No
         return "unsupported"
     if len(numbers) == 1:
         return "counted" if look is not None and look.found_again else "unsupported"
-    return "fit" if swept.chosen.fits(rivals) and swept.chosen.value > UNLIKELY else "unsupported"
+    if not swept.chosen.value > UNLIKELY:
+        return "unsupported"
+    if not swept.asks_for_fit:
+        return "agreement"
+    return "fit" if swept.chosen.fits(rivals) else "unsupported"
 
 
 def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: Spectrum | None) -> str:
@@ -226,8 +230,11 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
         words = [f"{name}: {best}; {agreement}."]
     elif basis == "fit":
         words = [f"{name}: no other number fits the patients clearly better, and {agreement}."]
+    elif basis == "agreement":
+        words = [f"{name}: {agreement}, best of the numbers above one; this preset chooses by agreement alone."]
     else:
-        lack = f"no setting both fits the patients and reaches an agreement of {UNLIKELY:g} or more"
+        fit = "both fits the patients and " if swept.asks_for_fit else ""
+        lack = f"no setting {fit}reaches an agreement of {UNLIKELY:g} or more"
         if look is not None and not look.differs:
             lack = "patients and controls differ no more than expected by chance, so the data support no number"
         words = [f"{name}: {lack}. Of the settings trained in full, it agrees best: {agreement}."]

@@ -145,6 +145,11 @@ def test_each_fact_changes_the_paragraph(folder):
             "synthesised",
             "not interpreted",
         ),
+        (
+            {"search": {"n_patterns": [2, 3], "basis": "agreement"}},
+            "The number of patterns, 2, was chosen among 2 and 3 by the agreement of repeated training runs alone.",
+            "covariances of synthesised and real patients",
+        ),
     ],
 )
 def test_the_paragraph_says_where_training_started_and_how_patterns_were_counted(folder, changes, expected, unsaid):

@@ -75,9 +75,9 @@ def n_patterns(told):
 
 def headline(told):
     basis = told.summary["search"]["basis"]
-    least = "at least " if basis in ("counted", "fit") and not told.folded else ""
+    least = "at least " if basis in ("counted", "fit", "agreement") and not told.folded else ""
     words = {"counted": "estimated before training", "fit": "chosen by fit and agreement"}
-    words |= {"unsupported": "that the data do not support"}
+    words |= {"unsupported": "that the data do not support", "agreement": "chosen by agreement alone"}
     patients, controls = groups_of(told)
     return [patients, controls, N_REGIONS, f"{least}{counted(n_patterns(told), 'disease pattern')}", words[basis]]
 

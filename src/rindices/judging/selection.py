@@ -98,6 +98,11 @@ class Swept:
         """How many models all repetitions of all settings would have taken."""
         return (len(self.judged) + len(self.untried)) * self.n_repetitions
 
+    @property
+    def asks_for_fit(self) -> bool:
+        """Whether anybody asked how well synthesised patients fit."""
+        return any(one.misfit is not None for one in self.judged)
+
     def full(self) -> list[Judged]:
         """Return the settings that were trained in full."""
         return [one for one in self.judged if one.n_repetitions >= self.n_repetitions]
