@@ -44,7 +44,7 @@ LIMITS = {
     # columns of follow-up (60)
     # scores by name, means beside their parts, FastSurfer without surfaces (40)
     "statements of tables, cohort and schema": 2_966,
-    "statements in tests": 17_923,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
+    "statements in tests": 17_924,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
     "mappings of Any in src": 8,
     "command-line options outside cli": 0,
     "parameters of a function": 8,

@@ -56,6 +56,7 @@ def test_leverage_is_that_of_the_hat_matrix_and_tells_the_variance_of_residuals(
     np.testing.assert_allclose((left / 0.1).var(axis=1), np.where(PATIENT, 1 + leverage, 1 - leverage), rtol=0.05)
     np.testing.assert_allclose(((rescaled_by_leverage(left, leverage, PATIENT) - 1) / 0.1).var(axis=1), 1, rtol=0.05)
     np.testing.assert_array_equal(rescaled_by_leverage(np.ones_like(left), leverage, PATIENT), 1)  # the mean stays
+    assert ((rescaled_by_leverage(left, leverage, PATIENT) - 1) * (left - 1) >= 0).all()  # and so do directions
 
 
 def test_sites_have_levels_of_their_own():
