@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from itertools import combinations, permutations
 from typing import Any, ClassVar, NamedTuple
@@ -37,7 +38,7 @@ class People(NamedTuple):
     n_patterns: int
 
 
-class Trainings:
+class Trainings(ABC):
     """Models of one method and shape; `step` is one training step of all of them."""
 
     batch: int
@@ -78,17 +79,17 @@ class Trainings:
         for x, y in zip(self.batches(self.controls, number), self.batches(self.patients, number), strict=True):
             self.step(x, y, *self.draws())
 
+    @abstractmethod
     def draws(self) -> tuple[Tensor, ...]:
         """Draw the random numbers of a step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, x: Tensor, y: Tensor, *draws: Tensor) -> None:
         """Take one step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def look(self) -> None:
         """Keep what is needed of the models as they are."""
-        raise NotImplementedError
 
     def due(self, time_for_a_checkpoint: bool) -> bool:
         """Whether it is time to look."""

@@ -91,6 +91,9 @@ def test_where_time_stopped_a_method_the_page_says_so(page):
     assert set(page.rows_of("HYDRA")["note"]) == {"5 of 100 repetitions"}
     assert set(page.rows_of("SuStaIn")["note"]) == {"25 starts, no sampling"}
     assert "HYDRA had 5 repetitions instead of 100, and SuStaIn no sampling" in PAGE
+    for method, said in (("HYDRA", "5 repetitions"), ("SuStaIn", "without sampling")):
+        row = next(line for line in SETTINGS.splitlines() if line.startswith(f"| {method} ("))
+        assert said in row.split(" | ")[2]
     assert set(page.rows_of("HYDRA", part="chosen")["number"]) == {2}
 
 

@@ -280,11 +280,8 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
         shutil.copyfile(model, beside / record.MODEL)
         write_csv(example_people(contract), beside / EXAMPLES, index=False)
         _score(beside, beside / SCORES, level)
-        facts = {
-            "ages": _ages(run),
-            "intervals": "severity1_low" in run.results.r_indices,
-            "few": few(run.summary.n_controls, run.summary.n_patients),
-        }
+        facts = {"ages": _ages(run), "few": few(run.summary.n_controls, run.summary.n_patients)}
+        facts |= {"intervals": "severity1_low" in run.results.r_indices}
         card = render("card.md.j2", summary=run.summary, said=asdict(settings), contract=contract, **facts)
         (beside / CARD).write_text(card, encoding="utf-8")
         sums = {name: record.sha256_of(beside / name) for name in FILES}
