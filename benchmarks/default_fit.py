@@ -21,7 +21,7 @@ import pandas as pd
 from rindices import simulate_cohort
 from rindices.core import devices
 
-RUN = "from rindices.cli import app; app()"
+RUN = "from rindices.cli import main; main()"
 # Looks twenty times a second where each thread is: work is done in threads, which profilers do not follow.
 PROFILED = """
 import atexit, collections, sys, threading, time
@@ -43,8 +43,8 @@ def say():
         print(f"{seconds:7.2f} s  {name}", file=sys.stderr)
 atexit.register(say)
 threading.Thread(target=look, daemon=True).start()
-from rindices.cli import app
-app()
+from rindices.cli import main
+main()
 """
 
 

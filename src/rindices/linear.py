@@ -14,10 +14,14 @@ share the controls' covariance; they say which of two methods suits a table.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock, RLock
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
+from joblib import cpu_count
 from scipy.optimize import linear_sum_assignment, minimize
 from scipy.stats import rankdata
 from sklearn.covariance import ledoit_wolf, ledoit_wolf_shrinkage
@@ -37,8 +41,32 @@ _SMOOTHING = 0.02  # of the absolute value, relative to a map's size
 _LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy variation
 
 
-# Matrices are small: threads of a linear algebra library only wait for each other, for minutes on a busy machine.
-one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+_MOST_THREADS = 8  # each has copies of a table
+# How many threads a library may use and which warnings are shown belong to the process, not to one of its threads.
+_limited, _silent = RLock(), Lock()
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let the linear algebra library use one thread: matrices are small, and several would wait for each other."""
+    with _limited, threadpool_limits(limits=1, user_api="blas"):
+        yield
+
+
+def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
+    """Give the results for all items in order, computed by one thread per core.
+
+    The linear algebra library uses one thread in each, so results do not depend on the number of cores. `work` must
+    not call this function. Once closed, no further item is begun.
+    """
+    with one_thread(), ThreadPoolExecutor(min(cpu_count(), _MOST_THREADS)) as pool:
+        try:
+            yield from pool.map(work, items)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 class TooFewPatients(InputError, np.linalg.LinAlgError):
@@ -103,7 +131,6 @@ def sparse_factors(
     patients: np.ndarray,
     n_patterns: int,
     seed: int = 0,
-    whitening: Whitening | None = None,
     *,
     quick: bool = False,
 ) -> LinearModel:
@@ -122,13 +149,11 @@ def sparse_factors(
         Number of patterns M.
     seed : int
         Seed of the rotation's starting values.
-    whitening : Whitening, optional
-        Whitening of these controls, if already known.
     quick : bool
         Whether to use fewer rounds and starts, which takes a third of the time when many models are only compared.
     """
     _check_number(patients, n_patterns)
-    whitening = Whitening.of(controls) if whitening is None else whitening
+    whitening = Whitening.of(controls)
     rounds, restarts = _QUICK if quick else (_ROUNDS, _RESTARTS)
     maps, covariance = _rotated_start(controls, patients, n_patterns, whitening, seed, restarts)
     return _refined(controls, patients, maps, covariance, whitening.covariance, rounds, sparse=True)
@@ -139,7 +164,6 @@ def contrastive_ica(
     patients: np.ndarray,
     n_patterns: int,
     seed: int = 0,
-    whitening: Whitening | None = None,
     *,
     quick: bool = False,
 ) -> LinearModel:
@@ -148,7 +172,7 @@ def contrastive_ica(
     The parameters are those of `sparse_factors`.
     """
     _check_number(patients, n_patterns)
-    whitening = Whitening.of(controls) if whitening is None else whitening
+    whitening = Whitening.of(controls)
     white = patients @ whitening.inverse_root
     directions = np.linalg.eigh(np.atleast_2d(np.cov(white.T)))[1][:, ::-1][:, :n_patterns]
     mixing = directions @ _independent(white @ directions, seed)
@@ -161,7 +185,7 @@ def _independent(projected: np.ndarray, seed: int) -> np.ndarray:
     """Return the mixing matrix of independent components; that of no rotation where they cannot be computed."""
     n_patterns = projected.shape[1]
     ica = FastICA(n_patterns, fun="cube", random_state=seed, max_iter=1000, tol=1e-5, whiten="unit-variance")
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    with _silent, warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # the last rotation is as good as any
         try:
             mixing = ica.fit(projected).mixing_
@@ -351,7 +375,6 @@ def fitted(method: Method, controls: np.ndarray, patients: np.ndarray, n_pattern
         return contrastive_ica(controls, patients, n_patterns, seed)
 
 
-@one_thread
 def halves_agreement(
     controls: np.ndarray,
     patients: np.ndarray,
@@ -396,10 +419,11 @@ def suited(
     controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0
 ) -> tuple[Method, dict[Method, float]]:
     """Return the method whose models of two halves of the patients agree better, and how well each does."""
-    values: dict[Method, float] = {
-        method: halves_agreement(controls, patients, n_patterns, method, disjoint_controls=False, seed=seed)
-        for method in METHODS
-    }
+
+    def agreement(method: Method) -> float:
+        return halves_agreement(controls, patients, n_patterns, method, disjoint_controls=False, seed=seed)
+
+    values = dict(zip(METHODS, side_by_side(agreement, METHODS), strict=True))
     return ("ica" if values["ica"] > values["sparse"] + _CLEARLY else "sparse"), values
 
 

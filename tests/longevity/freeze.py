@@ -41,7 +41,7 @@ INTERRUPTED = (
     "--repetitions 3 --steps 3000"
 )
 # `rindices`; and one that stops once two of its trainings are in the journal, and waits there to be killed.
-PROGRAM = "from rindices.cli import app; app()"
+PROGRAM = "from rindices.cli import main; main()"
 STOPPING = f"from tests.survival.command import hold; hold('.safetensors', 2); {PROGRAM}"
 NOT_KEPT = ("report.html", "r_indices.png", "lock", "holder.txt", "trained", "*.unfinished")
 

@@ -4,8 +4,19 @@ Options become settings, settings go to `rindices.run`, and what it gives back i
 with the light modules first and load the training engine only when it is needed.
 """
 
+import atexit
+import gc
+
 from rindices.cli import fit  # isort: skip  # the first among the commands
 from rindices.cli import check, results
 from rindices.cli.options import app
 
-__all__ = ["app", "check", "fit", "results"]
+__all__ = ["app", "check", "fit", "main", "results"]
+
+
+def main() -> None:
+    """Run a command in a process of its own."""
+    # Libraries make a million objects that stay: looking through them for garbage takes a second, and another at the end.
+    gc.set_threshold(100_000, 50, 50)
+    atexit.register(gc.freeze)
+    app()

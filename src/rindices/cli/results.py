@@ -251,7 +251,7 @@ def voxelwise(
     show_places({"Images, tables": folder / "voxelwise", "Report": page})
 
 
-_PROGRAM = (sys.executable, "-c", "from rindices.cli import app; app()")
+_PROGRAM = (sys.executable, "-c", "from rindices.cli import main; main()")
 
 
 @command("open")

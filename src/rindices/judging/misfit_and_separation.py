@@ -26,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 from rindices.core import inference
 from rindices.core.networks import Parameters
 from rindices.core.train import People
-from rindices.linear import one_thread
+from rindices.linear import side_by_side
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.presets import Correction
 
@@ -122,7 +122,6 @@ class Separated(NamedTuple):
     high: float
 
 
-@one_thread
 def separated(
     regions: np.ndarray,
     patient: np.ndarray,
@@ -147,10 +146,11 @@ def separated(
         return _cross_validated(regions[people], patient[people], own, correction, fold[people])
 
     try:
-        whole = auc(np.ones(len(patient), bool))
-        without = np.array([auc(group != one) for one in range(_GROUPS)])
+        some = [group >= 0, *(group != one for one in range(_GROUPS))]
+        whole, *others = side_by_side(auc, some)
     except ValueError:  # too few controls of a site, or a category that nobody else has
         return None
+    without = np.array(others)
     jackknife = (_GROUPS - 1) * np.mean((without - without.mean()) ** 2)
     n_controls, n_patients = int((~patient).sum()), int(patient.sum())
     edge = 0.5 / min(n_controls, n_patients)  # no AUC is certain

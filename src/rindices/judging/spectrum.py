@@ -18,7 +18,7 @@ from scipy.linalg import eigh
 from scipy.special import ndtr
 from sklearn.covariance import ledoit_wolf
 
-from rindices.linear import one_thread
+from rindices.linear import one_thread, side_by_side
 
 N_PERMUTATIONS = 199
 LEVEL = 0.05
@@ -96,7 +96,7 @@ class NotTestable(ValueError):
     """Too few people remain after adjustment for covariates and sites to permute their labels."""
 
 
-@one_thread
+@one_thread()
 def look(
     regions: np.ndarray,
     patient: np.ndarray,
@@ -132,7 +132,8 @@ def look(
     spread = _Spread.of(drawn_in(regions), patient, design, site)
     shift = _Shift.of(drawn_in(regions), patient, design, site)
     eigenvalues, correlation = spread.eigenvalues(spread.labels), shift.correlation(shift.labels)
-    null = np.stack([spread.eigenvalues(_permuted(spread.labels, spread.blocks, rng)) for _ in range(n_permutations)])
+    permuted = [_permuted(spread.labels, spread.blocks, rng) for _ in range(n_permutations)]
+    null = np.stack(list(side_by_side(spread.eigenvalues, permuted)))
     shifts = [shift.correlation(_permuted(shift.labels, shift.blocks, rng)) for _ in range(n_permutations)]
     first, second = np.log(np.append(eigenvalues[0], null[:, 0])), np.array([correlation, *shifts])
     largest = np.maximum(_standardised(first), _standardised(second))

@@ -20,7 +20,7 @@ import pandas as pd
 
 from rindices.core.train import People
 from rindices.judging.spectrum import LEVEL, Spectrum, look
-from rindices.linear import Method, fitted, halves_agreement, matched_concordance, one_thread, suited
+from rindices.linear import Method, fitted, halves_agreement, matched_concordance, one_thread, side_by_side, suited
 from rindices.preprocessing import SCALED_SD, ControlScaler, whitening_matrix
 from rindices.preprocessing.covariates import (
     leverage_of,
@@ -246,7 +246,7 @@ def not_testable(why: str) -> Verdict:
     return Verdict("not testable", f"The groups cannot be tested for a difference: {why}.")
 
 
-@one_thread
+@one_thread()
 def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions: float) -> Verdict:
     """Judge what repetitions found.
 
@@ -296,10 +296,12 @@ def halves_test(study: Study, n_patterns: int) -> tuple[float, float, float]:
         people = study.standardised(cohort)
         return halves_agreement(*people, n_patterns, method, disjoint_controls=True, n_splits=_SPLITS, seed=seed)
 
-    own, largest = agreement(0), 0.0
-    for cohort in range(1, FEWEST_SHUFFLED + 1):
-        largest = max(largest, agreement(cohort))
+    values = side_by_side(agreement, range(FEWEST_SHUFFLED + 1))
+    own, largest = next(values), 0.0
+    for cohort, value in enumerate(values, 1):
+        largest = max(largest, value)
         if largest >= own:
+            values.close()
             return own, largest, 2 / (cohort + 1)
     return own, largest, 1 / (FEWEST_SHUFFLED + 1)
 

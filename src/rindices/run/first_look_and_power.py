@@ -21,7 +21,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
-from threadpoolctl import threadpool_limits
 
 from rindices import linear, plots
 from rindices.analysis import group_balance
@@ -32,7 +31,7 @@ from rindices.judging import spectrum
 from rindices.judging.agreement import match_patterns
 from rindices.judging.spectrum import NotTestable, Spectrum, look
 from rindices.judging.study_and_verdict import Evidence, differences_that_count, likely_missed
-from rindices.linear import sparse_factors
+from rindices.linear import one_thread, sparse_factors
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.verdict_section import spectrum_picture
 from rindices.presets import get_preset
@@ -404,7 +403,7 @@ def _has_accelerator() -> bool:
     return plugins and "cuda" in wanted and Path("/dev/nvidiactl").exists()
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
+@one_thread()
 def slowness() -> float:
     """Return how slow one core is at what training does, relative to the one that was measured on.
 

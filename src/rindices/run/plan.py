@@ -72,7 +72,7 @@ class PlannedRun(NamedTuple):
 
     def is_complete(self) -> bool:
         """Whether the folder holds this very run, finished; another run is refused."""
-        return record.is_complete(self.out, self.settings())
+        return bool(record.status_of(self.out)) and record.is_complete(self.out, self.settings())
 
     def more(self) -> dict[str, str]:
         """Return what the run in the folder is asked for more of, from what to what."""

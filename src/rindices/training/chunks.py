@@ -20,6 +20,7 @@ import numpy as np
 from rindices.core.devices import Device
 from rindices.core.networks import Parameters, shapes, sizes, unpad
 from rindices.core.train import Checkpoint, People, make_members, saved_states, train
+from rindices.linear import side_by_side
 from rindices.presets import Preset, Schedule
 from rindices.training.starts import Start, beside_networks, start_of
 
@@ -215,18 +216,13 @@ def starts_of(members: Sequence[Member], settings: Settings, people: People) -> 
     """Return where each of some repetitions starts; none where training starts from nothing."""
     if settings.preset.training.start == "random":
         return []
-    return [
-        start_of(
-            people.controls,
-            people.patients,
-            member.point.n_patterns,
-            people.methods[member.point.n_patterns],
-            settings.seed,
-            member.repetition,
-            settings.preset.schedule.folds,
-        )
-        for member in members
-    ]
+
+    def start(member: Member) -> Start:
+        n_patterns, folds = member.point.n_patterns, settings.preset.schedule.folds
+        method, groups = people.methods[n_patterns], (people.controls, people.patients)
+        return start_of(*groups, n_patterns, method, settings.seed, member.repetition, folds)
+
+    return list(side_by_side(start, members))
 
 
 def untrained(starts: list[Start], patients: np.ndarray) -> Trajectory:

@@ -5,15 +5,14 @@ read. Both depend on the seed and the repetition's number only, as all else of a
 """
 
 from contextlib import suppress
-from threading import Lock
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from rindices.core.losses import Prior
 from rindices.core.train import held_out
-from rindices.linear import METHODS, LinearModel, Method, fitted
+from rindices.linear import METHODS, LinearModel, Method, fitted, side_by_side
 
 PATIENTS = 0.9  # of the patients that a repetition's linear model learns from
 SHARE = 0.5  # of the linear model in the R-index; from a quarter to three quarters of it differ little
@@ -23,8 +22,6 @@ _UNIFORM_MEAN, _UNIFORM_SD = 0.5, 12**-0.5  # of severities as f draws them
 # Exponents of severities that are uniform to a power. Where most patients are severe they would be below 1; f cannot
 # rise so steeply from 0, and what it lacks there would be missing in every severity.
 _LEAST, _LARGEST = 1.0, 5.0
-# How many threads a library may use and which warnings are shown belong to the process, not to one of its threads.
-_one_at_a_time = Lock()
 
 
 Linear = dict[str, dict[str, np.ndarray]]  # see `core.networks.LINEAR`
@@ -96,8 +93,7 @@ def start_of(
     some = rng.permutation(len(patients))[: max(2, round(PATIENTS * len(patients)))]
     own = controls[~held_out(len(controls), seed, number, n_folds)]
     healthy, sick = ((of - 1) / SCALED_SD for of in (own, patients[np.sort(some)]))
-    with _one_at_a_time, threadpool_limits(limits=1, user_api="blas"):
-        return from_model(fitted(method, healthy, sick, n_patterns, number), patients)
+    return from_model(fitted(method, healthy, sick, n_patterns, number), patients)
 
 
 def maps_of_halves(
@@ -113,12 +109,13 @@ def maps_of_halves(
     for split in range(_SPLITS):
         rng = np.random.default_rng([seed, split, n_patterns])
         groups += zip(*(np.array_split(of[rng.permutation(len(of))], 2) for of in (healthy, sick)), strict=True)
-    maps = []
-    with _one_at_a_time, threadpool_limits(limits=1, user_api="blas"):
-        for half in groups:
-            with suppress(np.linalg.LinAlgError):
-                maps.append(from_model(METHODS[method](*half, n_patterns), patients).prior.maps)
-    return np.array(maps).reshape(-1, n_patterns, controls.shape[1])
+
+    def maps_of(half: tuple[np.ndarray, np.ndarray]) -> list[np.ndarray]:
+        with suppress(np.linalg.LinAlgError):
+            return [from_model(METHODS[method](*half, n_patterns), patients).prior.maps]
+        return []
+
+    return np.array(list(chain(*side_by_side(maps_of, groups)))).reshape(-1, n_patterns, controls.shape[1])
 
 
 def from_model(model: LinearModel, patients: np.ndarray) -> Start:

@@ -17,7 +17,7 @@ from tests import longevity
 from tests.pages.conftest import browser  # noqa: F401 (a fixture)
 
 TOKEN = "a-token"
-PROGRAM = (sys.executable, "-c", "from rindices.cli import app; app()")
+PROGRAM = (sys.executable, "-c", "from rindices.cli import main; main()")
 PATIENCE = 300  # seconds; a machine that is busy with other things is no reason to fail
 HERE = Path(longevity.__file__).parent
 
