@@ -16,7 +16,7 @@ __all__ = ["app", "check", "fit", "main", "results"]
 
 def main() -> None:
     """Run a command in a process of its own."""
-    # Libraries make a million objects that stay: looking through them for garbage takes a second, and another at the end.
+    # Libraries make a million objects that stay: to look through them for garbage takes a second, and one at the end.
     gc.set_threshold(100_000, 50, 50)
     atexit.register(gc.freeze)
     app()
