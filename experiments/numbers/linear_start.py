@@ -38,10 +38,10 @@ from rindices import SurrealGAN
 from rindices.core import inference
 from rindices.core.losses import Prior
 from rindices.core.step import COPULA_EVERY, Data, TrainState, step
-from rindices.judging.agreement import mean_agreement, pairwise, pattern_concordance
+from rindices.judging.agreement import matched_concordance, mean_agreement, pairwise, pattern_concordance
 from rindices.judging.selection import MOST_REPLACED
 from rindices.judging.study_and_verdict import Study
-from rindices.linear import fitted, matched_concordance
+from rindices.linear import fitted
 from rindices.presets import Preset, blind, fast
 from rindices.scoring.consensus_and_person import aligned, find_consensus
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, starts_of

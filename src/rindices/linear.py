@@ -5,10 +5,6 @@ deviations of the controls, whose mean is 0. Severities s have a mean and a cova
 as their posterior mean. Two ways to find the maps: `sparse_factors` assumes patterns that touch few regions and hardly
 overlap, `contrastive_ica` that severities are independent and not normal. Contrastive PCA (Abid et al., 2018) has the
 same beginning; signals above noise-only samples are Nadakuditi and Silverstein's (2010).
-
-Whether patterns are found again in other people is seen in two halves of a cohort. Halves with disjoint patients *and*
-controls share nobody, so that what they agree on is in the population. Halves of the patients with all controls in both
-share the controls' covariance; they say which of two methods suits a table.
 """
 
 from __future__ import annotations
@@ -22,8 +18,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import cpu_count
-from scipy.optimize import linear_sum_assignment, minimize
-from scipy.stats import rankdata
+from scipy.optimize import minimize
 from sklearn.covariance import ledoit_wolf, ledoit_wolf_shrinkage
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
@@ -41,7 +36,6 @@ _SMOOTHING = 0.02  # of the absolute value, relative to a map's size
 _LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy variation
 
 
-_MOST_THREADS = 8  # each has copies of a table
 # How many threads a library may use and which warnings are shown belong to the process, not to one of its threads.
 _limited, _silent = RLock(), Lock()
 
@@ -62,7 +56,7 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> Gener
     The linear algebra library uses one thread in each, so results do not depend on the number of cores. `work` must
     not call this function. Once closed, no further item is begun.
     """
-    with one_thread(), ThreadPoolExecutor(min(cpu_count(), _MOST_THREADS)) as pool:
+    with one_thread(), ThreadPoolExecutor(min(cpu_count(), 8)) as pool:  # each may copy the table
         try:
             yield from pool.map(work, items)
         finally:
@@ -362,9 +356,6 @@ def _shrunk(covariance: np.ndarray, people: np.ndarray) -> np.ndarray:
 
 Method = Literal["sparse", "ica"]
 METHODS: dict[Method, Callable[..., LinearModel]] = {"sparse": sparse_factors, "ica": contrastive_ica}
-_SPLITS = 3
-_CLEARLY = 0.005  # by which ICA has to agree better: where both agree about as well, sparse maps lose less
-FAILED = 0.5  # agreement where a half cannot be fitted: chance
 
 
 def fitted(method: Method, controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0) -> LinearModel:
@@ -373,70 +364,3 @@ def fitted(method: Method, controls: np.ndarray, patients: np.ndarray, n_pattern
         return METHODS[method](controls, patients, n_patterns, seed)
     except np.linalg.LinAlgError:
         return contrastive_ica(controls, patients, n_patterns, seed)
-
-
-def halves_agreement(
-    controls: np.ndarray,
-    patients: np.ndarray,
-    n_patterns: int,
-    method: Method,
-    *,
-    disjoint_controls: bool,
-    n_splits: int = _SPLITS,
-    seed: int = 0,
-) -> float:
-    """Return how well models of two halves agree about all patients: mean concordance, 0.5 is chance.
-
-    Parameters
-    ----------
-    controls, patients : ndarray of shape (people, regions)
-        In sd of the controls.
-    n_patterns : int
-        Number of patterns M.
-    method : {"sparse", "ica"}
-        How patterns are found.
-    disjoint_controls : bool
-        Whether the halves also have different controls; models are then fitted faster, because a test needs many.
-    n_splits : int
-        Number of splits over which agreement is averaged.
-    seed : int
-        Seed of the splits.
-    """
-    values = []
-    for split in range(n_splits):
-        rng = np.random.default_rng([seed, split])
-        sick, healthy = (np.array_split(rng.permutation(len(group)), 2) for group in (patients, controls))
-        halves = [(controls[healthy[k]] if disjoint_controls else controls, patients[sick[k]]) for k in (0, 1)]
-        try:
-            models = [METHODS[method](*half, n_patterns, k, quick=disjoint_controls) for k, half in enumerate(halves)]
-            values.append(matched_concordance(*(model.severities(patients) for model in models)))
-        except np.linalg.LinAlgError:
-            values.append(FAILED)
-    return float(np.mean(values))
-
-
-def suited(
-    controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0
-) -> tuple[Method, dict[Method, float]]:
-    """Return the method whose models of two halves of the patients agree better, and how well each does."""
-
-    def agreement(method: Method) -> float:
-        return halves_agreement(controls, patients, n_patterns, method, disjoint_controls=False, seed=seed)
-
-    values = dict(zip(METHODS, side_by_side(agreement, METHODS), strict=True))
-    return ("ica" if values["ica"] > values["sparse"] + _CLEARLY else "sparse"), values
-
-
-def matched_concordance(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the mean concordance of two models' severities ``(people, patterns)`` after the best matching.
-
-    By the correlation of ranks, which for two nearly normal scores is 0.5 + arcsin(ρ) / π: people need not be paired.
-    """
-    ranks = [np.apply_along_axis(rankdata, 0, scores) for scores in (first, second)]
-    n_patterns = first.shape[1]
-    with np.errstate(invalid="ignore", divide="ignore"):  # what is the same for everybody says nothing: chance
-        correlations = np.nan_to_num(np.corrcoef(np.hstack(ranks), rowvar=False)[:n_patterns, n_patterns:])
-    pearson = 2 * np.sin(np.pi / 6 * correlations)
-    table = 0.5 + np.arcsin(np.clip(pearson, -1, 1)) / np.pi
-    rows, columns = linear_sum_assignment(table, maximize=True)
-    return float(table[rows, columns].mean())

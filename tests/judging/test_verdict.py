@@ -152,6 +152,7 @@ def test_p_of_halves_counts_the_data_and_ends_with_the_first_that_agrees_as_well
     study = study_of()[0]
     monkeypatch.setattr(Study, "method", lambda *_: "sparse")
     monkeypatch.setattr(verdicts, "halves_agreement", agreement)
+    monkeypatch.setattr(verdicts, "side_by_side", lambda work, items: (work(item) for item in items))
     own, largest, p = halves_test(study, 2)
     assert set(asked) == {(N_CONTROLS, N_PATIENTS, 2, True)}
     if better is None:

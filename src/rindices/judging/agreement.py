@@ -1,6 +1,10 @@
 """Do repeated trainings agree? Concordance, matching of patterns, agreement indices, medoid and consensus.
 
 R-indices of one model are ``(people, patterns)``, of several models ``(models, people, patterns)``.
+
+Whether patterns are found again in other people is seen in linear models of two halves of a cohort. Halves with
+disjoint patients *and* controls share nobody, so that what they agree on is in the population. Halves of the patients
+with all controls in both share the controls' covariance; they say which of two methods suits a table.
 """
 
 from itertools import combinations
@@ -12,7 +16,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import kendalltau, rankdata
 from scipy.stats import t as student_t
 
+from rindices.linear import METHODS, Method, side_by_side
+
 COLLAPSED_SD = 0.02  # an R-index that varies less than this among patients says nothing about them
+_SPLITS = 3  # into halves
+_CLEARLY = 0.005  # by which ICA has to agree better: where both agree about as well, sparse maps lose less
+FAILED = 0.5  # agreement where a half cannot be fitted: chance
 _ENOUGH_MODELS = 3  # leaving one out must leave a pair
 
 # Signs of all pairs cost about people² · columns, Kendall's tau columns²: where they meet, as measured.
@@ -218,3 +227,70 @@ def _fault(r_indices: np.ndarray) -> str:
     if not np.isfinite(r_indices).all():
         return "diverged"
     return "collapsed" if r_indices.std(axis=0).min() < COLLAPSED_SD else ""
+
+
+def halves_agreement(
+    controls: np.ndarray,
+    patients: np.ndarray,
+    n_patterns: int,
+    method: Method,
+    *,
+    disjoint_controls: bool,
+    n_splits: int = _SPLITS,
+    seed: int = 0,
+) -> float:
+    """Return how well models of two halves agree about all patients: mean concordance, 0.5 is chance.
+
+    Parameters
+    ----------
+    controls, patients : ndarray of shape (people, regions)
+        In sd of the controls.
+    n_patterns : int
+        Number of patterns M.
+    method : {"sparse", "ica"}
+        How patterns are found.
+    disjoint_controls : bool
+        Whether the halves also have different controls; models are then fitted faster, because a test needs many.
+    n_splits : int
+        Number of splits over which agreement is averaged.
+    seed : int
+        Seed of the splits.
+    """
+    values = []
+    for split in range(n_splits):
+        rng = np.random.default_rng([seed, split])
+        sick, healthy = (np.array_split(rng.permutation(len(group)), 2) for group in (patients, controls))
+        halves = [(controls[healthy[k]] if disjoint_controls else controls, patients[sick[k]]) for k in (0, 1)]
+        try:
+            models = [METHODS[method](*half, n_patterns, k, quick=disjoint_controls) for k, half in enumerate(halves)]
+            values.append(matched_concordance(*(model.severities(patients) for model in models)))
+        except np.linalg.LinAlgError:
+            values.append(FAILED)
+    return float(np.mean(values))
+
+
+def suited(
+    controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0
+) -> tuple[Method, dict[Method, float]]:
+    """Return the method whose models of two halves of the patients agree better, and how well each does."""
+
+    def agreement(method: Method) -> float:
+        return halves_agreement(controls, patients, n_patterns, method, disjoint_controls=False, seed=seed)
+
+    values = dict(zip(METHODS, side_by_side(agreement, METHODS), strict=True))
+    return ("ica" if values["ica"] > values["sparse"] + _CLEARLY else "sparse"), values
+
+
+def matched_concordance(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the mean concordance of two models' severities ``(people, patterns)`` after the best matching.
+
+    By the correlation of ranks, which for two nearly normal scores is 0.5 + arcsin(ρ) / π: people need not be paired.
+    """
+    ranks = [np.apply_along_axis(rankdata, 0, scores) for scores in (first, second)]
+    n_patterns = first.shape[1]
+    with np.errstate(invalid="ignore", divide="ignore"):  # what is the same for everybody says nothing: chance
+        correlations = np.nan_to_num(np.corrcoef(np.hstack(ranks), rowvar=False)[:n_patterns, n_patterns:])
+    pearson = 2 * np.sin(np.pi / 6 * correlations)
+    table = 0.5 + np.arcsin(np.clip(pearson, -1, 1)) / np.pi
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    return float(table[rows, columns].mean())

@@ -19,8 +19,9 @@ import numpy as np
 import pandas as pd
 
 from rindices.core.train import People
+from rindices.judging.agreement import halves_agreement, matched_concordance, suited
 from rindices.judging.spectrum import LEVEL, Spectrum, look
-from rindices.linear import Method, fitted, halves_agreement, matched_concordance, one_thread, side_by_side, suited
+from rindices.linear import Method, fitted, one_thread, side_by_side
 from rindices.preprocessing import SCALED_SD, ControlScaler, whitening_matrix
 from rindices.preprocessing.covariates import (
     leverage_of,

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from rindices import linear
-from rindices.judging.agreement import pattern_concordance
-from rindices.linear import FAILED, METHODS, halves_agreement, matched_concordance, suited
+from rindices.judging.agreement import FAILED, halves_agreement, matched_concordance, pattern_concordance, suited
+from rindices.linear import METHODS
 from tests.linear.test_factors import N_REGIONS, cohort, dense_maps, sparse_maps
 
 
@@ -64,7 +63,7 @@ def test_halves_share_no_patient_and_controls_only_if_asked_to(monkeypatch):
             raise np.linalg.LinAlgError
         return _Flat()
 
-    monkeypatch.setitem(linear.METHODS, "sparse", fitted)
+    monkeypatch.setitem(METHODS, "sparse", fitted)
     # A half that cannot be fitted agrees by chance.
     for disjoint in (True, False):
         asked.clear()
