@@ -354,7 +354,7 @@ FORGED = [
     (("parameters", "preset", "schedule", "max_steps"), 2.5, "parameters.preset.schedule.max_steps: "),
     (("contract", "features", 0), "\ud800", "is not a complete model"),
     (("contract", "feature_maximum", 0), 10**400, "feature_maximum"),
-    (("contract", "covariates", 1, "categories"), [], "categories of 'site' should be different, at least one"),
+    (("contract", "covariates", 1, "categories"), [], "'site' needs at least one category, and none can occur twice"),
     (("contract", "covariates", 1, "categories"), ["A", "A"], "categories of 'site' should be different"),
     (("contract", "covariates", 0, "codes"), [1, 2, 3], "codes"),
     (("contract", "covariates", 0, "name"), "years", "correction needs 'âge', which is not one of the covariates"),

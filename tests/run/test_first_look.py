@@ -10,8 +10,9 @@ from rindices import SurrealGANSearch
 from rindices.cli import app
 from rindices.cli.console_and_exits import set_output
 from rindices.cohort import read_cohort
+from rindices.core import devices
 from rindices.problems import roughly
-from rindices.run import first_look_and_power as looks
+from rindices.run import plan
 from rindices.run.first_look_and_power import first_look, look_pictures
 from rindices.settings import SearchSettings
 from rindices.simulate import simulate_cohort
@@ -126,9 +127,9 @@ def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path):
 
 
 def test_time_grows_with_what_is_trained(monkeypatch):
-    monkeypatch.setattr(looks, "slowness", lambda: 1.0)
-    monkeypatch.setattr(looks.devices, "n_cores", lambda: 2)
-    usual = looks.time_needed(1392, 128, 3, SearchSettings()).seconds
+    monkeypatch.setattr(plan, "slowness", lambda: 1.0)
+    monkeypatch.setattr(devices, "n_cores", lambda: 2)
+    usual = plan.time_needed(1392, 128, 3, SearchSettings()).seconds
     for people, regions, patterns, search in (
         (1392, 256, 3, SearchSettings()),
         (1392, 128, 5, SearchSettings()),
@@ -136,13 +137,13 @@ def test_time_grows_with_what_is_trained(monkeypatch):
         (1392, 128, 3, SearchSettings(orthogonality=(0.4, 0.8))),
         (1392, 128, 3, SearchSettings(preset="blind")),
     ):
-        assert looks.time_needed(people, regions, patterns, search).seconds > 1.2 * usual
-    assert looks.time_needed(1392, 128, 3, SearchSettings(preset="linear")).seconds < usual
-    assert looks.time_needed(1392, 128, 3, SearchSettings(), n_numbers=2).seconds > 1.5 * usual
+        assert plan.time_needed(people, regions, patterns, search).seconds > 1.2 * usual
+    assert plan.time_needed(1392, 128, 3, SearchSettings(preset="linear")).seconds < usual
+    assert plan.time_needed(1392, 128, 3, SearchSettings(), n_numbers=2).seconds > 1.5 * usual
 
 
 def test_two_numbers_of_patterns_take_longer_where_none_is_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(looks, "slowness", lambda: 1.0)
+    monkeypatch.setattr(plan, "slowness", lambda: 1.0)
     table = simulate_cohort("basic", n_controls=60, n_patients=60, seed=3).table.iloc[:, : 4 + N_REGIONS]
     table.assign(diagnosis=["CN", "PT"] * 60).to_csv(tmp_path / "null.csv", index=False)
     cohort = read_cohort(tmp_path / "null.csv", covariates="age")
@@ -150,14 +151,14 @@ def test_two_numbers_of_patterns_take_longer_where_none_is_counted(tmp_path, mon
     assert found.directions == 0
     assert found.seconds > given.seconds
     assert (
-        str(looks.TimeNeeded(700, "the 2 cores"))
+        str(plan.TimeNeeded(700, "the 2 cores"))
         == "about 10 minutes on the 2 cores of this machine, if it is otherwise idle"
     )
     assert roughly(80 * 60) == "80 minutes"
-    assert 0.01 < np.median([looks.slowness() for _ in range(2)]) < 100
+    assert 0.01 < np.median([plan.slowness() for _ in range(2)]) < 100
 
 
 def test_waiting_for_other_programs_does_not_make_a_core_look_slow(monkeypatch):
-    usual, maximum = looks.slowness(), np.maximum
-    monkeypatch.setattr(looks.np, "maximum", lambda *values: (time.sleep(2e-4), maximum(*values))[1])
-    assert looks.slowness() < 5 * usual  # by the clock, ten times as slow
+    usual, maximum = plan.slowness(), np.maximum
+    monkeypatch.setattr(plan.np, "maximum", lambda *values: (time.sleep(2e-4), maximum(*values))[1])
+    assert plan.slowness() < 5 * usual  # by the clock, ten times as slow

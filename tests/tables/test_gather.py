@@ -185,7 +185,7 @@ def test_parcellations_are_chosen_or_found(tmp_path):
     assert found.programs == {"FastSurfer with FreeSurfer 7.4.1": 3}
     assert found.notes[0] == "There is no aparc.stats, so the cortical regions come from aparc.DKTatlas."
     assert "lh_cuneus_volume" in table
-    with pytest.raises(InputError, match=r"No folder has the files of destrieux: lh\.aparc\.a2009s\.stats"):
+    with pytest.raises(InputError, match=r"No folder contains the files of destrieux: lh\.aparc\.a2009s\.stats"):
         gathered(mapped, tmp_path / "t.csv", atlas="destrieux")
     with pytest.raises(InputError, match=r"`atlas` should be one of dk, dkt, destrieux, but got 'aal'"):
         gathered(mapped, tmp_path / "t.csv", atlas="aal")

@@ -152,8 +152,8 @@ def describe_cohort(cohort: Cohort) -> None:
     warn(cohort.messages)
 
 
-def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = True) -> None:
-    """Say what came out and where it is; the last line is the status."""
+def describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, report: bool = True) -> None:
+    """Say what came out and where it is; the last line is the status, with the time since a command began."""
     value = summary.agreement.get("pattern_agreement")
     used = f"{summary.members_used} of {counted(summary.repetitions, 'repetition')}"
     console.print(summary.search.reason)
@@ -164,13 +164,13 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
     if summary.separation is not None:
         auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
         console.print(
-            f"Patients and controls can be distinguished with a cross-validated AUC of {auc:.2f} (95 % interval "
-            f"{low:.2f} "
-            f"to {high:.2f}; 0.5 is chance).{_NOT_NONE if summary.state == 'not found again' else ''}"
+            f"Cross-validated AUC of patients versus controls: {auc:.2f} (95 % interval {low:.2f} to {high:.2f}; "
+            f"0.5 is chance).{_NOT_NONE if summary.state == 'not found again' else ''}"
         )
     show_verdict(summary)
     kept = ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
-    end(out, f"Done in {summary.seconds:.0f} s.", report=report, **{name: getattr(summary, name) for name in kept})
+    took = f"Done in {time.perf_counter() - began:.0f} s."
+    end(out, took, report=report, **{name: getattr(summary, name) for name in kept})
 
 
 def show_verdict(summary: Summary, whose: str = "") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -122,6 +123,7 @@ def fit(
     """
     from rindices.run.plan import planned, planned_again
 
+    began = time.perf_counter()
     set_output(quiet=execution.quiet, log_json=execution.log_json)
     table = one_table(tables) if tables else None
     if out is None:
@@ -143,7 +145,7 @@ def fit(
     for name, change in ({} if execution.overwrite else plan.more()).items():
         option_of = on_command_line(Remedy(name))
         console.print(f"Extending the run in {out}: {option_of} {change}. Models already trained are kept.")
-    describe_run(train_and_write(plan, execution), out, plan.cohort, report=output.report)
+    describe_run(train_and_write(plan, execution), out, plan.cohort, began, report=output.report)
 
 
 def _how_else(plan: PlannedRun) -> str:
@@ -210,7 +212,7 @@ def demo(
     from rindices.run.plan import planned
     from rindices.simulate import simulate_cohort
 
-    table, truth, run = out / "cohort.csv", out / "truth.csv", out / "run"
+    began, table, truth, run = time.perf_counter(), out / "cohort.csv", out / "truth.csv", out / "run"
     if out.is_dir() and any(out.iterdir()) and not (run / "summary.json").is_file():
         raise InputError(f"The folder {out} contains other files.\nChoose another folder with --out.")
     check_free(run)
@@ -226,4 +228,4 @@ def demo(
             f"({', '.join(f'{value:.3f}' for value in summary.recovery.per_pattern)}; 0.5 is chance, 1 is perfect)",
             style="bold",
         )
-    describe_run(summary, run, plan.cohort)
+    describe_run(summary, run, plan.cohort, began)

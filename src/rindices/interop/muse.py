@@ -226,7 +226,7 @@ def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
         raise InputError(
             f"The 72 MUSE regions add up to {shown(typical)} in the median person. A whole brain is about "
             "1,100,000 mm³ "
-            "or 1,100 mL.\nProvide volumes in mm³ or mL as written by MUSE, neither corrected nor scaled, nor "
+            "or 1,100 mL.\nProvide volumes in mm³ or mL as written by MUSE, uncorrected and unscaled, not "
             "as voxel counts."
         )
     in_other_unit = brains * (_ML if factor == 1.0 else 1.0)

@@ -8,12 +8,9 @@ of patterns rest on. Severities are those of the linear model.
 """
 
 import hashlib
-import os
-import time
 import warnings
 from dataclasses import asdict
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,19 +22,18 @@ from scipy.stats import norm
 from rindices import linear, plots
 from rindices.analysis import group_balance
 from rindices.cohort import Cohort, correction_of
-from rindices.core import devices
 from rindices.estimator import ContrastiveFactors
 from rindices.judging import spectrum
 from rindices.judging.agreement import match_patterns
 from rindices.judging.spectrum import NotTestable, Spectrum, look
 from rindices.judging.study_and_verdict import Evidence, differences_that_count, likely_missed
-from rindices.linear import one_thread, sparse_factors
+from rindices.linear import sparse_factors
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.verdict_section import spectrum_picture
-from rindices.presets import get_preset
-from rindices.problems import Curtain, InputError, Remedy, Wording, counted, listed, roughly
+from rindices.problems import Curtain, InputError, Remedy, Wording, counted, listed
 from rindices.regions import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
+from rindices.run.plan import time_needed
 from rindices.schema.role_guesses import pairs_of_sides
 from rindices.settings import AUTO, SearchSettings
 from rindices.training.starts import power_of_uniform
@@ -343,78 +339,3 @@ def look_pictures(look: FirstLook) -> tuple[Picture | None, Picture | None]:
     titles = {name: region.title for name, region in known_regions(look.patterns[0].regions).items()}
     figure = plots.pattern_dots(pd.DataFrame(rows).astype({"change_percent": float}), top=_ROWS, names=titles)
     return scree, gallery.draw("preview", figure, f"Strongest regions of a linear model, {'; '.join(words)}.")
-
-
-# Seconds on one core whose `_slowness` is 1: of a step with three patterns, and more for each pair of regions (16 to
-# 400 regions measured); the same with other numbers of patterns, relative to so many more than there are.
-_STEP, _STEP_BY_REGIONS, _PATTERNS = 0.6e-3, 1.0e-7, 2.5
-_BATCH = 32  # people a step, for which that holds
-# Of compiling, the table and the report, whatever its size; of linear models and permutations, by people and regions.
-_AROUND, _JUDGING = 35.0, 6e-7
-# On an H200: ten models take no longer than one, more take longer in proportion; to start it and the rest.
-_GPU_STEP, _GPU_STEP_OF_MODEL, _GPU_AROUND = 1.8e-4, 8e-6, 20.0
-_LOOPS, _USUAL = 1000, 0.021  # of the arithmetic that tells how slow a core is; seconds that it took
-
-
-class TimeNeeded(NamedTuple):
-    """About how many seconds a fit takes, the report included, and on what."""
-
-    seconds: float
-    place: str
-
-    def __str__(self) -> str:
-        return f"about {roughly(self.seconds)} on {self.place} of this machine, if it is otherwise idle"
-
-
-def time_needed(
-    n_people: int, n_regions: int, n_patterns: int, search: SearchSettings, n_numbers: int = 1
-) -> TimeNeeded:
-    """Return about how long a fit takes here.
-
-    Parameters
-    ----------
-    n_people, n_regions
-        Of the training.
-    n_patterns
-        The largest number of patterns that is trained.
-    search
-        What is trained.
-    n_numbers
-        How many numbers of patterns are tried: two where the look before training finds none to count.
-    """
-    schedule = get_preset(search.preset).schedule
-    steps = search.max_steps or schedule.max_steps
-    models = n_numbers * search.n_repetitions * len(search.orthogonality or (1,))
-    if _has_accelerator():
-        seconds = _GPU_AROUND + steps * max(_GPU_STEP, models * _GPU_STEP_OF_MODEL)
-        return TimeNeeded(seconds, "the GPU")
-    people = (schedule.batch_size or n_people / 8) / _BATCH
-    a_step = (_STEP + _STEP_BY_REGIONS * n_regions**2) * people * (n_patterns + _PATTERNS) / (3 + _PATTERNS)
-    n_cores = devices.n_cores()
-    on_each = -(-models // n_cores)
-    seconds = slowness() * (_AROUND + _JUDGING * n_people * n_regions**2 + on_each * steps * a_step)
-    return TimeNeeded(seconds, f"the {n_cores} cores" if n_cores > 1 else "the single core")
-
-
-def _has_accelerator() -> bool:
-    """Say whether JAX would train on a GPU, without starting it: a page that only asks should not hold its memory."""
-    wanted = os.environ.get("JAX_PLATFORMS", "cuda")
-    plugins = any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
-    return plugins and "cuda" in wanted and Path("/dev/nvidiactl").exists()
-
-
-@one_thread()
-def slowness() -> float:
-    """Return how slow one core is at what training does, relative to the one that was measured on.
-
-    Processor time, and the least of five, because other programs that happen to run now make the clock, but not
-    the core, slower.
-    """
-    weights = np.full((128, 128), 1 / 128, np.float32)
-    times = []
-    for _ in range(5):
-        batch, start = np.ones((_BATCH, 128), np.float32), time.thread_time()
-        for _ in range(_LOOPS):
-            batch = np.maximum(batch @ weights, 0.01)
-        times.append(time.thread_time() - start)
-    return min(times) / _USUAL

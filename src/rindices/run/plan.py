@@ -3,15 +3,20 @@
 Nothing here loads the training engine before the table was read and found to be sound.
 """
 
+import os
 import platform
+import time
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 import rindices
 from rindices import record
@@ -21,7 +26,7 @@ from rindices.cohort.column_roles import named_parts, paths_of
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.presets import adjusted, get_preset
-from rindices.problems import Blank, InputError, Message, Remedy, listed
+from rindices.problems import Blank, InputError, Message, Remedy, listed, roughly
 from rindices.schema.role_guesses import is_region_name
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
 from rindices.tables import Source, Table, files_of, read_source
@@ -215,3 +220,80 @@ def balance_of(cohort: Cohort) -> pd.DataFrame:
     own = cohort.training
     site, patient = None if cohort.site is None else cohort.site[own], (cohort.group[own] == "patient").to_numpy()
     return group_balance(cohort.background[own], patient, site, cohort.features[own])
+
+
+# Seconds on one core whose `slowness` is 1: of a step with three patterns, and more for each pair of regions (16 to
+# 400 regions measured); the same with other numbers of patterns, relative to so many more than there are.
+_STEP, _STEP_BY_REGIONS, _PATTERNS = 0.6e-3, 1.0e-7, 2.5
+_BATCH = 32  # people a step, for which that holds
+# Of compiling, the table and the report, whatever its size; of linear models and permutations, by people and regions.
+_AROUND, _JUDGING = 35.0, 6e-7
+# On an H200: ten models take no longer than one, more take longer in proportion; to start it and the rest.
+_GPU_STEP, _GPU_STEP_OF_MODEL, _GPU_AROUND = 1.8e-4, 8e-6, 20.0
+_LOOPS, _USUAL = 1000, 0.021  # of the arithmetic that tells how slow a core is; seconds that it took
+
+
+class TimeNeeded(NamedTuple):
+    """About how many seconds a fit takes, the report included, and on what."""
+
+    seconds: float
+    place: str
+
+    def __str__(self) -> str:
+        return f"about {roughly(self.seconds)} on {self.place} of this machine, if it is otherwise idle"
+
+
+def time_needed(
+    n_people: int, n_regions: int, n_patterns: int, search: SearchSettings, n_numbers: int = 1
+) -> TimeNeeded:
+    """Return about how long a fit takes here.
+
+    Parameters
+    ----------
+    n_people, n_regions
+        Of the training.
+    n_patterns
+        The largest number of patterns that is trained.
+    search
+        What is trained.
+    n_numbers
+        How many numbers of patterns are tried: two where the look before training finds none to count.
+    """
+    from rindices.core import devices
+
+    schedule = get_preset(search.preset).schedule
+    steps = search.max_steps or schedule.max_steps
+    models = n_numbers * search.n_repetitions * len(search.orthogonality or (1,))
+    if _has_accelerator():
+        seconds = _GPU_AROUND + steps * max(_GPU_STEP, models * _GPU_STEP_OF_MODEL)
+        return TimeNeeded(seconds, "the GPU")
+    people = (schedule.batch_size or n_people / 8) / _BATCH
+    a_step = (_STEP + _STEP_BY_REGIONS * n_regions**2) * people * (n_patterns + _PATTERNS) / (3 + _PATTERNS)
+    n_cores = devices.n_cores()
+    on_each = -(-models // n_cores)
+    seconds = slowness() * (_AROUND + _JUDGING * n_people * n_regions**2 + on_each * steps * a_step)
+    return TimeNeeded(seconds, f"the {n_cores} cores" if n_cores > 1 else "the single core")
+
+
+def _has_accelerator() -> bool:
+    """Say whether JAX would train on a GPU, without starting it: a page that only asks should not hold its memory."""
+    wanted = os.environ.get("JAX_PLATFORMS", "cuda")
+    plugins = any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
+    return plugins and "cuda" in wanted and Path("/dev/nvidiactl").exists()
+
+
+@threadpool_limits.wrap(limits=1, user_api="blas")
+def slowness() -> float:
+    """Return how slow one core is at what training does, relative to the one that was measured on.
+
+    Processor time, and the least of five, because other programs that happen to run now make the clock, but not
+    the core, slower.
+    """
+    weights = np.full((128, 128), 1 / 128, np.float32)
+    times = []
+    for _ in range(5):
+        batch, start = np.ones((_BATCH, 128), np.float32), time.thread_time()
+        for _ in range(_LOOPS):
+            batch = np.maximum(batch @ weights, 0.01)
+        times.append(time.thread_time() - start)
+    return min(times) / _USUAL

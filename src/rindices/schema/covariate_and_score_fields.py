@@ -65,7 +65,7 @@ class CovariateSpec:
     def _is_consistent(self) -> Self:
         if self.categories is not None:
             if not self.categories or len(set(self.categories)) != len(self.categories):
-                raise ValueError(f"the categories of {self.name!r} should be different, at least one")
+                raise ValueError(f"{self.name!r} needs at least one category, and none can occur twice")
         elif self.minimum is None or self.maximum is None or self.minimum > self.maximum:
             raise ValueError(f"{self.name!r} should have categories, or a range that begins before it ends")
         return self

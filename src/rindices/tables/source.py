@@ -294,7 +294,7 @@ def join_by_id(
             listed(key.dropna().str.replace("\t", " ").map(repr)[:2], joiner=" and ") for key in (there, here)
         )
         raise InputError(
-            f"No one in {source} has an id that is in the main table: its ids are like {theirs}, those of the "
+            f"No one in {source} has an id that is in the main table: its ids look like {theirs}, those of the "
             f"main table like {ours}.\n"
             "Write the ids in the same way, or check that it is the right table."
         )

@@ -158,7 +158,7 @@ def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSett
     cohort = checked(stamp_of(path, settings), path, settings).cohort
     if cohort is None:
         return ""
-    from rindices.run.first_look_and_power import time_needed  # the engine, which is loaded once
+    from rindices.run.plan import time_needed  # which asks the engine, loaded once
 
     most = 3 if search.n_patterns == AUTO else max(search.n_patterns)
     return str(time_needed(len(cohort.features), cohort.features.shape[1], most, search))
