@@ -76,7 +76,7 @@ class SurrealGAN(FittedEstimator):
     n_repetitions : int, default=10
         Number of trainings, which differ only in their random numbers.
     preset : {"fast", "linear", "blind", "paper", "official"} or Preset, default="fast"
-        All other choices; see `rindices.settings`.
+        All other choices; see `rindices.presets`.
     inference : {"consensus", "medoid"}, default="consensus"
         Mean of the repetitions that agree, or the one that agrees best with the others (the paper's choice).
     orthogonality : float, optional
@@ -200,7 +200,7 @@ class SurrealGAN(FittedEstimator):
         regions = [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
         check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
         contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
-        drawn = fill_training(X, table, self.correction, seed)
+        drawn = fill_training(X, table, self.correction, seed)  # several draws of what is missing, or the table
         X = drawn[0]
         check_groups(X[~patient], int(patient.sum()), regions)
         preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], self.correction)

@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 
 from rindices.problems import InputError, Remedy
 
+SCALED_SD = 0.1  # controls have mean 1 and this sd after scaling; the loss weights are tuned to it
+
 
 class LossWeights(NamedTuple):
     """Relative importance of the regularisers (the paper's Greek letters; the adversarial term has weight 1).

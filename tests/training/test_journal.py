@@ -122,7 +122,7 @@ def test_chunks_on_their_way_come_back_to_the_bit(tmp_path):
 def test_later_state_replaces_the_earlier_and_the_end_removes_both(tmp_path):
     journal = opened(tmp_path)
     (tmp_path / "lock").write_text("")
-    journal.plan(lambda: 1)
+    journal.chunk_size(lambda: 1)
     assert not journal.has_begun()
     keeper = journal.keeper(CHUNK)
     for count in (7, 9):
@@ -142,9 +142,12 @@ def test_keeper_does_nothing_where_the_folder_is_not(tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_plan_of_the_beginning_is_kept(tmp_path):
-    assert (opened(tmp_path).plan(lambda: 4), opened(tmp_path).plan(lambda: pytest.fail("planned already"))) == (4, 4)
-    assert opened(tmp_path, "another run").plan(lambda: 5) == 5
+def test_chunk_size_of_the_beginning_is_kept(tmp_path):
+    assert (
+        opened(tmp_path).chunk_size(lambda: 4),
+        opened(tmp_path).chunk_size(lambda: pytest.fail("planned already")),
+    ) == (4, 4)
+    assert opened(tmp_path, "another run").chunk_size(lambda: 5) == 5
 
 
 @pytest.mark.parametrize(
@@ -152,4 +155,4 @@ def test_plan_of_the_beginning_is_kept(tmp_path):
 )
 def test_damaged_plan_is_made_again(tmp_path, damage):
     (tmp_path / "plan.json").write_text(damage)
-    assert (opened(tmp_path).plan(lambda: 6), opened(tmp_path).plan(lambda: 7)) == (6, 6)
+    assert (opened(tmp_path).chunk_size(lambda: 6), opened(tmp_path).chunk_size(lambda: 7)) == (6, 6)

@@ -203,7 +203,7 @@ class Record:
     >>> record = Record(3)
     >>> record.leave_out(np.array([True, False, False]), "outlier")
     >>> record.used.tolist(), record.warning()
-    ([False, True, True], ['1 of 3 rows is left out: outlier (1).'])
+    ([False, True, True], ['1 of 3 rows is excluded: outlier (1).'])
     """
 
     def __init__(self, n_rows: int) -> None:

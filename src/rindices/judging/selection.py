@@ -17,7 +17,7 @@ from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
 from rindices.judging.misfit_and_separation import Misfit, misfit
 from rindices.judging.study_and_verdict import Study
-from rindices.training.chunks import Chunk, Member, Point, Trajectory, cut, models_per_chunk
+from rindices.training.chunks import Chunk, Member, Point, Trajectory, cut
 from rindices.training.execution import Execution, train_all
 
 FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
@@ -139,17 +139,9 @@ def sweep(
     of_each_number = usual_weights(points, usual)
     # About one pattern, which is apart from none, a weight says nothing.
     points = [point for point in dict.fromkeys(points) if point.n_patterns > 1 or point in of_each_number]
-
-    def as_many_as_fit() -> int:
-        most, batch_size = max(point.n_patterns for point in points), study.settings.batch_size
-        device = execution.device()  # of a worker, who may have to come first
-        return models_per_chunk(study.people(), most, batch_size, device, execution.ready_executor().chunks_per_device)
-
     several = len(of_each_number) > 1
     with_misfit = several and study.settings.preset.training.freeze_below is None  # the paper has agreement alone
-    execution.mixed = several and execution.on_accelerators_here()
-    # The number of models in a chunk is fixed before work starts.
-    execution.models_per_chunk = execution.store.plan(lambda: execution.models_per_chunk or as_many_as_fit())
+    execution.prepare(study.people, [point.n_patterns for point in of_each_number], study.settings.batch_size)
     chunks: list[Chunk] = []
     judged: dict[Point, Judged] = {}
 

@@ -4,8 +4,9 @@ Head size by proportion, then sites, then covariates, then one scale for all reg
 """
 
 from rindices.preprocessing.covariates import Covariate, CovariateResidualizer
-from rindices.preprocessing.pipeline import SCALED_SD, ControlScaler, HeadSize, Preprocessing, whitening_matrix
+from rindices.preprocessing.pipeline import ControlScaler, HeadSize, Preprocessing, whitening_matrix
 from rindices.preprocessing.sites import UNCORRECTED, SiteHarmonizer
+from rindices.presets import SCALED_SD
 
 __all__ = [
     "SCALED_SD",

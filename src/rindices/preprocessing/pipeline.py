@@ -19,11 +19,9 @@ from sklearn.covariance import ledoit_wolf
 
 from rindices.preprocessing.covariates import Covariate, CovariateResidualizer, count_columns, numbers_of
 from rindices.preprocessing.sites import UNCORRECTED, SiteHarmonizer
-from rindices.presets import Correction
+from rindices.presets import SCALED_SD, Correction
 from rindices.problems import InputError, Remedy, counted, did_you_mean, listed, shown
 from rindices.schema import STRICT
-
-SCALED_SD = 0.1  # controls have mean 1 and this sd after scaling; the loss weights are tuned to it
 
 
 class HeadSize(NamedTuple):

@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from rindices import record
 from rindices.cohort import Cohort, correction_of
 from rindices.files import write_text
 from rindices.problems import InputError, Text, Wording, in_python
-from rindices.run.plan import PlannedRun, planned
+from rindices.run.plan import PlannedRun, balance_of, planned
 from rindices.search import SurrealGANSearch
 from rindices.settings import ExecutionSettings, OutputSettings, SearchSettings, TableSettings
 from rindices.training.execution import Progress
@@ -144,9 +144,12 @@ def carry_out(
                 beside.submit(import_module, "rindices.run.write_results")
                 messages = _fit(search, plan, journal, progress)
             from rindices.pages.report import write_report
-            from rindices.run.write_results import summarise, write_results
+            from rindices.run.write_results import complete_model, summarise, write_results
 
-            summary = write_results(plan, search, summarise(plan, search, messages, wording), truth)
+            balance = balance_of(plan.cohort)
+            results = complete_model(plan, search, balance, wording)
+            summary = summarise(plan, search, balance, messages, wording)
+            summary = write_results(plan, search, results, summary, truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
             write_text(out / record.SETTINGS, settings.text())
             summary = summary.updated(resumed=goes_on, seconds=round(time.perf_counter() - start, 1))
@@ -172,8 +175,8 @@ def carry_out(
 def _fit(
     search: SurrealGANSearch, plan: PlannedRun, journal: Journal, progress: Callable[[Progress], None] | None
 ) -> list[Text]:
-    """Fit, let the model know the table it came from, and return all warnings."""
-    cohort, table = plan.cohort, plan.table
+    """Fit, and return all warnings."""
+    cohort = plan.cohort
     training, covariates = cohort.training, cohort.covariates if cohort.covariates.shape[1] else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -184,18 +187,6 @@ def _fit(
             progress=progress,
             store=journal,
         )
-    model = search.best_estimator_
-    model.contract_ = replace(
-        model.contract_,
-        ignored_columns=cohort.ignored_columns + tuple(map(str, cohort.clinical.columns)),
-        id_column=table.id,
-        diagnosis_column=table.diagnosis,
-        site_column=table.site,
-        visit_column=table.visit,
-        control_labels=cohort.control_labels,
-        patient_labels=cohort.patient_labels,
-        unit=table.unit,
-    )
     messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
     damaged = [f"{name} in the journal was damaged and has been retrained." for name in journal.damaged]
     return [*cohort.messages, *messages, *damaged]

@@ -5,7 +5,6 @@ change.
 """
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 
 import jax
@@ -112,11 +111,11 @@ def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.
     return np.where(np.isnan(honest), r_indices, honest)
 
 
-def keep_training(model: SurrealGAN, results: Results, analyses: Mapping[str, pd.DataFrame]) -> None:
+def keep_training(model: SurrealGAN, results: Results) -> None:
     """Let a model know what came out for the people of its training, which its reports show whoever is scored later."""
     columns = [name for name in results.patterns if name not in ("region", "pattern")]
     tables = {str(name): results.patterns[name] for name in columns}
-    for severity, rows in analyses["severities"].groupby("severity"):
+    for severity, rows in _severities(model, results).groupby("severity"):
         tables |= {f"{_AT}{severity}": rows["change_sd"]} if severity != 1 else {}
     shape = model.n_patterns, -1
     model.maps_ = {name: of.to_numpy(float).reshape(shape) for name, of in tables.items() if np.isfinite(of).all()}

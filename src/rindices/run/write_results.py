@@ -7,7 +7,7 @@ dataset is.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 
@@ -20,12 +20,12 @@ from rindices.cohort import Cohort
 from rindices.core import devices, inference
 from rindices.files import atomic_file, guarded, plain_text, write_text
 from rindices.judging.agreement import match_patterns
-from rindices.judging.study_and_verdict import Verdict, differences_that_count, to_json
+from rindices.judging.study_and_verdict import differences_that_count, to_json
 from rindices.pages.report import write_report
 from rindices.presets import Correction
 from rindices.problems import Text, Wording, without_data, without_people, worded
-from rindices.record import Summary
-from rindices.run.plan import PlannedRun, balance_of, versions
+from rindices.record import Results, Summary
+from rindices.run.plan import PlannedRun, versions
 from rindices.run.scores_and_analyses import analyse, keep_training, results_of, separation
 from rindices.scoring.consensus_and_person import reference_of, unknown_of
 from rindices.search import SurrealGANSearch
@@ -34,13 +34,34 @@ from rindices.settings import AUTO, follow_up_of
 _RUNNERS_UP = 3
 
 
-def summarise(plan: PlannedRun, search: SurrealGANSearch, messages: Sequence[Text], wording: Wording) -> record.Summary:
-    """Say what came out of a finished training; the model is told the final verdict."""
-    cohort, model = plan.cohort, search.best_estimator_
+def complete_model(plan: PlannedRun, search: SurrealGANSearch, balance: pd.DataFrame, wording: Wording) -> Results:
+    """Complete the model and write it: the table it came from, the final verdict, and what it says about its people."""
+    cohort, table, model = plan.cohort, plan.table, search.best_estimator_
+    model.contract_ = replace(
+        model.contract_,
+        ignored_columns=cohort.ignored_columns + tuple(map(str, cohort.clinical.columns)),
+        id_column=table.id,
+        diagnosis_column=table.diagnosis,
+        site_column=table.site,
+        visit_column=table.visit,
+        control_labels=cohort.control_labels,
+        patient_labels=cohort.patient_labels,
+        unit=table.unit,
+    )
+    search.verdict_ = search.verdict_.with_differences(differences_that_count(balance))
+    model.verdict_ = search.verdict_.state, worded(search.verdict_.message, wording)
+    results = results_of(model, cohort, plan.output.level)
+    keep_training(model, results)
+    model.save(plan.out / record.MODEL)
+    return results
+
+
+def summarise(
+    plan: PlannedRun, search: SurrealGANSearch, balance: pd.DataFrame, messages: Sequence[Text], wording: Wording
+) -> record.Summary:
+    """Say what came out of a finished training."""
+    cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
     preset = model.preset_
-    balance = balance_of(cohort)
-    verdict: Verdict = search.verdict_.with_differences(differences_that_count(balance))
-    model.verdict_ = verdict.state, worded(verdict.message, wording)
     outcome = {
         "status": record.DONE,
         "n_patterns": model.n_patterns,
@@ -127,14 +148,10 @@ def _searched(search: SurrealGANSearch) -> dict[str, object]:
 
 
 def write_results(
-    plan: PlannedRun, search: SurrealGANSearch, summary: record.Summary, truth: pd.DataFrame | None
+    plan: PlannedRun, search: SurrealGANSearch, results: Results, summary: record.Summary, truth: pd.DataFrame | None
 ) -> record.Summary:
     """Write all tables and pictures of a finished run, and return the summary with what they say."""
-    out, model = plan.out, search.best_estimator_
-    results = results_of(model, plan.cohort, plan.output.level)
-    analyses = analyse(model, results, summary)
-    keep_training(model, results, analyses)
-    model.save(out / record.MODEL)
+    out, analyses = plan.out, analyse(search.best_estimator_, results, summary)
     record.write_tables(out, results, analyses, selection=search.history_, truth=truth)
     kept = {"variables": results.kinds, "model_sha256": record.sha256_of(out / record.MODEL)}
     summary, figure = summary.updated(**kept), plots.r_index_distributions(results.r_indices)

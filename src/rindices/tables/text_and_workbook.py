@@ -226,7 +226,7 @@ _ERRORS = frozenset(
 
 
 class Workbook:
-    """A table in a workbook; see `rindices.tables.text.TextFile`. The header is the first row that is not empty.
+    """A table in a workbook; see `TextFile`. The header is the first row that is not empty.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.train import People
 from rindices.problems import InputError, LostWorkers
-from rindices.training.chunks import Chunk, Settings, Trajectory, schedule_of, train_chunk
+from rindices.training.chunks import Chunk, Settings, Trajectory, models_per_chunk, schedule_of, train_chunk
 from rindices.training.clusters import Cluster, current_task, still_wanted
 from rindices.training.journal import Journal
 
@@ -126,7 +126,7 @@ class Memory(dict[Chunk, Trajectory]):
     def keeper(self, chunk: Chunk) -> None:
         """Nothing of a chunk on its way outlives the process."""
 
-    def plan(self, propose: Callable[[], int]) -> int:
+    def chunk_size(self, propose: Callable[[], int]) -> int:
         """Every run is a new one."""
         return propose()
 
@@ -166,9 +166,27 @@ class Execution:
             raise LostWorkers("a worker was lost before the first chunk.") from error
         return device
 
-    def on_accelerators_here(self) -> bool:
-        """Whether one program can have all models; workers of a cluster need chunks to share out."""
-        return isinstance(executor(self.n_jobs), Local) and self.device().platform != "cpu"
+    def prepare(self, people: Callable[[], People], numbers: Iterable[int], batch_size: int) -> None:
+        """Settle how models share chunks, before work starts.
+
+        On a GPU of this machine one program can have models of several numbers of patterns; workers of a cluster need
+        chunks to share out.
+
+        Parameters
+        ----------
+        people, batch_size
+            What models learn from, and how many people a step.
+        numbers
+            All numbers of patterns that may be trained.
+        """
+
+        def as_many_as_fit() -> int:
+            device = self.device()  # of a worker, who may have to come first
+            return models_per_chunk(people(), max(numbers), batch_size, device, self.ready_executor().chunks_per_device)
+
+        several = len({*numbers}) > 1
+        self.mixed = several and isinstance(executor(self.n_jobs), Local) and self.device().platform != "cpu"
+        self.models_per_chunk = self.store.chunk_size(lambda: self.models_per_chunk or as_many_as_fit())
 
     def ready_executor(self) -> Executor:
         """Return where chunks are trained; where the first worker has yet to come, wait and say so."""

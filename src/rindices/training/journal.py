@@ -95,7 +95,7 @@ class Journal:
         """Return a place for a chunk on its way."""
         return FileKeeper(self._path(chunk).with_suffix(".unfinished"), _owner(self.fingerprint, chunk))
 
-    def plan(self, propose: Callable[[], int]) -> int:
+    def chunk_size(self, propose: Callable[[], int]) -> int:
         """Return the number of models in a chunk as it was planned at first: another would not give the same bits."""
         path = self.folder / "plan.json"
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):

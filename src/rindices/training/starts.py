@@ -13,10 +13,10 @@ import numpy as np
 from rindices.core.losses import Prior
 from rindices.core.train import held_out
 from rindices.linear import METHODS, LinearModel, Method, fitted, side_by_side
+from rindices.presets import SCALED_SD
 
 PATIENTS = 0.9  # of the patients that a repetition's linear model learns from
 SHARE = 0.5  # of the linear model in the R-index; from a quarter to three quarters of it differ little
-SCALED_SD = 0.1  # of controls, about their mean of 1
 _SPLITS = 10  # of the people into halves
 _UNIFORM_MEAN, _UNIFORM_SD = 0.5, 12**-0.5  # of severities as f draws them
 # Exponents of severities that are uniform to a power. Where most patients are severe they would be below 1; f cannot
