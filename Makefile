@@ -20,7 +20,7 @@ demo: $(VENV)/installed
 	$(BIN)/rindices demo --out demo
 
 # What is left to `make test-all`: pages, figures, whole runs, documents followed to the letter, tables of other
-# programs, checks of other libraries, and tests that draw their own cases.
+# programs, checks of other libraries, tests that draw their own cases, and the examples in docstrings.
 SECOND := tests/docs tests/fuzz tests/longevity tests/pages tests/plots tests/properties tests/run tests/sentences \
 	tests/tables/test_formats.py tests/trust/test_whole_life.py tests/test_brain_commands.py tests/test_cli.py \
 	tests/test_cli_official.py tests/test_real_tables.py tests/test_search.py tests/test_sklearn_checks.py \
@@ -34,7 +34,8 @@ test: $(VENV)/installed
 # `make test test-all COVERAGE=1` counts the lines of src that both parts run, and fails below 92 %. The last tests kill
 # and restart processes: one at a time.
 test-all: $(VENV)/installed
-	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" -n 2 --dist loadfile $(SECOND)
+	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" -n 2 --dist loadfile $(SECOND) \
+		--doctest-modules src
 	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" tests/survival
 	$(if $(COVERAGE),$(BIN)/coverage combine --quiet && $(BIN)/coverage report --skip-covered --fail-under=92)
 

@@ -55,7 +55,7 @@ CHANGES = [
             "with a spline for years",
             "association with updrs by",
             "below 0.35, between 0.35 and 0.75, and above 0.75",
-            "chosen among 2 and 6 by the distance between the covariances of synthesised and real patients",
+            "chosen among 2 and 6 by the distance between the covariances of synthesised and observed patients",
             "Of the orthogonality weights 0.1 and 0.3, the one",
             "rindices 9.9.9 (jax 8.8.8)",
             "controls (HC)",
@@ -137,7 +137,7 @@ def test_each_fact_changes_the_paragraph(folder):
             "The data supported no number of patterns; models with 1 and 2 patterns were trained, and those with 2 are "
             "reported for completeness. The patterns were not found to be reproducible (verdict: no difference) and "
             "are not interpreted.",
-            "covariances of synthesised and real patients",
+            "covariances of synthesised and observed patients",
         ),
         (
             {"search": {"n_patterns": [2, 3], "basis": "fit"}},
@@ -148,7 +148,7 @@ def test_each_fact_changes_the_paragraph(folder):
         (
             {"search": {"n_patterns": [2, 3], "basis": "agreement"}},
             "The number of patterns, 2, was chosen among 2 and 3 by the agreement of repeated training runs alone.",
-            "covariances of synthesised and real patients",
+            "covariances of synthesised and observed patients",
         ),
     ],
 )

@@ -7,10 +7,12 @@ import numpy as np
 from typer.testing import CliRunner
 
 from rindices import SurrealGANSearch
+from rindices.analysis import group_balance
 from rindices.cli import app
 from rindices.cli.console_and_exits import set_output
 from rindices.cohort import read_cohort
 from rindices.core import devices
+from rindices.judging.study_and_verdict import differences_that_count
 from rindices.problems import roughly
 from rindices.run import plan
 from rindices.run.first_look_and_power import first_look, look_pictures
@@ -124,6 +126,18 @@ def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path):
     look = first_look(read_cohort(tmp_path / "older.csv", exclude="age,sex"))
     assert "confounded, because the groups also differ in age" in look.verdicts
     assert "reproducible" not in look.verdicts
+
+
+def test_what_differs_between_sites_alone_is_judged_as_a_fit_judges_it(tmp_path):
+    table = simulate_cohort("basic", n_controls=100, n_patients=100, seed=3).table.iloc[:, : 4 + N_REGIONS]
+    patient = (table["diagnosis"] == "PT").to_numpy()
+    table["site"] = np.where(np.arange(200) % 10 < np.where(patient, 8, 2), "old", "young")
+    table["age"] = table["age"] + 20 * (table["site"] == "old")
+    table.to_csv(tmp_path / "sites.csv", index=False)
+    cohort = read_cohort(tmp_path / "sites.csv", covariates="age", site="site", exclude="sex")
+    assert differences_that_count(group_balance(cohort.background, patient)) == ["age", "site"]
+    assert differences_that_count(plan.balance_of(cohort)) == ["site"]
+    assert "because the groups also differ in site;" in first_look(cohort).verdicts
 
 
 def test_time_grows_with_what_is_trained(monkeypatch):

@@ -139,8 +139,9 @@ def balance_warnings(table: pd.DataFrame) -> list[str]:
     >>> people = pd.DataFrame({"age": [60, 62, 64, 66, 68, 70, 72, 74, 76, 78]})
     >>> for sentence in balance_warnings(group_balance(people, [False] * 5 + [True] * 5)):
     ...     print(sentence)
-    Patients and controls differ in age (74.0 ± 3.2 versus 64.0 ± 3.2, difference 3.16 sd): apparent disease \
-effects may be due to age. Match the groups: a covariate removes only its effect in controls.
+    Patients and controls differ in age (74.0 ± 3.2 versus 64.0 ± 3.2, difference 3.16 sd), so apparent \
+disease effects may be due to age. Match the groups: using age as a covariate removes only the effect that it has in \
+controls.
     """
     sentences = []
     for row in table[table["imbalanced"].astype(bool)].to_dict("records"):

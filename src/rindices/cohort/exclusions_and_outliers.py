@@ -327,7 +327,8 @@ def _leave_out_outliers(
         people = counted(len(outliers), "person lies", "people lie")
         far = (  # warnings are kept, so nobody's values are in them
             f"{people} far from all others, possibly because of errors: row {listed(observed.roster.rows[who], 10)}. "
-            "The column flags of people.csv describes what is unusual. Check these rows, or exclude them with "
+            "Check these rows (after training, the column flags of people.csv describes what is unusual), or exclude "
+            "them with "
         )
         record.doubts.append(Message(far, Remedy("drop_outliers", True), "."))
 

@@ -78,7 +78,7 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     >>> table = table.assign(scan=np.arange(60) + 7000, eTIV=1500.0)
     >>> sorted_out = sort_candidates(table, list(table))
     >>> sorted_out.strangers, sorted_out.aside
-    (('scan',), {'eTIV': 'head size'})
+    (('scan',), {'eTIV': 'head size (estimated intracranial volume)'})
     """
     known = known_columns(map(str, table.columns))
     aside = {name: why for name in names if (why := _no_region(name, known.get(name)))}

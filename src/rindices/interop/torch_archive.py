@@ -76,7 +76,7 @@ def run_pickle(data: bytes, calls: Calls, finish: Callable[[Any, Any], Any], loa
     {'a': [1, 2.5, None]}
     >>> run_pickle(pickle.dumps(print, protocol=2), *nothing)
     Traceback (most recent call last):
-    rindices.interop.torch_archive.ArchiveError: it wants to use __builtin__.print
+    rindices.interop.torch_archive.ArchiveError: it tries to use __builtin__.print
     """
     machine = _Machine(calls, finish, load)
     try:

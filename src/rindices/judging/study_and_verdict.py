@@ -347,11 +347,9 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
                 f"{100 * (evidence.with_linear or 0):.0f} of 100 pairs. Train longer, or with the default settings."
             )
     elif least < n_patterns:
-        directions = counted(evidence.found_again or 0, "direction")
-        words.append(
-            f"However, held-out people differ in only {directions}: of {n_patterns} patterns, at most {least} "
-            f"{'is' if least == 1 else 'are'} supported. Request fewer."
-        )
+        directions = f"held-out people differ in only {counted(least, 'direction')}"
+        only = directions if evidence.found_again else "no single direction is found again in held-out people"
+        words.append(f"However, {only}, so the data do not support {counted(n_patterns, 'pattern')}. Request fewer.")
     return " ".join(words)
 
 

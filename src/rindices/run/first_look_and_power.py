@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from rindices import linear, plots
-from rindices.analysis import group_balance
 from rindices.cohort import Cohort, correction_of
 from rindices.estimator import ContrastiveFactors
 from rindices.judging import spectrum
@@ -33,7 +32,7 @@ from rindices.pages.verdict_section import spectrum_picture
 from rindices.problems import Curtain, InputError, Remedy, Wording, counted, listed
 from rindices.regions import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
-from rindices.run.plan import time_needed
+from rindices.run.plan import balance_of, time_needed
 from rindices.schema.role_guesses import pairs_of_sides
 from rindices.settings import AUTO, SearchSettings
 from rindices.training.starts import power_of_uniform
@@ -238,7 +237,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         model.fit(regions, patient, covariates)
-    spectrum, differing = model.spectrum_, differences_that_count(group_balance(cohort.background[training], patient))
+    spectrum, differing = model.spectrum_, differences_that_count(balance_of(cohort))
     evidence = {} if spectrum is None else asdict(Evidence.of(spectrum))
     is_counted = spectrum is not None and spectrum.differs and spectrum.found_again > 0
     n_numbers = 2 if search.n_patterns == AUTO and not is_counted else 1

@@ -84,10 +84,10 @@ def fit_table(
     >>> from rindices import simulate_cohort
     >>> folder = Path(tempfile.mkdtemp())
     >>> simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).save(folder / "people.csv")
-    >>> table, search = TableSettings(covariates="age,sex"), SearchSettings(2, n_repetitions=2, max_steps=10)
+    >>> table, search = TableSettings(covariates="age,sex"), SearchSettings(3, n_repetitions=3, preset="linear")
     >>> run = fit_table(folder / "people.csv", folder / "run", table, search, OutputSettings(report=False))
     >>> run.summary.n_patterns, run.summary.verdict, (run.folder / "r_indices.csv").is_file()
-    (2, 'reproducible', True)
+    (3, 'reproducible', True)
     """
     asked = table or TableSettings(), search or SearchSettings(), output or OutputSettings()
     plan = planned(path, Path(out), *asked)

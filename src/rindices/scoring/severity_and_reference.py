@@ -78,7 +78,7 @@ def on_line(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> on_line(np.array([-1.0, 0.5, 3.0]), np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 3.0])).tolist()
+    >>> on_line(np.array([-1.0, 0.5, 3.0]), np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 3.0])).round(6).tolist()
     [-1.0, 0.5, 5.0]
     """
     x = increasing(x)
