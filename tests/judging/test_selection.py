@@ -385,9 +385,9 @@ def test_table_marks_one_best_checkpoint_a_setting_and_one_chosen():
     assert chosen["pattern_agreement_low"] <= chosen["pattern_agreement"] <= chosen["pattern_agreement_high"]
 
 
-def test_number_of_models_in_a_chunk_is_fixed_by_the_plan_of_the_store():
+def test_number_of_models_in_a_chunk_is_fixed_by_the_store():
     store = Trained(lambda member: (0.1,))
-    store.plan = lambda propose: propose() + 2
+    store.chunk_size = lambda propose: propose() + 2
     execution = Execution(store, models_per_chunk=1)
     sweep(make_study(), [POINT], 6, execution)
     assert [execution.models_per_chunk, *(len(chunk.members) for chunk in store.asked[:2])] == [3, 3, 3]

@@ -147,7 +147,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
             other_order = meant in by_range
             raise InputError(
                 f"{name!r} cannot have the range {shown(low)} to {shown(high)}: "
-                + ("the names are not in the order of the checkpoint" if other_order else f"that is not {meant}")
+                + ("the names are in a different order from the checkpoint" if other_order else f"that is not {meant}")
                 + (f" but {_IN_WORDS[role]}" if role and not other_order else "")
                 + f".\nThe ranges in the checkpoint are {spans}. ",
                 "Give " if is_clear else "Name them in this order with ",

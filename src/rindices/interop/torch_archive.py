@@ -329,7 +329,7 @@ class _Archive:
             data = self.read(f"data/{key}")
             if len(data) != n_items * dtype.itemsize:
                 raise ArchiveError(
-                    f"tensor data {plain(key)} should have {n_items} numbers of {dtype.itemsize} bytes, "
+                    f"tensor data {plain(key)} should contain {n_items} numbers of {dtype.itemsize} bytes each, "
                     f"but {len(data)} bytes are stored"
                 )
             self.blocks[key] = np.frombuffer(data, dtype)
