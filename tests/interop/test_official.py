@@ -220,7 +220,7 @@ def test_another_unit_and_coding_are_noticed(source, people):
             {"covariates": "sex,icv"},
             "'icv' cannot have the range 60 to 90: that is not head size but years(?s:.*)'sex,age'",
         ),
-        ({"covariates": "age,sex"}, "'age' cannot have the range 0 to 1: the names are not in the order"),
+        ({"covariates": "age,sex"}, "'age' cannot have the range 0 to 1: the names are in a different order"),
         ({"covariates": "site,sex"}, "'sex' cannot have the range 60 to 90"),
         ({"entry": None}, "2 entries: 100, 200"),
     ],
