@@ -120,7 +120,7 @@ def test_what_is_said_of_verdicts_and_counts():
     table = pd.read_csv(RESULTS / "verdicts.csv")
     null, ill = table[table["true"] == 0], table[table["true"] > 0]
     weak = null["state"] == "weak"
-    assert f"none of {len(null)} was *reproducible* and {weak.sum()} were *weak*" in PAGE
+    assert f"none of the {len(null)} cohorts was *reproducible* and {weak.sum()} were *weak*" in PAGE
     assert not (null["state"] == "reproducible").any()
     assert (ill["state"] == "reproducible").all()
     assert f"all {len(ill)} were *reproducible*" in PAGE

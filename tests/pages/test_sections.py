@@ -185,8 +185,8 @@ def test_card_says_who_has_the_pattern(analysed, undrawn):
     people.to_csv(analysed / "r_indices.csv", index=False)
     words = report_of(analysed).words
     assert "75 % of the patients have this pattern (more of it than 95 % of controls)." in words
-    assert "Of them, 67 % also have pattern 2 (50 % of all patients)." in words
-    assert "Of them, 100 % also have pattern 1 (75 % of all patients)." in words
+    assert "Of them, 67 % also have pattern 2 (in all patients: 50 %)." in words
+    assert "Of them, 100 % also have pattern 1 (in all patients: 75 %)." in words
 
 
 def test_change_of_patients_and_controls_is_compared(analysed, undrawn):

@@ -116,7 +116,7 @@ def cards(told):
         said = [shown(pair[0].median()), shown(pair[1].median()), f"{100 * higher:.0f}", round(100 * own.mean())]
         parts = [(other, more[own].mean(), more.mean()) for other, more in above.items() if other != k]
         others = [
-            f"{round(100 * here)} % also have pattern {other} ({round(100 * all_of)} % of all patients)"
+            f"{round(100 * here)} % also have pattern {other} (in all patients: {round(100 * all_of)} %)"
             for other, here, all_of in parts
         ]
         rows.append([*said, f" Of them, {', '.join(others)}." if others else "", _related(told, k)])
