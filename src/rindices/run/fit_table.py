@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,8 @@ import pandas as pd
 from rindices import record
 from rindices.cohort import Cohort, correction_of
 from rindices.files import write_text
-from rindices.problems import InputError, Text, Wording, in_python
+from rindices.judging.study_and_verdict import differences_that_count
+from rindices.problems import InputError, Text, Wording, in_python, worded
 from rindices.run.plan import PlannedRun, balance_of, planned
 from rindices.search import SurrealGANSearch
 from rindices.settings import ExecutionSettings, OutputSettings, SearchSettings, TableSettings
@@ -144,10 +145,10 @@ def carry_out(
                 beside.submit(import_module, "rindices.run.write_results")
                 messages = _fit(search, plan, journal, progress)
             from rindices.pages.report import write_report
-            from rindices.run.write_results import complete_model, summarise, write_results
+            from rindices.run.write_results import summarise, write_results
 
             balance = balance_of(plan.cohort)
-            results = complete_model(plan, search, balance, wording)
+            results = _complete_model(plan, search, balance, wording)
             summary = summarise(plan, search, balance, messages, wording)
             summary = write_results(plan, search, results, summary, truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
@@ -190,3 +191,29 @@ def _fit(
     messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
     damaged = [f"{name} in the journal was damaged and has been retrained." for name in journal.damaged]
     return [*cohort.messages, *messages, *damaged]
+
+
+def _complete_model(
+    plan: PlannedRun, search: SurrealGANSearch, balance: pd.DataFrame, wording: Wording
+) -> record.Results:
+    """Complete the model and write it: the table it came from, the final verdict, and what it says about its people."""
+    from rindices.run.scores_and_analyses import keep_training, results_of
+
+    cohort, table, model = plan.cohort, plan.table, search.best_estimator_
+    model.contract_ = replace(
+        model.contract_,
+        ignored_columns=cohort.ignored_columns + tuple(map(str, cohort.clinical.columns)),
+        id_column=table.id,
+        diagnosis_column=table.diagnosis,
+        site_column=table.site,
+        visit_column=table.visit,
+        control_labels=cohort.control_labels,
+        patient_labels=cohort.patient_labels,
+        unit=table.unit,
+    )
+    search.verdict_ = search.verdict_.with_differences(differences_that_count(balance))
+    model.verdict_ = search.verdict_.state, worded(search.verdict_.message, wording)
+    results = results_of(model, cohort, plan.output.level)
+    keep_training(model, results)
+    model.save(plan.out / record.MODEL)
+    return results

@@ -7,7 +7,7 @@ dataset is.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
@@ -20,40 +20,18 @@ from rindices.cohort import Cohort
 from rindices.core import devices, inference
 from rindices.files import atomic_file, guarded, plain_text, write_text
 from rindices.judging.agreement import match_patterns
-from rindices.judging.study_and_verdict import differences_that_count, to_json
+from rindices.judging.study_and_verdict import to_json
 from rindices.pages.report import write_report
 from rindices.presets import Correction
 from rindices.problems import Text, Wording, without_data, without_people, worded
 from rindices.record import Results, Summary
 from rindices.run.plan import PlannedRun, versions
-from rindices.run.scores_and_analyses import analyse, keep_training, results_of, separation
+from rindices.run.scores_and_analyses import analyse, separation
 from rindices.scoring.consensus_and_person import reference_of, unknown_of
 from rindices.search import SurrealGANSearch
 from rindices.settings import AUTO, follow_up_of
 
 _RUNNERS_UP = 3
-
-
-def complete_model(plan: PlannedRun, search: SurrealGANSearch, balance: pd.DataFrame, wording: Wording) -> Results:
-    """Complete the model and write it: the table it came from, the final verdict, and what it says about its people."""
-    cohort, table, model = plan.cohort, plan.table, search.best_estimator_
-    model.contract_ = replace(
-        model.contract_,
-        ignored_columns=cohort.ignored_columns + tuple(map(str, cohort.clinical.columns)),
-        id_column=table.id,
-        diagnosis_column=table.diagnosis,
-        site_column=table.site,
-        visit_column=table.visit,
-        control_labels=cohort.control_labels,
-        patient_labels=cohort.patient_labels,
-        unit=table.unit,
-    )
-    search.verdict_ = search.verdict_.with_differences(differences_that_count(balance))
-    model.verdict_ = search.verdict_.state, worded(search.verdict_.message, wording)
-    results = results_of(model, cohort, plan.output.level)
-    keep_training(model, results)
-    model.save(plan.out / record.MODEL)
-    return results
 
 
 def summarise(
