@@ -52,7 +52,7 @@ def test_pipes_and_sockets_are_refused_and_stay(tmp_path, monkeypatch, make, lin
     if linked:
         path.symlink_to("special")
     before = path.lstat()
-    with pytest.raises(InputError, match=r"ordinary file is needed.\nGive the name of a file with `truth`"):
+    with pytest.raises(InputError, match=r"ordinary file is needed.\nProvide the name of a file with `truth`"):
         check_writable(path, "truth")
     with pytest.raises(InputError, match="ordinary file"):
         write(path)

@@ -226,7 +226,7 @@ def check_writable(path: Path, name: str = "out") -> None:
     if path.exists() and not path.is_file():  # the file beside it would take its place
         what = "a folder" if path.is_dir() else "a device, a pipe or a socket"
         raise InputError(
-            f"{path} is {what}, but an ordinary file is needed.\nGive the name of a file with ", Remedy(name), "."
+            f"{path} is {what}, but an ordinary file is needed.\nProvide the name of a file with ", Remedy(name), "."
         )
     parent = _led_to(path, name).absolute().parent
     while not parent.exists():
@@ -242,7 +242,7 @@ def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
         return path
     if os.name != "nt" and path.lstat().st_uid != os.getuid():
         raise InputError(
-            f"{path} is a link created by another user.\nGive the file that it points to with ", Remedy(name), "."
+            f"{path} is a link created by another user.\nProvide the file that it points to with ", Remedy(name), "."
         )
     if not most_links:
         raise InputError(
@@ -256,7 +256,7 @@ def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
 def check_folder(path: Path | None, name: str) -> None:
     """Refuse, before any work is done, a folder that cannot be made; `name` is the setting that named it."""
     if path is not None and path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file, but ", Remedy(name), " needs a folder.\nGive the name of a folder.")
+        raise InputError(f"{path} is a file, but ", Remedy(name), " needs a folder.\nProvide the name of a folder.")
     if path is not None:
         check_writable(path / "figure.svg", name)
 

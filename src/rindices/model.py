@@ -316,7 +316,9 @@ def complete(path: str | Path) -> Iterator[None]:
 def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     if not path.is_file():
         inside = f", for example {path / 'model.safetensors'}" if (path / "model.safetensors").is_file() else ""
-        raise ModelFileError(f"There is no model file {path}.\nGive the model.safetensors of a finished run{inside}.")
+        raise ModelFileError(
+            f"There is no model file {path}.\nProvide the model.safetensors of a finished run{inside}."
+        )
     try:
         metadata, arrays = read_arrays(path)
     except PermissionError as error:
@@ -329,7 +331,7 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
         ) from error
     if metadata.get("format") != FORMAT or "header" not in metadata:
         raise ModelFileError(
-            f"{path} is a safetensors file, but not a model of rindices.\nGive the model.safetensors of a finished run."
+            f"{path} is a safetensors file, but not a model of rindices.\nProvide the model.safetensors of a finished run."
         )
     version = metadata.get("format_version", "")
     if version != str(FORMAT_VERSION):

@@ -169,8 +169,8 @@ def test_columns_that_do(stage, case):
 
 @cases(
     Case("check: unknown column", "check people.csv --covariates agee", ("Did you mean 'age'?",), "--covariates"),
-    Case("open: no folder", "open nowhere --no-browser", ("no folder nowhere",), "Give the folder"),
-    Case("open: a file", "open people.csv --no-browser", ("no folder people.csv",), "Give the folder"),
+    Case("open: no folder", "open nowhere --no-browser", ("no folder nowhere",), "Provide the folder"),
+    Case("open: a file", "open people.csv --no-browser", ("no folder people.csv",), "Provide the folder"),
     Case("open: port out of range", "open . --no-browser --port 70000", ("Invalid value",), "--port"),
     Case("check: no table", "check people2.csv", ("There is no file people2.csv",), "Check the name"),
     Case("check: page of another kind", "check people.csv --report page.csv", (".html",), "use page.html"),

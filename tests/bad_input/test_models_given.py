@@ -109,12 +109,12 @@ def test_damaged_models(stage, finished, change, found, remedy):
         "Add their columns",
         {"scores.csv": "participant_id,age\np01,61\n"},
     ),
-    Case("atlas alone", "report done --atlas people.csv", ("--atlas-table",), "Give both"),
+    Case("atlas alone", "report done --atlas people.csv", ("--atlas-table",), "Provide both"),
     Case(
         "atlas that is no image",
         "report done --atlas people.csv --atlas-table people.csv",
         ("people.csv",),
-        "Give NIfTI files",
+        "Provide NIfTI files",
     ),
 )
 def test_reports(stage, case):
@@ -163,7 +163,7 @@ def test_voxelwise(stage, case):
         "no checkpoint",
         "import-official m.pt --out o.safetensors --features muse72",
         ("There is no checkpoint m.pt",),
-        "Give a file written by torch.save",
+        "Provide a file written by torch.save",
     ),
     Case(
         "table",

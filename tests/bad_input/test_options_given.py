@@ -57,7 +57,7 @@ def test_options(stage, case):
     stage(case)
 
 
-GIVE = "Give the run.toml from the folder of a run"
+GIVE = "Provide the run.toml from the folder of a run"
 RUN_TOML = (
     '[table]\npath = "{table}"\nid = "participant_id"\ndiagnosis = "diagnosis"\nfeatures = []\n\n[training]\n{more}'
 )

@@ -87,7 +87,7 @@ def test_finished_run_is_complete(stage, finished, tmp_path):
         "compare: no run",
         "compare people.csv nothing",
         ("summary.json is missing",),
-        "Give the folder of a finished run",
+        "Provide the folder of a finished run",
     ),
     Case("compare: one run", "compare . .", ("are the same run",), "two runs"),
     Case("share: no run", "share nothing --out m.zip", ("summary.json is missing",), "folder of a finished run"),

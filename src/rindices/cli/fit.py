@@ -127,7 +127,7 @@ def fit(
     set_output(quiet=execution.quiet, log_json=execution.log_json)
     table = one_table(tables) if tables else None
     if out is None:
-        raise InputError("A folder for the results is needed.\nGive one with ", Remedy("out", Blank("FOLDER")), ".")
+        raise InputError("A folder for the results is needed.\nProvide one with ", Remedy("out", Blank("FOLDER")), ".")
     if execution.config is not None:
         if others := given_options(context, TableSettings, SearchSettings):
             both = " repeats a run, so it cannot be combined with "

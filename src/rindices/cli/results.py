@@ -269,7 +269,7 @@ def open_folder(
     if missing:
         raise InputError(f'The page needs {" and ".join(missing)}.\nInstall them with: pip install "rindices[app]"')
     if not folder.is_dir():
-        raise InputError(f"There is no folder {folder}.\nGive the folder that contains your tables and runs.")
+        raise InputError(f"There is no folder {folder}.\nProvide the folder that contains your tables and runs.")
     from rindices.pages.server.addresses import serve
 
     def ready(address: str) -> None:

@@ -214,7 +214,7 @@ def _regions_of(names: pd.DataFrame) -> pd.Series:
     if label is None or region is None:
         raise InputError(
             f"The atlas table should have the columns 'label' and 'region', but it has {listed(names)}.\n"
-            f"Give a table of labels and regions with ",
+            f"Provide a table of labels and regions with ",
             Remedy("atlas_table"),
             ".",
         )

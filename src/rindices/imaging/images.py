@@ -83,14 +83,14 @@ def open_image(path: Path, what: str) -> Any:
     try:
         image = nibabel.load(path)
     except (*_DAMAGED, nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError) as error:
-        raise InputError(f"{what}: {path} cannot be read as an image: {error}.\nGive NIfTI files.") from error
+        raise InputError(f"{what}: {path} cannot be read as an image: {error}.\nProvide NIfTI files.") from error
     if len(image.shape) < 3 or set(image.shape[3:]) - {1}:
         raise InputError(
             f"{what}: {path} has {image.ndim} dimensions ({_times(image.shape)}), but an image of one brain has 3.\n"
             "Provide one file per person, each containing one volume."
         )
     if image.get_data_dtype().kind not in "biuf":
-        raise InputError(f"{what}: {path} contains {image.get_data_dtype()}, not numbers.\nGive a numeric image.")
+        raise InputError(f"{what}: {path} contains {image.get_data_dtype()}, not numbers.\nProvide a numeric image.")
     return image
 
 
@@ -246,7 +246,7 @@ def _standard_brain(grid: Grid) -> np.ndarray:
         raise InputError(
             f"The maps cover {100 * covered:.0f} % of the standard (MNI) brain, so they are probably not in its "
             "space.\n"
-            f"Give a mask on the grid of the maps with ",
+            f"Provide a mask on the grid of the maps with ",
             Remedy("mask"),
             ".",
         )
@@ -271,7 +271,9 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
         )
     voxels = np.flatnonzero(sampled(volume, own, grid, np.arange(np.prod(grid.shape)), linear=False) == values[-1])
     if not len(voxels):
-        raise InputError(f"None of the voxels in the maps is inside the mask {path}.\nGive a mask in the maps' space.")
+        raise InputError(
+            f"None of the voxels in the maps is inside the mask {path}.\nProvide a mask in the maps' space."
+        )
     return voxels
 
 

@@ -152,7 +152,7 @@ def read_checkpoint(path: str | Path, entry: int | None = None) -> OfficialModel
         return _read(content, entry)
     except ArchiveError as error:
         raise ArchiveError(
-            f"{path} is not a checkpoint of the authors' package: {error}.\nGive a model file of that package."
+            f"{path} is not a checkpoint of the authors' package: {error}.\nProvide a model file of that package."
         ) from error
 
 

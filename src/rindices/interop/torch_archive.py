@@ -257,7 +257,7 @@ def read_archive(path: str | Path) -> Any:
     """
     path = Path(path)
     if not path.is_file():
-        raise ArchiveError(f"There is no checkpoint {path}.\nGive a file written by torch.save.")
+        raise ArchiveError(f"There is no checkpoint {path}.\nProvide a file written by torch.save.")
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise ArchiveError(f"{path} was not read: it has {size} bytes, more than {MOST_BYTES}.")

@@ -31,9 +31,9 @@ SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
 FAILED: Literal["failed"] = "failed"
 UNFINISHED: Literal["unfinished"] = "unfinished"
-_AGAIN = "Give the folder of a finished run, or repeat the run: rindices fit ... "
+_AGAIN = "Provide the folder of a finished run, or repeat the run: rindices fit ... "
 _GIVE_SETTINGS = (
-    "Give the run.toml from the folder of a run. If it was edited, correct it; if it was written by another "
+    "Provide the run.toml from the folder of a run. If it was edited, correct it; if it was written by another "
     "version, use that version, which is named under [versions]."
 )
 _EARLIER = re.compile(r"0\.[0-2]\.")  # versions whose runs are not read

@@ -93,7 +93,7 @@ def compare_runs(first: Path, second: Path) -> ComparedRuns:
         If a run is not finished or damaged, or the two have neither people nor regions in common.
     """
     if first.resolve() == second.resolve():
-        raise InputError(f"{first} and {second} are the same run.\nGive the folders of two runs.")
+        raise InputError(f"{first} and {second} are the same run.\nProvide the folders of two runs.")
     runs = read_run(first), read_run(second)
     scores, maps = _common_scores(*runs), _common_maps(*runs)
     patients = (scores["group"] == "patient").to_numpy()

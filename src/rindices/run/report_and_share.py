@@ -67,7 +67,7 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
     """
     show_ids, figures = settings.show_ids, settings.figures
     if (settings.atlas is None) != (settings.atlas_table is None):
-        raise InputError(Remedy("atlas"), " needs ", Remedy("atlas_table"), ", and vice versa.\nGive both.")
+        raise InputError(Remedy("atlas"), " needs ", Remedy("atlas_table"), ", and vice versa.\nProvide both.")
     if record.read_summary(folder).status != record.DONE:
         path = write_report(folder, out, show_ids=show_ids, figures=figures)
         raise InputError(f"The run in {folder} is not finished, according to {path}.\nRerun its command first.")
@@ -214,7 +214,7 @@ def compare_images(
         why = "; ".join(dict.fromkeys(f"{one.level}: {one.note}" for one in comparisons))
         raise InputError(
             f"No comparison is possible with the images of {Path(maps).name} ({why}).\n"
-            f"Give images of more people with ",
+            f"Provide images of more people with ",
             Remedy("maps"),
             ", other ",
             Remedy("limits"),
@@ -235,7 +235,7 @@ _COMMON = 0.7  # share of the spread that regions of a made-up person have in co
 _LARGEST = {record.MODEL: 2**30}  # bytes, unpacked
 _LARGEST_OTHER, _LARGEST_RATIO = 2**24, 200
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_GIVE = "Give a file written by rindices share."
+_GIVE = "Provide a file written by rindices share."
 _CENTILES = (0.05, 0.5, 0.95)  # of ages; not extremes, which are those of single people
 
 

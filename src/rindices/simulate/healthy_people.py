@@ -179,7 +179,7 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
             raise InputError(
                 "Expected ",
                 Remedy(name),
-                f" from 1 to {_MOST_PEOPLE:,}, but got {n:,}.\nGive a positive number, or request fewer people.",
+                f" from 1 to {_MOST_PEOPLE:,}, but got {n:,}.\nProvide a positive number, or request fewer people.",
             )
     population = ReferencePopulation.load()
     return HealthyPeople(population.draw(n_controls + n_patients, rng), list(population.regions), n_controls)

@@ -348,7 +348,7 @@ def _age_scores(people: HealthyPeople, correlation: float) -> np.ndarray:
         raise InputError(
             "Expected ",
             Remedy("severity_age"),
-            f" to be between -1 and 1, but got {correlation:g}. Give a number such as 0.3.",
+            f" to be between -1 and 1, but got {correlation:g}. Provide a number such as 0.3.",
         )
     column = people.table.reindex(columns=["age"]).iloc[people.n_controls :]
     ages = numbers_in(column)

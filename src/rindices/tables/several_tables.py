@@ -139,7 +139,7 @@ def labelled_parts(path: str | Path) -> tuple[Part, ...]:
     if len({part.label for part in parts}) == 1:
         raise InputError(
             f"All tables have the label {parts[0].label!r}, so there is no one to compare.\n"
-            "Give controls and patients, each with their own label: CN=controls.csv AD=patients.csv."
+            "Provide controls and patients, each with their own label: CN=controls.csv AD=patients.csv."
         )
     return parts
 

@@ -254,6 +254,6 @@ def _kind_of(path: Path) -> str:
         spreadsheet = " In the spreadsheet program choose 'Save as', and 'Excel workbook (.xlsx)' or 'CSV UTF-8'."
         raise InputError(
             f"{path.name} is not a supported table format (extension {kind + '.gz' * packed!r}).\n"
-            f"Give a {KINDS_OF_FILES} file.{spreadsheet if kind in _OTHER_SPREADSHEETS else ''}"
+            f"Provide a {KINDS_OF_FILES} file.{spreadsheet if kind in _OTHER_SPREADSHEETS else ''}"
         )
     return kind

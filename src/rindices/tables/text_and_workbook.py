@@ -191,7 +191,7 @@ class TextFile:
             raise InputError(
                 f"{self._path.name} is damaged: row {before.count(chr(10)) + 1} has a character that cannot be read as "
                 f"{self._encoding.removesuffix('-sig').upper()}, unlike the others.\n"
-                "Correct that row, and save the table as 'CSV UTF-8' in the spreadsheet program."
+                "Correct that row, and save the table as 'CSV UTF-8' in your spreadsheet program."
             )
 
     @contextmanager
@@ -374,7 +374,7 @@ def _check_archive(path: Path) -> None:
     if bombs or sheets > _MOST_IN_SHEETS or total - sheets > _MOST_ELSEWHERE:
         raise InputError(
             f"{path.name} unpacks to {total / 1e6:,.0f} MB, more than a table of people should need.\n"
-            "Remove pictures and other sheets, or save the table as 'CSV UTF-8' in the spreadsheet program."
+            "Remove pictures and other sheets, or save the table as 'CSV UTF-8' in your spreadsheet program."
         )
 
 

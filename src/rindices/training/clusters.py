@@ -98,7 +98,7 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise InputError(
             f"There is no Dask scheduler at {address}: {error}.\n"
-            "Give the address printed when it starts, such as tcp://127.0.0.1:8786."
+            "Provide the address printed when it starts, such as tcp://127.0.0.1:8786."
         ) from error
     with client:
         yield client
