@@ -331,7 +331,8 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
         ) from error
     if metadata.get("format") != FORMAT or "header" not in metadata:
         raise ModelFileError(
-            f"{path} is a safetensors file, but not a model of rindices.\nProvide the model.safetensors of a finished run."
+            f"{path} is a safetensors file, but not a model of rindices.\n"
+            "Provide the model.safetensors of a finished run."
         )
     version = metadata.get("format_version", "")
     if version != str(FORMAT_VERSION):

@@ -150,7 +150,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
                 + ("the names are in a different order from the checkpoint" if other_order else f"that is not {meant}")
                 + (f" but {_IN_WORDS[role]}" if role and not other_order else "")
                 + f".\nThe ranges in the checkpoint are {spans}. ",
-                "Give " if is_clear else "Name them in this order with ",
+                "Use " if is_clear else "Name them in this order with ",
                 Remedy("covariates", usual) if is_clear else Remedy("covariates"),
                 ".",
             )
