@@ -6,7 +6,7 @@ Nothing here depends on where a chunk is trained or on the order in which chunks
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -166,7 +166,7 @@ class Execution:
             raise LostWorkers("a worker was lost before the first chunk.") from error
         return device
 
-    def prepare(self, people: Callable[[], People], numbers: Iterable[int], batch_size: int) -> None:
+    def prepare(self, people: Callable[[], People], numbers: Collection[int], batch_size: int) -> None:
         """Settle how models share chunks, before work starts.
 
         On a GPU of this machine one program can have models of several numbers of patterns; workers of a cluster need
