@@ -23,7 +23,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 
 from rindices import SurrealGAN, simulate_cohort
-from rindices.judging.agreement import concordance, match_patterns
+from rindices.judging.agreement_and_misfit import concordance, match_patterns
 from rindices.scoring.intervals import severity_intervals
 from rindices.simulate import SEVERITIES
 

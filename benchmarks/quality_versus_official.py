@@ -25,7 +25,7 @@ import pandas as pd
 
 from rindices.core import devices
 from rindices.core.train import People, make_members, train
-from rindices.judging.agreement import compare, pattern_concordance
+from rindices.judging.agreement_and_misfit import compare, pattern_concordance
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.presets import Preset, Schedule, blind, official
 from rindices.simulate import simulate_cohort

@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 
 from rindices import SurrealGAN
-from rindices.judging.agreement import match_patterns
+from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.simulate import simulate_cohort
 
 N_PEOPLE, N_PATTERNS = 250, 2  # in each group

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from rindices.analysis.statistics import patients_of
-from rindices.judging.agreement import compare, match_patterns, pattern_concordance
+from rindices.judging.agreement_and_misfit import compare, match_patterns, pattern_concordance
 from rindices.problems import InputError
 
 _FEWEST = 4  # in a group: two in each half, or nothing can be ordered

@@ -18,7 +18,7 @@ from baselines import METHODS, Baseline, supervised_ceilings
 from scipy.optimize import linear_sum_assignment
 
 from rindices import simulate_cohort
-from rindices.judging.agreement import concordance, pattern_concordance
+from rindices.judging.agreement_and_misfit import concordance, pattern_concordance
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 NOT_REGIONS = ["participant_id", "diagnosis", "age", "sex"]

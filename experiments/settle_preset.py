@@ -19,7 +19,7 @@ import pandas as pd
 
 from rindices import simulate_cohort
 from rindices.core import devices
-from rindices.judging import agreement
+from rindices.judging import agreement_and_misfit as agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.presets import LearningRates, LossWeights, Schedule, Training, blind
 from rindices.scoring.consensus_and_person import aligned, find_consensus

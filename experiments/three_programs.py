@@ -21,7 +21,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from rindices import ContrastiveFactors, SurrealGANSearch
-from rindices.judging.agreement import match_patterns
+from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.presets import Correction
 
 SHARE, STRENGTH, N_PATTERNS = 0.25, 2.0, 2

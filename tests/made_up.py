@@ -4,8 +4,7 @@ import jax
 import numpy as np
 
 from rindices.core.networks import Parameters
-from rindices.judging.agreement import Agreement
-from rindices.judging.misfit_and_separation import Misfit
+from rindices.judging.agreement_and_misfit import Agreement, Misfit
 from rindices.judging.selection import Judged, Look
 from rindices.training.chunks import Chunk, Point, Trajectory
 from rindices.training.execution import Memory

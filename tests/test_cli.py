@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from rindices import InputError, SearchSettings, TableSettings, fit_table, load_model
 from rindices.cli import app, console_and_exits
 from rindices.cli import console_and_exits as console_module
-from rindices.judging.study_and_verdict import Evidence, Verdict
+from rindices.judging.verdict_and_separation import Evidence, Verdict
 from rindices.problems import Message, Remedy
 from rindices.run.write_results import summarise
 from rindices.simulate import simulate_cohort
@@ -336,7 +336,7 @@ def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, olde
 
 
 def test_a_training_that_failed_is_called_so(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 1.0)
+    monkeypatch.setattr("rindices.judging.agreement_and_misfit.COLLAPSED_SD", 1.0)
     result = succeed("fit", fitted[1].parent / "cohort.csv", *("--out", tmp_path / "run", "--patients", "PT", *TINY))
     told = "the patterns were not found again. Training failed: in every repetition an R-index is nearly the same"
     assert told in " ".join(result.output.split())

@@ -13,6 +13,7 @@ from rindices import SurrealGAN, load_model
 from rindices.core import inference
 from rindices.core.train import held_out
 from rindices.judging.selection import MOST_REPLACED
+from rindices.judging.study import training_set
 from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.presets import Correction, paper
 from rindices.problems import InputError
@@ -517,7 +518,8 @@ def test_people_who_lack_regions_are_learned_from_and_scored(unfitted, regions, 
     z_scores = model.z_scores(gappy, covariates)
     np.testing.assert_allclose(z_scores[~lacking], model.z_scores(regions, covariates)[~lacking])
     # Controls are scored as people whom nothing was learned from.
-    training, control = clone(unfitted)._training_set(gappy, small_labels, covariates), small_labels == 0
+    preset, control = unfitted.preset_with(unfitted.n_patterns, None), small_labels == 0
+    training = training_set(clone(unfitted), preset, gappy, small_labels, covariates)
     brains = leave_one_out(training.study.residuals[control], training.study.leverage[control])
     out = held_out(len(brains), model.seed_, model.members_[0], 5)
     both = np.hstack([scored(member(model, 0), brains[out]), model.held_out_r_indices_[control][out]])

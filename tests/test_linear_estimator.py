@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch, simulate_cohort
-from rindices.judging.agreement import pattern_concordance
+from rindices.judging.agreement_and_misfit import pattern_concordance
 from rindices.problems import InputError
 
 

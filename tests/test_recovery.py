@@ -8,9 +8,9 @@ import pytest
 from rindices import SurrealGAN
 from rindices.core.inference import pattern_changes, r_indices
 from rindices.core.train import make_members, train
-from rindices.judging.agreement import pattern_concordance
+from rindices.judging.agreement_and_misfit import pattern_concordance
 from rindices.judging.selection import sweep
-from rindices.judging.study_and_verdict import Study
+from rindices.judging.study import Study
 from rindices.preprocessing import ControlScaler
 from rindices.presets import LearningRates, LossWeights, Schedule, Training, adjusted, blind, fast, linear
 from rindices.scoring.consensus_and_person import consensus

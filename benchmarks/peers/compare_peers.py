@@ -31,7 +31,7 @@ from own_methods import METHODS as OWN
 from sklearn.metrics import adjusted_rand_score
 from truths import COHORTS, Cohort
 
-from rindices.judging.agreement import compare, pattern_concordance
+from rindices.judging.agreement_and_misfit import compare, pattern_concordance
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "results" / "peers.csv"

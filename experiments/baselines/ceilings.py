@@ -39,7 +39,7 @@ def supervised_ceilings(
     truth : array-like of shape (n_patients, n_patterns)
         True severities.
     score : callable
-        From true and predicted severities to a number, such as `rindices.judging.agreement.pattern_concordance`.
+        From true and predicted severities to a number, such as `pattern_concordance`.
     seed : int, default=0
         Decides the folds.
     n_folds : int, default=5

@@ -31,7 +31,7 @@ from people import Given, Recipe, make
 from sklearn.covariance import ledoit_wolf
 
 from rindices import SurrealGAN
-from rindices.judging.agreement import concordance, match_patterns
+from rindices.judging.agreement_and_misfit import concordance, match_patterns
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.missing import fill_training
 from rindices.scoring.intervals import severity_intervals

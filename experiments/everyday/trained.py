@@ -27,7 +27,7 @@ from together import Job, Looks, Pretrained, train_jobs
 from rindices import SurrealGAN, simulate_cohort
 from rindices.core import devices, networks
 from rindices.core.networks import Parameters
-from rindices.judging.study_and_verdict import Study
+from rindices.judging.study import Study, training_set
 from rindices.preprocessing.missing import fill_training
 from rindices.presets import Correction, blind
 
@@ -196,11 +196,9 @@ def study_of(of: Made) -> Study:
     regions = fill_training(of.regions, of.covariates, of.correction, seed)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        study = (
-            estimator(of)
-            ._training_set(pd.DataFrame(regions, columns=of.given.regions.columns), of.given.patient, of.covariates)
-            .study
-        )
+        model, table = estimator(of), pd.DataFrame(regions, columns=of.given.regions.columns)
+        preset = model.preset_with(model.n_patterns, model.orthogonality)
+        study = training_set(model, preset, table, of.given.patient, of.covariates).study
     study.people()  # the whitening is worked out here
     return study
 

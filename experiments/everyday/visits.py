@@ -32,7 +32,7 @@ from figures import unit
 
 from rindices import SurrealGAN, analysis, simulate_cohort
 from rindices.core import inference
-from rindices.judging.agreement import match_patterns
+from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.preprocessing import SCALED_SD
 from rindices.record import Results, Summary
 from rindices.run.scores_and_analyses import change_of

@@ -16,7 +16,7 @@ from cases import RESULTS, on_all_cores, parser, write
 
 from rindices import simulate_cohort
 from rindices.analysis import group_balance
-from rindices.judging.study_and_verdict import differences_that_count
+from rindices.judging.verdict_and_separation import differences_that_count
 
 FIRST_SEED = 120_000
 STUDIES, AT_SITES = 300, 2_000

@@ -17,7 +17,7 @@ from people import Given, Recipe, make
 
 from rindices import SurrealGAN
 from rindices.core import devices
-from rindices.judging.study_and_verdict import Study
+from rindices.judging.study import Study, training_set
 from rindices.presets import Preset, blind
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -77,7 +77,7 @@ def _quiet(function: Callable[..., _Result], *arguments: object) -> _Result:
 def _made(recipe: Recipe, own: pd.DataFrame | None, preset: Preset) -> tuple[Given, Study]:
     given = make(recipe, own)
     model = SurrealGAN(preset=preset, random_state=recipe.seed)
-    study = model._training_set(given.regions, given.patient, given.covariates).study
+    study = training_set(model, preset, given.regions, given.patient, given.covariates).study
     study.people()  # the whitening is worked out here
     return given, study
 

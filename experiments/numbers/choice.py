@@ -22,7 +22,7 @@ from people import Given, Recipe
 from together import Job, Looks, Pretrained, train_jobs
 
 from rindices.judging.selection import FIRST_LOOK, choose, judge, members_of, rivals, sweep
-from rindices.judging.study_and_verdict import Study
+from rindices.judging.study import Study
 from rindices.presets import Preset, blind
 from rindices.training.chunks import Point, cut
 from rindices.training.execution import Execution

@@ -26,7 +26,7 @@ from figures import unit
 from people import Given, Recipe, make
 
 from rindices import SurrealGAN, simulate_cohort
-from rindices.judging.agreement import match_patterns
+from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.presets import Correction
 
 FIRST_SEED = 331_000

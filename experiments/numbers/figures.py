@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from rindices import SurrealGAN
 from rindices.core import inference
-from rindices.judging.agreement import concordance, match_patterns
+from rindices.judging.agreement_and_misfit import concordance, match_patterns
 from rindices.preprocessing import SCALED_SD
 from rindices.scoring.intervals import severity_intervals
 

@@ -24,7 +24,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from rindices import SurrealGAN, SurrealGANSearch
-from rindices.judging.agreement import concordance, match_patterns
+from rindices.judging.agreement_and_misfit import concordance, match_patterns
 from rindices.preprocessing.missing import fill_training
 
 FIRST_SEED = 141_000

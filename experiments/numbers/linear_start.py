@@ -38,9 +38,9 @@ from rindices import SurrealGAN
 from rindices.core import inference
 from rindices.core.losses import Prior
 from rindices.core.step import COPULA_EVERY, Data, TrainState, step
-from rindices.judging.agreement import matched_concordance, mean_agreement, pairwise, pattern_concordance
+from rindices.judging.agreement_and_misfit import matched_concordance, mean_agreement, pairwise, pattern_concordance
 from rindices.judging.selection import MOST_REPLACED
-from rindices.judging.study_and_verdict import Study
+from rindices.judging.study import Study, training_set
 from rindices.linear import fitted
 from rindices.presets import Preset, blind, fast
 from rindices.scoring.consensus_and_person import aligned, find_consensus
@@ -104,9 +104,8 @@ def ready(name: str, recipe: Recipe | Given, own: pd.DataFrame | None) -> Made:
     """Simulate a cohort, and fit the linear models of its repetitions."""
     given = recipe if isinstance(recipe, Given) else make(recipe, own)
     seed = given.recipe.seed
-    study = (
-        SurrealGAN(preset=fast(), random_state=seed)._training_set(given.regions, given.patient, given.covariates).study
-    )
+    model = SurrealGAN(random_state=seed)
+    study = training_set(model, fast(), given.regions, given.patient, given.covariates).study
     study.method(3)
     members = [Member(Point(3, 0.8), k) for k in range(TRAINED)]
     starts = starts_of(members, study.settings, study.people())

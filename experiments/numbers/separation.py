@@ -16,7 +16,7 @@ from cases import RESULTS, parser, row_by_row
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import roc_auc_score
 
-from rindices.judging.misfit_and_separation import _fixed_rule, separated
+from rindices.judging.verdict_and_separation import _fixed_rule, separated
 
 FIRST_SEED = 143_000
 COHORTS = 76

@@ -26,6 +26,7 @@ from together import Job, Pretrained, train_jobs
 
 from rindices import SurrealGAN
 from rindices.core import devices
+from rindices.judging.study import training_set
 from rindices.presets import Preset, adjusted, blind
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
@@ -103,9 +104,7 @@ def main() -> None:
             continue
         preset = replace(preset, schedule=replace(preset.schedule, min_steps=1, max_steps=options.steps[-1]))
         made = [
-            SurrealGAN(3, preset=preset, random_state=of.recipe.seed)._training_set(
-                of.regions, of.patient, of.covariates
-            )
+            training_set(SurrealGAN(3, random_state=of.recipe.seed), preset, of.regions, of.patient, of.covariates)
             for of in cohorts
         ]
         jobs = [Job(one.study, 3, REPETITIONS) for one in made]

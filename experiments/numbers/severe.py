@@ -20,7 +20,7 @@ from people import Given, Recipe, make
 
 from rindices import SurrealGAN, estimator
 from rindices.core import inference
-from rindices.judging.agreement import match_patterns
+from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.training.execution import Memory
 
 FIRST_SEED = 490_000

@@ -19,7 +19,7 @@ from cases import RESULTS, parser, row_by_row
 from people import Recipe, make
 
 from rindices import SurrealGAN
-from rindices.judging.agreement import concordance, match_patterns
+from rindices.judging.agreement_and_misfit import concordance, match_patterns
 
 FIRST_SEED, REPETITIONS = 460_000, 5
 KINDS, CORRELATIONS = ("basic", "mild"), (0.0, 0.6)

@@ -23,7 +23,7 @@ from rindices.core.losses import unit_rows
 from rindices.core.networks import Parameters, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, step
 from rindices.core.train import held_out
-from rindices.judging.study_and_verdict import Study
+from rindices.judging.study import Study
 from rindices.presets import Preset
 from rindices.training.chunks import Chunk, Trajectory
 from rindices.training.execution import Memory

@@ -22,7 +22,7 @@ from people import Recipe, make
 
 from rindices import SurrealGAN, simulate_cohort
 from rindices.analysis import group_change
-from rindices.judging.agreement import match_patterns
+from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.preprocessing import SCALED_SD
 from rindices.record import Results, Summary
 from rindices.run.scores_and_analyses import change_of

@@ -18,8 +18,10 @@ from cases import RESULTS, on_all_cores, parser, say, write
 from people import Given, Recipe, make
 
 from rindices import SurrealGAN, SurrealGANSearch
-from rindices.judging.agreement import pattern_concordance
+from rindices.judging.agreement_and_misfit import pattern_concordance
 from rindices.judging.spectrum import look
+from rindices.judging.study import training_set
+from rindices.presets import linear
 
 FIRST_SEED, FIRST_OF_COUNTS = 194_000, 93_000
 _SMALL = {"n_controls": 149, "n_patients": 298}
@@ -92,8 +94,8 @@ def judged(name: str, recipe: Recipe, own: pd.DataFrame | None) -> dict[str, obj
 def counted(name: str, recipe: Recipe, own: pd.DataFrame | None) -> dict[str, object]:
     """Only look, before anything is trained."""
     given = make(recipe, own)
-    model = SurrealGAN(preset="linear", random_state=recipe.seed)
-    people = model._training_set(given.regions, given.patient, given.covariates).study
+    model = SurrealGAN(random_state=recipe.seed)
+    people = training_set(model, linear(), given.regions, given.patient, given.covariates).study
     seen = look(people.residuals, people.patient, people.design, people.site, recipe.seed, n_permutations=1)
     return {"cohort": name, "seed": recipe.seed, "true": recipe.n_patterns, "counted": seen.found_again}
 

@@ -25,7 +25,7 @@ from tables import Results, Scope, parser, scope
 
 from rindices import SurrealGAN
 from rindices.core import devices
-from rindices.judging.agreement import concordance, match_patterns, pattern_concordance
+from rindices.judging.agreement_and_misfit import concordance, match_patterns, pattern_concordance
 from rindices.presets import get_preset
 
 N_FOLDS = 5

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.judging import agreement
+from rindices.judging import agreement_and_misfit as agreement
 from rindices.scoring.consensus_and_person import aligned, find_consensus
 
 

@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from tables import RESULTS
 
 from rindices import SurrealGANSearch
-from rindices.judging.agreement import pattern_concordance
+from rindices.judging.agreement_and_misfit import pattern_concordance
 
 NOISE = 0.73  # sd of a region's own noise, in sd of healthy people
 

@@ -21,7 +21,7 @@ from many_cohorts import Group, steps_of_looks, train_all
 from tables import Results, Scope, parser, scope
 
 from rindices.core import devices
-from rindices.judging.agreement import compare, pattern_concordance
+from rindices.judging.agreement_and_misfit import compare, pattern_concordance
 
 COUNTS = (2, 3, 5, 10, 15, 20, 30)
 PATIENTS = (100, 200, 400, 800, 1200, 2000)

@@ -30,8 +30,9 @@ from tables import RESULTS
 
 from rindices import SurrealGAN
 from rindices.core import devices
-from rindices.judging.agreement import pattern_concordance
+from rindices.judging.agreement_and_misfit import pattern_concordance
 from rindices.judging.selection import sweep
+from rindices.judging.study import training_set
 from rindices.presets import Correction, Preset, fast, linear, paper
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution
@@ -43,7 +44,7 @@ def protocol(
     model: SurrealGAN, people: tuple[Any, ...], truth: np.ndarray, numbers: Sequence[int], n_models: int
 ) -> list[dict[str, Any]]:
     """Train every M and λ, and say how well models agree and how well they match the truth."""
-    study = model._training_set(*people).study
+    study = training_set(model, model.preset_with(model.n_patterns, model.orthogonality), *people).study
     points = [Point(number, value) for number in numbers for value in ORTHOGONALITIES]
     execution = Execution()
     swept = sweep(study, points, n_models, execution, exhaustive=True)

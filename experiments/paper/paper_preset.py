@@ -37,7 +37,7 @@ from table1 import ORTHOGONALITIES
 from tables import RESULTS, Results, device
 
 from rindices.core import devices
-from rindices.judging.agreement import pattern_concordance
+from rindices.judging.agreement_and_misfit import pattern_concordance
 from rindices.presets import LearningRates, Preset, Training, blind, paper
 
 LOOKS = (25_000, 50_000, 75_000, 100_000, 125_000, 150_000, 175_000, 200_000)

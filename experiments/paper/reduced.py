@@ -17,7 +17,7 @@ from judging import chosen_looks
 from tables import RESULTS, Results, Scope, parser, scope
 
 from rindices import SurrealGAN
-from rindices.judging.agreement import pattern_concordance
+from rindices.judging.agreement_and_misfit import pattern_concordance
 
 KINDS = ("basic", "mild")
 N_MODELS = 3

@@ -24,7 +24,7 @@ from sklearn.model_selection import StratifiedKFold
 from tables import Results, Scope, parser, scope
 
 from rindices.core import devices
-from rindices.judging.agreement import compare, match_patterns, pattern_concordance
+from rindices.judging.agreement_and_misfit import compare, match_patterns, pattern_concordance
 
 LARGE = (850, 2204)  # the people of section 4.3
 LARGE_KIND = "mild"

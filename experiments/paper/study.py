@@ -27,7 +27,7 @@ from tables import Results, parser
 from rindices import SurrealGANSearch, simulate_cohort
 from rindices.analysis import associations
 from rindices.core import devices
-from rindices.judging.agreement import concordance, match_patterns
+from rindices.judging.agreement_and_misfit import concordance, match_patterns
 from rindices.presets import Correction, blind
 
 SIZE = (850, 2204)

@@ -6,9 +6,8 @@ They validate, delegate, keep, and store in a file.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import jax
 import numpy as np
@@ -16,50 +15,31 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rindices
-from rindices.core import devices, inference
+from rindices.core import inference
 from rindices.core.train import held_out
-from rindices.fitted_model import Controls, FittedEstimator, OfTwoGroups
-from rindices.judging.agreement import Agreement
+from rindices.fitted_model import Controls, FittedEstimator, OfTwoGroups, check_number
+from rindices.judging.agreement_and_misfit import Agreement
 from rindices.judging.selection import Judged, sweep
-from rindices.judging.spectrum import NotTestable, Spectrum
-from rindices.judging.study_and_verdict import Study
+from rindices.judging.study import TrainingSet, covariate_table, training_set
 from rindices.linear import METHODS, Method, fitted
 from rindices.model import (
     EstimatorParameters,
     Header,
     StoredAgreement,
-    check_gaps,
-    check_groups,
-    check_residuals,
-    check_roles,
     complete,
-    covariate_table,
-    is_patient,
     read_model,
-    seed_from,
     write_model,
 )
-from rindices.preprocessing import SCALED_SD, Preprocessing
-from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
-from rindices.preprocessing.missing import fill_training
+from rindices.preprocessing import SCALED_SD
 from rindices.preprocessing.pipeline import describe
-from rindices.presets import Correction, Preset, adjusted, get_preset
-from rindices.schema import Contract
+from rindices.presets import Correction, get_preset
 from rindices.scoring.consensus_and_person import Scaled, Selected, consensus, fit_familiar, score_people
 from rindices.scoring.intervals import Healthy, few, fit_scale, widened
 from rindices.scoring.severity_and_reference import leave_one_out
 from rindices.settings import AUTO, State
-from rindices.training.chunks import Point, Settings
+from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 from rindices.training.starts import maps_of_halves, power_of_uniform
-
-
-class TrainingSet(NamedTuple):
-    """A table made ready for training."""
-
-    study: Study
-    contract: Contract
-    preprocessing: Preprocessing
 
 
 @dataclass(eq=False, repr=False)
@@ -183,38 +163,12 @@ class SurrealGAN(FittedEstimator):
         store : Store, optional
             Where trained models are kept until all are done; a `rindices.training.journal.Journal` survives a crash.
         """
-        training = self._training_set(X, y, covariates)
+        preset = self.preset_with(self.n_patterns, self.orthogonality)
+        training = training_set(self, preset, X, y, covariates)
         execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
-        point = Point(self.n_patterns, training.study.settings.preset.weights.orthogonality)
+        point = Point(self.n_patterns, preset.weights.orthogonality)
         swept = sweep(training.study, [point], self.n_repetitions, execution)
         return self._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
-
-    def _training_set(self, X: Any, y: Any, covariates: Any = None) -> TrainingSet:
-        """Check the arguments of `fit`, estimate in controls what is estimated there, and scale everybody."""
-        preset = self._preset()
-        index = X.index if isinstance(X, pd.DataFrame) else None
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, ensure_all_finite="allow-nan")
-        patient, seed = is_patient(y), seed_from(self.random_state)
-        check_gaps(X, training=True)
-        table = covariate_table(covariates, len(X), index)
-        regions = [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
-        check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
-        contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
-        drawn = fill_training(X, table, self.correction, seed)  # several draws of what is missing, or the table
-        X = drawn[0]
-        check_groups(X[~patient], int(patient.sum()), regions)
-        preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], self.correction)
-        check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
-        devices.prepare()
-        settings = Settings(preset, preset.schedule.people_per_step(int(patient.sum())), seed)
-        design = None if table is None else design_of(table, patient, self.correction)
-        site = None if self.correction is None or self.correction.site is None else self.correction.site
-        sites = None if site is None or table is None else pd.factorize(table[site])[0]
-        residuals = np.stack([preprocessing.transform(draw, table) for draw in drawn])
-        study = Study(residuals[0], patient, settings, design, sites, residuals[1:])
-        if study.uncertainty > TOO_UNCERTAIN:
-            warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
-        return TrainingSet(study, contract, preprocessing)
 
     def _keep(self, training: TrainingSet, chosen: Judged, selected: Selected) -> Self:
         """Become fitted: keep the models of a chosen setting, which are this estimator's from now on."""
@@ -284,17 +238,6 @@ class SurrealGAN(FittedEstimator):
         )
         return write_model(path, header, self.models_, self.preprocessing_, self.scale_, self.familiar_, self.maps_)
 
-    def _preset(self) -> Preset:
-        """Return the preset with what was overridden; settings are checked here."""
-        for name, value in (("n_patterns", self.n_patterns), ("n_repetitions", self.n_repetitions)):
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} should be a whole number of 1 or more, but got {value!r}.")
-        if self.inference not in ("consensus", "medoid"):
-            raise ValueError(f"inference should be 'consensus' or 'medoid', but got {self.inference!r}.")
-        if self.output not in ("r_indices", "severities"):
-            raise ValueError(f"output should be 'r_indices' or 'severities', but got {self.output!r}.")
-        return adjusted(get_preset(self.preset), self.orthogonality, self.max_steps, self.latent)
-
 
 def load_model(path: str | Path) -> SurrealGAN:
     """Read a fitted model from a file written by `SurrealGAN.save`; this never runs code.
@@ -307,7 +250,7 @@ def load_model(path: str | Path) -> SurrealGAN:
     header, models, preprocessing, scale, familiar, known_maps = read_model(path)
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
-        model.preset_ = model._preset()
+        model.preset_ = model.preset_with(model.n_patterns, model.orthogonality)
         agreement = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
         model.agreement_, model.verdict_, model.scale_ = Agreement(**agreement), header.verdict, scale
     model.members_, model.left_out_ = list(header.members), dict(header.left_out)
@@ -377,14 +320,9 @@ class ContrastiveFactors(OfTwoGroups):
         given = self.n_patterns if self.n_patterns != AUTO else 1
         if self.method not in (AUTO, *METHODS):
             raise ValueError(f"method should be 'auto', 'sparse' or 'ica', but got {self.method!r}.")
-        shell = SurrealGAN(given, preset="linear", correction=self.correction, random_state=self.random_state)
-        training = shell._training_set(X, y, covariates)
-        study = training.study
-        self.untestable_ = ""
-        try:
-            self.spectrum_: Spectrum | None = study.spectrum
-        except NotTestable as error:
-            self.spectrum_, self.untestable_ = None, str(error)
+        check_number("n_patterns", given)
+        study, _, self.preprocessing_ = training_set(self, get_preset("linear"), X, y, covariates)
+        self.spectrum_, self.untestable_ = study.spectrum
         n_directions = self.spectrum_.found_again if self.spectrum_ is not None and self.spectrum_.differs else 0
         self.n_patterns_: int = max(n_directions, 1) if self.n_patterns == AUTO else int(given)
         if self.n_patterns_ > (n_regions := study.residuals.shape[1]):
@@ -394,9 +332,6 @@ class ContrastiveFactors(OfTwoGroups):
         self.model_ = fitted(self.method_, *study.standardised(), self.n_patterns_, study.settings.seed)
         self.maps_, mean = self.model_.maps, self.model_.mean
         self.changes_ = (mean * (1 + power_of_uniform(mean)))[:, None] * self.maps_
-        self.preprocessing_, self.n_features_in_ = training.preprocessing, shell.n_features_in_
-        if hasattr(shell, "feature_names_in_"):
-            self.feature_names_in_ = shell.feature_names_in_
         return self
 
     def transform(self, X: Any, covariates: Any = None) -> np.ndarray:

@@ -3,6 +3,7 @@
 import warnings
 from copy import copy
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -14,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rindices.core import inference
 from rindices.core.networks import Parameters, n_patterns
-from rindices.model import check_gaps, covariate_table
+from rindices.judging.study import check_gaps, covariate_table
 from rindices.preprocessing import SCALED_SD, Preprocessing
-from rindices.presets import Correction, Preset
+from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.problems import InputError, OutsideTraining, joined
 from rindices.schema import Contract, RegionField, Roster
 from rindices.scoring.consensus_and_person import DRAWS, Familiar, Scaled, Scores, score_people, spread_over_repetitions
@@ -65,6 +66,22 @@ class RIndexEstimator(OfTwoGroups):
     random_state: Any = None
     n_jobs: int | None = None
     models_per_chunk: int | None = None
+
+    def preset_with(self, n_patterns: Any, orthogonality: float | None) -> Preset:
+        """Return the preset of one setting, with what was overridden; settings are checked here."""
+        check_number("n_patterns", n_patterns)
+        check_number("n_repetitions", self.n_repetitions)
+        if self.inference not in ("consensus", "medoid"):
+            raise ValueError(f"inference should be 'consensus' or 'medoid', but got {self.inference!r}.")
+        if self.output not in ("r_indices", "severities"):
+            raise ValueError(f"output should be 'r_indices' or 'severities', but got {self.output!r}.")
+        return adjusted(get_preset(self.preset), orthogonality, self.max_steps, self.latent)
+
+
+def check_number(name: str, value: object) -> None:
+    """Refuse a setting that should be 1 or more."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} should be a whole number of 1 or more, but got {value!r}.")
 
 
 class FittedEstimator(RIndexEstimator):

@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from rindices.estimator import SurrealGAN
 from rindices.fitted_model import RIndexEstimator
 from rindices.judging.selection import UNLIKELY, Swept, best_of_each_number, sweep
-from rindices.judging.spectrum import NotTestable, Spectrum
-from rindices.judging.study_and_verdict import Study, Verdict, judged, not_testable
+from rindices.judging.spectrum import Spectrum
+from rindices.judging.study import Study, training_set
+from rindices.judging.verdict_and_separation import Verdict, judged, not_testable
 from rindices.presets import get_preset
 from rindices.problems import counted
 from rindices.scoring.consensus_and_person import consensus
@@ -95,16 +96,17 @@ class SurrealGANSearch(RIndexEstimator):
     ) -> Self:
         """Test the table, train, choose and judge; the arguments are those of `SurrealGAN.fit`."""
         points = self._points()  # before anything is computed: they are checked
-        one = self._estimator(1, points[0].orthogonality)
-        training = one._training_set(X, y, covariates)
+        preset = self.preset_with(points[0].n_patterns, points[0].orthogonality)
+        best = SurrealGAN(**{shared.name: getattr(self, shared.name) for shared in fields(RIndexEstimator)})
+        training = training_set(best, preset, X, y, covariates)
         study = training.study
-        self.spectrum_, untestable = _look(study)
+        self.spectrum_, untestable = study.spectrum
         points = self._promising(points, study)
         execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
         usual = get_preset(self.preset).weights.orthogonality
         swept = sweep(study, points, self.n_repetitions, execution, usual=usual, exhaustive=self.exhaustive)
         self.best_params_ = swept.chosen.point._asdict()
-        best = one.set_params(**self.best_params_)
+        best.set_params(**self.best_params_)
         self.best_estimator_ = best._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
         self.best_score_ = swept.chosen.value
         self.history_ = swept.table()
@@ -131,11 +133,11 @@ class SurrealGANSearch(RIndexEstimator):
                 f"n_patterns should be {AUTO!r}, a number or several numbers, but got {self.n_patterns!r}."
             )
         numbers = [1] if isinstance(self.n_patterns, str) else _several(self.n_patterns)
-        grid = [self._estimator(number, weight) for number in numbers for weight in _several(self.orthogonality)]
-        if not grid:
+        weights = _several(self.orthogonality)
+        if not numbers or not weights:
             raise ValueError("n_patterns and orthogonality should each have at least one value.")
-        weights = [float(one._preset().weights.orthogonality) for one in grid]
-        return [Point(int(one.n_patterns), weight) for one, weight in zip(grid, weights, strict=True)]
+        grid = [(number, self.preset_with(number, weight).weights) for number in numbers for weight in weights]
+        return [Point(int(number), float(of.orthogonality)) for number, of in grid]
 
     def _promising(self, points: list[Point], study: Study) -> list[Point]:
         """Return the settings to train: by the look before training, unless all were asked for."""
@@ -173,19 +175,6 @@ class SurrealGANSearch(RIndexEstimator):
         """Return the names r1, r2, ... of the R-indices."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.get_feature_names_out(input_features)
-
-    def _estimator(self, n_patterns: int, weight: float | None) -> SurrealGAN:
-        """Return an unfitted estimator for a setting."""
-        settings = {shared.name: getattr(self, shared.name) for shared in fields(RIndexEstimator)}
-        return SurrealGAN(n_patterns, orthogonality=weight, **settings)
-
-
-def _look(study: Study) -> tuple[Spectrum | None, str]:
-    """Return the look before training, or why there is none."""
-    try:
-        return study.spectrum, ""
-    except NotTestable as error:
-        return None, str(error)
 
 
 def _several(values: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.model_selection import KFold
 from sklearn.svm import SVR
 
-from rindices.judging.agreement import concordance, pattern_concordance
+from rindices.judging.agreement_and_misfit import concordance, pattern_concordance
 from rindices.problems import InputError
 
 

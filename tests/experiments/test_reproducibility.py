@@ -5,7 +5,7 @@ from reproducibility import split_half
 from scipy.stats import pearsonr
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from rindices.judging.agreement import compare, pattern_concordance
+from rindices.judging.agreement_and_misfit import compare, pattern_concordance
 from rindices.problems import InputError
 
 N_CONTROLS, N_PATIENTS = 30, 50

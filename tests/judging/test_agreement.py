@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student_t
 
-from rindices.judging import agreement
+from rindices.judging import agreement_and_misfit as agreement
 
 
 def brute_concordance(truth, score):

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from rindices.judging.agreement import FAILED, halves_agreement, matched_concordance, pattern_concordance, suited
+from rindices.judging.agreement_and_misfit import (
+    FAILED,
+    halves_agreement,
+    matched_concordance,
+    pattern_concordance,
+    suited,
+)
 from rindices.linear import METHODS
 from tests.linear.test_factors import N_REGIONS, cohort, dense_maps, sparse_maps
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from rindices.core import inference
 from rindices.core.train import People
-from rindices.judging import misfit_and_separation as module
-from rindices.judging.misfit_and_separation import Misfit, covariances, misfit, squared_distance
+from rindices.judging.agreement_and_misfit import Misfit, covariances, misfit, squared_distance
 from tests.core import plain
 
 
@@ -27,7 +27,7 @@ def test_distance_is_without_bias(factors, expected):
 def test_each_repetition_is_compared_with_the_patients_as_the_discriminator_sees_them(monkeypatch):
     rng = np.random.default_rng(0)
     made = iter([people(rng, 4000, np.array([4, 2])), people(rng, 4000, np.array([4, 6]))])
-    monkeypatch.setattr(module.inference, "synthesise", lambda *_: next(made)[None])
+    monkeypatch.setattr(inference, "synthesise", lambda *_: next(made)[None])
     models = plain.stacked([plain.random_parameters(2, 2, seed) for seed in (0, 1)])
     cohort = People(np.ones((50, 2)), people(rng, 4000, np.array([4, 2])), np.diag([0.5, 1.0]))
     found = misfit(models, np.tile(np.eye(2), (2, 1, 1)), cohort, "additive", 0)

@@ -7,10 +7,10 @@ import pytest
 
 from rindices.core.inference import r_indices, reorder_patterns
 from rindices.judging import selection
-from rindices.judging import study_and_verdict as study_module
-from rindices.judging.agreement import compare
+from rindices.judging import study as study_module
+from rindices.judging.agreement_and_misfit import compare
 from rindices.judging.selection import FIRST_LOOK, choose, judge, members_of, rivals, sweep, usual_weights
-from rindices.judging.study_and_verdict import Study
+from rindices.judging.study import Study
 from rindices.preprocessing import whitening_matrix
 from rindices.presets import Schedule, Training, blind, fast
 from rindices.scoring.consensus_and_person import consensus

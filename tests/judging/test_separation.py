@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.judging import misfit_and_separation
-from rindices.judging.misfit_and_separation import separated
+from rindices.judging import verdict_and_separation
+from rindices.judging.verdict_and_separation import separated
 
 
 def people(shift, seed, n=40, n_regions=12):
@@ -23,7 +23,7 @@ def test_groups_that_do_not_differ_have_an_auc_of_a_half_and_the_interval_holds_
 
 
 def test_a_rule_that_is_given_and_knows_nothing_has_the_variance_of_mann_and_whitney():
-    assert misfit_and_separation._fixed_rule(0.5, 40, 30) == pytest.approx((40 + 30 + 1) / (12 * 40 * 30))
+    assert verdict_and_separation._fixed_rule(0.5, 40, 30) == pytest.approx((40 + 30 + 1) / (12 * 40 * 30))
 
 
 def test_the_interval_stays_inside_and_follows_the_difference():

@@ -1,22 +1,21 @@
 import json
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.judging import study_and_verdict as verdicts
+from rindices.judging import verdict_and_separation as verdicts
 from rindices.judging.spectrum import Spectrum
-from rindices.judging.study_and_verdict import (
+from rindices.judging.study import Study
+from rindices.judging.verdict_and_separation import (
     FEWEST_SHUFFLED,
     Evidence,
-    Study,
     Verdict,
     differences_that_count,
     halves_test,
     judged,
     not_testable,
-    to_json,
 )
 from rindices.presets import fast
 from rindices.training.chunks import Settings
@@ -204,7 +203,7 @@ def test_only_large_differences_count():
 
 
 def test_evidence_as_json_is_plain(with_patterns):
-    found = to_json(with_patterns[2].evidence)
+    found = asdict(with_patterns[2].evidence)
     assert (set(found), json.loads(json.dumps(found))) == (
         {field.name for field in fields(Evidence)},
         {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()},

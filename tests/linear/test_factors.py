@@ -6,7 +6,7 @@ from scipy.optimize import check_grad
 from threadpoolctl import threadpool_limits
 
 from rindices import linear
-from rindices.judging.agreement import pattern_concordance
+from rindices.judging.agreement_and_misfit import pattern_concordance
 from rindices.linear import LinearModel, Whitening, contrastive_ica, least_overlap, sparse_factors
 
 N_REGIONS, N_CONTROLS, N_PATIENTS = 40, 300, 400

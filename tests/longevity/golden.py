@@ -18,7 +18,7 @@ from rindices import SurrealGANSearch, simulate_cohort
 from rindices.analysis import associations
 from rindices.core.losses import Prior
 from rindices.core.train import People, make_members, train
-from rindices.judging.agreement import interval, mean_agreement, pairwise, pattern_concordance
+from rindices.judging.agreement_and_misfit import interval, mean_agreement, pairwise, pattern_concordance
 from rindices.judging.spectrum import look
 from rindices.preprocessing import Preprocessing
 from rindices.presets import Correction, LossWeights, Schedule, Training, fast

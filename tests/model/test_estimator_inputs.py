@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rindices import InputError
-from rindices.model import check_groups, check_residuals, covariate_table, is_patient, seed_from
+from rindices.judging.study import check_groups, check_residuals, covariate_table, is_patient, seed_from
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from sklearn.model_selection import cross_val_score
 
 from rindices import SurrealGAN, simulate_cohort
 from rindices.judging.selection import sweep
+from rindices.judging.study import training_set
 from rindices.preprocessing import missing
 from rindices.preprocessing.missing import Population, fill_training
+from rindices.presets import linear
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory
 
@@ -127,12 +129,12 @@ def test_repetitions_learn_from_draws_of_their_own():
     rng = np.random.default_rng(8)
     people = rng.normal(10, 1, (60, 6)) + rng.normal(size=(60, 1))
     gaps = np.arange(6) == rng.integers(20, size=(60, 1))  # one region of some people
-    model = SurrealGAN(2, n_repetitions=3, preset="linear", random_state=0)
-    study = model._training_set(np.where(gaps, np.nan, people), np.arange(60) >= 30).study
+    model = SurrealGAN(2, n_repetitions=3, random_state=0)
+    study = training_set(model, linear(), np.where(gaps, np.nan, people), np.arange(60) >= 30).study
     draws = [np.vstack(study.people(0, repetition)[:2]) for repetition in range(3)]
     for other in draws[1:]:
         np.testing.assert_array_equal(other == draws[0], ~gaps)
     store = Memory()
     sweep(study, [Point(2, 0.8)], 3, Execution(store, models_per_chunk=3))
     assert {chunk.repetition for chunk in store} == {0, 1, 2}  # in the order in which they end
-    assert len(model._training_set(people, np.arange(60) >= 30).study.redrawn) == 0
+    assert len(training_set(model, linear(), people, np.arange(60) >= 30).study.redrawn) == 0

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import somersd
 
-from rindices.judging import agreement
+from rindices.judging import agreement_and_misfit as agreement
 from rindices.scoring.consensus_and_person import aligned, find_consensus
 from tests.properties.strategies import SCALES, SEEDS, orders
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 
-from rindices.judging import agreement
+from rindices.judging import agreement_and_misfit as agreement
 from rindices.problems import InputError
 from rindices.record import (
     DONE,

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rindices.cli import app
-from rindices.judging.agreement import concordance
+from rindices.judging.agreement_and_misfit import concordance
 from rindices.problems import InputError
 from rindices.run.compare_runs import compare_runs
 from tests.pages.made_run import make_run

@@ -12,7 +12,7 @@ from rindices.cli import app
 from rindices.cli.console_and_exits import set_output
 from rindices.cohort import read_cohort
 from rindices.core import devices
-from rindices.judging.study_and_verdict import differences_that_count
+from rindices.judging.verdict_and_separation import differences_that_count
 from rindices.problems import roughly
 from rindices.run import plan
 from rindices.run.first_look_and_power import first_look, look_pictures

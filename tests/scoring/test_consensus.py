@@ -1,6 +1,6 @@
 import numpy as np
 
-from rindices.judging import agreement
+from rindices.judging import agreement_and_misfit as agreement
 from rindices.scoring.consensus_and_person import aligned, find_consensus
 from tests.judging.test_agreement import noisy, severities
 

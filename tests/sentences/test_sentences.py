@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 import rindices
-from rindices.judging.misfit_and_separation import _FOLDS
 from rindices.judging.spectrum import N_PERMUTATIONS
+from rindices.judging.verdict_and_separation import _FOLDS
 from rindices.presets import Schedule
 from rindices.training.starts import PATIENTS
 from tests.sentences.kinds import KINDS, N_REGIONS, REGIONS

@@ -9,8 +9,8 @@ from rindices.cohort import wanted_names
 from rindices.estimator import SurrealGAN
 from rindices.interop.checkpoint_contents import PUBLISHED, OfficialModel, read_checkpoint
 from rindices.interop.muse import HEAD_SIZE, MUSE72, MUSE72_NAMES, UNIT, is_head_size
-from rindices.judging.agreement import Agreement
-from rindices.model import check_roles
+from rindices.judging.agreement_and_misfit import Agreement
+from rindices.judging.study import check_roles
 from rindices.presets import official
 from rindices.problems import InputError, Remedy, counted, listed, shown
 from rindices.schema import Contract, CovariateSpec

@@ -13,10 +13,9 @@ import jax
 import numpy as np
 import pandas as pd
 
-from rindices.judging import agreement
-from rindices.judging.agreement import Agreement
-from rindices.judging.misfit_and_separation import Misfit, misfit
-from rindices.judging.study_and_verdict import Study
+from rindices.judging import agreement_and_misfit as agreement
+from rindices.judging.agreement_and_misfit import Agreement, Misfit, misfit
+from rindices.judging.study import Study
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, cut
 from rindices.training.execution import Execution, train_all
 

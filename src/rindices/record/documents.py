@@ -188,7 +188,7 @@ _RUNNERS_UP = ("n_patterns", "orthogonality", "pattern_agreement", "n_models")
 
 
 class DifferenceEvidence(Document):
-    """What is known before anything is trained; see `rindices.judging.study_and_verdict.Evidence`."""
+    """What is known before anything is trained; see `rindices.judging.verdict_and_separation.Evidence`."""
 
     p: Number = None
     p_spread: Number = None

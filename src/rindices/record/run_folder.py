@@ -344,7 +344,7 @@ def _agreement_so_far(folder: Path) -> tuple[AgreementSoFar, ...]:
 
 @lru_cache(maxsize=8)
 def _agreement_of(names: tuple[tuple[str, int], ...]) -> tuple[AgreementSoFar, ...]:
-    from rindices.judging import agreement  # loads SciPy
+    from rindices.judging import agreement_and_misfit as agreement  # loads SciPy
 
     r_indices: dict[tuple[int, float], list[np.ndarray]] = {}
     for name, _ in names:

@@ -125,7 +125,7 @@ class FirstLook(DifferenceEvidence):
     n_patterns, patterns
         How many patterns would be looked for, and what a linear model finds.
     p, p_spread, p_shift, directions, found_again, eigenvalues, limit, band, detectable_auc, detectable_ratio
-        As in `rindices.judging.study_and_verdict.Evidence`.
+        As in `rindices.judging.verdict_and_separation.Evidence`.
     """
 
     headline: str

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from rindices import plots
 from rindices.files import check_folder, write_csv
-from rindices.judging.agreement import concordance, match_patterns
+from rindices.judging.agreement_and_misfit import concordance, match_patterns
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.layout import write_sheet
 from rindices.problems import InputError, Remedy, listed

@@ -23,9 +23,9 @@ from rindices import linear, plots
 from rindices.cohort import Cohort, correction_of
 from rindices.estimator import ContrastiveFactors
 from rindices.judging import spectrum
-from rindices.judging.agreement import match_patterns
+from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.judging.spectrum import NotTestable, Spectrum, look
-from rindices.judging.study_and_verdict import Evidence, differences_that_count, likely_missed
+from rindices.judging.verdict_and_separation import Evidence, differences_that_count, likely_missed
 from rindices.linear import sparse_factors
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.verdict_section import spectrum_picture

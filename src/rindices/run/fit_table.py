@@ -14,7 +14,7 @@ import pandas as pd
 from rindices import record
 from rindices.cohort import Cohort, correction_of
 from rindices.files import write_text
-from rindices.judging.study_and_verdict import differences_that_count
+from rindices.judging.verdict_and_separation import differences_that_count
 from rindices.problems import InputError, Text, Wording, in_python, worded
 from rindices.run.plan import PlannedRun, balance_of, planned
 from rindices.search import SurrealGANSearch

@@ -15,7 +15,7 @@ from rindices import analysis
 from rindices.cohort import Cohort, People
 from rindices.core import inference
 from rindices.estimator import SurrealGAN
-from rindices.judging.misfit_and_separation import separated
+from rindices.judging.verdict_and_separation import separated
 from rindices.preprocessing import SCALED_SD
 from rindices.presets import Correction
 from rindices.problems import OutsideTraining
@@ -125,7 +125,7 @@ def keep_training(model: SurrealGAN, results: Results) -> None:
 
 
 def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
-    """Tell patients from controls whom the rule was not learned from; see `rindices.judging.misfit_and_separation`."""
+    """Tell patients from controls whom the rule was not learned from; see `rindices.judging.verdict_and_separation`."""
     own = cohort.training
     # Where regions are missing, the middle of everybody says nothing of the group.
     regions = cohort.features[own].fillna(cohort.features[own].median()).to_numpy(float)

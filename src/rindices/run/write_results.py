@@ -19,8 +19,7 @@ from rindices.analysis import balance_warnings
 from rindices.cohort import Cohort
 from rindices.core import devices, inference
 from rindices.files import atomic_file, guarded, plain_text, write_text
-from rindices.judging.agreement import match_patterns
-from rindices.judging.study_and_verdict import to_json
+from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.pages.report import write_report
 from rindices.presets import Correction
 from rindices.problems import Text, Wording, without_data, without_people, worded
@@ -59,7 +58,7 @@ def summarise(
         "verdict": verdict.state,
         "reliable": verdict.reliable,
         "reliable_reason": model.verdict_[1],
-        "evidence": to_json(verdict.evidence),
+        "evidence": asdict(verdict.evidence),
         "separation": separation(cohort, search.correction),
         "search": _searched(search),
         "balance": balance.to_dict("records"),

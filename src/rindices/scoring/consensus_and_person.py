@@ -22,7 +22,7 @@ from scipy.special import ndtr
 from rindices.core import inference
 from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters, n_patterns
-from rindices.judging.agreement import faults, match_patterns, pairwise
+from rindices.judging.agreement_and_misfit import faults, match_patterns, pairwise
 from rindices.judging.selection import Judged, found_models, members_of, usable_models
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.missing import Population

@@ -1,0 +1,306 @@
+"""The people and settings of a run, as all that trains and judges sees them, made of what an estimator is given.
+
+Labels, covariates and seeds are brought into one form; what is estimated in controls is estimated; everybody is scaled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from rindices.core import devices
+from rindices.core.train import People
+from rindices.judging.agreement_and_misfit import suited
+from rindices.judging.spectrum import NotTestable, Spectrum, look
+from rindices.linear import Method
+from rindices.preprocessing import SCALED_SD, ControlScaler, Preprocessing, whitening_matrix
+from rindices.preprocessing.covariates import (
+    TOO_UNCERTAIN,
+    design_of,
+    leverage_of,
+    rescaled_by_leverage,
+    uncertainty_in_words,
+    uncertainty_of_patients,
+    without_effects,
+)
+from rindices.preprocessing.missing import fill_training
+from rindices.presets import Correction, Preset
+from rindices.problems import InputError, counted
+from rindices.schema import MOST_LACKING, MOST_MISSING, Contract
+from rindices.training.chunks import Settings
+
+FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
+_NOTHING_LEFT = 1e-6  # of the sd: rounding, not people
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """People and settings of a run.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (people, regions)
+        Controls and patients, covariates removed, scaled by the controls: as new people are scored.
+    patient : ndarray of bool
+        True for patients.
+    settings : Settings
+        What all models share.
+    design : ndarray of shape (people, columns), optional
+        What was removed, see `rindices.preprocessing.covariates.design_of`; None without covariates.
+    site : ndarray of shape (people,), optional
+        Where they were measured.
+    redrawn : ndarray of shape (draws, people, regions), optional
+        Residuals again, with other draws of what was missing; repetitions take all draws in turn.
+    """
+
+    residuals: np.ndarray
+    patient: np.ndarray
+    settings: Settings
+    design: np.ndarray | None = None
+    site: np.ndarray | None = None
+    redrawn: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0)))
+    _methods: dict[int, Method] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def spectrum(self) -> tuple[Spectrum | None, str]:
+        """The look before training, or why there is none."""
+        try:
+            return look(self.residuals, self.patient, self.design, self.site, self.settings.seed), ""
+        except NotTestable as error:
+            return None, str(error)
+
+    def method(self, n_patterns: int) -> Method:
+        """Return how linear models of so many patterns find them best in these people."""
+        if n_patterns not in self._methods:
+            several = n_patterns > 1  # else there is nothing to rotate
+            seed = self.settings.seed
+            self._methods[n_patterns] = suited(*self.standardised(), n_patterns, seed)[0] if several else "sparse"
+        return self._methods[n_patterns]
+
+    def standardised(self, cohort: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Return controls and patients in sd of the controls; see `people`."""
+        people = self.people(cohort)
+        return (people.controls - 1) / SCALED_SD, (people.patients - 1) / SCALED_SD
+
+    @cached_property
+    def leverage(self) -> np.ndarray:
+        """Everybody's leverage in what was estimated in controls."""
+        if self.design is None:
+            return np.full(len(self.patient), 1 / (~self.patient).sum())
+        return leverage_of(self.design, self.patient)
+
+    @cached_property
+    def scaled(self) -> np.ndarray:
+        """What is trained on: residuals of one variance, whether effects were estimated in a person or not."""
+        return self._of_one_variance(self.residuals)
+
+    def _of_one_variance(self, residuals: np.ndarray) -> np.ndarray:
+        if self.design is None:
+            return residuals
+        even = rescaled_by_leverage(residuals, self.leverage, self.patient)
+        return ControlScaler.fit(even[~self.patient]).transform(even)
+
+    @cached_property
+    def uncertainty(self) -> float:
+        """Squared error of the covariates' effects in patients, relative to controls."""
+        return 1.0 if self.design is None else uncertainty_of_patients(self.design, self.patient)
+
+    def people(self, cohort: int = 0, repetition: int = 0) -> People:
+        """Return the data (cohort 0), or the same people without a difference between the groups.
+
+        What is left after covariates were removed is dealt out to the people anew; everybody keeps group and
+        covariates. Then all that is estimated in controls is estimated and removed again (Freedman and Lane, 1983): in
+        such a cohort the groups differ by chance alone, and by the error that removing covariates makes in patients.
+        """
+        draw = repetition % (len(self.redrawn) + 1)
+        drawn = self._of_one_variance(self.redrawn[draw - 1]) if draw else self.scaled
+        if not cohort:
+            return (self._grouped(drawn) if draw else self._data)._replace(methods=dict(self._methods))
+        scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(drawn)
+        scaled = scaled if self.design is None else without_effects(scaled, self.design, self.patient)
+        return self._grouped(self._of_one_variance(ControlScaler.fit(scaled[~self.patient]).transform(scaled)))
+
+    @cached_property
+    def _data(self) -> People:
+        return self._grouped(self.scaled)
+
+    def _grouped(self, scaled: np.ndarray) -> People:
+        controls, schedule = scaled[~self.patient], self.settings.preset.schedule
+        return People(controls, scaled[self.patient], whitening_matrix(controls, schedule.whitening))
+
+
+class TrainingSet(NamedTuple):
+    """A table made ready for training."""
+
+    study: Study
+    contract: Contract
+    preprocessing: Preprocessing
+
+
+class Learner(Protocol):
+    """An estimator of scikit-learn's kind, and what it says about people and seeds."""
+
+    correction: Correction | None
+    random_state: Any
+
+
+def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: Any = None) -> TrainingSet:
+    """Check what is given to `fit`, estimate in controls what is estimated there, and scale everybody.
+
+    Parameters
+    ----------
+    learner
+        Who is going to be fitted; it keeps the number of regions and their names.
+    preset
+        All other choices.
+    X, y, covariates
+        As in `rindices.SurrealGAN.fit`.
+    """
+    correction = learner.correction
+    index = X.index if isinstance(X, pd.DataFrame) else None
+    X, y = validate_data(learner, X, y, dtype=np.float64, ensure_min_samples=2, ensure_all_finite="allow-nan")
+    patient, seed = is_patient(y), seed_from(learner.random_state)
+    check_gaps(X, training=True)
+    table = covariate_table(covariates, len(X), index)
+    regions = [str(name) for name in getattr(learner, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
+    check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
+    contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
+    drawn = fill_training(X, table, correction, seed)  # several draws of what is missing, or the table
+    X = drawn[0]
+    check_groups(X[~patient], int(patient.sum()), regions)
+    preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], correction)
+    check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
+    devices.prepare()
+    settings = Settings(preset, preset.schedule.people_per_step(int(patient.sum())), seed)
+    design = None if table is None else design_of(table, patient, correction)
+    site = None if correction is None or correction.site is None else correction.site
+    sites = None if site is None or table is None else pd.factorize(table[site])[0]
+    residuals = np.stack([preprocessing.transform(draw, table) for draw in drawn])
+    study = Study(residuals[0], patient, settings, design, sites, residuals[1:])
+    if study.uncertainty > TOO_UNCERTAIN:
+        warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
+    return TrainingSet(study, contract, preprocessing)
+
+
+def is_patient(y: np.ndarray) -> np.ndarray:
+    """Return True for patients: 1 where controls are 0; of two other numbers the higher, with a warning."""
+    y = pd.Series(y).infer_objects().to_numpy()  # 0 and 1 may come as objects
+    labels = pd.unique(y)
+    if len(labels) != 2 or labels.dtype.kind not in "biuf":
+        classes = ", ".join(map(repr, labels[:5].tolist())) + (", ..." if len(labels) > 5 else "")
+        raise InputError(
+            f"y should contain 0 for controls and 1 for patients, but has {counted(len(labels), 'class', 'classes')}: "
+            f"{classes}. Use a True/False column such as diagnosis == 'AD'."
+        )
+    low, high = sorted(labels.tolist())
+    if (low, high) != (0, 1):
+        warnings.warn(
+            f"y contains {low} and {high}, not 0 and 1: {low} is treated as controls and {high} as patients.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return y == high
+
+
+def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = None) -> pd.DataFrame | None:
+    """Return covariates as a table with text names; None where there are none."""
+    if covariates is None:
+        return None
+    table = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
+    if not isinstance(table, pd.DataFrame):
+        table = pd.DataFrame(table).add_prefix("covariate")
+    elif index is not None and not index.equals(table.index) and set(index) == set(table.index):
+        raise InputError("covariates are not in the same order as X: sort both in the same way.")
+    if len(table) != n_people:
+        raise InputError(f"covariates should have {n_people} rows like X, but have {len(table)}.")
+    if table.shape[1] == 0:
+        return None
+    missing = table.isna().to_numpy()
+    if missing.any():
+        row, column = (int(place[0]) for place in np.nonzero(missing))
+        raise InputError(f"Covariate {table.columns[column]!r} is missing in row {row}: fill it in, or drop the row.")
+    table = table.rename(columns=str).reset_index(drop=True).infer_objects()  # numbers may come as objects
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise InputError(f"Covariate {twice[0]!r} is listed twice; each covariate needs a unique name.")
+    return table.astype({name: float for name in table if pd.api.types.is_numeric_dtype(table[name])})
+
+
+def seed_from(random_state: Any) -> int:
+    """Return a seed that repeats the fit; a fresh one for None."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def check_roles(regions: Sequence[str], others: Sequence[str]) -> None:
+    """Refuse a name for two things: with it, new people could not be matched to the model."""
+    twice = [name for name, number in Counter([*regions, *others]).items() if number > 1]
+    if twice:
+        raise InputError(
+            f"The name {twice[0]!r} is used twice among regions, covariates, participant_id and diagnosis: "
+            "each column should have one role."
+        )
+
+
+def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> None:
+    """Refuse regions of which the covariates leave nothing, given the sd of controls before and after."""
+    gone = np.flatnonzero(after < _NOTHING_LEFT * before)
+    if len(gone):
+        raise InputError(
+            f"The covariates explain region {names[gone[0]]!r} completely in controls "
+            f"({counted(len(gone), 'such region')}): omit the region or the covariate, or add controls."
+        )
+
+
+def check_gaps(X: np.ndarray, *, can_fill: bool = True, training: bool = False) -> None:
+    """Refuse people who lack too many regions, and everybody who lacks one where a model cannot fill them in.
+
+    In `training`, regions that too many people lack are refused, too.
+    """
+    gaps = np.isnan(X)
+    if not can_fill and gaps.any():
+        raise InputError(
+            f"X has missing regions (NaN), the first in row {int(np.argwhere(gaps)[0, 0])}, which this model "
+            "cannot impute: it was imported, or has few controls. Drop the row."
+        )
+    limits = [(1, MOST_MISSING, "row", "Drop the row")]
+    limits += [(0, MOST_LACKING, "column", "Omit the column")] if training else []
+    for axis, most, what, remedy in limits:
+        share = gaps.mean(axis=axis)
+        if (share > most).any():
+            place = int(np.flatnonzero(share > most)[0])
+            gap = f"X lacks {share[place]:.0%} of the regions (NaN) in {what} {place}"
+            raise InputError(f"{gap}; up to {most:.0%} can be imputed. {remedy}.")
+
+
+def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> None:
+    """Refuse groups that cannot be learned from, and warn of small ones."""
+    smallest = min(len(controls), n_patients)
+    if smallest < 2:
+        raise InputError(
+            f"Too few people to compare: {counted(len(controls), 'control')} and {counted(n_patients, 'patient')}. "
+            "Provide at least two of each, and preferably hundreds."
+        )
+    constant = np.flatnonzero(np.ptp(controls, axis=0) == 0)
+    if len(constant):
+        raise InputError(
+            f"Region {names[constant[0]]!r} has the same value in all {len(controls)} controls "
+            f"({counted(len(constant), 'such region')}): omit it."
+        )
+    if smallest < FEW_PEOPLE:
+        warnings.warn(
+            f"Only {len(controls)} controls and {n_patients} patients: below {FEW_PEOPLE} in a group, R-indices "
+            "are not reliable.",
+            UserWarning,
+            stacklevel=3,
+        )
