@@ -225,15 +225,15 @@ def check_writable(path: Path, name: str = "out") -> None:
     """Refuse, before any work is done, a file that cannot be written; `name` is the setting that named it."""
     if path.exists() and not path.is_file():  # the file beside it would take its place
         what = "a folder" if path.is_dir() else "a device, a pipe or a socket"
-        raise InputError(
-            f"{path} is {what}, but an ordinary file is needed.\nProvide the name of a file with ", Remedy(name), "."
-        )
+        raise InputError(f"{path} is {what}, not a regular file.\nProvide a file name with ", Remedy(name), ".")
     parent = _led_to(path, name).absolute().parent
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        what = f"The folder {parent} cannot be written to" if parent.is_dir() else f"{parent} is a file, not a folder"
-        raise InputError(f"{what}: {path} cannot be created there.\nChoose another location with ", Remedy(name), ".")
+        what = f"The folder {parent} is not writable" if parent.is_dir() else f"{parent} is a file, not a folder"
+        raise InputError(
+            f"{what}, so {path} cannot be created there.\nChoose another location with ", Remedy(name), "."
+        )
 
 
 def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
@@ -256,7 +256,7 @@ def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
 def check_folder(path: Path | None, name: str) -> None:
     """Refuse, before any work is done, a folder that cannot be made; `name` is the setting that named it."""
     if path is not None and path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file, but ", Remedy(name), " needs a folder.\nProvide the name of a folder.")
+        raise InputError(f"{path} is a file, but ", Remedy(name), " needs a folder.\nProvide a folder name.")
     if path is not None:
         check_writable(path / "figure.svg", name)
 

@@ -81,7 +81,7 @@ class RIndexEstimator(OfTwoGroups):
 def check_number(name: str, value: object) -> None:
     """Refuse a setting that should be 1 or more."""
     if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} should be a whole number of 1 or more, but got {value!r}.")
+        raise ValueError(f"{name} should be a positive integer, but got {value!r}.")
 
 
 class FittedEstimator(RIndexEstimator):
@@ -238,7 +238,8 @@ class FittedEstimator(RIndexEstimator):
         z = np.asarray(z, float)
         if z.shape not in {shape, shape[1:]} or not np.isfinite(z).all():
             raise ValueError(
-                f"z should contain {shape[1]} finite severities, for everyone or for each of {shape[0]} people, "
+                f"z should contain {shape[1]} finite severities, the same for everyone or one row for each of the "
+                f"{shape[0]} people, "
                 f"but its shape is {z.shape}."
             )
         made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self.preset_.training.composition)

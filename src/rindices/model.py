@@ -92,7 +92,7 @@ class Header:
     def __post_init__(self) -> None:
         n_patterns = self.parameters.n_patterns
         if self.correlation is not None and [len(row) for row in self.correlation] != [n_patterns] * n_patterns:
-            raise ValueError(f"the correlation should be one of {n_patterns} patterns")
+            raise ValueError(f"the correlation matrix should have {n_patterns} rows and columns")
 
     def to_text(self) -> str:
         """Return the header as JSON."""
@@ -192,30 +192,29 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     if not path.is_file():
         inside = f", for example {path / 'model.safetensors'}" if (path / "model.safetensors").is_file() else ""
         raise ModelFileError(
-            f"There is no model file {path}.\nProvide the model.safetensors of a finished run{inside}."
+            f"No model file was found at {path}.\nProvide the model.safetensors of a finished run{inside}."
         )
     try:
         metadata, arrays = read_arrays(path)
     except PermissionError as error:
-        raise ModelFileError(f"{path} cannot be read: permission denied.\nAsk the owner of the file.") from error
+        raise ModelFileError(f"{path} cannot be read: permission denied.\nAsk the file's owner for access.") from error
     except OSError as error:
         raise ModelFileError(
-            f"{path} cannot be read as a model: it is truncated, damaged or of another kind.\n"
-            "Copy it again, or give the model.safetensors of a finished run. A checkpoint of the authors' package "
+            f"{path} cannot be read as a model: it is truncated, damaged or not a model file.\n"
+            "Copy it again, or provide the model.safetensors of a finished run. A checkpoint from the authors' package "
             "can be converted with: rindices import-official."
         ) from error
     if metadata.get("format") != FORMAT or "header" not in metadata:
         raise ModelFileError(
-            f"{path} is a safetensors file, but not a model of rindices.\n"
-            "Provide the model.safetensors of a finished run."
+            f"{path} is a safetensors file, but not a rindices model.\nProvide the model.safetensors of a finished run."
         )
     version = metadata.get("format_version", "")
     if version != str(FORMAT_VERSION):
         earlier = version.isdecimal() and int(version) < FORMAT_VERSION
         raise ModelFileError(
-            f"{path} has format version {version or 'unknown'}; this rindices {rindices.__version__} "
+            f"{path} has format version {version or 'unknown'}, but rindices {rindices.__version__} "
             f"reads version {FORMAT_VERSION}.\n"
-            + ("Fit the model again, or import it again." if earlier else "Install a newer rindices.")
+            + ("Fit or import the model again." if earlier else "Install a newer version of rindices.")
         )
     if metadata.get("sha256") != checksum(metadata["header"], arrays):
         raise ModelFileError(
@@ -282,7 +281,7 @@ def _checked(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -
     array = arrays[name]
     if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
         raise ValueError(
-            f"array {name} should contain finite floating-point numbers in the shape {shape}, "
-            f"found {array.dtype} in the shape {array.shape}"
+            f"array {name} should contain finite floating-point numbers of shape {shape}, "
+            f"but got {array.dtype} of shape {array.shape}"
         )
     return array

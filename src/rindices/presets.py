@@ -149,16 +149,16 @@ class Correction:
 
     def __post_init__(self) -> None:
         if isinstance(self.smooth, str) or isinstance(self.interactions, str):
-            raise InputError("smooth and interactions should be lists, but got text.")
+            raise InputError("smooth and interactions should be lists, but got a string.")
         smooth, pairs = tuple(self.smooth), tuple(tuple(pair) for pair in self.interactions)
         if not all(isinstance(name, str | None) for name in (*smooth, *chain(*pairs), self.proportion, self.site)):
-            raise InputError(f"A correction should name its covariates as strings, but got {self!r}.")
+            raise InputError(f"Covariate names in a correction should be strings, but got {self!r}.")
         if any(len(set(pair)) != 2 or len(pair) != 2 for pair in pairs):
-            raise InputError(f"interactions should be pairs of two covariates, but got {self.interactions!r}.")
+            raise InputError(f"interactions should be pairs of different covariates, but got {self.interactions!r}.")
         if len(set(smooth)) < len(smooth) or len(set(map(frozenset, pairs))) < len(pairs):
-            raise InputError("A correction names a covariate or a pair twice: name each once.")
+            raise InputError("A correction names the same covariate or pair twice. Name each only once.")
         if self.site is not None and self.site == self.proportion:
-            raise InputError(f"{self.site!r} cannot be both head size and site.")
+            raise InputError(f"{self.site!r} cannot be both the head size and the site.")
         object.__setattr__(self, "smooth", smooth)
         object.__setattr__(self, "interactions", pairs)
 
@@ -258,13 +258,13 @@ def adjusted(
         preset = replace(preset, training=replace(preset.training, latent=kind))
     if orthogonality is not None:
         if not 0 <= orthogonality < float("inf"):
-            raise InputError(f"orthogonality should be a number of 0 or more, but got {orthogonality!r}.")
+            raise InputError(f"orthogonality should be a non-negative number, but got {orthogonality!r}.")
         preset = replace(preset, weights=preset.weights._replace(orthogonality=float(orthogonality)))
     if max_steps is not None:
         if not preset.schedule.max_steps:
             raise InputError(Remedy("max_steps"), f" does not apply to {preset.name} models; omit it.")
         if not isinstance(max_steps, Integral) or max_steps < 1:
-            raise InputError(f"max_steps should be a whole number of 1 or more, but got {max_steps!r}.")
+            raise InputError(f"max_steps should be a positive integer, but got {max_steps!r}.")
         shortest = min(preset.schedule.min_steps, int(max_steps))
         preset = replace(
             preset, schedule=replace(preset.schedule, max_steps=int(max_steps), min_steps=shortest, longest=0)

@@ -27,7 +27,7 @@ class _NotText:
     """What is no text yet: whoever shows it words it, and a f-string would do so too soon."""
 
     def __format__(self, _: str) -> NoReturn:
-        raise TypeError(f"{self!r} has no wording: make it part of a Message.")
+        raise TypeError(f"{self!r} cannot be formatted as text; make it part of a Message.")
 
 
 class Remedy(_NotText, NamedTuple("Remedy", [("setting", str), ("value", Value)])):

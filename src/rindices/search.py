@@ -130,7 +130,7 @@ class SurrealGANSearch(RIndexEstimator):
         """Return all settings that are asked for; where patterns are counted, of one of them."""
         if isinstance(self.n_patterns, str) and self.n_patterns != AUTO:
             raise ValueError(
-                f"n_patterns should be {AUTO!r}, a number or several numbers, but got {self.n_patterns!r}."
+                f"n_patterns should be {AUTO!r}, a number or a list of numbers, but got {self.n_patterns!r}."
             )
         numbers = [1] if isinstance(self.n_patterns, str) else _several(self.n_patterns)
         weights = _several(self.orthogonality)

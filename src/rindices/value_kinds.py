@@ -273,13 +273,13 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
             Remedy("scan_noise"),
             " applies to repeated visits, but there are none.\nName the visit column with ",
             Remedy("visit"),
-            ", or omit the option.",
+            ", or omit this setting.",
         )
     if wrong := [sd for sd in noise if not 0 < sd < float("inf")]:
         raise InputError(
             Remedy("scan_noise"),
-            f" should be a number above 0, such as 0.04, but got {wrong[0]:g}.\n"
-            "It is the standard deviation of a severity over scans of a person who has not changed.",
+            f" should be a positive number such as 0.04, but got {wrong[0]:g}.\n"
+            "It is the standard deviation of a severity across scans of a person who has not changed.",
         )
     if len(noise) > 1 and {*n_patterns} != {len(noise)}:
         each = f", or one for each of {'-'.join(map(str, n_patterns))} patterns" if n_patterns else ""

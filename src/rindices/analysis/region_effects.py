@@ -236,7 +236,7 @@ def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: fl
     """Give the patients of each pattern and level, one after the other."""
     if not 0 < low < high:
         raise InputError(
-            f"The limits of subgroups should be positive and increasing, but got {shown(float(low))} and "
+            f"The subgroup limits should be positive and increasing, but got {shown(float(low))} and "
             f"{shown(float(high))}. The defaults are {LOW} and {HIGH}."
         )
     scores, patients = np.asarray(r_indices, float), in_group(group, "patient")

@@ -290,7 +290,7 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
     values = np.asarray(labels)
     if values.shape != (n_people,):
         raise InputError(
-            f"`{name}` should have one value for each of {n_people} people, but its shape is {values.shape}."
+            f"`{name}` should have one value for each of the {n_people} people, but its shape is {values.shape}."
         )
     strange = values[~pd.Series(values).isin([0, 1]).to_numpy()]
     if len(strange):
@@ -301,7 +301,7 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
     if min(n_patients, n_people - n_patients) < fewest:
         raise InputError(
             f"At least {fewest} controls and {fewest} patients are needed, "
-            f"but there are {n_people - n_patients} and {n_patients}."
+            f"but got {n_people - n_patients} and {n_patients}."
         )
     return patient
 
@@ -316,4 +316,6 @@ def same_people(n_people: int, **tables: Sized) -> None:
     """
     for name, table in tables.items():
         if len(table) != n_people:
-            raise InputError(f"`{name}` should have one row for each of {n_people} people, but it has {len(table)}.")
+            raise InputError(
+                f"`{name}` should have one row for each of the {n_people} people, but it has {len(table)}."
+            )

@@ -209,7 +209,7 @@ def power(*, asked: PowerSettings) -> None:
     check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
         raise InputError(
-            "The figure shows the studies included with rindices, not your own participants.\nOmit ",
+            "The figure can show only the studies included with rindices, not your own participants.\nOmit ",
             Remedy("like"),
             " or ",
             Remedy("figure"),

@@ -127,14 +127,14 @@ def fit(
     set_output(quiet=execution.quiet, log_json=execution.log_json)
     table = one_table(tables) if tables else None
     if out is None:
-        raise InputError("A folder for the results is needed.\nProvide one with ", Remedy("out", Blank("FOLDER")), ".")
+        raise InputError("An output folder is required.\nProvide one with ", Remedy("out", Blank("FOLDER")), ".")
     if execution.config is not None:
         if others := given_options(context, TableSettings, SearchSettings):
             both = " repeats a run, so it cannot be combined with "
-            raise InputError(Remedy("config"), f"{both}{', '.join(others)}.\nOmit one of them.")
+            raise InputError(Remedy("config"), f"{both}{', '.join(others)}.\nOmit one or the other.")
         plan = planned_again(execution.config, out, output, table)
     elif table is None:
-        raise InputError("A table is needed: rindices fit TABLE ", Remedy("out", Blank("FOLDER")), ".")
+        raise InputError("A table is required.\nUsage: rindices fit TABLE ", Remedy("out", Blank("FOLDER")), ".")
     else:
         plan = planned(table, out, columns, search, output)
     describe_cohort(plan.cohort)
@@ -214,7 +214,7 @@ def demo(
 
     began, table, truth, run = time.perf_counter(), out / "cohort.csv", out / "truth.csv", out / "run"
     if out.is_dir() and any(out.iterdir()) and not (run / "summary.json").is_file():
-        raise InputError(f"The folder {out} contains other files.\nChoose another folder with --out.")
+        raise InputError(f"The folder {out} already contains other files.\nChoose another folder with --out.")
     check_free(run)
     simulated = simulate_cohort("basic", n_patterns=SimulationSettings.n_patterns, seed=search.random_state)
     simulated.save(table, truth)

@@ -98,7 +98,7 @@ def check_output(
     run = run_around(path)
     if run is not None and (own is None or path.resolve() != own.resolve()):
         raise InputError(
-            f"{path} has the same name as a result of the run in {run}.\nChoose another name or folder with ",
+            f"{path} is reserved for the results of the run in {run}.\nChoose another name or folder with ",
             Remedy(name),
             ".",
         )
@@ -106,8 +106,8 @@ def check_output(
         better = Path(path.name.removesuffix(".gz")).with_suffix(endings[0])
         raise InputError(
             Remedy(name),
-            f" should be a file whose name ends in {' or '.join(endings)}, but got {path}.\n"
-            f"Only this format can be written; use {better}, for example.",
+            f" should be a file name ending in {' or '.join(endings)}, but got {path}.\n"
+            f"Other formats are not supported; use {better}, for example.",
         )
 
 
@@ -188,8 +188,8 @@ def one_table(tables: list[Path]) -> Path:
     """Return what stands for one table, or for several of different people with a label each."""
     if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
         raise InputError(
-            f"If you give several tables, each needs a label; {plain[0]} has none.\nWrite CN={plain[0]} if these "
-            "are controls; to join more tables of the same people, use ",
+            f"With several tables, each needs a label, but {plain[0]} has none.\nWrite CN={plain[0]} if it contains "
+            "controls; to join tables of the same people, use ",
             Remedy("join", Blank("FILE")),
             ".",
         )

@@ -267,9 +267,12 @@ def open_folder(
     """
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
-        raise InputError(f'The page needs {" and ".join(missing)}.\nInstall them with: pip install "rindices[app]"')
+        raise InputError(
+            f"The page needs packages that are not installed: {' and '.join(missing)}.\n"
+            'Install them with: pip install "rindices[app]"'
+        )
     if not folder.is_dir():
-        raise InputError(f"There is no folder {folder}.\nProvide the folder that contains your tables and runs.")
+        raise InputError(f"No folder was found at {folder}.\nProvide the folder that contains your tables and runs.")
     from rindices.pages.server.addresses import serve
 
     def ready(address: str) -> None:

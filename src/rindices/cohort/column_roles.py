@@ -102,8 +102,7 @@ def expand_names(
             raise InputError(
                 f"{name!r} (from ",
                 Remedy(source),
-                f") {what} of the table.{did_you_mean(name, columns)}\n"
-                f"Columns that can be chosen: {listed(candidates)}.",
+                f") {what} of the table.{did_you_mean(name, columns)}\nAvailable columns: {listed(candidates)}.",
             )
         expanded.update(dict.fromkeys(matches))
     return tuple(expanded)
@@ -202,7 +201,7 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     parts: dict[str, str] = {}
     for name, part in (*given, *((name, "a clinical score") for name in scores)):
         if name in parts:
-            from_table = " If it comes from a table of scores, remove it there." if name in scores else ""
+            from_table = f" If {name!r} comes from a table of scores, remove it there." if name in scores else ""
             raise InputError(
                 f"Column {name!r} is {parts[name]}, so it cannot also be {part}.\nName another column with ",
                 _SETTINGS[part],
@@ -212,12 +211,13 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     for name, part in parts.items():
         option, joining = (
             _SETTINGS[part],
-            Message("; to join a table that contains it, use ", Remedy("join", Blank("FILE"))),
+            Message("; to join a table that contains the column, use ", Remedy("join", Blank("FILE"))),
         )
         if part == "the diagnosis" and (usual := guessed_settings(columns).diagnosis) in columns:
             option = Remedy("diagnosis", usual)
         tail = (joining, ".") if part == "the diagnosis" else (".",)
-        require_column(columns, name, part, Message("Rename the column, add it, or correct the name: ", option, *tail))
+        remedy = Message("Add the column, rename an existing one, or correct the name with ", option, *tail)
+        require_column(columns, name, part, remedy)
     taken = dict.fromkeys(categories, "a category according to the data dictionary") | parts
     regions, chosen = _choose_regions(table, taken, settings)
     covariates = tuple(name for name, part in parts.items() if part in ("a covariate", "the site"))
@@ -266,8 +266,7 @@ def require_column(names: Collection[str], name: str, role: str, remedy: Text) -
         remedy = "The first line should contain the column names, but it contains numbers."
     shortened = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
     raise InputError(
-        f"The table has no column {name!r}, which was expected to contain {role}.{did_you_mean(name, columns)}\n"
-        f"Columns found: {shortened}.\n",
+        f"The table has no column {name!r} for {role}.{did_you_mean(name, columns)}\nColumns found: {shortened}.\n",
         remedy,
     )
 
@@ -296,7 +295,7 @@ def _choose_regions(
     if isinstance(settings.features, str) and not wanted:
         raise InputError(
             Remedy("features"),
-            f" should name regions, but got {settings.features!r}.\nName them, or omit ",
+            f" should name regions, but got {settings.features!r}.\nName the regions, or omit ",
             Remedy("features"),
             " to use every numeric column.",
         )
@@ -304,8 +303,8 @@ def _choose_regions(
     for name in (*left_out, *chosen):
         if name in taken:
             asked = Remedy("exclude" if name in left_out else "features")
-            both = f"Column {name!r} is {taken[name]}, so it cannot be in "
-            raise InputError(both, asked, " as well.\nRemove it from one of the two.")
+            both = f"Column {name!r} is {taken[name]}, so it cannot also be in "
+            raise InputError(both, asked, ".\nChoose one or the other.")
     regions = tuple(name for name in chosen if name not in left_out)
     sorted_out = Candidates(regions, {}, (), []) if wanted else sort_candidates(table, regions)
     regions = tuple(name for name in regions if name not in sorted_out.aside)

@@ -61,7 +61,9 @@ def _other_warnings(
     taken = {"control": control, "patients": patients}
     ways = [
         Message(
-            f" {listed(names)} may be {'controls' if which == 'control' else which}: include them with ", all_of, "."
+            f" {listed(names)} may denote {'controls' if which == 'control' else which}: to include them, use ",
+            all_of,
+            ".",
         )
         for which, names in meant.items()
         if names and (all_of := Remedy(which, [*taken[which], *names]))
@@ -77,12 +79,12 @@ def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls
     if names:
         first = list(regions).index(names[0])
         who = "everyone" if np.ptp(block[:, first]) == 0 else "every control"
-        scores = Message("Name scores with ", Remedy("clinical", names), ". ") if who != "everyone" else ""
+        scores = Message("For scores, use ", Remedy("clinical", names), "; otherwise, exclude")
         raise InputError(
-            f"A region must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
-            f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(values[0, first]))}.\n",
-            scores,
-            f"Exclude {'it' if len(names) == 1 else 'them'} with ",
+            f"Regions must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
+            f"{listed(names)}.\nIn column {names[0]!r}, {who} has the value {shown(float(values[0, first]))}.\n",
+            "Exclude" if who == "everyone" else scores,
+            f" the column{'s' if len(names) > 1 else ''} with ",
             Remedy("exclude", names),
             ".",
         )
@@ -101,8 +103,9 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
         raise InputError(
             f"Disease cannot be separated from {name!r}: patients and controls have no value in common (controls: "
             f"{levels[0]}; patients: {levels[1]}).\n"
-            "Removing its effect would also remove the disease effect; leaving it in would make it look like disease.\n"
-            f"If it merely repeats the diagnosis, omit {name}; otherwise add people so that the groups overlap."
+            f"Correcting for {name} would also remove the disease effect; not correcting would make its effect look "
+            "like disease.\n"
+            f"If {name} merely repeats the diagnosis, omit it; otherwise, add people so that the groups overlap."
         )
 
 
@@ -163,8 +166,9 @@ def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None
         raise InputError(
             f"Column {name!r} has {counted(len(new), 'category', 'categories')} without any controls: {levels}; "
             f"the first person affected is participant {strangers.index[0]}.\n"
-            f"Their effect cannot be estimated. Categories among the controls: {listed(sorted(in_controls), 10)}.\n"
-            f"Remove these people, add controls of the same category, or omit {name}."
+            "The effect of a category without controls cannot be estimated. Categories found in controls: "
+            f"{listed(sorted(in_controls), 10)}.\n"
+            f"Remove these people, add controls from the same category, or omit {name}."
         )
 
 
@@ -237,7 +241,7 @@ def _region_warnings(
     ]
     telling = unlike_regions(block[controls], regions, telling)
     warnings = [
-        Message(f"Treated as regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
+        Message(f"Columns treated as regions that look like {what}: {listed(names)}. ", _remedy(what, names), ".")
         for what, names in grouped([*suspects], [*suspects.values()]).items()
     ]
     plain = {name: kind for name, kind in zip(regions, kinds, strict=True) if not kind.suspicion}
@@ -245,18 +249,17 @@ def _region_warnings(
     if len(sorts) > 1:
         which = listed(f"{len(names)} {sort}" for sort, names in sorts.items())
         several = (
-            f"The regions mix several kinds of measure: {which}. Each is scaled by the controls, so they can be used"
+            f"The regions mix several kinds of measure: {which}. Each region is scaled relative to the controls, so "
+            "they can be used"
         )
         warnings.append(
-            Message(several, " together; to use one kind only, select its columns with ", Remedy("features"), ".")
+            Message(several, " together; to use only one kind, select its columns with ", Remedy("features"), ".")
         )
     if telling:
         apart = f"Each of these columns alone separates controls from patients almost completely: {listed(telling)}."
         warnings.append(Message(apart, " Are they regions? If not, exclude them with ", Remedy("exclude"), "."))
     if len(regions) > _MANY_REGIONS:
-        many = (
-            f"{len(regions):,} is a large number of regions: time and memory grow with it, and the method is designed"
-        )
+        many = f"{len(regions):,} regions need a lot of time and memory; the method is designed"
         warnings.append(Message(many, " for 70 to 200. Select the regions of one atlas with ", Remedy("features"), "."))
     return warnings
 
@@ -274,5 +277,5 @@ def _sorts_of(regions: Mapping[str, Kind], values: Mapping[str, NDArray[np.float
 
 def _remedy(what: str, names: list[str]) -> Message:
     said = names if len(names) <= _FEW_NAMES else None
-    name_them = ("Name them with ", Remedy("clinical", said), ", or exclude") if what == "scores" else ("Exclude",)
-    return Message(*name_them, " them with ", Remedy("exclude", said))
+    name_them = ("name them with ", Remedy("clinical", said), ", or exclude") if what == "scores" else ("exclude",)
+    return Message("If they are not regions, ", *name_them, " them with ", Remedy("exclude", said))

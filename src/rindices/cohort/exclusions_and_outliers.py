@@ -250,11 +250,11 @@ class Record:
         if rows:
             drawn = (
                 f"{counted(len(rows), 'row has', 'rows have')} missing regions, at most {gaps.sum(axis=1).max()} of "
-                f"{len(names)} ({listed(names[gaps.any(axis=0)])}). They are imputed from the other regions and the "
-                "covariates."
+                f"{len(names)} per row ({listed(names[gaps.any(axis=0)])}). Missing values are imputed from the other "
+                "regions and the covariates."
             )
             self.doubts.append(
-                Message(drawn, " To use only people with complete data, give ", Remedy("complete_only", True), ".")
+                Message(drawn, " To use only people with complete data, use ", Remedy("complete_only", True), ".")
             )
 
     def warning(self) -> list[str]:
@@ -302,7 +302,7 @@ def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: 
             raise InputError(
                 f"At least {MIN_PEOPLE} {group} are needed, but only {people} the label "
                 f"{' '.join([listed(labels, joiner=' or ') + '.', *record.warning()])}\n"
-                f"Add people, or count further labels as {group} with ",
+                f"Add people, or treat other labels as {group} with ",
                 Remedy(name),
                 ".",
             )
@@ -341,9 +341,9 @@ def _refuse_own_sites(sites: pd.Series) -> None:
             f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values (such as "
             f"{listed(sites.dropna().unique()[:3])}) for {counted(len(sites), 'person', 'people')}, many of whom would "
             "be the only person at their site.\n"
-            f"Name the site column with ",
+            "Name another site column with ",
             Remedy("site"),
-            "; if it is correct, exclude people from small sites with ",
+            "; if this one is correct, exclude people from small sites with ",
             Remedy("small_sites", "drop"),
             ".",
         )
@@ -365,7 +365,7 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     raise InputError(
         f"Every site needs at least {MIN_SITE_CONTROLS} controls so that its effect can be separated from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"
-        f"Exclude these people with ",
+        "Exclude people from these sites with ",
         Remedy("small_sites", "drop"),
         ", merge sites that share a scanner, or omit ",
         Remedy("site"),

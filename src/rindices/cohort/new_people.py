@@ -143,14 +143,16 @@ class _Check:
         decimal_comma: bool = False,
     ) -> None:
         if settings.new_sites not in ("refuse", "uncorrected"):
-            raise InputError(Remedy("new_sites"), f" should be refuse or uncorrected, but got {settings.new_sites!r}.")
+            raise InputError(
+                Remedy("new_sites"), f" should be 'refuse' or 'uncorrected', but got {settings.new_sites!r}."
+            )
         self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
         self._contract, self._settings, self._comma = contract, settings, decimal_comma
         kept = {str(name) for name in (settings.id, contract.diagnosis_column, self.visit, contract.site_column)}
         self._dictionary = with_missing_codes(dictionary, columns, wanted_names(settings.missing), kept)
         covariates = [spec.name for spec in contract.covariates]
         scores, extra = self._named(columns, {*kept, *covariates, *contract.features})
-        rename = Message("Rename the column, or use ", Remedy("id", Blank("COLUMN")), ".")
+        rename = Message("Rename the id column, or name it with ", Remedy("id", Blank("COLUMN")), ".")
         wanted: dict[str, tuple[str, Text]] = {str(settings.id): ("the participant ids", rename)}
         wanted |= {self.visit: ("the visit", Message("Correct ", Remedy("visit"), "."))} if self.visit else {}
         coded = ("a covariate of the model", "Add the column, coded as in the training table.")
@@ -185,12 +187,14 @@ class _Check:
         many = len(missing) > MOST_MISSING * len(regions)
         if missing and self._settings.id in columns and (many or renamed or self._settings.complete_only):
             fifth = (
-                " if more than a fifth of the regions are missing" if many and not self._settings.complete_only else ""
+                "if more than a fifth of the regions are missing"
+                if many and not self._settings.complete_only
+                else "without them"
             )
             raise InputError(
                 f"The model needs {counted(len(regions), 'region')}, but the table lacks {len(missing)}: "
                 f"{listed(missing)}.{renamed}\n"
-                f"Add the columns, named as in the training table; people cannot be scored without them{fifth}."
+                f"Add these columns, named as in the training table; people cannot be scored {fifth}."
             )
         asked: dict[str, Names] = {"exclude": self._settings.exclude, "clinical": self._settings.clinical}
         for source, wanted in (asked | follow_up_of(self._settings)).items():
@@ -290,4 +294,4 @@ class _Check:
             raise refusal(problems)
         if not self._reasons[""]:
             why = listed(f"{reason} ({number})" for reason, number in self._reasons.items() if reason)
-            raise InputError(f"No one is left to score: {why}.\nFill in the cells, or add people.")
+            raise InputError(f"No one is left to score: {why}.\nFill in or correct the cells, or add people.")

@@ -214,7 +214,7 @@ def check_follow_up(
             need = _NEEDS[name]
             raise InputError(
                 f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} is specified ({columns[name]!r}), but "
-                f"{FOLLOW_UP[need]} is not.\nName its column with ",
+                f"{FOLLOW_UP[need]} is not.\nName the missing column with ",
                 Remedy(need, Blank("COLUMN")),
                 ".",
             )
@@ -230,7 +230,7 @@ def check_follow_up(
             "is known.\n"
             "Name the event column with ",
             Remedy("event", Blank("COLUMN")),
-            ", enter 1 where it occurred, or omit the follow-up.",
+            ", enter 1 where the event occurred, or omit the follow-up.",
         )
     n_variables = 1 + n_covariates
     if n_events >= _EVENTS_A_VARIABLE * n_variables:
@@ -250,9 +250,9 @@ def _numbers(values: pd.Series) -> np.ndarray:
     if values.dtype.kind != "f":
         known = values.dropna()
         raise InputError(
-            f"Column {values.name!r} should contain numbers, but contains "
-            f"{str(known.iloc[0]) if len(known) else 'no values'!r}.\n"
-            "Write times as numbers, and events as 1 and 0."
+            f"Column {values.name!r} should contain numbers, but it contains "
+            f"{repr(str(known.iloc[0])) if len(known) else 'no values'}.\n"
+            "Enter times as numbers, and events as 1 or 0."
         )
     return values.to_numpy(float)
 
@@ -266,24 +266,24 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
             place = int(wrong.argmax())
             raise InputError(
                 f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} {what}: column {columns[name]!r}, person "
-                f"{ids[place]}, found {shown(float(values[name][place]))}; {counted(int(wrong.sum()), 'cell')} in all."
+                f"{ids[place]}, found {shown(float(values[name][place]))} ({counted(int(wrong.sum()), 'such cell')})."
                 f"\n{advice}. Correct the cells or leave them empty, or name another column with ",
                 Remedy(name, Blank("COLUMN")),
                 ".",
             )
 
     for name in ("time", "entry", "last_without"):
-        refuse(name, values.get(name, nothing) < 0, "is below 0", "Times are counted from the scan")
+        refuse(name, values.get(name, nothing) < 0, "is below 0", "Times are measured from the scan")
     for name in ("event", "competing"):
         odd = values.get(name, nothing)
         is_odd = np.isfinite(odd) & ~np.isin(odd, (0, 1))
         advice = "Enter 1 if it occurred and 0 if it did not; use a separate column for other outcomes"
         refuse(name, is_odd, "is neither 0 nor 1", advice)
     late = values.get("entry", nothing) >= time
-    refuse("entry", late, "is not before the time", "Exclude people who were never observed")
+    refuse("entry", late, "is not before the time of follow-up", "Exclude people who were never observed")
     wrong = (values.get("last_without", nothing) > time) | (
         (values.get("last_without", nothing) >= time) & (values["event"] == 1)
     )
-    refuse("last_without", wrong, "is not before the time", "The event comes after it")
+    refuse("last_without", wrong, "is not before the time of follow-up", "The event must occur later")
     both = (values["event"] == 1) & (values.get("competing", nothing) == 1)
-    refuse("competing", both, "is 1, although the event is 1 as well", "Only the first event counts")
+    refuse("competing", both, "is 1, but so is the event", "Only the first event counts")

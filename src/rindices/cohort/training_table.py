@@ -191,7 +191,7 @@ class Looked:
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
     """Look at a table of numbers and text: each column through its field."""
     if settings.small_sites not in ("refuse", "drop"):
-        raise InputError(Remedy("small_sites"), f" should be refuse or drop, but got {settings.small_sites!r}.")
+        raise InputError(Remedy("small_sites"), f" should be 'refuse' or 'drop', but got {settings.small_sites!r}.")
     codes, names = wanted_names(settings.missing), (settings.id, settings.diagnosis, settings.visit, settings.site)
     dictionary = with_missing_codes(dictionary, list(table.columns), codes, kept=names)
     table, notes, problems = apply_dictionary(table, dictionary)

@@ -79,14 +79,14 @@ def open_image(path: Path, what: str) -> Any:
     """
     nibabel = library("nibabel")
     if not path.is_file():
-        raise InputError(f"{what}: there is no file {path}.\nPaths are relative to the folder of the table.")
+        raise InputError(f"{what}: no file was found at {path}.\nPaths are relative to the table's folder.")
     try:
         image = nibabel.load(path)
     except (*_DAMAGED, nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError) as error:
-        raise InputError(f"{what}: {path} cannot be read as an image: {error}.\nProvide NIfTI files.") from error
+        raise InputError(f"{what}: {path} cannot be read as an image: {error}.\nProvide a NIfTI file.") from error
     if len(image.shape) < 3 or set(image.shape[3:]) - {1}:
         raise InputError(
-            f"{what}: {path} has {image.ndim} dimensions ({_times(image.shape)}), but an image of one brain has 3.\n"
+            f"{what}: {path} has {image.ndim} dimensions ({_times(image.shape)}), but a single volume has 3.\n"
             "Provide one file per person, each containing one volume."
         )
     if image.get_data_dtype().kind not in "biuf":
@@ -225,10 +225,10 @@ def common_space(maps: Sequence[MapFile], mask: str | Path | None, *, resample: 
     others = [one for one in maps if not one.grid.same_as(reference.grid)]
     if others and not resample:
         raise InputError(
-            f"The maps should share one grid, but {counted(len(others), 'map')} of {len(maps)} "
+            f"All maps should be on the same grid, but {len(others)} of {len(maps)} maps "
             f"{'differs' if len(others) == 1 else 'differ'} from the others.\n"
             f"{others[0].name} ({others[0].path.name}): {differences(others[0].grid, reference.grid)}.\n"
-            f"Create the maps on one grid, or resample them with ",
+            f"Create all maps on the same grid, or resample them with ",
             Remedy("resample", True),
             ".",
         )
@@ -244,9 +244,9 @@ def _standard_brain(grid: Grid) -> np.ndarray:
     covered = len(inside) * grid.voxel_mm3 / (np.count_nonzero(brain) * own.voxel_mm3)
     if covered < _LEAST_COVERED:
         raise InputError(
-            f"The maps cover {100 * covered:.0f} % of the standard (MNI) brain, so they are probably not in its "
+            f"The maps cover only {100 * covered:.0f} % of the standard (MNI) brain, so they are probably not in MNI "
             "space.\n"
-            f"Provide a mask on the grid of the maps with ",
+            f"Provide a mask on the same grid as the maps with ",
             Remedy("mask"),
             ".",
         )
@@ -259,20 +259,21 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
     values = np.unique(volume[~np.isnan(volume)])
     if len(values) != 2 and values.tolist() != [1]:  # a mask of ones takes every voxel
         raise InputError(
-            f"The mask {path} should contain two values, such as 0 and 1, but it contains {len(values)}.\n"
-            "Apply a threshold to turn it into a mask."
+            f"The mask {path} should contain two values, such as 0 and 1, but it contains "
+            f"{counted(len(values), 'different value')}.\n"
+            "Threshold the image to create a mask."
         )
     if not (own.same_as(grid) or resample):
         raise InputError(
-            f"The mask {path} should be on the same grid as the maps: {differences(own, grid)}.\n"
-            "Create it on that grid, or resample it with ",
+            f"The mask {path} is not on the same grid as the maps: {differences(own, grid)}.\n"
+            "Create the mask on the maps' grid, or resample it with ",
             Remedy("resample", True),
             ".",
         )
     voxels = np.flatnonzero(sampled(volume, own, grid, np.arange(np.prod(grid.shape)), linear=False) == values[-1])
     if not len(voxels):
         raise InputError(
-            f"None of the voxels in the maps is inside the mask {path}.\nProvide a mask in the maps' space."
+            f"The mask {path} contains none of the maps' voxels.\nProvide a mask in the same space as the maps."
         )
     return voxels
 
@@ -330,7 +331,9 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
         table = plain(pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{path} cannot be read as a table of images.\nCheck the name given with ", Remedy("maps"), ", a .csv file."
+            f"{path} cannot be read as a table of images.\nCheck the file name given with ",
+            Remedy("maps"),
+            "; it should be a .csv file.",
         ) from error
     return _checked(table, path.parent, path.name)
 
@@ -344,7 +347,7 @@ def map_table(maps: pd.DataFrame | str | Path) -> MapTable:
 
 def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
     names = {str(column): _OTHER_NAMES.get(str(column).strip().lower(), str(column).strip()) for column in table}
-    problem = "" if len(table) else "has a header but no rows."
+    problem = "" if len(table) else "has no rows below the header."
     for needed in (ID, PATH):
         columns = [column for column, meaning in names.items() if meaning == needed]
         if not columns:
@@ -353,8 +356,8 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
             problem = f"has {listed(map(repr, columns))}."
     if problem:
         raise InputError(
-            f"{name} should have one column {ID!r} and one column {PATH!r}; it {problem}\n"
-            "Each row assigns an image to a person."
+            f"{name} should have one column {ID!r} and one column {PATH!r}, but it {problem}\n"
+            "Each row should assign an image to a person."
         )
     renamed = table.set_axis(list(names.values()), axis=1)
     columns = [column for column in (ID, VISIT, PATH) if column in renamed]
@@ -364,7 +367,7 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
         rows = checked.index[repeated & (checked[ID] == checked.loc[repeated, ID].iloc[0])]
         raise InputError(
             f"{name} should have one map per person{' and visit' if VISIT in columns else ''}, but rows "
-            f"{listed(rows, joiner=' and ')} belong to {checked[ID][rows[0]]!r}.\nKeep one of them."
+            f"{listed(rows, joiner=' and ')} belong to {checked[ID][rows[0]]!r}.\nKeep only one of these rows."
         )
     missing = checked[PATH].str.lower().isin(_MISSING)
     checked[PATH] = ["" if none else str(folder / cell) for cell, none in zip(checked[PATH], missing, strict=True)]
@@ -372,8 +375,8 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
     if paths.duplicated().any():
         rows = paths.index[paths == paths[paths.duplicated()].iloc[0]]
         raise InputError(
-            f"{name} gives the same image to rows {listed(rows, joiner=' and ')}: {paths[rows[0]]}.\n"
-            "Every person should have a separate image."
+            f"{name} has the same image in rows {listed(rows, joiner=' and ')}: {paths[rows[0]]}.\n"
+            "Provide a separate image for each person."
         )
     return checked
 

@@ -192,7 +192,7 @@ def _rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
     if len(twice):
         raise InputError(
             f"{name} has maps from several visits for {counted(twice.nunique(), 'person', 'people')}, such as "
-            f"{twice.iloc[0]!r}, but the run has no visits.\nKeep only the visit used in the run."
+            f"{twice.iloc[0]!r}, but the run has no visits.\nKeep only the maps from the visit used in the run."
         )
     wanted = pd.MultiIndex.from_frame(pd.DataFrame({column: as_text(people[column]) for column in by}))
     rows = pd.MultiIndex.from_frame(table[by]).get_indexer(wanted)
@@ -200,8 +200,9 @@ def _rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
     if (rows < 0).all():
         keys = [repr("/".join(map(str, key))) for key in (table[by].iloc[0], wanted[0])]
         raise InputError(
-            f"{name} has no map of anyone in the run: its ids look like {keys[0]}, those of the run like {keys[1]}.\n"
-            f"Make the columns {listed(by, joiner=' and ')} the same in both."
+            f"{name} has no maps for anyone in the run: its ids look like {keys[0]}, but those in the run look like "
+            f"{keys[1]}.\n"
+            f"Use the same values of {listed(by, joiner=' and ')} in both."
         )
     return rows
 
@@ -281,15 +282,15 @@ def _checked_values(file: MapFile, space: Space) -> np.ndarray:
     finite = np.isfinite(values)
     if finite.mean() < 1 - _MOST_GAPS:
         raise InputError(
-            f"{file.name}: {file.path} has no value (NaN) in {100 - 100 * finite.mean():.0f} % of the voxels inside "
-            f"the mask.\nLeave its path empty, recreate it, or give a smaller mask with ",
+            f"{file.name}: {file.path} has missing values (NaN) in {100 - 100 * finite.mean():.0f} % of the voxels "
+            f"inside the mask.\nLeave the path empty, recreate the map, or provide a smaller mask with ",
             Remedy("mask"),
             ".",
         )
     if np.ptp(values[finite]) == 0:
         raise InputError(
-            f"{file.name}: {file.path} is {values[finite][0]:.4g} at every voxel inside the mask.\n"
-            "Leave its path empty, or recreate it."
+            f"{file.name}: {file.path} has the value {values[finite][0]:.4g} at every voxel inside the mask.\n"
+            "Leave the path empty, or recreate the map."
         )
     return values
 

@@ -91,7 +91,7 @@ def _contract(source: OfficialModel, features: Names, covariates: tuple[str, ...
             f"{'was' if len(regions) == 1 else 'were'} given: {listed(regions) or 'none'}.\n"
             f"Name all regions in the checkpoint's order with ",
             Remedy("features"),
-            ", or give ",
+            ", or use ",
             Remedy("features", MUSE72),
             " for the authors' published models.",
         )
@@ -147,10 +147,10 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
             other_order = meant in by_range
             raise InputError(
                 f"{name!r} cannot have the range {shown(low)} to {shown(high)}: "
-                + ("the names are in a different order from the checkpoint" if other_order else f"that is not {meant}")
-                + (f" but {_IN_WORDS[role]}" if role and not other_order else "")
+                + ("the names are not in the checkpoint's order" if other_order else f"this does not look like {meant}")
+                + (f"; it looks like {_IN_WORDS[role]}" if role and not other_order else "")
                 + f".\nThe ranges in the checkpoint are {spans}. ",
-                "Use " if is_clear else "Name them in this order with ",
+                "Use " if is_clear else "Name the covariates in this order with ",
                 Remedy("covariates", usual) if is_clear else Remedy("covariates"),
                 ".",
             )

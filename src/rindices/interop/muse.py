@@ -99,11 +99,11 @@ def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
     n_missing, wanted = len(_RECIPE) - len(inputs), sorted(number for group in _RECIPE.values() for number in group)
     if n_missing > (0 if complete else MOST_MISSING * len(_RECIPE)):
         missing = [f"{number} ({_full_name(number)})" for number in wanted if number not in column_of]
-        seen = f"Found for example {listed(column_of.values(), limit=2)}." if column_of else _NO_COLUMN
+        seen = f"MUSE columns found: {listed(column_of.values(), limit=2)}." if column_of else _NO_COLUMN
         most = "" if complete else f" More than a fifth of the {len(_RECIPE)} inputs are missing ({n_missing})."
         raise InputError(
             f"The table lacks {len(missing)} of {len(wanted)} MUSE regions: {listed(missing, limit=10)}.{most}\n"
-            f"{seen}\nName the columns MUSE_Volume_47, H_MUSE_Volume_47, 47 or Right Hippocampus."
+            f"{seen}\nUse column names such as MUSE_Volume_47, H_MUSE_Volume_47, 47 or Right Hippocampus."
         )
     wanted = sorted(number for group in inputs.values() for number in group)
     volumes = typed(table[[column_of[number] for number in wanted]])
@@ -192,7 +192,7 @@ def _find(table: pd.DataFrame) -> dict[int, str]:
         if len(columns_of[number]) > 1:
             raise InputError(
                 f"MUSE region {number} ({_full_name(number)}) occurs {len(columns_of[number])} times: "
-                f"{listed(columns_of[number])}.\nKeep raw or harmonised volumes, and exclude the others with ",
+                f"{listed(columns_of[number])}.\nKeep either raw or harmonised volumes, and exclude the others with ",
                 Remedy("exclude"),
                 ".",
             )
@@ -224,17 +224,17 @@ def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
     factor = next((factor for factor in (1.0, _ML) if _LEAST_BRAIN <= typical * factor <= _LARGEST_BRAIN), None)
     if factor is None:
         raise InputError(
-            f"The 72 MUSE regions add up to {shown(typical)} in the median person. A whole brain is about "
+            f"The 72 MUSE regions have a median sum of {shown(typical)}, but a whole brain is about "
             "1,100,000 mm³ "
-            "or 1,100 mL.\nProvide volumes in mm³ or mL as written by MUSE, uncorrected and unscaled, not "
-            "as voxel counts."
+            "or 1,100 mL.\nProvide uncorrected, unscaled volumes in mm³ or mL as written by MUSE, not "
+            "voxel counts."
         )
     in_other_unit = brains * (_ML if factor == 1.0 else 1.0)
     strange = (in_other_unit >= _LEAST_BRAIN) & (in_other_unit <= _LARGEST_BRAIN)
     if strange.any():
         raise InputError(
             f"Most people's volumes are in {'mm³' if factor == 1.0 else 'mL'}, but those of "
-            f"{counted(int(strange.sum()), 'person', 'people')} are in the other unit: "
+            f"{counted(int(strange.sum()), 'person', 'people')} are in a different unit: "
             f"row {listed(spreadsheet_rows(table)[strange])}.\n"
             "Use the same unit for everyone."
         )

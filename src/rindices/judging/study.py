@@ -204,7 +204,7 @@ def is_patient(y: np.ndarray) -> np.ndarray:
     low, high = sorted(labels.tolist())
     if (low, high) != (0, 1):
         warnings.warn(
-            f"y contains {low} and {high}, not 0 and 1: {low} is treated as controls and {high} as patients.",
+            f"y contains {low} and {high}, not 0 and 1: treating {low} as controls and {high} as patients.",
             UserWarning,
             stacklevel=3,
         )
@@ -219,9 +219,9 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     if not isinstance(table, pd.DataFrame):
         table = pd.DataFrame(table).add_prefix("covariate")
     elif index is not None and not index.equals(table.index) and set(index) == set(table.index):
-        raise InputError("covariates are not in the same order as X: sort both in the same way.")
+        raise InputError("The rows of covariates and X are in different orders: sort both the same way.")
     if len(table) != n_people:
-        raise InputError(f"covariates should have {n_people} rows like X, but have {len(table)}.")
+        raise InputError(f"covariates should have as many rows as X ({n_people}), but have {len(table)}.")
     if table.shape[1] == 0:
         return None
     missing = table.isna().to_numpy()
@@ -247,8 +247,8 @@ def check_roles(regions: Sequence[str], others: Sequence[str]) -> None:
     twice = [name for name, number in Counter([*regions, *others]).items() if number > 1]
     if twice:
         raise InputError(
-            f"The name {twice[0]!r} is used twice among regions, covariates, participant_id and diagnosis: "
-            "each column should have one role."
+            f"The name {twice[0]!r} is used more than once among regions, covariates, participant_id and diagnosis: "
+            "each column can have only one role."
         )
 
 
@@ -258,7 +258,7 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
     if len(gone):
         raise InputError(
             f"The covariates explain region {names[gone[0]]!r} completely in controls "
-            f"({counted(len(gone), 'such region')}): omit the region or the covariate, or add controls."
+            f"({counted(len(gone), 'such region')}): omit the region or a covariate, or add controls."
         )
 
 
@@ -270,8 +270,8 @@ def check_gaps(X: np.ndarray, *, can_fill: bool = True, training: bool = False) 
     gaps = np.isnan(X)
     if not can_fill and gaps.any():
         raise InputError(
-            f"X has missing regions (NaN), the first in row {int(np.argwhere(gaps)[0, 0])}, which this model "
-            "cannot impute: it was imported, or has few controls. Drop the row."
+            f"X has missing regions (NaN), the first in row {int(np.argwhere(gaps)[0, 0])}, but this model "
+            "cannot impute them because it was imported or has few controls. Drop these rows."
         )
     limits = [(1, MOST_MISSING, "row", "Drop the row")]
     limits += [(0, MOST_LACKING, "column", "Omit the column")] if training else []
@@ -279,8 +279,8 @@ def check_gaps(X: np.ndarray, *, can_fill: bool = True, training: bool = False) 
         share = gaps.mean(axis=axis)
         if (share > most).any():
             place = int(np.flatnonzero(share > most)[0])
-            gap = f"X lacks {share[place]:.0%} of the regions (NaN) in {what} {place}"
-            raise InputError(f"{gap}; up to {most:.0%} can be imputed. {remedy}.")
+            gap = f"{share[place]:.0%} of the values in {what} {place} of X are missing (NaN)"
+            raise InputError(f"{gap}, but at most {most:.0%} can be imputed. {remedy}.")
 
 
 def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> None:
@@ -299,8 +299,8 @@ def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> Non
         )
     if smallest < FEW_PEOPLE:
         warnings.warn(
-            f"Only {len(controls)} controls and {n_patients} patients: below {FEW_PEOPLE} in a group, R-indices "
-            "are not reliable.",
+            f"Only {len(controls)} controls and {n_patients} patients: with fewer than {FEW_PEOPLE} per group, "
+            "R-indices are not reliable.",
             UserWarning,
             stacklevel=3,
         )

@@ -62,7 +62,9 @@ class Covariate(NamedTuple):
         strangers = sorted(set(text) - set(self.categories))
         if strangers:
             categories = ", ".join(self.categories)
-            raise InputError(f"Covariate {self.name!r} has the unknown category {strangers[0]!r}; known: {categories}.")
+            raise InputError(
+                f"Covariate {self.name!r} has an unknown category, {strangers[0]!r}; known categories: {categories}."
+            )
         return (text[:, None] == np.array(self.categories[1:], dtype=object)).astype(float)
 
 
@@ -160,17 +162,17 @@ def numbers_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
     try:
         numbers = values.to_numpy(dtype=float)
     except (TypeError, ValueError) as error:
-        raise InputError(f"Covariate {name!r} was a number in training but now contains text.") from error
+        raise InputError(f"Covariate {name!r} was numeric in training but now contains text.") from error
     if not np.isfinite(numbers).all():
         row = values.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
-        raise InputError(f"Covariate {name!r} is missing or infinite in row {row}: fill it in or drop the person.")
+        raise InputError(f"Covariate {name!r} is missing or infinite in row {row}: correct it or drop the person.")
     return numbers
 
 
 def covariate_of(covariates: pd.DataFrame, name: str) -> pd.Series:
     """Return a covariate by its name, refusing a table without it."""
     if name not in covariates:
-        raise InputError(f"Covariate {name!r} is missing: the model was trained with it.")
+        raise InputError(f"Covariate {name!r} is missing, but the model was trained with it.")
     return covariates[name]
 
 
@@ -179,8 +181,9 @@ def _check_enough(n_controls: int, n_columns: int, n_groups: int) -> None:
     if n_controls < needed:
         sites = f" and {n_groups} sites" if n_groups else ""
         raise InputError(
-            f"The covariates amount to {counted(n_columns, 'column')}{sites}. Estimating their effects requires "
-            f"{needed} controls or more, but there are {n_controls}.\nUse fewer covariates, categories, ",
+            f"The covariates expand to {counted(n_columns, 'column')}{sites}. Estimating their effects requires "
+            f"at least {needed} controls, but there are {n_controls}.\nUse fewer covariates or categories, name fewer "
+            "in ",
             Remedy("smooth"),
             " or ",
             Remedy("interactions"),
@@ -211,10 +214,10 @@ def spline_knots(name: str, values: np.ndarray) -> tuple[float, ...]:
     distinct = np.unique(values)
     if len(distinct) < MIN_DISTINCT:
         raise InputError(
-            f"Covariate {name!r} has {counted(len(distinct), 'different value')} in controls: a smooth curve needs "
+            f"Covariate {name!r} has {counted(len(distinct), 'different value')} in controls, but a smooth curve needs "
             f"at least {MIN_DISTINCT}.\nRemove {name} from ",
             Remedy("smooth"),
-            "; its effect is then a straight line.",
+            " to fit a straight line instead.",
         )
     knots = np.unique(np.quantile(values, _QUANTILES))
     if len(knots) < 3:  # nearly everybody has the same value

@@ -56,7 +56,7 @@ def _sizes(covariates: pd.DataFrame, name: str) -> np.ndarray:
     if (sizes <= 0).any():
         first = int(np.flatnonzero(sizes <= 0)[0])
         raise InputError(
-            f"Regions are divided by {name!r}, but it is {shown(float(sizes[first]))} for person "
+            f"Regions are divided by {name!r}, which must be positive but is {shown(float(sizes[first]))} for person "
             f"{covariates.index[first]} ({counted(int((sizes <= 0).sum()), 'person', 'people')} in all).\n"
             f"Correct the value, exclude the person, or omit ",
             Remedy("proportion"),
@@ -106,7 +106,7 @@ def whitening_matrix(controls: np.ndarray, strength: float) -> np.ndarray | None
     return strength * zca + (1 - strength) * np.eye(len(zca))
 
 
-_OF_NUMBERS = {"smooth": "a curve", "proportion": "a head size"}
+_OF_NUMBERS = {"smooth": "a smooth curve requires numbers", "proportion": "a head size must be a number"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ class Preprocessing:
             raise InputError(
                 "The model was trained without ",
                 Remedy("site"),
-                ", so it cannot learn a new site.\nFit it again with ",
+                ", so it cannot learn a new site.\nRefit it with ",
                 Remedy("site"),
                 ", or apply it unchanged.",
             )
@@ -214,7 +214,7 @@ def _check_roles(correction: Correction, covariates: pd.DataFrame) -> None:
                 f"The covariates are: {listed(names, 20) or 'none'}.",
             )
         if name is not None and role in _OF_NUMBERS and not pd.api.types.is_numeric_dtype(covariates[name]):
-            raise InputError(Remedy(role), f" names {name!r}, which contains text: {_OF_NUMBERS[role]} needs numbers.")
+            raise InputError(Remedy(role), f" names {name!r}, which contains text: {_OF_NUMBERS[role]}.")
     for (role, name), (other, taken) in product(shaped, removed):
         if name == taken:
             raise InputError(f"{name!r} cannot be in both ", Remedy(role), " and ", Remedy(other), ": choose one.")

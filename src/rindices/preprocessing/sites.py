@@ -158,9 +158,9 @@ class SiteHarmonizer:
             strangers = pd.Series(labels[site < 0]).value_counts()
             unknown = listed(f"{label!r} ({counted(int(n), 'person', 'people')})" for label, n in strangers.items())
             raise InputError(
-                f"The controls of the model come from {listed(self.sites, 20)}, but {self.name!r} has {unknown}.\n"
-                "The effect of an unknown site cannot be removed. Correct its name, learn the site from controls "
-                "measured there (rindices adapt), exclude these people, or leave them uncorrected with ",
+                f"The model's controls come from {listed(self.sites, 20)}, but {self.name!r} contains {unknown}.\n"
+                "The effect of an unknown site cannot be removed. Correct the site name, adapt the model with controls "
+                "from the new site (rindices adapt), exclude these people, or leave them uncorrected with ",
                 Remedy("new_sites", "uncorrected"),
                 ".",
             )
@@ -255,23 +255,23 @@ def _check_new_sites(
     if again := [site for site in sites if site in earlier]:
         raise InputError(
             f"The model already includes the sites {listed(again)}.\n"
-            f"Provide controls from new sites only, with the site names that later tables will have in {name!r}."
+            f"Provide controls from new sites only, with the site names that later tables will use in {name!r}."
         )
     counts = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True)]
     fewest = MIN_SITE_CONTROLS if few_controls else FEW_SITE_CONTROLS
     if (sizes < fewest).any():
-        some = ". To learn it nevertheless, although half of its bias may remain, use ", Remedy("few_controls", True)
+        some = ". To learn small sites anyway (half of their bias may remain), use ", Remedy("few_controls", True)
         raise InputError(
-            f"A site needs at least {fewest} controls to be learned, but there are: {listed(counts)}.\nAdd controls, "
-            "merge sites that share a scanner, or leave people uncorrected: rindices apply with ",
+            f"Learning a site requires at least {fewest} controls, but got: {listed(counts)}.\nAdd controls, "
+            "merge sites that share a scanner, or score people uncorrected with rindices apply and ",
             Remedy("new_sites", "uncorrected"),
             *(some if sizes.min() >= MIN_SITE_CONTROLS else ()),
             ".",
         )
     if (sizes < FEW_SITE_CONTROLS).any():
         warnings.warn(
-            f"Controls from new sites: {listed(counts)}. With fewer than {FEW_SITE_CONTROLS}, half of the bias in the "
-            "severities may remain.",
+            f"Controls from new sites: {listed(counts)}. With fewer than {FEW_SITE_CONTROLS} per site, half of the "
+            "bias in the severities may remain.",
             UserWarning,
             stacklevel=3,
         )
@@ -279,7 +279,7 @@ def _check_new_sites(
 
 def _check_sites(name: str, sites: list[str], sizes: np.ndarray) -> None:
     if UNCORRECTED in sites:
-        raise InputError(f"Some controls have no site in {name!r}: fill it in, or drop them.")
+        raise InputError(f"Some controls have no site in {name!r}: fill in the site, or drop these controls.")
     if len(sites) == 1:
         raise InputError(
             f"All controls have the same {name!r} ({sites[0]}): there is nothing to harmonise.\nOmit ",
@@ -289,11 +289,11 @@ def _check_sites(name: str, sites: list[str], sizes: np.ndarray) -> None:
     small = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True) if n < MIN_SITE_CONTROLS]
     if small:
         raise InputError(
-            f"{counted(len(small), 'site')} of {name!r} {'has' if len(small) == 1 else 'have'} fewer than "
+            f"{counted(len(small), 'site')} in {name!r} {'has' if len(small) == 1 else 'have'} fewer than "
             f"{MIN_SITE_CONTROLS} controls: {listed(small)}.\n"
-            f"Exclude their people with ",
+            "Exclude people from small sites with ",
             Remedy("small_sites", "drop"),
-            ", merge them with a similar site, or omit ",
+            ", merge small sites with similar ones, or omit ",
             Remedy("site"),
             ".",
         )

@@ -33,8 +33,8 @@ FAILED: Literal["failed"] = "failed"
 UNFINISHED: Literal["unfinished"] = "unfinished"
 _AGAIN = "Provide the folder of a finished run, or repeat the run: rindices fit ... "
 _GIVE_SETTINGS = (
-    "Provide the run.toml from the folder of a run. If it was edited, correct it; if it was written by another "
-    "version, use that version, which is named under [versions]."
+    "Provide the run.toml from a run folder. If the file was edited, correct it; if it was written by another "
+    "version, use that version (see [versions])."
 )
 _EARLIER = re.compile(r"0\.[0-2]\.")  # versions whose runs are not read
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
@@ -56,8 +56,8 @@ def _refuse_earlier(path: Path, document: object) -> None:
     match document:
         case {"versions": {"rindices": str() as version}} if _EARLIER.match(version):
             raise InputError(
-                f"{path} belongs to a run of rindices {version:.20}, which this version cannot read.\nRepeat the "
-                "run: use the command under [command] in run.toml with ",
+                f"{path} was written by rindices {version:.20} and cannot be read by this version.\nRepeat the "
+                "command under [command] in run.toml with ",
                 Remedy("overwrite", True),
                 ".",
             )
@@ -154,7 +154,7 @@ def read_settings(path: Path) -> RunSettings:
     except ValidationError as error:
         raise InputError(f"In {path}, {in_words(error)}.\n{_GIVE_SETTINGS}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path} cannot be read as the settings of a run: {error}.\n{_GIVE_SETTINGS}") from error
+        raise InputError(f"{path} cannot be read as run settings: {error}.\n{_GIVE_SETTINGS}") from error
     always = (one.name for one in settings_of(SearchSettings) if one.always)
     unsaid = [name for name in always if name not in document["training"]]
     if unsaid:

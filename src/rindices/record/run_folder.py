@@ -56,7 +56,7 @@ OURS = frozenset(
 def check_free(out: Path) -> None:
     """Refuse, before any work is done, a folder that cannot be written or that holds something else."""
     if out.is_file():
-        raise InputError(f"{out} is a file, but a folder is needed.\nChoose another folder with ", Remedy("out"), ".")
+        raise InputError(f"{out} is a file, not a folder.\nChoose a folder with ", Remedy("out"), ".")
     # Only where there is a run may files be replaced that have the names of its own: a table people.csv, for example.
     ours = OURS if any((out / name).exists() for name in (SETTINGS, SUMMARY, JOURNAL)) else frozenset[str]()
     strangers = [path.name for path in out.glob("*") if path.name not in ours and not is_half_written(path)]
@@ -116,9 +116,9 @@ def is_complete(out: Path, settings: RunSettings) -> bool:
     lost = [name for name in RESULTS if not (out / name).is_file()]
     if lost:
         raise InputError(
-            f"The run in {out} is finished, but {counted(len(lost), 'of its results is', 'of its results are')} no "
-            f"longer there: {listed(lost, len(RESULTS))}.\n"
-            f"To recreate it, repeat the command with ",
+            f"The run in {out} is finished, but {counted(len(lost), 'of its results is', 'of its results are')} "
+            f"missing: {listed(lost, len(RESULTS))}.\n"
+            "To recreate the results, repeat the command with ",
             Remedy("overwrite", True),
             ".",
         )
@@ -132,10 +132,10 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     begun to train. Any other run is refused with the differences.
     """
     status = status_of(out)
-    replace_it = Message("replace it with ", Remedy("overwrite", True), ".")
+    replace_it = Message("replace the run with ", Remedy("overwrite", True), ".")
     if not (out / SETTINGS).is_file():
         raise InputError(
-            f"The folder {out} contains a run without its run.toml, so it cannot be resumed.\nTo start again, ",
+            f"The run in {out} has no run.toml, so it cannot be resumed.\nTo start again, ",
             replace_it,
         )
     before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
@@ -151,8 +151,8 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
         gone = "\nIts models are missing, so nothing can be added." if others == grown and status == DONE else ""
         changes = "".join(f"\n  {name}: {change}" for name, change in said.items())
         raise InputError(
-            f"The folder {out} contains another run:{changes}{gone}\nRepeat its own command to resume "
-            f"it, choose another folder with ",
+            f"The folder {out} contains a run with different settings:{changes}{gone}\nRepeat the "
+            "original command to resume that run, choose another folder with ",
             Remedy("out"),
             ", or ",
             replace_it,
@@ -207,8 +207,8 @@ def locked(folder: Path) -> Iterator[None]:
     except Timeout:
         who = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else "unknown"
         raise InputError(
-            f"Another process ({who}) is working in {folder}.\n"
-            f"Wait until it finishes, stop it, or choose another folder with ",
+            f"Another process ({who}) is already using {folder}.\n"
+            "Wait for it to finish, stop it, or choose another folder with ",
             Remedy("out"),
             ".",
         ) from None

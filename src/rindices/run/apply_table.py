@@ -147,7 +147,7 @@ def _follow_up(
     if named and not whole:
         ask = Remedy("report", Blank("FILE"))
         raise InputError(
-            joined(map(Remedy, named), ", "), " apply to the report only.\nRequest a report with ", ask, "."
+            joined(map(Remedy, named), ", "), " can only be used with a report.\nRequest one with ", ask, "."
         )
     asked = people.first_visit & (people.group != "control").to_numpy()
     covariates = [spec for spec in contract.covariates if spec.name != contract.site_column]
@@ -212,7 +212,7 @@ def adapt_model(
         raise InputError(
             f"{model} was trained without ",
             Remedy("site"),
-            ", so it cannot learn a new site.\nFit it again with ",
+            ", so it cannot be adapted to a new site.\nTrain it again with ",
             Remedy("site"),
             ", or apply it unchanged.",
         )
@@ -221,8 +221,10 @@ def adapt_model(
     local = (people.group == "control").to_numpy() & people.first_visit
     if not local.any():
         raise InputError(
-            f"{path} has no controls (column {contract.diagnosis_column!r}, {listed(contract.control_labels)} in "
-            "training).\nSite effects are estimated from controls measured at that site: add controls with this label."
+            f"{path} has no controls (column {contract.diagnosis_column!r}, labelled "
+            f"{listed(contract.control_labels)} in "
+            "training).\nSite effects are estimated from controls measured at each site: add controls labelled "
+            "as in training."
         )
     from rindices.estimator import load_model
 

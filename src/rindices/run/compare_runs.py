@@ -93,7 +93,7 @@ def compare_runs(first: Path, second: Path) -> ComparedRuns:
         If a run is not finished or damaged, or the two have neither people nor regions in common.
     """
     if first.resolve() == second.resolve():
-        raise InputError(f"{first} and {second} are the same run.\nProvide the folders of two runs.")
+        raise InputError(f"{first} and {second} are the same run.\nProvide the folders of two different runs.")
     runs = read_run(first), read_run(second)
     scores, maps = _common_scores(*runs), _common_maps(*runs)
     patients = (scores["group"] == "patient").to_numpy()
@@ -101,8 +101,8 @@ def compare_runs(first: Path, second: Path) -> ComparedRuns:
     if not by_people and len(maps[0]) < MIN_REGIONS:
         raise InputError(
             f"The runs in {first} and {second} have {int(patients.sum())} patients and {len(maps[0])} regions in "
-            f"common.\nAt least {FEWEST} patients with the same ids, or {MIN_REGIONS} regions of the same names, are "
-            "needed to match their patterns."
+            f"common.\nAt least {FEWEST} patients with the same ids, or {MIN_REGIONS} regions with the same names, are "
+            "needed to match the patterns of the two runs."
         )
     blocks = [scores[patients][[f"{side}{name}" for name in run.results.score_names]] for side, run in _sides(runs)]
     tables = blocks if by_people else list(maps)
@@ -249,7 +249,7 @@ def check_comparison_folder(out: Path | None, *runs: Path) -> None:
     strangers = sorted(path.name for path in out.glob("*") if path.name not in _FILES)
     within = [str(run) for run in runs if run.resolve() in (out.resolve(), *out.resolve().parents)]
     if strangers or within:
-        what = f"is inside the run {within[0]}" if within else f"already contains other files: {listed(strangers)}"
+        what = f"is in the run folder {within[0]}" if within else f"already contains other files: {listed(strangers)}"
         raise InputError(f"The folder {out} {what}.\nChoose another folder with ", Remedy("out"), ".")
 
 

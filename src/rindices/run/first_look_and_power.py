@@ -110,8 +110,8 @@ def _grid() -> pd.DataFrame:
     made_with = _FILE.read_text(encoding="utf-8").partition("\n")[0] if _FILE.is_file() else ""
     if made_with.split("stamp ")[-1] != stamp():
         raise InputError(
-            "The table of simulated studies was generated with a training procedure that differs from this version.\n"
-            "Regenerate it with experiments/planning.py, or simulate from your own controls with ",
+            "The table of simulated studies was generated with another version of the training procedure.\n"
+            "Regenerate it with experiments/planning.py, or simulate studies from your own controls with ",
             Remedy("like"),
             ".",
         )
@@ -137,13 +137,13 @@ def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFra
     for name, number in (("controls", n_controls), ("patients", n_patients)):
         if not _FEWEST <= number <= _MOST:
             raise InputError(
-                f"Simulated studies have {_FEWEST} to {_MOST:,} people per group, but got {number:,} {name}.\n"
-                "Choose a number in this range, or simulate from your own controls with ",
+                f"The simulated studies cover {_FEWEST} to {_MOST:,} people per group, not {number:,} {name}.\n"
+                "Choose a number in this range, or simulate studies from your own controls with ",
                 Remedy("like"),
                 ".",
             )
     if n_regions < 2:
-        raise InputError(Remedy("regions"), f" should be 2 or more, but got {n_regions}.")
+        raise InputError(Remedy("regions"), f" should be at least 2, but got {n_regions}.")
     grid = _grid()
     asked = {"controls": n_controls, "patients": n_patients, "regions": n_regions}
     ends = {name: (grid[name].min(), grid[name].max()) for name in asked}
@@ -186,7 +186,7 @@ def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_pati
                 noise = rng.normal(0, 0.1 * healthy.std(axis=0), (len(people), healthy.shape[1]))
                 studies.append(simulated_study(healthy[people] + noise, own, n_controls, patterns, strength, seed))
             except NotTestable as error:
-                raise InputError(f"A study of this size cannot be tested: {error}.\nPlan for more people.") from error
+                raise InputError(f"A study of this size cannot be tested: {error}.\nPlan a larger study.") from error
         table = pd.DataFrame(studies)
         rows.append({"patterns": patterns, "strength": strength} | _summary(table, np.ones(len(table))))
     return pd.DataFrame(rows)

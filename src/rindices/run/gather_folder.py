@@ -26,8 +26,8 @@ from rindices.tables.freesurfer_and_other_programs import (
 PROGRAM, SESSION = "program", "session"
 _READERS = (read_freesurfer, read_cat12, read_dlmuse, read_synthseg)
 _LOOKED_FOR = (
-    "FreeSurfer's or FastSurfer's subjects (SUBJECT/stats/aseg.stats), CAT12's catROI_*.xml, and tables (.csv) of "
-    "NiChart DLMUSE and SynthSeg"
+    "FreeSurfer or FastSurfer subjects (SUBJECT/stats/aseg.stats), CAT12 files (catROI_*.xml), or tables (.csv) from "
+    "NiChart DLMUSE or SynthSeg"
 )
 _MOST_NAMED = 10
 _OLD_NAMES = {"Left-Thalamus-Proper": "Left-Thalamus", "Right-Thalamus-Proper": "Right-Thalamus"}  # before FreeSurfer 7
@@ -78,25 +78,25 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         excludes these.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder.\nSpecify the folder that contains the program's output.")
+        raise InputError(f"{folder} is not a folder.\nProvide the output folder of a program such as FreeSurfer.")
     program = next(filter(None, (read(folder, settings) for read in _READERS)), None)
     if program is None:
-        raise InputError(f"{folder} contains no known files.\nExpected {_LOOKED_FOR}.")
+        raise InputError(f"{folder} contains no recognised files.\nExpected {_LOOKED_FOR}.")
     people, repeated = _without_repeats(program.people)
     troubled = [f"{one.where.relative_to(folder)}: {one.problem}" for one in people if one.problem]
     if troubled and not settings.leave_out:
         named = "\n".join(f"  {line}" for line in troubled[:_MOST_NAMED])
         more = f"\n  and {len(troubled) - _MOST_NAMED} more" if len(troubled) > _MOST_NAMED else ""
         raise InputError(
-            f"{counted(len(troubled), 'entry', 'entries')} of {folder} cannot be used:\n{named}{more}\n"
-            "Correct them, or exclude them with ",
+            f"{counted(len(troubled), 'entry', 'entries')} in {folder} cannot be used:\n{named}{more}\n"
+            "Correct the files or exclude such entries with ",
             Remedy("leave_out", True),
             *_ways_out(people),
             ".",
         )
     kept = [one for one in people if not one.problem and one.values]
     if not kept:
-        raise InputError(f"No one in {folder} can be used: {listed(troubled) or 'all files are empty'}.")
+        raise InputError(f"None of the people in {folder} can be used: {listed(troubled) or 'all files are empty'}.")
     table, notes = _table(kept)
     meanings = known_columns(table.columns)
     dictionary = out.with_suffix(".json")

@@ -144,7 +144,7 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
     again = Message("rindices fit TABLE ", Remedy("config", str(config)), " ", Remedy("out", Blank("FOLDER")), ".")
     if path is None and not all(file.exists() for file in files_of(where)):
         raise InputError(
-            f"The table of the run in {config}, {where}, does not exist.\nProvide the current location of the table: ",
+            f"{config} refers to the table {where}, which does not exist.\nProvide the current location of the table: ",
             again,
         )
     table = TableSettings(**{one.name: getattr(before.table, one.name) for one in fields(TableSettings)})
@@ -179,8 +179,7 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
     for path in inputs:
         if path is not None and out.resolve() in Path(path).resolve().parents:
             raise InputError(
-                f"{path} is inside {out}, where the results would be written and could replace it.\nChoose another "
-                "folder with ",
+                f"{path} is inside the output folder {out} and could be overwritten.\nChoose another folder with ",
                 Remedy("out"),
                 ".",
             )
@@ -189,7 +188,7 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
     if figures is not None and out.resolve() in figures.resolve().parents and figures.resolve() != own:
         raise InputError(
             Remedy("figures", str(figures)),
-            f" is inside the run folder.\nChoose {out / record.FIGURES}, or a folder elsewhere.",
+            f" is inside the run folder.\nChoose {out / record.FIGURES}, or a folder outside the run folder.",
         )
 
 
@@ -201,7 +200,7 @@ def _with_scores(table: TableSettings) -> TableSettings:
     others = dict(named_parts(table))
     scores = tuple(name for name in Table(table.clinical).columns if name not in others and is_region_name(name))
     if not scores:
-        raise InputError(f"{table.clinical} contains no clinical scores: all its columns have another role.")
+        raise InputError(f"{table.clinical} contains no clinical scores: all its columns have other roles.")
     return replace(table, clinical=scores, join=(*map(str, paths_of(table.join)), str(table.clinical)))
 
 

@@ -70,7 +70,7 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
         raise InputError(Remedy("atlas"), " needs ", Remedy("atlas_table"), ", and vice versa.\nProvide both.")
     if record.read_summary(folder).status != record.DONE:
         path = write_report(folder, out, show_ids=show_ids, figures=figures)
-        raise InputError(f"The run in {folder} is not finished, according to {path}.\nRerun its command first.")
+        raise InputError(f"The run in {folder} is not finished (see {path}).\nRerun its command to finish it.")
     run, notes = record.read_run(folder), list[Text]()
     if settings.atlas is not None and settings.atlas_table is not None:
         notes.append(_paint(run, settings.atlas, settings.atlas_table))
@@ -101,7 +101,7 @@ def _check_followed(results: record.Results, summary: record.Summary, settings: 
     """Refuse columns of follow-up that a run does not have, or that cannot be used."""
     for name, column in follow_up_of(settings).items():
         ways = Message(
-            "Correct the name, or give the table that contains it with ", Remedy("clinical", Blank("FILE")), "."
+            "Correct the name, or provide the table with this column as ", Remedy("clinical", Blank("FILE")), "."
         )
         require_column(results.variables.columns, column, FOLLOW_UP[name], ways)
     asked = results.first_visit & (results.r_indices["group"] != "control").to_numpy()
@@ -139,7 +139,7 @@ def _with_scores(
     left = [str(name) for name in scores if name in taken and name not in keys]
     if not names:
         raise InputError(
-            f"{path.name} contains no clinical scores in addition to those of the run.\nAdd their columns."
+            f"{path.name} contains no clinical scores beyond those already in the run.\nAdd columns with new scores."
         )
     joined, join_notes = join_by_id(
         results.r_indices[list(keys)].reset_index(drop=True),
@@ -213,10 +213,10 @@ def compare_images(
     if all(comparison.result is None for comparison in comparisons):  # earlier images must not give way to nothing
         why = "; ".join(dict.fromkeys(f"{one.level}: {one.note}" for one in comparisons))
         raise InputError(
-            f"No comparison is possible with the images of {Path(maps).name} ({why}).\n"
+            f"No comparison is possible with the images in {Path(maps).name} ({why}).\n"
             f"Provide images of more people with ",
             Remedy("maps"),
-            ", other ",
+            ", change ",
             Remedy("limits"),
             ", or request ",
             Remedy("regressions", True),
@@ -353,12 +353,12 @@ def verify_model(path: Path, out: Path | None = None) -> Verified:
         try:
             apart = (pd.read_csv(folder / SCORES)[[*scores]].astype(float) - scores).abs().to_numpy()
         except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"In {path}, {SCORES} has no scores of this model.\n{_GIVE}") from error
+            raise InputError(f"In {path}, {SCORES} has no scores from this model.\n{_GIVE}") from error
         difference = float(apart.max()) if apart.shape == scores.shape else np.nan
         if not difference <= TOLERANCE:
             raise InputError(
                 f"The model in {path} does not reproduce the enclosed scores: they differ by {difference:.3g}.\n"
-                f"It was written by rindices {manifest.rindices}: use that version, or ask the sender."
+                f"The archive was written by rindices {manifest.rindices}: use that version, or ask the sender."
             )
         if out is not None:
             with atomic_file(out) as beside:
@@ -374,9 +374,7 @@ def _unpack(path: Path, folder: Path) -> Manifest:
             entries = archive.infolist()
             if sorted(entry.filename for entry in entries) != sorted(wanted):
                 names = listed(sorted({entry.filename for entry in entries}), 4)
-                raise InputError(
-                    f"{path} should contain {listed(wanted)} and nothing else, but contains {names}.\n{_GIVE}"
-                )
+                raise InputError(f"{path} should contain only {listed(wanted)}, but it contains {names}.\n{_GIVE}")
             for entry in entries:
                 most = _LARGEST.get(entry.filename, _LARGEST_OTHER)
                 most = min(most, max(_LARGEST_RATIO * entry.compress_size, 4096))
@@ -393,6 +391,6 @@ def _unpack(path: Path, folder: Path) -> Manifest:
         raise InputError(f"{path} cannot be read as a zip file ({type(error).__name__}).\n{_GIVE}") from error
     changed = [name for name in FILES if manifest.sha256.get(name) != record.sha256_of(folder / name)]
     if changed or manifest.format != 1:
-        what = f"was changed after it was written ({listed(changed)})" if changed else "is of a later version"
+        what = f"was changed after it was written ({listed(changed)})" if changed else "was written by a later version"
         raise InputError(f"{path} {what}.\n{_GIVE}")
     return manifest

@@ -145,18 +145,18 @@ def refuse_thousands(frame: pd.DataFrame) -> None:
         below = [cell for cell in cells if re.fullmatch(r"[+-]?\d{2,3}", cell)]
         if commas and below and len(commas) + len(below) == len(cells) and all(map(_COMMA_THOUSANDS.fullmatch, commas)):
             raise InputError(
-                f"Column {name!r} has {commas[0]!r} and {below[0]!r}: the comma seems to separate thousands, not "
-                "decimals.\nWrite numbers without thousands separators."
+                f"Column {name!r} has {commas[0]!r} and {below[0]!r}: the comma seems to be a thousands separator, "
+                "not a decimal comma.\nWrite numbers without thousands separators."
             )
     first = next(((name, match[0]) for name, text in texts.items() if (match := _THOUSANDS.search(text))), None)
     if first is not None and any(map(_COMMA.search, texts.values())):
         name, cell = first
         row = frame.index[int((frame[name] == cell).to_numpy().argmax())] + 2
         raise InputError(
-            f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to "
-            f"separate thousands.\nWrite numbers without thousands separators, here {cell.replace('.', '')}, "
-            "in all "
-            f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is what you mean)."
+            f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to be "
+            f"a thousands separator.\nRemove thousands separators from all cells (here: {cell.replace('.', '')}) "
+            "or, if the point is a decimal point, "
+            f"replace it with a comma ({cell.replace('.', ',', 1)})."
         )
 
 

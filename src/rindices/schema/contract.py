@@ -121,14 +121,14 @@ class Contract:
             raise ValueError("the quantile should lie between 0 and 0.5")
         statistics = [getattr(self, name) for name in STATISTICS]
         if not self.features or any(len(values) != len(self.features) for values in statistics):
-            raise ValueError("there should be regions, each with minimum, median and maximum")
+            raise ValueError("there should be at least one region, and a minimum, median and maximum for each")
         for name, *of_region in zip(self.features, *statistics, strict=True):
             present = [value for value in of_region if value is not None]
             if present != sorted(present):
-                raise ValueError(f"minimum, median and maximum of {name!r} are out of order")
+                raise ValueError(f"the minimum, median and maximum of {name!r} are out of order")
         covariates = [spec.name for spec in self.covariates]
         if self.site_column is not None and self.site_column not in covariates:
-            raise ValueError(f"the site {self.site_column!r} should be one of the covariates")
+            raise ValueError(f"the site column {self.site_column!r} should be one of the covariates")
         visit = [] if self.visit_column is None else [self.visit_column]
         roles = [*self.features, *covariates, self.id_column, self.diagnosis_column, *visit]
         if len(set(roles)) != len(roles):

@@ -65,9 +65,9 @@ class CovariateSpec:
     def _is_consistent(self) -> Self:
         if self.categories is not None:
             if not self.categories or len(set(self.categories)) != len(self.categories):
-                raise ValueError(f"{self.name!r} needs at least one category, and none can occur twice")
+                raise ValueError(f"{self.name!r} needs at least one category, with no duplicates")
         elif self.minimum is None or self.maximum is None or self.minimum > self.maximum:
-            raise ValueError(f"{self.name!r} should have categories, or a range that begins before it ends")
+            raise ValueError(f"{self.name!r} should have categories, or a minimum no greater than its maximum")
         return self
 
 
@@ -180,7 +180,7 @@ class CovariateField(NumberField):
         if (self.text.counts or self.impossible.counts) and problems and spec is not None:
             codes = map(shown, spec.codes or ())
             was = " and ".join(codes) or f"{shown(spec.minimum)} to {shown(spec.maximum)}"
-            what = Message(problems[0].what, f"\nCovariate {self.name!r} was a number in training ({was}).")
+            what = Message(problems[0].what, f"\nCovariate {self.name!r} was numeric in training ({was}).")
             problems[0] = Problem(what, ("code it as in the training table", *problems[0].remedies))
         if self._unknown.counts:
             place, value = self._unknown.first[self.name]
@@ -190,8 +190,8 @@ class CovariateField(NumberField):
                 f"table has {listed(sorted(self._unknown.values), 10)}.\n"
                 f"The first unknown value is {value!r} in {place} ({number} in all)."
             )
-            uncorrected = Message("score these people uncorrected with ", Remedy("new_sites", "uncorrected"))
-            adapt = "learn the new site from controls measured there: rindices adapt"
+            uncorrected = Message("leave these people uncorrected with ", Remedy("new_sites", "uncorrected"))
+            adapt = "adapt the model with controls from the new site (rindices adapt)"
             others = (adapt, uncorrected) if self._is_site else ("remove these people",)
             problems.append(Problem(text, ("code it as in the training table", *others)))
         return problems
@@ -218,7 +218,9 @@ class ScoreField(NumberField):
                 f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value and is not used. If"
             )
             code_of = Remedy("missing", [shown(code)])
-            self.notes.append(Message(unused, " it is one, declare it with ", code_of, ", or leave these cells empty."))
+            self.notes.append(
+                Message(unused, " it is such a code, declare it with ", code_of, ", or leave these cells empty.")
+            )
         return Seen.of(np.where(suspects, np.nan, values))
 
     def check(self) -> list[Problem]:

@@ -73,7 +73,7 @@ class DiagnosisField(Field[pd.Series]):
         labels = [label for label in counts if label != NO_LABEL]
         if not labels:
             raise InputError(
-                f"No one has a label in {self._where}.\nExpected each person's diagnosis, for example CN and AD."
+                f"No one has a label in {self._where}.\nExpected each person's diagnosis, such as CN or AD."
             )
         usual = CONTROL_NAMES | {code for name in CONTROL_NAMES for code in self._codes.get(name, ())}
         sick = self._asked(self._patients, counts, "patients")
@@ -100,8 +100,8 @@ class DiagnosisField(Field[pd.Series]):
         if not wanted:
             raise InputError(
                 Remedy(name),
-                " does not name a label.\n"
-                f"Choose one or more of the labels in {self._where}: {labels_with_counts(counts)}.",
+                " should name at least one label.\n"
+                f"Choose from the labels in {self._where}: {labels_with_counts(counts)}.",
             )
         unknown = [label for label in wanted if label not in counts or label == NO_LABEL]
         if unknown and not self._codes:
@@ -110,7 +110,7 @@ class DiagnosisField(Field[pd.Series]):
                 Remedy(name),
                 f") does not occur in {self._where}."
                 f"{did_you_mean(unknown[0], list(counts))}\nLabels found: {labels_with_counts(counts)}.\n"
-                f"Write it as in the table, or remove it from ",
+                f"Spell it as in the table, or remove it from ",
                 Remedy(name),
                 ".",
             )
@@ -122,16 +122,15 @@ class DiagnosisField(Field[pd.Series]):
         if len(counts) == 1:
             label = next(iter(counts))
             raise InputError(
-                f"Everyone in {self._where} has the label {label!r}, so there is no one to compare them with.\n"
-                "Add people with another label. If the controls are in a separate file, give it as "
-                "CN=controls.csv, together with "
-                f"{label}=patients.csv."
+                f"In {self._where}, everyone has the label {label!r}, so there are no groups to compare.\n"
+                "Add people with another label. If the controls are in a separate file, provide both files: "
+                f"CN=controls.csv and {label}=patients.csv."
             )
-        problem = f"{listed(map(repr, usual))} could all be" if usual else "none of them is a usual name for"
-        several = Message(" (to take all: ", Remedy("control", usual), ")") if usual else ""
+        problem = f"{listed(map(repr, usual))} could all denote" if usual else "none is a common label for"
+        several = Message(" (to include all of these: ", Remedy("control", usual), ")") if usual else ""
         raise InputError(
-            f"Cannot tell which label in {self._where} denotes controls: {problem} the controls.\n"
-            f"Labels found: {labels_with_counts(counts)}.\nName the controls with ",
+            f"Cannot tell which label in {self._where} denotes controls: {problem} controls.\n"
+            f"Labels found: {labels_with_counts(counts)}.\nSpecify the control label with ",
             Remedy("control", Blank("LABEL")),
             several,
             ".",
@@ -145,19 +144,19 @@ class DiagnosisField(Field[pd.Series]):
             return (others[0],)
         if not others:
             raise InputError(
-                f"There are no patients: {self._where} has only the controls' label {listed(map(repr, healthy))}.\n"
+                f"There are no patients: {self._where} contains only controls ({listed(map(repr, healthy))}).\n"
                 f"Labels found: {labels_with_counts(counts)}.\nAdd patients to the table."
             )
         raise InputError(
-            f"Cannot tell which people are the patients: {self._where} has "
-            f"{counted(len(others), 'label')} besides the controls'."
+            f"Cannot tell which people are patients: {self._where} has "
+            f"{counted(len(others), 'label')} other than those of the controls."
             f"\nLabels found: {labels_with_counts(counts)}.\n",
-            Message(f"{listed(meant)} may be controls: include them with ", Remedy("control", [*healthy, *meant]), ". ")
+            Message(f"{listed(meant)} may also be controls; if so, use ", Remedy("control", [*healthy, *meant]), ". ")
             if meant
             else "",
-            "Name the patients' labels, for example ",
+            "Specify the patient labels, for example ",
             Remedy("patients", plain[:2] or others[:2]),
-            "; everyone else is scored only.",
+            "; everyone else is scored but not used for training.",
         )
 
 

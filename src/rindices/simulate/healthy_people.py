@@ -179,7 +179,8 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
             raise InputError(
                 "Expected ",
                 Remedy(name),
-                f" from 1 to {_MOST_PEOPLE:,}, but got {n:,}.\nProvide a positive number, or request fewer people.",
+                f" to be from 1 to {_MOST_PEOPLE:,}, but got {n:,}.\n"
+                "Provide a positive number, or request fewer people.",
             )
     population = ReferencePopulation.load()
     return HealthyPeople(population.draw(n_controls + n_patients, rng), list(population.regions), n_controls)
@@ -213,14 +214,14 @@ def _region_columns(controls: pd.DataFrame, regions: Sequence[str] | None) -> li
     repeated = controls.columns[controls.columns.duplicated()].tolist()
     if repeated:
         raise InputError(
-            "The columns of ", _OWN, f" should have different names, but {repeated} are repeated. Rename or drop them."
+            "Column names in ", _OWN, f" should be unique, but these are repeated: {repeated}. Rename or drop them."
         )
     numeric = list(controls.select_dtypes("number").columns)
     if regions is None:
         return [name for name in numeric if str(name).lower() not in NOT_REGIONS]
     unfit = [name for name in regions if name not in numeric]
     if unfit:
-        raise InputError("All `regions` should be numeric columns of ", _OWN, f", but {unfit} are not. Drop them.")
+        raise InputError("`regions` should be numeric columns of ", _OWN, f", but these are not: {unfit}. Drop them.")
     return list(dict.fromkeys(regions))
 
 
@@ -244,10 +245,10 @@ def _check_volumes(volumes: pd.DataFrame) -> None:
     wrong = (values < 0) | np.isinf(values)
     if wrong.any():
         raise InputError(
-            "There should be no negative volumes in ",
+            "Volumes in ",
             _OWN,
-            f", but there is {first_of(volumes, wrong)}. Use raw rather than scaled volumes, correct or remove these "
-            "people, and remove columns that are not regions.",
+            f" should be non-negative, but found {first_of(volumes, wrong)}. Use raw rather than scaled volumes, "
+            "correct such values or remove these people, and remove columns that are not regions.",
         )
 
 
@@ -283,9 +284,9 @@ def _split_sizes(n_rows: int, n_controls: int | None, n_patients: int | None) ->
         n_patients = n_rows - n_controls
     if n_controls + n_patients > n_rows or min(n_controls, n_patients) < 1:
         raise InputError(
-            f"Expected at least 1 control and 1 patient, and no more people than the {n_rows} rows of ",
+            f"Expected at least 1 control and 1 patient, and at most {n_rows} people in total (the rows of ",
             _OWN,
-            f", but got {n_controls} controls and {n_patients} patients. Request fewer people or provide a "
-            "longer table.",
+            f"), but got {n_controls} controls and {n_patients} patients. Request fewer people or provide a "
+            "table with more people.",
         )
     return n_controls, n_patients

@@ -188,9 +188,9 @@ def random_patterns(
     n_needed = n_patterns * stride + (shared if n_patterns < 3 else 0)
     if n_needed > len(regions):
         raise InputError(
-            f"Expected at least {n_needed} regions for {n_patterns} patterns of {size} regions, but there are "
+            f"Expected at least {n_needed} regions for {n_patterns} patterns of {size} regions each, but got "
             f"{len(regions)}. "
-            "Request fewer patterns, use the kind 'scarce' (4 regions per pattern), or provide a table with more "
+            "Request fewer patterns, simulate a 'scarce' cohort (4 regions per pattern), or provide a table with more "
             "regions."
         )
     dealt = [regions[i] for i in rng.permutation(len(regions))[:n_needed]]
@@ -240,9 +240,9 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
         lowest = f"{-1 / (n_patterns - 1):.3g}" if n_patterns > 1 else "-1"
         raise InputError(
             Remedy("severity_correlation"),
-            f": expected one number between {lowest} and 1, or {n_patterns} x "
-            f"{n_patterns} numbers that form a valid (symmetric, positive definite) correlation matrix, but got "
-            f"{correlation}. Correct it, or omit it for independent severities.",
+            f" should be a number between {lowest} and 1, or a valid {n_patterns} x "
+            f"{n_patterns} correlation matrix (symmetric and positive definite), but got "
+            f"{correlation}. Correct the value, or omit it for independent severities.",
         )
     return matrix
 
@@ -284,7 +284,7 @@ def draw_severities(
     if not isinstance(severities, str):
         if correlation is not None or age_correlation != 0:
             raise InputError(
-                "A table of severities already has correlations, because patients are whole rows of it. Omit ",
+                "Correlations cannot be set for a table of severities, because whole rows are drawn from it. Omit ",
                 Remedy("severity_correlation"),
                 " and ",
                 Remedy("severity_age"),
@@ -300,8 +300,8 @@ def draw_severities(
             "Expected ",
             Remedy("severities"),
             f" to be one of {', '.join(SEVERITIES)}, or a table with the columns s1 to "
-            f"s{n_patterns}, but got {severities!r}.{did_you_mean(severities, list(SEVERITIES))} Choose one of these, "
-            "or check the name of the file.",
+            f"s{n_patterns}, but got {severities!r}.{did_you_mean(severities, list(SEVERITIES))} Choose one of these "
+            "names, or check the file name.",
         )
     matrix = severity_correlation_matrix(correlation, n_patterns)
     scores = rng.standard_normal((n_patients, n_patterns)) @ np.linalg.cholesky(matrix).T
@@ -327,7 +327,7 @@ def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray
             Remedy("severities"),
             f" to be a table with the columns {', '.join(names)}, one per pattern, and one row "
             f"per patient, but got {counted(len(table), 'row')} with {listed(given or table.columns) or 'no columns'}. "
-            f"Rename its columns, or request as many patterns as it has with ",
+            "Rename the columns, or choose the matching number of patterns with ",
             Remedy("n_patterns"),
             ".",
         )
@@ -337,7 +337,7 @@ def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray
         raise InputError(
             "Expected numbers from 0 to 1 in ",
             Remedy("severities"),
-            f", but found {first_of(table[names], wrong)}. Correct it, or remove these rows.",
+            f", but found {first_of(table[names], wrong)}. Correct such values, or remove their rows.",
         )
     return values
 
@@ -356,10 +356,10 @@ def _age_scores(people: HealthyPeople, correlation: float) -> np.ndarray:
     if unfit.any():
         raise InputError(
             Remedy("severity_age"),
-            " needs the ages of all patients, and more than one age, in the column 'age' of ",
+            " needs the ages of all patients, with at least two different ages, in column 'age' of ",
             Remedy("controls"),
             f", but found {first_of(column, unfit) if 'age' in people.table else 'no such column'}. "
-            "Fill in or rename the column, or remove these people.",
+            "Fill in the ages, rename the column, or remove people without an age.",
         )
     scores = ndtri((pd.DataFrame(ages).rank().to_numpy() - 0.5) / len(ages))
     return scores / scores.std()

@@ -73,7 +73,8 @@ class SimulatedCohort:
         """
         if truth_path is not None and Path(truth_path).resolve() == Path(table_path).resolve():
             raise InputError(
-                f"Expected two different files, but got {table_path} twice. Choose another name for the truth with ",
+                f"Expected two different files, but got {table_path} twice. Choose another file for the "
+                "true severities with ",
                 Remedy("truth"),
                 ".",
             )
@@ -209,10 +210,10 @@ def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
         raise InputError(
             f"Expected 1 to {MAX_PATTERNS} patterns, but got ",
             Remedy("n_patterns", n_patterns),
-            ". With more, there are not enough regions to distinguish patterns; request fewer.",
+            ". There are not enough regions to distinguish more patterns. Choose a number in this range.",
         )
     if seed < 0:
-        raise InputError(f"Expected a seed of 0 or more, but got {seed}. Any non-negative integer will do.")
+        raise InputError(f"Expected the seed to be a non-negative integer such as 0, but got {seed}.")
     return KINDS[kind]
 
 
@@ -225,14 +226,15 @@ def _check_visits(n_visits: int, progression: float, scan_noise: float, controls
             Remedy("progression"),
             " to be from -1 to 1 and ",
             Remedy("scan_noise"),
-            f" from 0 to 1, but got {progression:g} and {scan_noise:g}. Both are proportions: of the largest "
-            "change, and of the variation between people.",
+            f" from 0 to 1, but got {progression:g} and {scan_noise:g}. They are proportions of the largest "
+            "change and of the variation between people, respectively.",
         )
     if n_visits > 1 and controls is not None:
         raise InputError(
             "Expected one visit with ",
             Remedy("controls"),
-            f", but got {n_visits}. How these people would age is unknown. Omit one of the two.",
+            f", but got {n_visits}: how the people in your table would age is unknown. Request one visit, or omit the "
+            "table.",
         )
 
 
@@ -257,7 +259,7 @@ def _choose_people(
         return people, "People: the table of controls provided, split at random."
     if regions is not None:
         raise InputError(
-            "`regions` names columns of your own table. Also pass that table with ", Remedy("controls"), "."
+            "`regions` selects columns of your own table. Provide that table with ", Remedy("controls"), "."
         )
     people = drawn_people(n_controls, n_patients, rng)
     return people, "People: drawn from the embedded reference population (IXI, under 70)."

@@ -111,8 +111,8 @@ def _read_rows(path: Path) -> Dictionary:
     heading = _roles(rows.columns).get("name")
     if heading is None:
         raise InputError(
-            f"{path.name} is not a data dictionary: none of its columns names the variables (found: "
-            f"{listed(rows.columns)}).\nCall that column 'variable'; 'label', 'unit', 'levels' and 'missing codes' "
+            f"{path.name} is not a data dictionary: no column contains the variable names (found: "
+            f"{listed(rows.columns)}).\nName this column 'variable'; 'label', 'unit', 'levels' and 'missing codes' "
             "are also recognised."
         )
     named = rows[rows[heading] != ""]  # the others are headings of sections
@@ -121,7 +121,7 @@ def _read_rows(path: Path) -> Dictionary:
         raise InputError(
             f"Row {spreadsheet_rows(repeated.to_frame())[0]} of {path.name} describes {repeated.iloc[0]!r} a "
             "second time.\n"
-            "Keep one of the rows."
+            "Keep only one row for each variable."
         )
     lines = zip(spreadsheet_rows(named), named[heading], named.to_dict("records"), strict=True)
     return Dictionary({name: _column(line, f"Row {row} of {path.name} ({name})") for row, name, line in lines})
@@ -143,7 +143,7 @@ def _column(said: Mapping[Any, object], place: str) -> Column:
     except ValueError as error:
         raise InputError(
             f"{place} cannot be used: {error}.\n"
-            "Correct the file: levels are written as 0=male;1=female, missing codes as -9;-99."
+            "Correct the file: write levels as 0=male;1=female and missing codes as -9;-99."
         ) from error
     codes = entry.get("missing", "")
     given = codes if isinstance(codes, list) else re.split(r"[;,|]", str(codes))
@@ -166,7 +166,7 @@ def _levels(said: object) -> dict[str, str]:
     parts = [part.partition(sign) for part in str(said).split(border) if part.strip()]
     levels = {plain_code(code): meaning.strip() for code, _, meaning in parts}
     if "" in levels or len(levels) < len(parts) or not all(between for _, between, _ in parts):
-        raise ValueError(f"{str(said)!r} should list a code and a meaning for each level, and no code twice")
+        raise ValueError(f"{str(said)!r} should list a code and a meaning for each level, without repeated codes")
     return levels
 
 

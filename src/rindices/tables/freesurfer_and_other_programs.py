@@ -156,7 +156,7 @@ def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
             return stems
     if atlas:
         raise InputError(
-            f"No folder contains the files of {atlas}: lh.{PARCELLATIONS[atlas][0]}.stats.\nChoose another one with ",
+            f"No folder contains {atlas} files (lh.{PARCELLATIONS[atlas][0]}.stats).\nChoose another atlas with ",
             Remedy("atlas"),
             f": {listed(PARCELLATIONS)}.",
         )

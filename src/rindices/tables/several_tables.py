@@ -74,8 +74,8 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
     if several := [name for name in partners if len({*partners[name]}) > 1]:
         said = listed((f"{name!r} could be {' or '.join(map(repr, partners[name][:3]))}" for name in several), 5, "; ")
         raise InputError(
-            f"Ids of {source} differ from those in the main table and cannot be matched one to one: {said}.\n"
-            "Write the ids in the same way, or name the visits with ",
+            f"Ids in {source} differ from those in the main table and cannot be matched one to one: {said}.\n"
+            "Use the same ids in both tables, or name the visit column with ",
             Remedy("visit"),
             ".",
         )
@@ -138,8 +138,8 @@ def labelled_parts(path: str | Path) -> tuple[Part, ...]:
     parts = tuple(Part(one[1].strip(), Path(one[2].strip())) for one in found if one is not None)
     if len({part.label for part in parts}) == 1:
         raise InputError(
-            f"All tables have the label {parts[0].label!r}, so there is no one to compare.\n"
-            "Provide controls and patients, each with their own label: CN=controls.csv AD=patients.csv."
+            f"All tables have the label {parts[0].label!r}, so there are no groups to compare.\n"
+            "Provide controls and patients with different labels: CN=controls.csv AD=patients.csv."
         )
     return parts
 
@@ -173,8 +173,8 @@ def stacked(
         if diagnosis in frame.columns:
             raise InputError(
                 f"{part.path.name} already has a column {diagnosis!r}, but the label {part.label!r} was "
-                "specified as well.\n"
-                "Remove the column, or put everyone into a single table that has this column."
+                "also specified.\n"
+                "Remove the column, or put everyone in a single table with this column."
             )
     frames = [frame.rename(columns={own_ids(frame, id_column): id_column}) for frame in frames]
     everywhere = [name for name in frames[0].columns if all(name in frame.columns for frame in frames)]
@@ -185,8 +185,8 @@ def stacked(
     alone = "; ".join(f"{listed(columns)} ({file})" for file, columns in others.items() if columns)
     if len(everywhere) < _LEAST_SHARED * max(len(frame.columns) for frame in frames):
         raise InputError(
-            f"{listed(names)} have hardly any columns in common: {alone}.\nUse the same region names in all "
-            "tables; to combine tables of the same people, join them instead."
+            f"{listed(names)} have hardly any columns in common (not shared: {alone}).\nUse the same region "
+            "names in all tables; to combine tables of the same people, join them instead."
         )
     below = [frame[everywhere].assign(**{diagnosis: part.label}) for part, frame in zip(parts, frames, strict=True)]
     table = pd.concat(below, ignore_index=True)

@@ -70,7 +70,7 @@ def table_in_memory(frame: pd.DataFrame, id_column: str) -> pd.DataFrame:
     repeated = frame.columns[frame.columns.duplicated()].unique()
     if len(repeated):
         names = listed(map(repr, repeated))
-        raise InputError(f"Column names must differ, but there are several {names}.\nRename them.")
+        raise InputError(f"Column names must be unique, but these are repeated: {names}.\nRename them.")
     if frame.empty:
         raise InputError("The table has no people.\nExpected one row per person.")
     return frame
@@ -167,7 +167,7 @@ def _ids_note(found: str, asked: str) -> tuple[Text, ...]:
     if found == asked:
         return ()
     return (
-        Message(f"The ids are taken from column {found!r}; to use another, give ", Remedy("id", Blank("COLUMN")), "."),
+        Message(f"Ids are read from column {found!r}; to use another, specify ", Remedy("id", Blank("COLUMN")), "."),
     )
 
 
@@ -179,7 +179,9 @@ def _a_row_each_visit(
     if not of_visits:
         near = did_you_mean(visit_column, [str(name) for name in frame.columns])
         raise InputError(
-            f"{main} has no column {visit_column!r} (from ", Remedy("visit"), f").{near}\nAdd it, or correct the name."
+            f"{main} has no column {visit_column!r} (from ",
+            Remedy("visit"),
+            f").{near}\nAdd the column, or correct its name.",
         )
     pairs = pd.concat([table[[*keys]] for table in of_visits.values()], ignore_index=True)
     pairs = pairs[~keys_of(pairs, keys).duplicated().to_numpy()].dropna()
@@ -198,9 +200,9 @@ def _bids_root(path: Path) -> Path | None:
     """Return the folder of the BIDS dataset that is meant, None for any other table."""
     if path.is_dir() and not (path / _PARTICIPANTS).is_file():
         raise InputError(
-            f"{path} is a folder without {_PARTICIPANTS}, so it is not a BIDS dataset.\n"
-            f"Name a {KINDS_OF_FILES} file, or the folder of a BIDS dataset. If the folder was written by "
-            "FreeSurfer, SynthSeg or another program, rindices gather makes a table from it."
+            f"The folder {path} has no {_PARTICIPANTS}, so it is not a BIDS dataset.\n"
+            f"Provide a {KINDS_OF_FILES} file, or the folder of a BIDS dataset. If the folder contains the output of "
+            "FreeSurfer, SynthSeg or another program, convert it to a table with rindices gather."
         )
     is_table = path.name == _PARTICIPANTS and path.is_file()
     return path if path.is_dir() else path.parent if is_table else None
@@ -278,7 +280,7 @@ def join_by_id(
         if own not in table.columns:
             near = did_you_mean(id_column, [str(column) for column in table.columns])
             raise InputError(
-                f"{source} is joined on the column {id_column!r}, which {name} lacks.{near}\nRename the id column."
+                f"{source} is joined on column {id_column!r}, which is not in {name}.{near}\nRename the id column."
             )
     usual = theirs in (id_column, TableSettings.id)
     notes: list[Text] = [] if usual else [f"{source} is joined by its column {theirs!r}."]
@@ -294,9 +296,9 @@ def join_by_id(
             listed(key.dropna().str.replace("\t", " ").map(repr)[:2], joiner=" and ") for key in (there, here)
         )
         raise InputError(
-            f"No one in {source} has an id that is in the main table: its ids look like {theirs}, those of the "
+            f"No id in {source} occurs in the main table: its ids look like {theirs}, those in the "
             f"main table like {ours}.\n"
-            "Write the ids in the same way, or check that it is the right table."
+            "Use the same ids in both tables, or check that this is the right table."
         )
     positions = pd.Index(there).get_indexer(pd.Index(here))
     absent = positions < 0
@@ -337,13 +339,14 @@ def _refuse_bad_keys(
     rows, missing, repeated = spreadsheet_rows(other), there.isna().to_numpy(), there.duplicated().to_numpy()
     if missing.any():
         raise InputError(
-            f"Every row of {source} needs a value in {listed(map(repr, keys), joiner=' and ')}, but row "
-            f"{listed(rows[missing])} has none.\nFill it in, or remove the row."
+            f"Every row of {source} needs a value in {listed(map(repr, keys), joiner=' and ')}, but none was found in "
+            f"{'row' if missing.sum() == 1 else 'rows'} {listed(rows[missing])}.\n"
+            "Fill in missing values, or remove such rows."
         )
     if repeated.any():
         first = there[repeated].iloc[0]
         who = listed(map(repr, first.split("\t")), joiner=" and ")
-        apart = Message("Keep one row per person, or name the visits with ", Remedy("visit", visit_column), ".")
+        apart = Message("Keep one row per person, or name the visit column with ", Remedy("visit", visit_column), ".")
         remedy = Message("Keep one row per person and visit.") if len(keys) > 1 else apart
         raise InputError(
             f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it "
@@ -360,9 +363,9 @@ def _agreed(given: pd.Series, added: pd.Series, frame: pd.DataFrame, source: str
         first, name = int(differing[0]), str(given.name)
         number = counted(len(differing), "value differs", "values differ")
         raise InputError(
-            f"Column {name!r} is in {source} and in a table before it, but {number}: in row "
-            f"{spreadsheet_rows(frame)[first]} of the main table {ours.iloc[first]} and {theirs.iloc[first]}.\n"
-            "Rename or remove one of the two."
+            f"Column {name!r} is in {source} and in an earlier table, but {number}: for row "
+            f"{spreadsheet_rows(frame)[first]} of the main table, {ours.iloc[first]} versus {theirs.iloc[first]}.\n"
+            "Rename or remove one of the columns."
         )
     filled = ours.fillna(theirs)
     if filled.equals(ours):

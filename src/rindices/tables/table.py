@@ -149,7 +149,7 @@ class Table:
                 n_rows += len(frame)
                 yield frame
         if not n_rows:
-            raise InputError(f"{self.file.name} has a header but no people below it.\nExpected one row per person.")
+            raise InputError(f"{self.file.name} has a header but no rows below it.\nExpected one row per person.")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -228,22 +228,22 @@ def _failures_told(name: str, kind: str) -> Iterator[None]:
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"{name} cannot be opened: {getattr(error, 'strerror', None) or error}.\n"
-            "Check that the file is complete and not locked, and that you are allowed to read it."
+            "Check that the file is complete and not locked, and that you have permission to read it."
         ) from error
     except Exception as error:  # a damaged file can lead a foreign reader anywhere
         if kind in TEXT_KINDS or isinstance(error, InputError):
             raise
         what = "Parquet file" if kind == ".parquet" else "Excel workbook"
         raise InputError(
-            f"{name} is not a readable {what}: it is damaged, has a password, or is a file of another kind.\n"
-            "Open it in the program that wrote it and save it again without a password, or "
-            "save the table as .csv; a text table needs the extension .csv, .tsv or .txt."
+            f"{name} is not a readable {what}: it is damaged, password-protected, or another kind of file.\n"
+            "Open it in the program that created it and save it again without a password, or "
+            "save the table as .csv. A text table needs the extension .csv, .tsv or .txt."
         ) from error
 
 
 def _kind_of(path: Path) -> str:
     if path.is_dir():
-        raise InputError(f"{path} is a folder, but a table was expected.\nName a {KINDS_OF_FILES} file.")
+        raise InputError(f"{path} is a folder, not a table.\nProvide a {KINDS_OF_FILES} file.")
     if not path.is_file():
         others = sorted(other.name for other in path.parent.glob(f"{glob.escape(path.stem)}.*") if other.is_file())
         similar = f" That folder contains {listed(others, 3)}." if others else ""
@@ -251,9 +251,9 @@ def _kind_of(path: Path) -> str:
     packed = path.suffix.lower() == ".gz"
     kind = Path(path.stem if packed else path.name).suffix.lower()
     if kind not in TEXT_KINDS and (packed or kind not in (".parquet", *WORKBOOKS)):
-        spreadsheet = " In the spreadsheet program choose 'Save as', and 'Excel workbook (.xlsx)' or 'CSV UTF-8'."
+        spreadsheet = " In your spreadsheet program, save it as 'Excel workbook (.xlsx)' or 'CSV UTF-8'."
         raise InputError(
-            f"{path.name} is not a supported table format (extension {kind + '.gz' * packed!r}).\n"
+            f"{path.name} is not in a supported table format (extension {kind + '.gz' * packed!r}).\n"
             f"Provide a {KINDS_OF_FILES} file.{spreadsheet if kind in _OTHER_SPREADSHEETS else ''}"
         )
     return kind

@@ -55,8 +55,8 @@ def named_columns(header: Sequence[str], path: Path) -> list[str]:
     if repeated:
         places = [position + 1 for position, name in enumerate(names) if name == repeated[0]]
         raise InputError(
-            f"Column names must differ, but {path.name} has {listed(map(repr, repeated))} more than once "
-            f"({repeated[0]!r} is column {listed(places, joiner=' and ')}).\nRename or remove the repeated columns."
+            f"Column names must be unique, but {path.name} has {listed(map(repr, repeated))} more than once "
+            f"({repeated[0]!r} is in columns {listed(places, joiner=' and ')}).\nRename or remove the repeated columns."
         )
     given = [name or f"Unnamed: {position}" for position, name in enumerate(names)]
     # A table that was saved twice has the names of the first time.
@@ -127,13 +127,13 @@ class TextFile:
                 continue
             if len(cells) != width:
                 others = sum(len(other) not in (0, width) for _, other in records)
-                more = f", and {counted(others, 'more row is', 'more rows are')} like it" if others else ""
-                comma = " Numbers with decimal commas need semicolons between the columns."
+                more = f", and {counted(others, 'more row has', 'more rows have')} the same problem" if others else ""
+                comma = " If numbers have decimal commas, separate columns with semicolons."
                 raise InputError(
                     f"Row {number} of {self._path.name} has {counted(len(cells), 'cell')}, but the header has {width} "
                     f"(separated by {_SEPARATOR_NAMES[self._separator]}){more}.\n"
-                    "Look for a missing or additional separator in that row, an unmatched quotation mark, or a "
-                    "title above the column names, which should come first."
+                    "Look for a missing or extra separator or an unmatched quotation mark in that row, and remove any "
+                    "title above the column names."
                     f"{comma if self._separator == ',' else ''}"
                 )
             yield number, cells
@@ -149,7 +149,7 @@ class TextFile:
         except csv.Error as error:
             raise InputError(
                 f"Row {number + 1} of {self._path.name} cannot be split into cells: {error}.\n"
-                "Look for an unmatched quotation mark, in that row or below."
+                "Look for an unmatched quotation mark in or below that row."
             ) from error
 
     def _survey(self) -> str:
@@ -173,14 +173,14 @@ class TextFile:
                 if left < 0:
                     raise InputError(
                         f"{self._path.name} unpacks to more than {LARGEST_RATIO} times its size, which is "
-                        "implausible for a table of measures.\nUnpack it, check its contents, and use the "
+                        "implausible for a table of measurements.\nUnpack the file, check its contents, and use the "
                         "unpacked table."
                     )
                 if "\0" in piece or piece.startswith(("%PDF", "PK\x03\x04")):
                     raise InputError(
-                        f"{self._path.name} is not a text table: it contains characters found only in other kinds "
-                        "of file (PDF, images, or Excel workbooks with the wrong extension).\n"
-                        f"Save the table as 'CSV UTF-8', or use another {KINDS_OF_FILES} file."
+                        f"{self._path.name} is not a text table: it seems to be another kind of "
+                        "file (a PDF, an image, or an Excel workbook with the wrong extension).\n"
+                        f"Save the table as 'CSV UTF-8', or provide another {KINDS_OF_FILES} file."
                     )
                 yield piece
 
@@ -189,8 +189,8 @@ class TextFile:
         before, damage, _ = text.partition("\ufffd")  # what stands for a sign that cannot be read
         if self._encoding == "utf-16" or not text.replace(damage, "").isascii():
             raise InputError(
-                f"{self._path.name} is damaged: row {before.count(chr(10)) + 1} has a character that cannot be read as "
-                f"{self._encoding.removesuffix('-sig').upper()}, unlike the others.\n"
+                f"{self._path.name} is damaged: row {before.count(chr(10)) + 1} has a character that is not valid "
+                f"{self._encoding.removesuffix('-sig').upper()}, unlike the rest of the file.\n"
                 "Correct that row, and save the table as 'CSV UTF-8' in your spreadsheet program."
             )
 
@@ -278,9 +278,9 @@ class Workbook:
             # A first column without a name is what programs write for row numbers.
             if not name and _text(cell.value) and any(names[: cell.column - 1]):
                 raise InputError(
-                    f"The column of cell {cell.coordinate} of {self._where} has no name in row {first}, the first that "
-                    "is not empty.\nThat row should contain the names of all columns: remove titles above them, "
-                    "undo merged "
+                    f"The column of cell {cell.coordinate} in {self._where} has no name in row {first}, the first "
+                    "row that is not empty.\nThat row should contain all column names: remove titles above the names, "
+                    "unmerge "
                     "cells, and name or delete the column."
                 )
 
@@ -299,11 +299,11 @@ class Workbook:
         ]
         if bad:
             columns = list(dict.fromkeys(name for name, _, _ in bad))
-            more = f", and {counted(len(bad) - 1, 'more cell')} like it" if len(bad) > 1 else ""
+            more = f" ({counted(len(bad), 'such cell')})" if len(bad) > 1 else ""
             others = f" (columns {listed(columns)})" if len(columns) > 1 else ""
             raise InputError(
                 f"Column {columns[0]!r} of {self._where} has {bad[0][2]} in row {bad[0][1]}{more}{others}.\n"
-                "Correct the formula, or leave the cell empty if the value is missing; open the workbook in the "
+                "Correct the formula, or leave the cell empty if the value is missing. Then open the workbook in your "
                 "spreadsheet program and save it again."
             )
 
@@ -349,17 +349,17 @@ def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
     if not sheets:
         raise InputError(
             f"{path.name} has no sheet {wanted!r}.{did_you_mean(str(wanted), book.sheetnames)}\n"
-            f"Its sheets: {listed(map(repr, book.sheetnames), 12)}."
+            f"Available sheets: {listed(map(repr, book.sheetnames), 12)}."
         )
     filled = [name for name, sheet in sheets.items() if any(row for _, row in _numbered(sheet))]
     # Lists to choose from are often kept in hidden sheets.
     seen = [name for name in filled if sheets[name].sheet_state == "visible"] or filled
     if not seen:
-        raise InputError(f"{listed(sheets)} of {path.name} is empty.\nExpected a header and one row per person.")
+        raise InputError(f"No data in {listed(sheets)} of {path.name}.\nExpected a header and one row per person.")
     if len(seen) > 1:
         raise InputError(
-            f"{path.name} has {len(seen)} sheets with cells: {listed(map(repr, seen), 12)}.\n"
-            f"Name the one to be read after the file: '{path.name}#{seen[0]}'."
+            f"{path.name} has {len(seen)} non-empty sheets: {listed(map(repr, seen), 12)}.\n"
+            f"Add the sheet to use after the file name: '{path.name}#{seen[0]}'."
         )
     return seen[0]
 
@@ -373,7 +373,7 @@ def _check_archive(path: Path) -> None:
     bombs = [part for part in parts if part.file_size > max(_LARGE, LARGEST_RATIO * part.compress_size)]
     if bombs or sheets > _MOST_IN_SHEETS or total - sheets > _MOST_ELSEWHERE:
         raise InputError(
-            f"{path.name} unpacks to {total / 1e6:,.0f} MB, more than a table of people should need.\n"
+            f"{path.name} unpacks to {total / 1e6:,.0f} MB, more than expected for a table of people.\n"
             "Remove pictures and other sheets, or save the table as 'CSV UTF-8' in your spreadsheet program."
         )
 

@@ -23,7 +23,7 @@ _CONNECT_SECONDS = 10
 _LOOK_SECONDS = 1.0  # between two looks whether anybody is left of a cluster of this machine
 _DESERTED = 5  # such looks in a row at which nobody was
 _WAITING = 256  # chunks that a cluster is given at once, so that workers who join it later find some
-_SAME_VERSIONS = "Install the same versions everywhere, start scheduler and workers again, and repeat the same command."
+_SAME_VERSIONS = "Install the same versions everywhere, restart the scheduler and workers, and repeat the command."
 
 
 @contextmanager
@@ -42,9 +42,9 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
             Remedy("workers", workers),
             " cannot be combined with ",
             Remedy("dask", dask),
-            ": a cluster uses the workers that were started for it.\nOmit ",
+            ": a running cluster has its own workers.\nOmit ",
             Remedy("workers"),
-            ", or take ",
+            ", or use ",
             Remedy("dask", "local"),
             ".",
         )
@@ -97,8 +97,8 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
         client = Client(address, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise InputError(
-            f"There is no Dask scheduler at {address}: {error}.\n"
-            "Provide the address printed when it starts, such as tcp://127.0.0.1:8786."
+            f"Cannot connect to a Dask scheduler at {address}: {error}.\n"
+            "Provide the address that the scheduler prints when it starts, such as tcp://127.0.0.1:8786."
         ) from error
     with client:
         yield client
@@ -181,7 +181,7 @@ class Cluster:
     def _checked_versions(self) -> dict[str, str]:
         """Return the versions of this machine; refuse a cluster of others, which could not load what it is sent."""
         report = {} if self.one_machine else self.client.get_versions(packages=list(_DECIDE_BITS))
-        places = {"the address of the scheduler": report["scheduler"], **report["workers"]} if report else {}
+        places = {"the scheduler's address": report["scheduler"], **report["workers"]} if report else {}
         for address, versions in places.items():
             if versions is not None:  # it has just left
                 _check_versions(_versions(), _of_interest(versions), f"The program at {address}")
@@ -196,9 +196,9 @@ def _result(job: Future[Any]) -> Any:
         if isinstance(error, CancelledError | OSError) or type(error).__name__ == "KilledWorker":
             raise LostWorkers(f"a chunk was lost ({type(error).__name__}).") from error
         raise InputError(
-            "The scheduler or a worker of the cluster cannot load the same rindices as this machine "
+            "The scheduler or a worker cannot load the version of rindices used on this machine "
             f"({error!r:.200}).\n"
-            f"All need the versions of this machine. {_SAME_VERSIONS}"
+            f"They need the versions installed on this machine. {_SAME_VERSIONS}"
         ) from error
     if isinstance(result, Exception):
         raise result
@@ -243,7 +243,7 @@ def _check_versions(expected: dict[str, str], versions: dict[str, str], whose: s
         there, here = (", ".join(f"{name} {of[name]}" for name in differing) for of in (versions, expected))
         raise InputError(
             f"{whose} has {there}, but this machine has {here}.\n"
-            f"Results would differ, or training would fail. {_SAME_VERSIONS}"
+            f"Results could differ, or training could fail. {_SAME_VERSIONS}"
         )
 
 

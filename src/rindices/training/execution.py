@@ -95,8 +95,8 @@ def executor(n_jobs: int | None = None) -> Executor:
     shares_memory = bool(getattr(backend, "supports_sharedmem", False))
     if not shares_memory and not backend.supports_return_generator:
         raise InputError(
-            f"Models cannot be trained through joblib's {type(backend).__name__}: forked processes may "
-            "deadlock.\nUse joblib.parallel_config(backend='loky', n_jobs=2), or no backend."
+            f"Models cannot be trained with joblib's {type(backend).__name__}: forked processes may "
+            "deadlock.\nUse joblib.parallel_config(backend='loky', n_jobs=2), or omit the backend."
         )
     if asked is not None or not shares_memory:
         number = backend.effective_n_jobs(asked)

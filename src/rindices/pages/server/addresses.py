@@ -216,7 +216,9 @@ def serve(
     try:
         listening = socket.create_server(("127.0.0.1", port or 0))
     except (OSError, OverflowError) as error:
-        raise InputError(f"Port {port} cannot be used ({error}).\nChoose another port, or omit the option.") from error
+        raise InputError(
+            f"Port {port} cannot be used ({error}).\nChoose another port, or omit the port to use a free one."
+        ) from error
     with listening:
         here, token = listening.getsockname()[1], secrets.token_urlsafe(24)
         app = make_app(folder, here, token, wording=wording, program=program)

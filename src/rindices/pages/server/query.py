@@ -35,7 +35,7 @@ def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings
             continue
         if any(text.startswith("@") for text in texts):
             raise InputError(
-                f"A name that begins with @ denotes a file, but {texts[0]!r} was found.\nRename the column."
+                f"Column names cannot begin with @, which denotes a file, but got {texts[0]!r}.\nRename the column."
             )
         if one.kind.is_file:
             texts = tuple(str(desk.path(text)) for text in texts)
