@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 _MENTION = re.compile(r"\s*\(participants? [^()\n]*\)", re.IGNORECASE)
@@ -164,6 +164,17 @@ def listed(names: Iterable[object], limit: int = 6, joiner: str = ", ") -> str:
     words = [str(name) for name in names]
     left_out = len(words) - limit
     return joiner.join(words[:limit]) + (f" and {left_out} more" if left_out > 0 else "")
+
+
+def listed_rows(rows: Collection[int], limit: int = 6) -> str:
+    """Return the first few rows of a table and how many were left out.
+
+    Examples
+    --------
+    >>> listed_rows([4]), listed_rows([4, 7, 9], limit=2)
+    ('row 4', 'rows 4, 7 and 1 more')
+    """
+    return f"row{'' if len(rows) == 1 else 's'} {listed(rows, limit)}"
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:

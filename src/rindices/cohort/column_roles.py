@@ -27,6 +27,7 @@ _SETTINGS: dict[str, Text] = {
     "a clinical score": Remedy("clinical"),
     **{part: Remedy(name, Blank("COLUMN")) for name, part in FOLLOW_UP.items()},
 }
+_CHANGED = dict.fromkeys(("the participant id", "the diagnosis"), "change with ")  # a default, or a usual name
 
 
 def wanted_names(wanted: Names) -> tuple[str, ...]:
@@ -226,7 +227,13 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
     by = _options_of_covariates(settings)
     why: dict[str, tuple[str, Text]] = {
-        name: (part, Message("set by ", by.get(name, _SETTINGS[part]) if part == "a covariate" else _SETTINGS[part]))
+        name: (
+            part,
+            Message(
+                _CHANGED.get(part, "set by "),
+                by.get(name, _SETTINGS[part]) if part == "a covariate" else _SETTINGS[part],
+            ),
+        )
         for name, part in parts.items()
     }
     is_chosen = settings.features is not None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rindices.cohort.column_roles import Roles
 from rindices.cohort.comparability import refuse_apart
 from rindices.cohort.people import Outlier
-from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, refusal, shown
+from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, listed_rows, refusal, shown
 from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, Groups, Observed, Seen
 from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.schema.role_guesses import looks_like_score
@@ -326,7 +326,7 @@ def _leave_out_outliers(
     elif outliers:
         people = counted(len(outliers), "person lies", "people lie")
         far = (  # warnings are kept, so nobody's values are in them
-            f"{people} far from all others, possibly because of errors: row {listed(observed.roster.rows[who], 10)}. "
+            f"{people} far from all others, possibly because of errors: {listed_rows(observed.roster.rows[who], 10)}. "
             "Check these rows (after training, the column flags of people.csv describes what is unusual), or exclude "
             "them with "
         )

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.cohort import expand_names, wanted_names
-from rindices.problems import InputError, Remedy, counted, listed, shown
+from rindices.problems import InputError, Remedy, counted, listed, listed_rows, shown
 from rindices.schema import MOST_MISSING
 from rindices.schema.cells import spreadsheet_rows, typed
 from rindices.settings import Names
@@ -235,7 +235,7 @@ def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
         raise InputError(
             f"Most people's volumes are in {'mm³' if factor == 1.0 else 'mL'}, but those of "
             f"{counted(int(strange.sum()), 'person', 'people')} are in a different unit: "
-            f"row {listed(spreadsheet_rows(table)[strange])}.\n"
+            f"{listed_rows(spreadsheet_rows(table)[strange])}.\n"
             "Use the same unit for everyone."
         )
     return factor

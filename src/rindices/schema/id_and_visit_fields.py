@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from rindices.problems import Blank, Message, Problem, Remedy, counted, listed
+from rindices.problems import Blank, Message, Problem, Remedy, counted, listed, listed_rows
 from rindices.schema.cells import numbers_of, text_of
 from rindices.schema.field import Field, Roster
 from rindices.schema.role_guesses import USUAL_NAMES
@@ -38,8 +38,7 @@ class IdField(Field[pd.Index]):
         for name, what in zip(self._columns, ("an id", "a visit"), strict=False):
             rows = people.index[people[name].isna()].tolist()
             if rows:
-                where = f"{counted(len(rows), 'row')}: row {listed(rows)}"
-                text = f"Every row needs {what}, but column {name!r} is empty in {where}."
+                text = f"Every row needs {what}, but column {name!r} is empty in {listed_rows(rows)}."
                 return [Problem(text, (f"fill in the {what.split()[1]}s or remove these rows",))]
         again = people[people.duplicated(keep=False)]
         if again.empty:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.problems import InputError, Problem, Remedy, Text, counted, listed, refusal, shown
+from rindices.problems import InputError, Problem, Remedy, Text, counted, listed, listed_rows, refusal, shown
 from rindices.schema.cells import LARGEST
 from rindices.schema.field import Seen
 from rindices.schema.role_guesses import SEX_NAMES, pairs_of_sides
@@ -282,7 +282,7 @@ def _who(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -
     groups = group.to_numpy(dtype=object)
     whole = [name for name in ("control", "patient", "other") if marked.any() and (marked == (groups == name)).all()]
     number = f"{int(marked.sum())} of {len(marked)} people"
-    return f"all {whole[0]}s ({number})" if whole else f"{number} (row {listed(rows[marked], 10)})"
+    return f"all {whole[0]}s ({number})" if whole else f"{number} ({listed_rows(rows[marked], 10)})"
 
 
 UNIT = "z-scores"

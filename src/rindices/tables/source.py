@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, did_you_mean, listed
+from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, did_you_mean, listed, listed_rows
 from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
 from rindices.schema.role_guesses import id_by_name
 from rindices.settings import TableSettings
@@ -340,7 +340,7 @@ def _refuse_bad_keys(
     if missing.any():
         raise InputError(
             f"Every row of {source} needs a value in {listed(map(repr, keys), joiner=' and ')}, but none was found in "
-            f"{'row' if missing.sum() == 1 else 'rows'} {listed(rows[missing])}.\n"
+            f"{listed_rows(rows[missing])}.\n"
             "Fill in missing values, or remove such rows."
         )
     if repeated.any():

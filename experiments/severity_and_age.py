@@ -1,0 +1,61 @@
+"""Do severities fall with age where the truth does not? A loss in percent is smaller where a region is already small.
+
+    python experiments/severity_and_age.py                    # linear models: minutes on processor cores
+    python experiments/severity_and_age.py --preset fast      # the default: for a GPU
+
+Disease takes the same percentage of a region at any age in these cohorts, and regions shrink with age. Severities are
+read in sd of controls of the same age, so that an equal percentage is a smaller change in older people. Of logarithms,
+an equal percentage is an equal change.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rindices import SurrealGAN, simulate_cohort
+from rindices.judging.agreement_and_misfit import match_patterns
+
+RESULTS = Path(__file__).parents[1] / "results"
+SEEDS = range(910_000, 910_010)
+SCALES = {"volumes": lambda volumes: volumes, "logarithms": lambda volumes: np.log(1000 * volumes)}  # of mm³
+
+
+def correlations(seed: int, preset: str) -> list[dict[str, object]]:
+    """Return how severities of the patients correlate with their age: true ones, and those of a model."""
+    cohort = simulate_cohort("basic", seed=seed)
+    people, patient = cohort.table[["age", "sex"]], cohort.table["diagnosis"] == "PT"
+    volumes = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
+    ages, truth = people["age"][patient].to_numpy(), cohort.truth.drop(columns="participant_id").to_numpy()
+    rows: list[dict[str, object]] = []
+    for scale, scaled in SCALES.items():
+        model = SurrealGAN(truth.shape[1], preset=preset, output="severities", random_state=seed)
+        severities = model.fit_transform(scaled(volumes), patient, people)[patient]
+        order, concordances = match_patterns(truth, severities)
+        for pattern, own in enumerate(order):
+            both = {"true": truth[:, pattern], "severity": severities[:, own]}
+            row = {"preset": preset, "scale": scale, "seed": seed, "pattern": pattern + 1}
+            row |= {f"{name}_with_age": np.corrcoef(of, ages)[0, 1] for name, of in both.items()}
+            rows.append(row | {"concordance": concordances[pattern]})
+    return rows
+
+
+def main() -> None:
+    """Measure, and print means with standard errors over cohorts."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--preset", default="linear")
+    options.add_argument("--out", type=Path, default=RESULTS / "severity_and_age.csv")
+    chosen = options.parse_args()
+    rows = [row for seed in SEEDS for row in correlations(seed, chosen.preset)]
+    earlier = pd.read_csv(chosen.out) if chosen.out.exists() else pd.DataFrame({"preset": []})
+    table = pd.concat([earlier[earlier["preset"] != chosen.preset], pd.DataFrame(rows)])
+    table.to_csv(chosen.out, index=False, float_format="%.4g")
+    means = table.groupby(["preset", "scale", "seed"]).mean().groupby(["preset", "scale"])
+    print(means.agg(["mean", "sem"]).drop(columns="pattern").round(3).to_string())
+
+
+if __name__ == "__main__":
+    main()
