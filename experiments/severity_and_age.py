@@ -50,8 +50,10 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=RESULTS / "severity_and_age.csv")
     chosen = options.parse_args()
     rows = [row for seed in SEEDS for row in correlations(seed, chosen.preset)]
-    earlier = pd.read_csv(chosen.out) if chosen.out.exists() else pd.DataFrame({"preset": []})
-    table = pd.concat([earlier[earlier["preset"] != chosen.preset], pd.DataFrame(rows)])
+    table = pd.DataFrame(rows)
+    if chosen.out.exists():
+        earlier = pd.read_csv(chosen.out)
+        table = pd.concat([earlier[earlier["preset"] != chosen.preset], table])
     table.to_csv(chosen.out, index=False, float_format="%.4g")
     means = table.groupby(["preset", "scale", "seed"]).mean().groupby(["preset", "scale"])
     print(means.agg(["mean", "sem"]).drop(columns="pattern").round(3).to_string())

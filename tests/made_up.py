@@ -5,7 +5,7 @@ import numpy as np
 
 from rindices.core.networks import Parameters
 from rindices.judging.agreement_and_misfit import Agreement, Misfit
-from rindices.judging.selection import Judged, Look
+from rindices.judging.selection import CheckpointResult, Judged
 from rindices.training.chunks import Chunk, Point, Trajectory
 from rindices.training.execution import Memory
 from tests.core import plain
@@ -26,10 +26,10 @@ def weights(n_models, n_patterns=3, seed=0) -> Parameters:
     return jax.tree.map(lambda leaf: np.stack([leaf + k for k in range(n_models)]).astype(np.float32), one)
 
 
-def trajectory(looks, steps=None, min_steps=0, models=None) -> Trajectory:
+def trajectory(checkpoints, steps=None, min_steps=0, models=None) -> Trajectory:
     """Put the scores of each checkpoint together; the loss `change` is the step plus the model's number."""
-    steps = np.arange(10, 10 * len(looks) + 1, 10) if steps is None else np.array(steps)
-    r_indices = np.stack(looks).astype(np.float32)
+    steps = np.arange(10, 10 * len(checkpoints) + 1, 10) if steps is None else np.array(steps)
+    r_indices = np.stack(checkpoints).astype(np.float32)
     n_models, n_patterns = r_indices.shape[1], r_indices.shape[3]
     losses = {"change": (steps[:, None] + np.arange(n_models)).astype(np.float32)}
     kept = {
@@ -59,9 +59,13 @@ def judged(
     distance=None,
 ) -> Judged:
     """Return a setting whose repetitions agree, and whose patients fit, as told at their only checkpoint."""
-    looks = [Look(20_000, n_models, *[Agreement(number, np.nan, np.nan) for number in (value, error, low, high)], {})]
+    checkpoints = [
+        CheckpointResult(
+            20_000, n_models, *[Agreement(number, np.nan, np.nan) for number in (value, error, low, high)], {}
+        )
+    ]
     fit = None if distance is None else misfit(distance)
-    return Judged(Point(n_patterns, weight), n_repetitions, looks, 0, fit)
+    return Judged(Point(n_patterns, weight), n_repetitions, checkpoints, 0, fit)
 
 
 class Trained(Memory):

@@ -279,7 +279,7 @@ def test_demo_compares_with_the_truth(tmp_path):
         (["simulate", "basic", "--out", "c.csv", "--correlation", "nan"], "--correlation"),
         (["simulate", "basic", "--out", "c.csv", "--correlation", "r.csv"], "a number or a file with a matrix"),
         (["simulate", "basic", "--out", "c.csv", "--patterns", "90"], "90"),
-        (["apply", "missing.safetensors", "table.csv", "--out", "s.csv"], "no model file"),
+        (["apply", "missing.safetensors", "table.csv", "--out", "s.csv"], "No model file was found"),
         (["apply", "table.csv", "table.csv", "--out", "s.csv"], "cannot be read as a model"),
         (["describe", "table.csv"], "cannot be read as a model"),
         (["report", "nowhere"], "nowhere"),

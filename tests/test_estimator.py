@@ -330,15 +330,15 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"n_patterns": 0}, "n_patterns should be a whole number of 1 or more, but got 0"),
-        ({"n_patterns": 2.0}, "n_patterns should be a whole number"),
-        ({"n_repetitions": -1}, "n_repetitions should be a whole number"),
+        ({"n_patterns": 0}, "n_patterns should be a positive integer, but got 0"),
+        ({"n_patterns": 2.0}, "n_patterns should be a positive integer"),
+        ({"n_repetitions": -1}, "n_repetitions should be a positive integer"),
         ({"preset": "fats"}, "Unknown preset 'fats': choose one of fast, linear, blind, paper, official"),
         ({"inference": "mean"}, "inference should be 'consensus' or 'medoid', but got 'mean'"),
         ({"output": "severity"}, "output should be 'r_indices' or 'severities', but got 'severity'"),
-        ({"orthogonality": -0.1}, "orthogonality should be a number of 0 or more"),
-        ({"orthogonality": np.nan}, "orthogonality should be a number of 0 or more"),
-        ({"max_steps": 0}, "max_steps should be a whole number of 1 or more"),
+        ({"orthogonality": -0.1}, "orthogonality should be a finite non-negative number"),
+        ({"orthogonality": np.nan}, "orthogonality should be a finite non-negative number"),
+        ({"max_steps": 0}, "max_steps should be a positive integer"),
         ({"latent": "sampled"}, "latent should be one of independent, correlated, but got 'sampled'"),
     ],
 )
@@ -398,7 +398,7 @@ def test_correlation_is_saved(correlated, as_in_the_paper, tmp_path):
 @pytest.mark.parametrize("name", ["age", "participant_id", "diagnosis"])
 def test_a_name_has_one_role(unfitted, regions, small_labels, covariates, name):
     table = regions.rename(columns={"region2": name})
-    with pytest.raises(ValueError, match=f"The name '{name}' is used twice"):
+    with pytest.raises(ValueError, match=f"The name '{name}' is used more than once"):
         clone(unfitted).fit(table, small_labels, covariates)
 
 
@@ -408,7 +408,7 @@ def test_missing_and_forgotten_covariates_are_named(fitted, unfitted, regions, s
         clone(unfitted).fit(regions, small_labels, gap)
     with pytest.raises(ValueError, match="trained with the covariates age, sex, but the covariates provided are: none"):
         fitted.transform(regions)
-    with pytest.raises(ValueError, match="Covariate 'sex' is missing: the model was trained with it"):
+    with pytest.raises(ValueError, match="Covariate 'sex' is missing, but the model was trained with it"):
         fitted.transform(regions, covariates[["age"]])
 
 
@@ -436,7 +436,7 @@ def test_a_correction_reaches_the_preprocessing(unfitted, regions, small_labels,
     expected = Preprocessing.fit(regions.to_numpy()[controls], several_sites[controls], correction)
     found = model.z_scores(regions, several_sites)
     np.testing.assert_allclose(found, (expected.transform(regions.to_numpy(), several_sites) - 1) / 0.1, atol=1e-12)
-    with pytest.raises(ValueError, match="come from A, B, but 'site' has 'C'"):
+    with pytest.raises(ValueError, match="come from A, B, but 'site' contains 'C'"):
         model.transform(regions, several_sites.assign(site="C"))
     assert np.isfinite(model.transform(regions, several_sites.assign(site=UNCORRECTED))).all()
 
@@ -529,9 +529,9 @@ def test_people_who_lack_regions_are_learned_from_and_scored(unfitted, regions, 
 def test_people_who_lack_too_many_regions_are_refused(fitted, regions, covariates):
     few = regions.copy()
     few.iloc[3, :4] = np.nan
-    with pytest.raises(InputError, match=r"lacks 33% of the regions .* in row 3"):
+    with pytest.raises(InputError, match=r"33% of the values in row 3 of X are missing"):
         fitted.transform(few, covariates)
     early = deepcopy(fitted)
     early.familiar_ = None
-    with pytest.raises(InputError, match="cannot impute: it was imported, or has few controls"):
+    with pytest.raises(InputError, match="cannot impute them because it was imported or has few controls"):
         early.transform(regions.mask(regions == regions.iloc[3, 3]), covariates)

@@ -52,9 +52,9 @@ def test_pipes_and_sockets_are_refused_and_stay(tmp_path, monkeypatch, make, lin
     if linked:
         path.symlink_to("special")
     before = path.lstat()
-    with pytest.raises(InputError, match=r"ordinary file is needed.\nProvide the name of a file with `truth`"):
+    with pytest.raises(InputError, match=r"not a regular file.\nProvide a file name with `truth`"):
         check_writable(path, "truth")
-    with pytest.raises(InputError, match="ordinary file"):
+    with pytest.raises(InputError, match="not a regular file"):
         write(path)
     assert (path.lstat().st_mode, path.lstat().st_ino) == (before.st_mode, before.st_ino)
 

@@ -97,7 +97,7 @@ def test_patterns_shrink_the_regions_that_were_diseased(basic):
 @pytest.mark.slow
 def test_without_disease_trainings_do_not_agree():
     *_, swept, _ = trained("null", QUICK, n_repetitions=4)
-    assert max(look.agreement.pattern_agreement for look in swept.chosen.looks) < 0.65
+    assert max(one.agreement.pattern_agreement for one in swept.chosen.checkpoints) < 0.65
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from rindices import SurrealGAN, SurrealGANSearch, load_model, simulate_cohort
-from rindices.judging.selection import FIRST_LOOK, MOST_REPLACED, Swept, choose
+from rindices.judging.selection import FIRST_REPETITIONS, MOST_REPLACED, Swept, choose
 from rindices.presets import Training
 from rindices.problems import counted
 from rindices.search import basis_of, explain
@@ -62,7 +62,7 @@ def test_results_have_a_row_a_setting_and_mark_the_chosen_one(fitted):
     tried, of = list(zip(results["n_patterns"], results["orthogonality"], strict=True)), fitted.best_params_
     assert tried == [one for one in [(2, 0.2), (2, 0.8), (3, 0.2), (3, 0.8)] if one in tried]
     assert {(2, 0.8), (3, 0.8), (of["n_patterns"], 0.2)} <= {*tried}
-    assert set(results["n_repetitions"][~results["chosen"]]) <= {FIRST_LOOK, 4}
+    assert set(results["n_repetitions"][~results["chosen"]]) <= {FIRST_REPETITIONS, 4}
     assert 4 <= results["n_repetitions"][results["chosen"]].item() <= 4 + MOST_REPLACED
     assert results["n_repetitions"].sum() == fitted.models_trained_
     chosen = results[results["chosen"]]
@@ -218,16 +218,16 @@ def test_clone_has_the_parameters_and_nothing_else(fitted):
 
 
 BAD = {
-    r"n_patterns should be a whole number of 1 or more, but got 0": {"n_patterns": (2, 0)},
-    r"n_patterns should be a whole number of 1 or more, but got 2\.5": {"n_patterns": 2.5},
+    r"n_patterns should be a positive integer, but got 0": {"n_patterns": (2, 0)},
+    r"n_patterns should be a positive integer, but got 2\.5": {"n_patterns": 2.5},
     r"should each have at least one value": {"n_patterns": ()},
     r"each have at least one value": {"orthogonality": []},
-    r"orthogonality should be a number of 0 or more, but got -0\.1": {"orthogonality": (0.4, -0.1)},
-    r"n_repetitions should be a whole number of 1 or more, but got 0": {"n_repetitions": 0},
-    r"n_patterns should be 'auto', a number or several numbers, but got 'many'": {"n_patterns": "many"},
+    r"orthogonality should be a finite non-negative number, but got -0\.1": {"orthogonality": (0.4, -0.1)},
+    r"n_repetitions should be a positive integer, but got 0": {"n_repetitions": 0},
+    r"n_patterns should be 'auto', a number or a list of numbers, but got 'many'": {"n_patterns": "many"},
     r"Unknown preset 'faster'": {"preset": "faster"},
     r"inference should be 'consensus' or 'medoid'": {"inference": "mean"},
-    r"max_steps should be a whole number of 1 or more, but got 0": {"max_steps": 0},
+    r"max_steps should be a positive integer, but got 0": {"max_steps": 0},
 }
 
 

@@ -92,16 +92,16 @@ def test_a_correction_is_made_of_tuples():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"smooth": "age"}, "should be lists, but got text"),
-        ({"interactions": "age:sex"}, "should be lists, but got text"),
+        ({"smooth": "age"}, "should be lists, but got a string"),
+        ({"interactions": "age:sex"}, "should be lists, but got a string"),
         ({"interactions": [("age", "sex", "site")]}, "should be pairs"),
         ({"interactions": [("age", "age")]}, "should be pairs"),
-        ({"smooth": [3]}, "as strings"),
-        ({"interactions": [(1, 2)]}, "as strings"),
-        ({"site": 3}, "as strings"),
+        ({"smooth": [3]}, "should be strings"),
+        ({"interactions": [(1, 2)]}, "should be strings"),
+        ({"site": 3}, "should be strings"),
         ({"smooth": ["age", "age"]}, "twice"),
         ({"interactions": [("age", "sex"), ("sex", "age")]}, "twice"),
-        ({"proportion": "icv", "site": "icv"}, "both head size and site"),
+        ({"proportion": "icv", "site": "icv"}, "both the head size and the site"),
     ],
 )
 def test_corrections_that_make_no_sense_are_refused(given, message):

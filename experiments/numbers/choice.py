@@ -21,7 +21,7 @@ from cases import RESULTS, made, on_all_cores, parser, say, write
 from people import Given, Recipe
 from together import Job, Looks, Pretrained, train_jobs
 
-from rindices.judging.selection import FIRST_LOOK, choose, judge, members_of, rivals, sweep
+from rindices.judging.selection import FIRST_REPETITIONS, choose, judge, members_of, rivals, sweep
 from rindices.judging.study import Study
 from rindices.presets import Preset, blind
 from rindices.training.chunks import Point, cut
@@ -67,9 +67,9 @@ def points(numbers: tuple[int, ...]) -> list[Point]:
 
 def after_first_look(study: Study, found: dict[int, Looks]) -> tuple[int, list[int]]:
     """Return the number of patterns that would be chosen after a first look, and those that get all repetitions."""
-    execution = Execution(Pretrained(found), models_per_chunk=FIRST_LOOK)
-    chunks = cut(members_of(points(NUMBERS), range(FIRST_LOOK)), FIRST_LOOK)
-    first = [judge(study, point, FIRST_LOOK, chunks, execution, with_misfit=True) for point in points(NUMBERS)]
+    execution = Execution(Pretrained(found), models_per_chunk=FIRST_REPETITIONS)
+    chunks = cut(members_of(points(NUMBERS), range(FIRST_REPETITIONS)), FIRST_REPETITIONS)
+    first = [judge(study, point, FIRST_REPETITIONS, chunks, execution, with_misfit=True) for point in points(NUMBERS)]
     return choose(first).point.n_patterns, [point.n_patterns for point in rivals(first)]
 
 
@@ -79,7 +79,7 @@ def judged(purpose: str, given: Given, study: Study, found: dict[int, Looks], n_
     swept = sweep(study, points(NUMBERS), n_repetitions, execution)
     chosen = swept.chosen
     row = {"purpose": purpose, **given.recipe._asdict(), "chosen": chosen.point.n_patterns, "agreement": chosen.value}
-    row |= {"low": chosen.look.low.pattern_agreement, "high": chosen.look.high.pattern_agreement}
+    row |= {"low": chosen.best_checkpoint.low.pattern_agreement, "high": chosen.best_checkpoint.high.pattern_agreement}
     for one in swept.judged:
         m = one.point.n_patterns
         row |= {f"repetitions{m}": one.n_repetitions, f"agreement{m}": one.value}
@@ -127,7 +127,7 @@ def main() -> None:
     cohorts = made([recipe for _, recipe in asked], options.controls, preset)
     found: dict[int, dict[int, Looks]] = defaultdict(dict)
     place = {id(study): k for k, (_, study) in enumerate(cohorts)}
-    jobs = [Job(study, number, FIRST_LOOK) for _, study in cohorts for number in NUMBERS]
+    jobs = [Job(study, number, FIRST_REPETITIONS) for _, study in cohorts for number in NUMBERS]
     for job, looks in train_jobs(jobs, preset, [steps]):
         found[place[id(job.study)]][job.n_patterns] = looks
     looked = on_all_cores(after_first_look, [(cohorts[k][1], found[k]) for k in range(len(cohorts))])
@@ -137,8 +137,10 @@ def main() -> None:
     write(first, options.out / "choice_after_first_look.csv")
     close = [numbers for _, numbers in looked]
     say(f"first looks judged; {sum(map(len, close))} of {len(jobs)} settings get all repetitions")
-    extra = n_repetitions - FIRST_LOOK
-    more = [Job(cohorts[k][1], number, extra, FIRST_LOOK) for k, numbers in enumerate(close) for number in numbers]
+    extra = n_repetitions - FIRST_REPETITIONS
+    more = [
+        Job(cohorts[k][1], number, extra, FIRST_REPETITIONS) for k, numbers in enumerate(close) for number in numbers
+    ]
     for job, looks in train_jobs(more, preset, [steps]):
         own = found[place[id(job.study)]]
         own[job.n_patterns] = joined(own[job.n_patterns], looks)

@@ -56,7 +56,11 @@ def protocol(
     rows = []
     for one in swept.judged:
         row = {"method": "paper", "n_patterns": one.point.n_patterns, "orthogonality": one.point.orthogonality}
-        row |= {"agreement": one.look.agreement.pattern_agreement, "step": one.look.step, "n_models": one.look.n_models}
+        row |= {
+            "agreement": one.best_checkpoint.agreement.pattern_agreement,
+            "step": one.best_checkpoint.step,
+            "n_models": one.best_checkpoint.n_models,
+        }
         if one.point.n_patterns == truth.shape[1]:
             row["concordance"] = np.mean([pattern_concordance(truth, of) for of in scores[one.point]])
         rows.append(row)

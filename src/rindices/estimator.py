@@ -173,18 +173,18 @@ class SurrealGAN(FittedEstimator):
     def _keep(self, training: TrainingSet, chosen: Judged, selected: Selected) -> Self:
         """Become fitted: keep the models of a chosen setting, which are this estimator's from now on."""
         study = training.study
-        preset, look = study.settings.preset, chosen.look
+        preset, used = study.settings.preset, chosen.best_checkpoint
         weights = preset.weights._replace(orthogonality=chosen.point.orthogonality)
         self.preset_ = replace(preset, weights=weights)
         self.seed_ = study.settings.seed
         self.contract_, self.preprocessing_ = training.contract, training.preprocessing
-        self.step_, self.agreement_ = look.step, look.agreement
+        self.step_, self.agreement_ = used.step, used.agreement
         self.verdict_: tuple[State | None, str] = (None, "")  # a search judges it
         self.members_, self.left_out_ = selected.members, selected.left_out
         self.history_ = pd.DataFrame(
-            {"step": look.step, "n_models": look.n_models} | look.agreement._asdict() | look.losses
-            for look in chosen.looks
-        ).assign(chosen=[place == chosen.best for place in range(len(chosen.looks))])
+            {"step": one.step, "n_models": one.n_models} | one.agreement._asdict() | one.losses
+            for one in chosen.checkpoints
+        ).assign(chosen=[place == chosen.best for place in range(len(chosen.checkpoints))])
         controls, composition = study.residuals[~study.patient], preset.training.composition
         models = inference.from_zero(selected.models, controls, composition)
         self.models_, order = inference.order_by_change(models, controls, composition)
@@ -325,9 +325,7 @@ class ContrastiveFactors(OfTwoGroups):
         self.spectrum_, self.untestable_ = study.spectrum
         n_directions = self.spectrum_.found_again if self.spectrum_ is not None and self.spectrum_.differs else 0
         self.n_patterns_: int = max(n_directions, 1) if self.n_patterns == AUTO else int(given)
-        if self.n_patterns_ > (n_regions := study.residuals.shape[1]):
-            few = f"{self.n_patterns_} patterns cannot be distinguished in so few regions (n_features={n_regions})."
-            raise ValueError(few)
+        study.refuse_more_than_regions(self.n_patterns_)
         self.method_: Method = study.method(self.n_patterns_) if self.method == AUTO else self.method
         self.model_ = fitted(self.method_, *study.standardised(), self.n_patterns_, study.settings.seed)
         self.maps_, mean = self.model_.maps, self.model_.mean

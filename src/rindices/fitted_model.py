@@ -44,11 +44,9 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = (
-            True  # a few gaps are filled in, but the tag that allows NaN means any number of them
-        )
-        # Not a classifier; this only says that y has two values.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # not a classifier: this says that y has two values
+        # Not `allow_nan`, which means any number of gaps; only a few are filled in.
         return tags
 
 
@@ -298,8 +296,10 @@ class FittedEstimator(RIndexEstimator):
     def _n_features_out(self) -> int:
         return n_patterns(self.models_)
 
-    def prepare(self, X: Any, covariates: Any = None) -> Scaled:
+    def prepare(self, X: Any, covariates: Any = None, *, checked: bool = False) -> Scaled:
         """Check, correct and scale people once, for all further calls.
+
+        With `checked`, their values are not compared with the training range again: a table's were when it was read.
 
         With ``people = model.prepare(X, covariates)``, ask ``model.transform(people)`` and ``model.z_scores(people)``.
         """
@@ -313,7 +313,8 @@ class FittedEstimator(RIndexEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
         table, gaps = covariate_table(covariates, len(X), index), np.isnan(X)
         check_gaps(X, can_fill=self.familiar_ is not None)
-        self._check_regions(X)
+        if not checked:
+            self._check_regions(X)
         scaled = self.preprocessing_.transform(X, table)
         if self.familiar_ is None or not gaps.any():
             return Scaled(scaled, table)

@@ -92,7 +92,7 @@ class Header:
     def __post_init__(self) -> None:
         n_patterns = self.parameters.n_patterns
         if self.correlation is not None and [len(row) for row in self.correlation] != [n_patterns] * n_patterns:
-            raise ValueError(f"the correlation matrix should have {n_patterns} rows and columns")
+            raise ValueError(f"the correlation matrix should be {n_patterns} x {n_patterns}")
 
     def to_text(self) -> str:
         """Return the header as JSON."""

@@ -258,7 +258,7 @@ def adjusted(
         preset = replace(preset, training=replace(preset.training, latent=kind))
     if orthogonality is not None:
         if not 0 <= orthogonality < float("inf"):
-            raise InputError(f"orthogonality should be a non-negative number, but got {orthogonality!r}.")
+            raise InputError(f"orthogonality should be a finite non-negative number, but got {orthogonality!r}.")
         preset = replace(preset, weights=preset.weights._replace(orthogonality=float(orthogonality)))
     if max_steps is not None:
         if not preset.schedule.max_steps:

@@ -119,7 +119,7 @@ class SurrealGANSearch(RIndexEstimator):
             if self.spectrum_ is None
             else judged(self.spectrum_, study, best.r_indices_[study.patient], swept.chosen.value)
         )
-        if swept.chosen.look.n_models == 0 and self.verdict_.evidence.with_linear is not None:
+        if swept.chosen.best_checkpoint.n_models == 0 and self.verdict_.evidence.with_linear is not None:
             self.verdict_ = replace(self.verdict_, state="not found again", message=_COLLAPSED)
         best.verdict_ = self.verdict_.state, str(self.verdict_.message)
         self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
@@ -141,8 +141,8 @@ class SurrealGANSearch(RIndexEstimator):
 
     def _promising(self, points: list[Point], study: Study) -> list[Point]:
         """Return the settings to train: by the look before training, unless all were asked for."""
-        look, asked = self.spectrum_, {point.n_patterns for point in points}
-        n_directions = look.found_again if look is not None and look.differs else 0
+        spectrum, asked = self.spectrum_, {point.n_patterns for point in points}
+        n_directions = spectrum.found_again if spectrum is not None and spectrum.differs else 0
         if isinstance(self.n_patterns, str):
             numbers = [n_directions] if n_directions else [1, 2][: study.residuals.shape[1]]
             return [point._replace(n_patterns=number) for number in numbers for point in points]
@@ -181,15 +181,15 @@ def _several(values: Any) -> list[Any]:
     return list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]
 
 
-def basis_of(swept: Swept, asked: str | int | Sequence[int], look: Spectrum | None) -> Basis:
+def basis_of(swept: Swept, asked: str | int | Sequence[int], spectrum: Spectrum | None) -> Basis:
     """Return what the number of patterns rests on; ``unsupported`` where nothing in the data speaks for it."""
     numbers, rivals = {one.point.n_patterns for one in swept.judged}, best_of_each_number(swept.full())
     if not isinstance(asked, str) and len(_several(asked)) == 1:
         return "given"
-    if look is not None and not look.differs:
+    if spectrum is not None and not spectrum.differs:
         return "unsupported"
     if len(numbers) == 1:
-        return "counted" if look is not None and look.found_again else "unsupported"
+        return "counted" if spectrum is not None and spectrum.found_again else "unsupported"
     if not swept.chosen.value > UNLIKELY:
         return "unsupported"
     if not swept.asks_for_fit:
@@ -197,11 +197,11 @@ def basis_of(swept: Swept, asked: str | int | Sequence[int], look: Spectrum | No
     return "fit" if swept.chosen.fits(rivals) else "unsupported"
 
 
-def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: Spectrum | None) -> str:
+def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectrum: Spectrum | None) -> str:
     """Say in words why a setting was chosen."""
     chosen, name = swept.chosen, _name(swept.chosen.point, swept)
-    if basis == "counted" and look is not None:
-        again = counted(look.found_again, "direction")
+    if basis == "counted" and spectrum is not None:
+        again = counted(spectrum.found_again, "direction")
         nearest = "" if isinstance(asked, str) else ", and this is the nearest of the requested numbers"
         return f"{name}: held-out people also differ in {again}{nearest}."
     if len(swept.judged) == 1:
@@ -215,7 +215,7 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
     others = [one for one in swept.judged if one is not chosen]
     agreement = f"repetitions agree at {chosen.value:.3f}"
     if len({one.point.n_patterns for one in swept.judged}) == 1:
-        best = f"of {len(swept.judged)} weights, this agreed best after {swept.first_look} repetitions"
+        best = f"of {len(swept.judged)} weights, this agreed best after {swept.n_first} repetitions"
         words = [f"{name}: {best}; {agreement}."]
     elif basis == "fit":
         words = [f"{name}: no other number fits the patients clearly better, and {agreement}."]
@@ -224,7 +224,7 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
     else:
         fit = "both fits the patients and " if swept.asks_for_fit else ""
         lack = f"no setting {fit}reaches an agreement of {UNLIKELY:g} or more"
-        if look is not None and not look.differs:
+        if spectrum is not None and not spectrum.differs:
             lack = "patients and controls differ no more than expected by chance, so the data support no number"
         words = [f"{name}: {lack}. Of the settings trained in full, it agrees best: {agreement}."]
     fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
@@ -241,9 +241,7 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
         said = [f"{counted(len(of), 'setting')} with fewer patterns {why}" for why, of in reasons.items() if of]
         words.append(f"{' and '.join(said)}.")
     if dropped := [one for one in others if one.n_repetitions < swept.n_repetitions]:
-        words.append(
-            f"{len(dropped)} of {len(swept.judged)} settings were dropped after {swept.first_look} repetitions."
-        )
+        words.append(f"{len(dropped)} of {len(swept.judged)} settings were dropped after {swept.n_first} repetitions.")
     if swept.untried:
         left = counted(len(swept.untried), "setting")
         words.append(f"For numbers of patterns that were dropped, other orthogonalities were not tried ({left}).")

@@ -278,7 +278,7 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
     if wrong := [sd for sd in noise if not 0 < sd < float("inf")]:
         raise InputError(
             Remedy("scan_noise"),
-            f" should be a positive number such as 0.04, but got {wrong[0]:g}.\n"
+            f" should be a finite positive number such as 0.04, but got {wrong[0]:g}.\n"
             "It is the standard deviation of a severity across scans of a person who has not changed.",
         )
     if len(noise) > 1 and {*n_patterns} != {len(noise)}:

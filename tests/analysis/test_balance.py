@@ -152,7 +152,11 @@ def test_warnings_name_the_imbalanced_variables_in_words():
 
 @pytest.mark.parametrize(
     ("patient", "message"),
-    [([True, False], "one value for each of 3 people"), ([0, 1, 2], "contains '2'"), (["0", "1", "1"], "contains '0'")],
+    [
+        ([True, False], "one value for each of the 3 people"),
+        ([0, 1, 2], "contains '2'"),
+        (["0", "1", "1"], "contains '0'"),
+    ],
 )
 def test_wrong_groups_are_told(patient, message):
     with pytest.raises(InputError, match=message):

@@ -54,13 +54,13 @@ def thousands(people):
         "points of thousands beside whole numbers",
         lambda people: as_text(thousands(people), sep=";", decimal=","),
         ("'region3'", "'4.999' in row 6", "decimal commas"),
-        "without thousands separators, here 4999",
+        "Remove thousands separators from all cells (here: 4999)",
     ),
     fit(
         "points of thousands beside decimal commas",
         lambda people: as_text(cell("region3", 4, "4.999")(region(european("", ","))(people)), sep=";", decimal=","),
         ("'region3'", "'4.999' in row 6", "decimal commas"),
-        "without thousands separators, here 4999",
+        "Remove thousands separators from all cells (here: 4999)",
     ),
     fit(
         "separators of thousands everywhere",

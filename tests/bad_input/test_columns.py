@@ -40,12 +40,12 @@ def without_header(people):
         "--id participantid",
     ),
     fit("no header", without_header, ("'participant_id'", "column names"), "first line"),
-    fit("repeated column", repeated, ("'region3' more than once", "column 10 and 11"), "Rename or remove"),
+    fit("repeated column", repeated, ("'region3' more than once", "columns 10 and 11"), "Rename or remove"),
     fit("repeated ids", shared_ids, ("'p03' occurs in rows 5 and 9 and 11", "1 other"), "--visit COLUMN"),
     fit(
         "ids missing",
         lambda people: people.assign(participant_id=people["participant_id"].replace({"p07": "", "p09": " "})),
-        ("'participant_id' is empty in 2 rows", "row 9, 11"),
+        "'participant_id' is empty in rows 9, 11",
         "Fill in the ids",
     ),
     fit(
@@ -80,14 +80,14 @@ def without_header(people):
         "region and covariate",
         None,
         ("'region0' is a covariate", "--features"),
-        "Remove it from one of the two",
+        "Choose one or the other",
         "--features region0,region1,region2,region3,region4 --covariates region0",
     ),
     fit(
         "covariate excluded",
         None,
         ("'age' is a covariate", "--exclude"),
-        "Remove it from one of the two",
+        "Choose one or the other",
         "--covariates age --exclude age",
     ),
     fit(
@@ -100,7 +100,7 @@ def without_header(people):
     fit(
         "ids as diagnosis", None, "'participant_id' is the participant id", "--diagnosis", "--diagnosis participant_id"
     ),
-    fit("unknown score", None, ("'mmse' (from --clinical)", "not a column"), "can be chosen", "--clinical mmse"),
+    fit("unknown score", None, ("'mmse' (from --clinical)", "not a column"), "Available columns", "--clinical mmse"),
     fit("unknown visit", None, ("'wave'", "the visit"), "--visit", "--visit wave"),
     fit(
         "repeated visits",
@@ -123,12 +123,12 @@ def test_columns_that_do_not_do(stage, case):
 
 @cases(
     fit(
-        "ids elsewhere", renamed(participant_id="subject"), "ids are taken from column 'subject'", "--id COLUMN", code=0
+        "ids elsewhere", renamed(participant_id="subject"), "Ids are read from column 'subject'", "--id COLUMN", code=0
     ),
     fit(
         "ids in a first column",
         renamed(participant_id="code"),
-        "ids are taken from column 'code'",
+        "Ids are read from column 'code'",
         "--id COLUMN",
         code=0,
     ),
@@ -169,8 +169,8 @@ def test_columns_that_do(stage, case):
 
 @cases(
     Case("check: unknown column", "check people.csv --covariates agee", ("Did you mean 'age'?",), "--covariates"),
-    Case("open: no folder", "open nowhere --no-browser", ("no folder nowhere",), "Provide the folder"),
-    Case("open: a file", "open people.csv --no-browser", ("no folder people.csv",), "Provide the folder"),
+    Case("open: no folder", "open nowhere --no-browser", ("No folder was found at nowhere",), "Provide the folder"),
+    Case("open: a file", "open people.csv --no-browser", ("No folder was found at people.csv",), "Provide the folder"),
     Case("open: port out of range", "open . --no-browser --port 70000", ("Invalid value",), "--port"),
     Case("check: no table", "check people2.csv", ("There is no file people2.csv",), "Check the name"),
     Case("check: page of another kind", "check people.csv --report page.csv", (".html",), "use page.html"),

@@ -64,29 +64,34 @@ def commas(people):
 @cases(
     fit("empty", "", "people.csv is empty", "header and one row per person"),
     fit("blank lines", " \n\n \n", "people.csv is empty", "header and one row per person"),
-    fit("header only", lambda people: people.iloc[:0], "no people below", "one row per person"),
+    fit("header only", lambda people: people.iloc[:0], "no rows below", "one row per person"),
     fit("one person", lambda people: people.iloc[:1], "no patients", "Add patients"),
     fit("row too long", lines(longer), "Row 3 of people.csv has 19 cells, but the header has 18", "separator"),
     fit("rows too short", lines(shorter), ("Row 3 of people.csv has 17 cells", "1 more row"), "separator"),
-    fit("decimal commas among commas", commas, ("Row 2", "header has 18"), "decimal commas need semicolons"),
+    fit(
+        "decimal commas among commas",
+        commas,
+        ("Row 2", "header has 18"),
+        "decimal commas, separate columns with semicolons",
+    ),
     fit("header once more", lines(lambda rows: rows.append(rows[0])), ("row 82", "'region0'"), "Correct the cells"),
     fit(
         "comment above",
         above("# made by hand"),
         ("Row 2 of people.csv has 18 cells", "the header has 1"),
-        "a title above",
+        "remove any title above",
     ),
     fit(
         "title above",
         above("Volumes, in mm3", "", "of 2021"),
         ("Row 3 of people.csv", "the header has 2"),
-        "a title above",
+        "remove any title above",
     ),
     fit(
         "title above semicolons",
         lambda people: "Volumes\n" + as_text(people, sep=";", decimal=","),
         ("the header has 1", "separated by semicolons"),
-        "a title above",
+        "remove any title above",
     ),
     fit("one bad byte", one_bad_byte, ("damaged: row 6", "UTF-8"), "'CSV UTF-8'"),
     fit("damage in UTF-16", half_a_sign, ("damaged: row 6", "UTF-16"), "'CSV UTF-8'"),
@@ -109,7 +114,7 @@ def test_text_that_is_no_table(stage, case):
     given("MATLAB", "people.mat", b"MATLAB 5.0 MAT-file", "'.mat'", KINDS),
     given("R", "people.rds", b"\x1f\x8b\x08", "'.rds'", KINDS),
     given("SPSS", "people.sav", b"$FL2", "'.sav'", KINDS),
-    given("OpenDocument", "people.ods", b"PK\x03\x04", "", "Save as"),
+    given("OpenDocument", "people.ods", b"PK\x03\x04", "", "save it as"),
     given("no extension", "people", "participant_id,diagnosis\n", "", KINDS),
     given("folder", "people", FOLDER, "folder", KINDS),
     given("missing", "persons.csv", None, "There is no file", "Check the name"),
@@ -124,7 +129,7 @@ def test_text_that_is_no_table(stage, case):
         "not allowed to read",
         None,
         "people.csv cannot be opened",
-        "allowed to read",
+        "have permission to read",
         spoil=refuse_opening(errno.EACCES, "people.csv", "r"),
     ),
 )
@@ -133,19 +138,19 @@ def test_files_of_other_kinds(stage, case):
 
 
 @cases(
-    given("no dataset", "study", FOLDER, "without participants.tsv", "BIDS dataset"),
+    given("no dataset", "study", FOLDER, "has no participants.tsv", "BIDS dataset"),
     Case(
         "dataset without ids",
         "fit study --out run",
         ("'participant_id'",),
-        "Rename",
+        "rename an existing one",
         {"study/participants.tsv": "age\tsex\n61\tF\n61\tM\n"},
     ),
     Case(
         "scores of strangers",
         "fit study --out run",
-        ("No one in phenotype/mmse.tsv", "'x1'", "'p00'"),
-        "Write the ids in the same way",
+        ("No id in phenotype/mmse.tsv", "'x1'", "'p00'"),
+        "Use the same ids in both tables",
         {"study/participants.tsv": lambda p: p, "study/phenotype/mmse.tsv": "participant_id\tmmse\nx1\t28\n"},
     ),
     Case(

@@ -27,17 +27,17 @@ def three(people):
     fit("19 controls", lambda p: p.iloc[21:], "only 19 people have the label CN", "--control"),
     fit("19 patients", lambda p: p.iloc[:59], "only 19 people have the label AD", "--patients"),
     fit("all controls", lambda p: p.assign(diagnosis="CN"), "no patients", "Add patients"),
-    fit("all patients", lambda p: p.assign(diagnosis="AD"), ("Everyone", "'AD'"), "CN=controls.csv"),
+    fit("all patients", lambda p: p.assign(diagnosis="AD"), ("everyone", "'AD'"), "CN=controls.csv"),
     fit(
         "no labels",
         lambda p: p.assign(diagnosis=""),
         "No one has a label in column 'diagnosis'",
-        "for example CN and AD",
+        "such as CN or AD",
     ),
     fit("label misspelt", None, ("'CNN' (from --control)", "Did you mean 'CN'?"), "CN (40)", "--control CNN"),
     fit("unknown patients", None, "'FTD' (from --patients)", "Labels found: CN (40), AD (40)", "--patients AD,FTD"),
     fit("a label twice", None, "'CN' is in both", "only one of them", "--control CN --patients CN,AD"),
-    fit("no label asked for", None, "--control does not name a label", "CN (40)", "--control ,"),
+    fit("no label asked for", None, "--control should name at least one label", "CN (40)", "--control ,"),
     fit("controls unclear", labels(CN="A", AD="B"), ("A (40), B (40)",), "--control LABEL"),
     fit("two names of controls", half, ("'HC', 'CN'", "HC (20)"), "--control HC,CN"),
     fit("patients unclear", three, ("2 labels", "MCI (19)"), "--patients AD,MCI"),
@@ -86,22 +86,28 @@ APART = "cannot be separated from"
         "the diagnosis itself",
         covariate(dx=lambda p: (p["diagnosis"] == "AD") * 1),
         ("'dx'", APART),
-        "omit dx",
+        "If dx merely repeats the diagnosis, omit it",
         "--covariates dx",
     ),
     fit(
         "the diagnosis in words",
         covariate(dx=lambda p: p["diagnosis"].str.lower()),
         ("'dx'", APART),
-        "omit dx",
+        "If dx merely repeats the diagnosis, omit it",
         "--covariates age,dx",
     ),
-    fit("duration of illness", covariate(years=duration), ("'years'", APART), "omit years", "--covariates years"),
+    fit(
+        "duration of illness",
+        covariate(years=duration),
+        ("'years'", APART),
+        "If years merely repeats the diagnosis, omit it",
+        "--covariates years",
+    ),
     fit(
         "other categories",
         covariate(country=country),
         ("'country'", APART),
-        "omit country",
+        "If country merely repeats the diagnosis, omit it",
         "--covariates country",
     ),
     fit(
@@ -123,7 +129,7 @@ APART = "cannot be separated from"
     ),
     fit("unknown site", None, ("'scanner'", "the site"), "--site", "--site scanner"),
     fit("one site", covariate(site="Ulm"), ("'site'", "Ulm"), "Omit --site", "--site site"),
-    fit("small sites", None, ("--small-sites", "'merge'"), "refuse or drop", "--site site --small-sites merge"),
+    fit("small sites", None, ("--small-sites", "'merge'"), "'refuse' or 'drop'", "--site site --small-sites merge"),
     fit(
         "a category each",
         covariate(code=lambda p: "c" + (p.index % 40).astype(str)),
@@ -185,7 +191,7 @@ APART = "cannot be separated from"
     fit("unknown curve", None, ("'agee'", "Did you mean 'age'?"), "--smooth", "--smooth agee"),
     fit("pair of one", None, "'age'", "such as age:sex", "--interactions age"),
     fit("pair of the same", None, "'age:age'", "such as age:sex", "--interactions age:age"),
-    fit("proportion of text", None, ("--proportion", "'sex'", "text"), "numbers", "--proportion sex"),
+    fit("proportion of text", None, ("--proportion", "'sex'", "text"), "must be a number", "--proportion sex"),
     fit("proportion and curve", None, ("'icv'", "--proportion"), "choose one", "--proportion icv --smooth icv"),
 )
 def test_covariates_and_sites(stage, case):
@@ -229,7 +235,9 @@ def test_more_regions_than_the_method_is_meant_for_are_told_before_training(stag
         values = np.random.default_rng(0).normal(5, 1, (80, 1001)).round(3)
         return people.join(pd.DataFrame(values, columns=[f"w{number}" for number in range(1001)]))
 
-    said = stage(fit("wide", wide, "1013 regions", "Warning: 1,013 is a large number of regions", code=0)).message
+    said = stage(
+        fit("wide", wide, "1013 regions", "Warning: 1,013 regions need a lot of time and memory", code=0)
+    ).message
     assert "--features" in said
 
 

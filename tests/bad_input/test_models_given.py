@@ -27,18 +27,18 @@ def locked_model(monkeypatch):
 
 
 @cases(
-    model("no file", "m.safetensors", None, ("There is no model file",), "finished run"),
-    model("folder", "m", FOLDER, ("There is no model file",), "finished run"),
-    model("run folder", "done", None, ("There is no model file",), "done/model.safetensors"),
+    model("no file", "m.safetensors", None, ("No model file was found",), "finished run"),
+    model("folder", "m", FOLDER, ("No model file was found",), "finished run"),
+    model("run folder", "done", None, ("No model file was found",), "done/model.safetensors"),
     model("table", "people.csv", None, ("cannot be read as a model",), "model.safetensors of a finished run"),
     model("empty file", "m.safetensors", b"", ("cannot be read",), "Copy it again"),
     model("checkpoint", "m.pt", b"PK\x03\x04" + bytes(200), ("cannot be read",), "import-official"),
-    model("other arrays", "m.safetensors", save({"w": np.zeros(3)}), ("not a model of rindices",), "finished run"),
+    model("other arrays", "m.safetensors", save({"w": np.zeros(3)}), ("not a rindices model",), "finished run"),
     Case(
         "not allowed to read",
         SCORE.format("model.safetensors"),
         ("permission denied",),
-        "Ask the owner of the file",
+        "Ask the file's owner for access",
         spoil=locked_model,
     ),
     model("table described", "people.csv", None, ("cannot be read",), "finished run", "describe {}"),
@@ -64,7 +64,7 @@ def other_version(path):
     [
         (lambda path: path.read_bytes()[:5000], "cannot be read as a model", "Copy it again"),
         (lambda path: damaged(path.read_bytes()), "altered or damaged", "Copy it again"),
-        (other_version, "version 99", "Install a newer rindices"),
+        (other_version, "version 99", "Install a newer version of rindices"),
     ],
     ids=["truncated", "altered", "of a later version"],
 )
@@ -99,14 +99,14 @@ def test_damaged_models(stage, finished, change, found, remedy):
         "scores of strangers",
         "report done --clinical scores.csv",
         ("scores.csv", "'x1'"),
-        "Write the ids in the same way",
+        "Use the same ids in both tables",
         {"scores.csv": "participant_id,mmse\nx1,29\n"},
     ),
     Case(
         "nothing but ids",
         "report done --clinical scores.csv",
         ("no clinical scores",),
-        "Add their columns",
+        "Add columns with new scores",
         {"scores.csv": "participant_id,age\np01,61\n"},
     ),
     Case("atlas alone", "report done --atlas people.csv", ("--atlas-table",), "Provide both"),
@@ -114,7 +114,7 @@ def test_damaged_models(stage, finished, change, found, remedy):
         "atlas that is no image",
         "report done --atlas people.csv --atlas-table people.csv",
         ("people.csv",),
-        "Provide NIfTI files",
+        "Provide a NIfTI file",
     ),
 )
 def test_reports(stage, case):
@@ -123,12 +123,14 @@ def test_reports(stage, case):
 
 @cases(
     Case("no run folder", "voxelwise nowhere --maps maps.csv", ("nowhere",), "finished run"),
-    Case("no table of images", "voxelwise done --maps maps.csv", ("maps.csv",), "Check the name given with --maps"),
+    Case(
+        "no table of images", "voxelwise done --maps maps.csv", ("maps.csv",), "Check the file name given with --maps"
+    ),
     Case(
         "table without paths",
         "voxelwise done --maps maps.csv",
         ("maps.csv", "'path'"),
-        "assigns an image to a person",
+        "should assign an image to a person",
         {"maps.csv": "participant_id,age\np01,61\n"},
     ),
     Case(
@@ -141,8 +143,8 @@ def test_reports(stage, case):
     Case(
         "no images",
         "voxelwise done --maps maps.csv --regressions",
-        ("Row ", " of maps.csv: there is no file p"),  # of whoever comes first in the subgroups
-        "relative to the folder of the table",
+        ("Row ", " of maps.csv: no file was found at p"),  # of whoever comes first in the subgroups
+        "relative to the table's folder",
         {"maps.csv": lambda people: people[["participant_id"]].assign(path=people["participant_id"] + ".nii")},
     ),
     Case(
@@ -192,14 +194,14 @@ def test_checkpoints_of_the_authors(stage, case):
 
 @cases(
     Case("unknown kind", "simulate easy --out c.csv", ("'easy'",), "basic, overlap"),
-    Case("too many patterns", "simulate basic --out c.csv --patterns 90", ("90",), "fewer"),
+    Case("too many patterns", "simulate basic --out c.csv --patterns 90", ("90",), "Choose a number in this range"),
     Case("no visit", "simulate basic --out c.csv --visits 0", ("--visits", "but got 0"), "from 1 to 20"),
     Case("noise below nothing", "simulate basic --out c.csv --scan-noise=-1", ("--scan-noise", "-1"), "from 0 to 1"),
     Case(
         "visits of one's own people",
         "simulate basic --out c.csv --own-controls people.csv --visits 2",
         ("--own-controls", "but got 2"),
-        "Omit one of the two",
+        "Request one visit, or omit the table",
     ),
     Case("no people", "simulate basic --out c.csv --controls 0", ("--controls", "but got 0"), "positive number"),
     Case(
@@ -260,17 +262,17 @@ def severities(name, content, found, remedy, options="--severities s.csv --patte
 
 @cases(
     severities("misspelt", "", ("'midl'", "Did you mean 'mild'"), "uniform, mild", "--severities midl"),
-    severities("no file", "", ("'t.csv'", "--severities"), "name of the file", "--severities t.csv"),
+    severities("no file", "", ("'t.csv'", "--severities"), "check the file name", "--severities t.csv"),
     severities("column missing", "s1,s3\n0.1,0.2\n", ("s1, s2", "s1, s3"), "Rename"),
     severities("patterns more", "s1,s2,s3\n0,0,0\n", ("1 row with s1, s2, s3",), "--patterns"),
     severities("above 1", "id,s1,s2\na,0.1,0.2\n\nb,0.3,1.5\n", ("1.5 in column 's2', row 4",), "Correct"),
-    severities("empty cell", "s1,s2\n0.1,0.2\n0.1,\n", ("an empty cell in column 's2', row 3",), "remove these rows"),
+    severities("empty cell", "s1,s2\n0.1,0.2\n0.1,\n", ("an empty cell in column 's2', row 3",), "remove their rows"),
     severities("text", "s1,s2\n0.1,high\n", ("high in column 's2', row 2",), "Correct"),
-    severities("no rows", "s1,s2\n", ("s.csv", "no people"), "one row"),
+    severities("no rows", "s1,s2\n", ("s.csv", "no rows below"), "one row"),
     severities(
         "table and correlation",
         "s1,s2\n0.1,0.2\n",
-        ("--correlation", "already has correlations"),
+        ("--correlation", "Correlations cannot be set for a table of severities"),
         "Omit",
         "--severities s.csv --patterns 2 --correlation 0.5",
     ),

@@ -18,7 +18,7 @@ def option(options, found, remedy, name="", **rest):
     option("--patterns many", "'many'", "auto, 3, 2,3 or 2-5"),
     option("--patterns 2.5", "'2.5'", "2-5"),
     option("--patterns 13", "13 patterns cannot be distinguished in 12 regions", "--patterns"),
-    option("--orthogonality -1", "-1", "0 or more"),
+    option("--orthogonality -1", "-1", "non-negative number"),
     option("--orthogonality high", "'high'", "0.8"),
     option("--repetitions 0", "Invalid value for", "--repetitions"),
     option("--repetitions ten", "integer", "--repetitions"),
@@ -36,7 +36,7 @@ def option(options, found, remedy, name="", **rest):
     option("--level much", "Invalid value", "--level"),
     option("--subgroup-limits 0.4", "'0.4'", "such as 0.4,0.7"),
     option("--scan-noise 0.04", ("--scan-noise", "there are none"), "--visit"),
-    option("--visit site --scan-noise -0.1", "but got -0.1", "a number above 0, such as 0.04"),
+    option("--visit site --scan-noise -0.1", "but got -0.1", "a positive number such as 0.04"),
     option("--visit site --scan-noise little", "'little'", "like 0.04"),
     option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, but got 2", "one number"),
     option("--visit site --scan-noise 0.1,0.2", "is estimated before training, but got 2", "one number"),
@@ -50,14 +50,14 @@ def option(options, found, remedy, name="", **rest):
     Case("empty table", "fit '' --out run", ("value after fit is empty",), "shell variable"),
     Case("empty place", "demo --out ''", ("value after --out is empty",), "shell variable"),
     Case("no folder for results", "fit people.csv", ("folder",), "--out"),
-    Case("no table", "fit --out run", ("A table is needed",), "rindices fit TABLE"),
+    Case("no table", "fit --out run", ("A table is required",), "rindices fit TABLE"),
     Case("unknown command", "train people.csv", ("'train'",), "-h"),
 )
 def test_options(stage, case):
     stage(case)
 
 
-GIVE = "Provide the run.toml from the folder of a run"
+GIVE = "Provide the run.toml from a run folder"
 RUN_TOML = (
     '[table]\npath = "{table}"\nid = "participant_id"\ndiagnosis = "diagnosis"\nfeatures = []\n\n[training]\n{more}'
 )
@@ -137,7 +137,7 @@ def unwritable(monkeypatch):
     Case(
         "is a run around the table",
         "fit done/people.csv --out done --overwrite",
-        ("done/people.csv is inside done",),
+        ("done/people.csv is inside the output folder done",),
         "--out",
     ),
     Case(
@@ -147,12 +147,12 @@ def unwritable(monkeypatch):
         "--out",
         {"run/patterns.csv": "mine"},
     ),
-    Case("cannot be written", "fit people.csv --out run", ("cannot be written",), "--out", spoil=unwritable),
+    Case("cannot be written", "fit people.csv --out run", ("is not writable",), "--out", spoil=unwritable),
     Case(
         "contains another run",
         "fit people.csv --out done --patterns 3",
         (
-            "another run",
+            "a run with different settings",
             "covariates: age, sex, site then, none now",
             "site: site then, not given now",
             "n_repetitions: 2 then, 10 now",
@@ -185,7 +185,7 @@ def unwritable(monkeypatch):
     Case(
         "scores and report in one",
         "apply model.safetensors people.csv --out x.csv --report x.csv",
-        ("--report should be a file whose name ends in .html or .htm, but got x.csv",),
+        ("--report should be a file name ending in .html or .htm, but got x.csv",),
         "use x.html",
     ),
     Case("figures below a file", "report done --figures people.csv/f", ("people.csv is a file",), "--figures"),
@@ -199,19 +199,32 @@ SCORE = "apply model.safetensors people.csv --out"
 
 
 @cases(
-    Case("report", "report done --out done/model.safetensors", ("result of the run in",), "--out"),
-    Case("report into analyses", "report done --out done/analysis/r.html", ("result of the run in",), "--out"),
+    Case("report", "report done --out done/model.safetensors", ("reserved for the results of the run in",), "--out"),
+    Case(
+        "report into analyses",
+        "report done --out done/analysis/r.html",
+        ("reserved for the results of the run in",),
+        "--out",
+    ),
     Case(
         "report of others",
         "apply done/model.safetensors people.csv --out s.csv --report done/report.html",
-        ("result of the run in",),
+        ("reserved for the results of the run in",),
         "--report",
     ),
-    Case("scores", f"{SCORE} done/people.csv", ("result of the run in",), "--out"),
-    Case("simulation", "simulate basic --out done/r_indices.csv", ("result of the run in",), "--out"),
-    Case("truth", "simulate basic --out c.csv --truth done/patterns.csv", ("result of the run in",), "--truth"),
+    Case("scores", f"{SCORE} done/people.csv", ("reserved for the results of the run in",), "--out"),
+    Case("simulation", "simulate basic --out done/r_indices.csv", ("reserved for the results of the run in",), "--out"),
     Case(
-        "model", "import-official m.pt --features muse72 --out done/model.safetensors", ("result of the run",), "--out"
+        "truth",
+        "simulate basic --out c.csv --truth done/patterns.csv",
+        ("reserved for the results of the run in",),
+        "--truth",
+    ),
+    Case(
+        "model",
+        "import-official m.pt --features muse72 --out done/model.safetensors",
+        ("reserved for the results of the run",),
+        "--out",
     ),
 )
 def test_results_of_a_run_are_not_written_over(stage, case):
@@ -225,13 +238,17 @@ def test_a_run_may_have_its_own_report_again(stage):
 
 @cases(
     Case(
-        "letter", f"{SCORE} letter.docx", ("ends in .csv, but got letter.docx",), "letter.csv", {"letter.docx": "mine"}
+        "letter",
+        f"{SCORE} letter.docx",
+        ("ending in .csv, but got letter.docx",),
+        "letter.csv",
+        {"letter.docx": "mine"},
     ),
-    Case("workbook", f"{SCORE} s.xlsx", ("ends in .csv, but got s.xlsx",), "use s.csv"),
+    Case("workbook", f"{SCORE} s.xlsx", ("ending in .csv, but got s.xlsx",), "use s.csv"),
     Case("packed", f"{SCORE} s.csv.gz", ("but got s.csv.gz",), "use s.csv,"),
     Case("tabs", "simulate basic --out c.tsv", ("but got c.tsv",), "use c.csv"),
     Case("truth", "simulate basic --out c.csv --truth t", ("--truth should be a file", "but got t"), "use t.csv"),
-    Case("report", "report done --out r.pdf", ("ends in .html or .htm, but got r.pdf",), "use r.html"),
+    Case("report", "report done --out r.pdf", ("ending in .html or .htm, but got r.pdf",), "use r.html"),
     Case("model", "import-official m.pt --features muse72 --out m.bin", ("but got m.bin",), "use m.safetensors"),
 )
 def test_files_are_called_what_they_are(stage, case):

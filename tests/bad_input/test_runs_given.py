@@ -75,7 +75,7 @@ def test_report_of_a_run_without_a_result_says_how_to_make_it_again(stage, finis
 
 def test_finished_run_without_a_result_is_not_called_complete(stage, finished, tmp_path):
     files = changed(finished, tmp_path, lambda run: (run / "r_indices.csv").unlink())
-    stage(Case("missing", SAME, ("1 of its results is no longer there: r_indices.csv",), "--overwrite", files))
+    stage(Case("missing", SAME, ("1 of its results is missing: r_indices.csv",), "--overwrite", files))
 
 
 def test_finished_run_is_complete(stage, finished, tmp_path):
@@ -89,7 +89,7 @@ def test_finished_run_is_complete(stage, finished, tmp_path):
         ("summary.json is missing",),
         "Provide the folder of a finished run",
     ),
-    Case("compare: one run", "compare . .", ("are the same run",), "two runs"),
+    Case("compare: one run", "compare . .", ("are the same run",), "two different runs"),
     Case("share: no run", "share nothing --out m.zip", ("summary.json is missing",), "folder of a finished run"),
     Case("share: no archive", "share nothing --out m.csv", (".zip",), "use m.zip"),
     Case("verify: a table", "verify people.csv", ("cannot be read as a zip file",), "rindices share"),

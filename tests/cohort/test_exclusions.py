@@ -131,7 +131,9 @@ def test_people_may_lack_a_fifth_of_their_regions():
     assert cohort.people.loc[[3, 5], "used"].tolist() == [True, False]
     assert (cohort.people.loc[3, "flags"], cohort.features.isna().sum().sum()) == ("1 region missing (lHip)", 1)
     regions = cohort.features.shape[1]
-    assert f"1 row has missing regions, at most 1 of {regions} (lHip). They are imputed" in "".join(cohort.warnings)
+    assert f"1 row has missing regions, at most 1 of {regions} per row (lHip). Missing values are imputed" in "".join(
+        cohort.warnings
+    )
     assert "complete_only=True" in "".join(cohort.warnings)
 
 

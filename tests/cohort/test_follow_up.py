@@ -35,11 +35,11 @@ def test_follow_up_is_kept_with_the_people_and_is_no_region():
             "The event is neither 0 nor 1: column 'converted', person p00, found 2",
         ),
         ({"converted": [0.0] * 80}, {}, "No one has the event"),
-        ({"converted": ["no", "yes"] * 40}, {}, "Column 'converted' should contain numbers, but contains 'no'"),
+        ({"converted": ["no", "yes"] * 40}, {}, "Column 'converted' should contain numbers, but it contains 'no'"),
         ({}, {"event": None, "exclude": "converted"}, "but the event is not"),
         ({"came": [9.0] * 80}, {"entry": "came"}, "The time of entry is not before the time"),
         ({"seen": [9.0] * 80}, {"last_without": "seen"}, "The last time without the event is not before the time"),
-        ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1, although the event is 1 as well"),
+        ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1, but so is the event"),
         ({}, {"time": "lifetime"}, "lifetime"),
         ({}, {"time": "converted"}, "Column 'converted' is the time of follow-up, so it cannot also be the event"),
     ],
@@ -48,7 +48,7 @@ def test_follow_up_that_cannot_be_used_is_refused_with_the_remedy(columns, named
     with pytest.raises(InputError) as refused:
         make_cohort(table(**columns), **(NAMED | named))
     assert said in str(refused.value)
-    assert "`" in str(refused.value) or "Write" in str(refused.value) or "=" in str(refused.value)
+    assert "`" in str(refused.value) or "Enter times" in str(refused.value) or "=" in str(refused.value)
 
 
 def test_few_events_are_a_warning_that_names_the_remedy():

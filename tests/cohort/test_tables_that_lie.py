@@ -88,8 +88,8 @@ def test_spellings_of_controls_are_taken_in_with_the_command_that_is_said(check)
     frame.loc[:19, "diagnosis"], frame.loc[20:29, "diagnosis"], frame.loc[100:, "diagnosis"] = "cn", "Control", "ad"
     code, said = check(frame, "--control", "CN", "--patients", "AD")
     assert code == 0
-    assert "cn, Control may be controls: include them with --control CN,cn,Control" in said
-    assert "ad may be patients: include them with --patients AD,ad" in said
+    assert "cn, Control may denote controls: to include them, use --control CN,cn,Control" in said
+    assert "ad may denote patients: to include them, use --patients AD,ad" in said
     code, said = check(frame, "--control", "CN,cn,Control", "--patients", "AD,ad")
     assert "60 controls, 60 patients" in said
 
@@ -97,7 +97,7 @@ def test_spellings_of_controls_are_taken_in_with_the_command_that_is_said(check)
 def test_patients_alone_are_told_that_controls_are_missing(check):
     code, said = check(people().assign(diagnosis="SCZ"))
     assert code == 2
-    assert "Everyone in column 'diagnosis' has the label 'SCZ'" in said
+    assert "In column 'diagnosis', everyone has the label 'SCZ'" in said
     assert "CN=controls.csv" in said
     assert "--control" not in said
 
@@ -138,7 +138,7 @@ def test_controls_and_patients_in_files_of_their_own(tmp_path):
 def test_several_tables_that_do_not_go_together(tmp_path):
     one, other = apart(tmp_path)
     assert "each needs a label" in run("check", one.partition("=")[2], other)[1]
-    assert "no one to compare" in run("check", one)[1]
+    assert "no groups to compare" in run("check", one)[1]
     assert "already has a column 'diagnosis'" in run("check", one, apart(tmp_path, diagnosis="SCZ")[1])[1]
     apart(tmp_path)
     pd.read_csv(tmp_path / "patients.csv").rename(columns=str.upper).to_csv(tmp_path / "patients.csv", index=False)
@@ -161,7 +161,7 @@ def test_labels_that_mean_controls_are_not_proposed_as_patients(check):
     labels[:10], labels[10:20] = control.lower(), "Control"
     code, said = check(frame.assign(diagnosis=labels), "--control", control)
     assert code == 2
-    assert f"may be controls: include them with --control {control},{control.lower()},Control" in " ".join(said.split())
+    assert f"may also be controls; if so, use --control {control},{control.lower()},Control" in " ".join(said.split())
     assert f"--patients {control.lower()}" not in said
     assert check(frame.assign(diagnosis=labels), "--control", f"{control},{control.lower()},Control")[0] == 0
 
@@ -170,7 +170,7 @@ def test_tracts_measured_by_what_is_elsewhere_a_quality_pass(check):
     values = np.random.default_rng(0).normal(5, 1, (120, 12))
     tracts = pd.DataFrame(values, columns=[f"tract{number}_qa" for number in range(12)])
     code, said = check(people().drop(columns=REGIONS).join(tracts))
-    assert (code, "they look like quality measures" in said) == (0, True)
+    assert (code, "values suggest quality measures" in said) == (0, True)
     code, said = check(people(motion=np.linspace(0, 1, 120)))
     assert (
         code,

@@ -44,10 +44,10 @@ def test_paths_are_relative_to_the_table_and_ids_stay_text(tmp_path, separator):
     [
         ("participant_id,pfad\n1,a.nii\n", "has no column 'path'"),
         ("participantid,path\n1,a.nii\n", "has no column 'participant_id'. Did you mean 'participantid'"),
-        ("participant_id,path,map\n1,a.nii,b.nii\n", "it has 'path', 'map'"),
+        ("participant_id,path,map\n1,a.nii,b.nii\n", "maps.csv has 'path', 'map'"),
         ("participant_id,path\n1,a.nii\n2,b.nii\n1,c.nii\n", "rows 2 and 4 belong to '1'"),
-        ("participant_id,path\n1,a.nii\n2,b.nii\n3,a.nii\n", "the same image to rows 2 and 4"),
-        ("participant_id,path\n", "has a header but no rows"),
+        ("participant_id,path\n1,a.nii\n2,b.nii\n3,a.nii\n", "the same image in rows 2 and 4"),
+        ("participant_id,path\n", "has no rows below the header"),
         ("", "cannot be read as a table"),
     ],
 )
@@ -60,7 +60,7 @@ def test_bad_tables_are_refused(tmp_path, text, message):
 
 def test_ids_that_do_not_match_are_told(made):
     maps = made.maps.assign(participant_id=made.maps["participant_id"].str.removeprefix("sub-"))
-    with pytest.raises(InputError, match="its ids look like '000', those of the run like 'sub-000'"):
+    with pytest.raises(InputError, match="its ids look like '000', but those in the run look like 'sub-000'"):
         run(made, maps)
 
 
@@ -89,14 +89,14 @@ def broken(made, tmp_path, kind):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("missing", r"Row 6 of maps: there is no file .*sub-004\.nii"),
+        ("missing", r"Row 6 of maps: no file was found at .*sub-004\.nii"),
         ("four dimensions", r"Row 6 of maps: .* has 4 dimensions \(9 × 11 × 7 × 2\)"),
         ("text", "Row 6 of maps: .* cannot be read as an image"),
         ("cut", "Row 6 of maps: .*(incomplete|cannot be read)"),
-        ("nan", "Row 6 of maps: .* has no value .NaN. in 43 % of the voxels"),
-        ("constant", "Row 6 of maps: .* is 0 at every voxel"),
+        ("nan", "Row 6 of maps: .* has missing values .NaN. in 43 % of the voxels"),
+        ("constant", "Row 6 of maps: .* has the value 0 at every voxel"),
         ("complex", "Row 6 of maps: .* contains complex64"),
-        ("shape", r"1 map of 65 differs(.|\n)*Row 6 of maps \(sub-004.nii\): shape 9 × 11 × 5 instead of 9 × 11 × 7"),
+        ("shape", r"1 of 65 maps differs(.|\n)*Row 6 of maps \(sub-004.nii\): shape 9 × 11 × 5 instead of 9 × 11 × 7"),
     ],
 )
 def test_bad_images_are_refused(made, tmp_path, kind, message):
@@ -139,11 +139,11 @@ def test_masks_are_checked(made, tmp_path):
             run(made, mask=write_image(tmp_path / f"{name}.nii", values))
     far = AFFINE.copy()
     far[:3, 3] += 500
-    with pytest.raises(InputError, match="None of the voxels in the maps is inside the mask"):
+    with pytest.raises(InputError, match="contains none of the maps' voxels"):
         run(made, mask=write_image(tmp_path / "far.nii", np.pad(np.ones((3, 3, 3)), 1), far), resample=True)
-    with pytest.raises(InputError, match="The mask: there is no file"):
+    with pytest.raises(InputError, match="The mask: no file was found at"):
         run(made, mask=tmp_path / "none.nii")
-    with pytest.raises(InputError, match=r"cover \d % of the standard \(MNI\) brain(.|\n)*`mask`"):
+    with pytest.raises(InputError, match=r"cover only \d % of the standard \(MNI\) brain(.|\n)*`mask`"):
         run(made, mask=None)
 
 

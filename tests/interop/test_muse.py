@@ -101,7 +101,7 @@ def test_missing_regions_are_listed(volumes):
         InputError, match=r"lacks 2 of 139 MUSE regions: 31 \(right amygdala\), 48 \(left hippo"
     ) as caught:
         muse72(volumes.drop(columns=[31, 48]).add_prefix("MUSE_Volume_"))
-    assert "Found for example MUSE_Volume_4" in str(caught.value)
+    assert "MUSE columns found: MUSE_Volume_4" in str(caught.value)
     with pytest.raises(InputError, match="No column looks like a MUSE region"):
         muse72(pd.DataFrame({"RES_ICV_Sex_MUSE_Volume_47": [1.0], "hippocampus": [2.0], "age": [60.0]}))
     muse72(volumes.drop(columns=VENTRICLES))  # these are not needed
@@ -122,10 +122,10 @@ def test_units_are_told_apart(volumes):
             muse72(volumes * factor)
     mixed = volumes.copy()
     mixed.loc[2] /= 1000
-    with pytest.raises(InputError, match="volumes are in mm³, but those of 1 person are in the other unit: row 4"):
+    with pytest.raises(InputError, match="volumes are in mm³, but those of 1 person are in a different unit: row 4"):
         muse72(mixed)
     mixed.loc[1] /= 1000
-    with pytest.raises(InputError, match="volumes are in mL, but those of 1 person are in the other unit: row 2"):
+    with pytest.raises(InputError, match="volumes are in mL, but those of 1 person are in a different unit: row 2"):
         muse72(mixed)
 
 

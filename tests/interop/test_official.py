@@ -213,14 +213,15 @@ def test_another_unit_and_coding_are_noticed(source, people):
         ({"features": NAMES[:7]}, "8 regions, but 7 distinct names were given: region0"),
         ({"features": None}, "were given: none"),
         ({"features": "muse72"}, "8 regions, but 72 distinct names"),
-        ({"features": [*NAMES[:7], "age"]}, "'age' is used twice"),
-        ({"features": [*NAMES[:7], "participant_id"]}, "'participant_id' is used twice"),
+        ({"features": [*NAMES[:7], "age"]}, "'age' is used more than once"),
+        ({"features": [*NAMES[:7], "participant_id"]}, "'participant_id' is used more than once"),
         ({"covariates": "sex"}, r"2 covariates \(with the ranges 0 to 1, 60 to 90\), but 1 was named(?s:.*)'sex,age'"),
         (
             {"covariates": "sex,icv"},
-            "'icv' cannot have the range 60 to 90: that is not head size but years(?s:.*)'sex,age'",
+            "'icv' cannot have the range 60 to 90: this does not look like head size; it looks like years"
+            "(?s:.*)'sex,age'",
         ),
-        ({"covariates": "age,sex"}, "'age' cannot have the range 0 to 1: the names are in a different order"),
+        ({"covariates": "age,sex"}, "'age' cannot have the range 0 to 1: the names are not in the checkpoint's order"),
         ({"covariates": "site,sex"}, "'sex' cannot have the range 60 to 90"),
         ({"entry": None}, "2 entries: 100, 200"),
     ],
@@ -241,7 +242,10 @@ def test_ranges_say_what_a_model_was_corrected_for(tmp_path):
     heads = with_ranges(content, np.array([0.0, 9e5]), np.array([1.0, 2e6]))
     model = import_official(save(tmp_path / "head.pt", heads), NAMES)
     assert [spec.name for spec in model.contract_.covariates] == ["sex", "MUSE_Volume_702"]
-    with pytest.raises(InputError, match=r"'age' cannot have the range 900000 to 2000000: that is not age but a head"):
+    with pytest.raises(
+        InputError,
+        match=r"'age' cannot have the range 900000 to 2000000: this does not look like age; it looks like a head",
+    ):
         import_official(tmp_path / "head.pt", NAMES, "sex,age")
     for low, high in (([0.0, -2.0], [1.0, 2.0]), ([10.0, 20.0], [50.0, 70.0])):
         unclear = with_ranges(content, np.array(low), np.array(high))

@@ -9,7 +9,7 @@ from rindices.core.inference import r_indices, reorder_patterns
 from rindices.judging import selection
 from rindices.judging import study as study_module
 from rindices.judging.agreement_and_misfit import compare
-from rindices.judging.selection import FIRST_LOOK, choose, judge, members_of, rivals, sweep, usual_weights
+from rindices.judging.selection import FIRST_REPETITIONS, choose, judge, members_of, rivals, sweep, usual_weights
 from rindices.judging.study import Study
 from rindices.preprocessing import whitening_matrix
 from rindices.presets import Schedule, Training, blind, fast
@@ -70,8 +70,8 @@ def rising_and_falling(*noise):
 def test_checkpoint_with_the_highest_agreement_is_chosen():
     looks = rising_and_falling(0.5, 0.3, 0.05, 0.2, 0.4)
     found, selected = select(looks)
-    assert (found.best, [look.step for look in found.looks]) == (2, [10, 20, 30, 40, 50])
-    values = [look.agreement.pattern_agreement for look in found.looks]
+    assert (found.best, [checkpoint.step for checkpoint in found.checkpoints]) == (2, [10, 20, 30, 40, 50])
+    values = [checkpoint.agreement.pattern_agreement for checkpoint in found.checkpoints]
     assert found.value == values[2] == max(values)
     assert sorted(selected.members) == [0, 1, 2]
     expected = trajectory(looks).weights[30].discriminator["layer1"]["weight"]
@@ -80,12 +80,15 @@ def test_checkpoint_with_the_highest_agreement_is_chosen():
 
 def test_agreement_of_a_look_is_the_mean_over_pairs_of_models():
     members = scores(0.1, 0.2, 0.3).astype(np.float32)
-    look = select([members])[0].look
+    checkpoint = select([members])[0].best_checkpoint
     pairs = [compare(members[a], members[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
-    np.testing.assert_allclose(look.agreement, np.mean(pairs, axis=0), rtol=1e-6)
+    np.testing.assert_allclose(checkpoint.agreement, np.mean(pairs, axis=0), rtol=1e-6)
     # Leaving one of three models out leaves a single pair.
-    np.testing.assert_allclose(look.error, np.sqrt(2 / 3 * 3 * np.var(pairs, axis=0)), rtol=1e-6)
-    assert all(low < value < high for low, value, high in zip(look.low, look.agreement, look.high, strict=True))
+    np.testing.assert_allclose(checkpoint.error, np.sqrt(2 / 3 * 3 * np.var(pairs, axis=0)), rtol=1e-6)
+    assert all(
+        low < value < high
+        for low, value, high in zip(checkpoint.low, checkpoint.agreement, checkpoint.high, strict=True)
+    )
 
 
 def test_no_checkpoint_before_the_least_steps_is_chosen():
@@ -125,22 +128,30 @@ def test_reasons_are_given_for_members_left_out():
 def test_losses_and_numbers_are_those_of_sound_models():
     found = scores(0.1, 0.1, 0.1)
     found[1] = np.nan
-    look = select([found])[0].look
-    assert (look.n_models, look.losses) == (2, {"change": 10 + (0 + 2) / 2})
+    checkpoint = select([found])[0].best_checkpoint
+    assert (checkpoint.n_models, checkpoint.losses) == (2, {"change": 10 + (0 + 2) / 2})
 
 
 def test_collapsed_members_are_used_when_there_are_no_others():
     judged, selected = select([0.01 * scores(0.1, 0.1)])
-    assert (sorted(selected.members), selected.left_out, judged.look.n_models) == ([0, 1], {}, 0)
-    assert not np.isnan(judged.look.losses["change"])
+    assert (sorted(selected.members), selected.left_out, judged.best_checkpoint.n_models) == ([0, 1], {}, 0)
+    assert not np.isnan(judged.best_checkpoint.losses["change"])
 
 
 def test_checkpoint_with_sound_models_is_better_than_one_where_all_collapsed():
     collapsed, sound = 0.01 * scores(0.01, 0.01), scores(0.5, 0.5)
     assert (
-        [look.agreement.pattern_agreement for look in select([collapsed, sound])[0].looks],
+        [checkpoint.agreement.pattern_agreement for checkpoint in select([collapsed, sound])[0].checkpoints],
         select([collapsed, sound, collapsed])[0].best,
-    ) == (pytest.approx([look.agreement.pattern_agreement for look in select([scores(0.01, 0.01), sound])[0].looks]), 1)
+    ) == (
+        pytest.approx(
+            [
+                checkpoint.agreement.pattern_agreement
+                for checkpoint in select([scores(0.01, 0.01), sound])[0].checkpoints
+            ]
+        ),
+        1,
+    )
 
 
 def test_all_diverged_is_an_error_that_says_what_to_do():
@@ -168,16 +179,16 @@ def test_models_are_brought_to_the_order_of_the_medoid_which_comes_first():
 
 def test_neither_chunks_nor_their_order_matter():
     looks = rising_and_falling(0.5, 0.1)
-    chunks, execution = finished(*(trajectory([look[[k]] for look in looks]) for k in range(3)))
+    chunks, execution = finished(*(trajectory([checkpoint[[k]] for checkpoint in looks]) for k in range(3)))
     apart = judge(make_study(), POINT, 3, chunks[::-1], execution)
     one = judge(make_study(), POINT, 3, *together(looks))
-    assert [look[:6] for look in apart.looks] == [look[:6] for look in one.looks]
+    assert [checkpoint[:6] for checkpoint in apart.checkpoints] == [checkpoint[:6] for checkpoint in one.checkpoints]
 
 
 def test_only_the_first_repetitions_are_judged():
     looks = [scores(0.1, 0.1, 0.1, 9.0)]
     first = judge(make_study(), POINT, 3, *together(looks))
-    assert first.n_repetitions == first.look.n_models == 3
+    assert first.n_repetitions == first.best_checkpoint.n_models == 3
     assert first.value == select([looks[0][:3]])[0].value
 
 
@@ -187,9 +198,9 @@ def test_models_that_were_frozen_before_others_stay_as_they_were():
     long = trajectory([early[[1]], late[[1]], late[[1]], late[[1]]])
     chunks, execution = finished(short, long)
     found = judge(make_study(min_steps=30), POINT, 2, chunks, execution)
-    assert [look.step for look in found.looks] == [10, 20, 30, 40]
-    assert found.looks[3].agreement == found.looks[1].agreement != found.looks[0].agreement
-    assert (found.looks[3].losses, found.look.step) == ({"change": (20 + 40) / 2}, 30)
+    assert [checkpoint.step for checkpoint in found.checkpoints] == [10, 20, 30, 40]
+    assert found.checkpoints[3].agreement == found.checkpoints[1].agreement != found.checkpoints[0].agreement
+    assert (found.checkpoints[3].losses, found.best_checkpoint.step) == ({"change": (20 + 40) / 2}, 30)
     selected = consensus(found, chunks, execution)
     weights = dict(zip(selected.members, selected.models.discriminator["layer1"]["weight"], strict=True))
     kept = [one.discriminator["layer1"]["weight"][0] for one in (short.weights[20], long.weights[30])]
@@ -272,7 +283,7 @@ def test_only_the_best_gets_all_repetitions():
     found, store = swept()
     best = found.chosen.point
     assert best in GRID[1:3]
-    assert {one.point: one.n_repetitions for one in found.judged} == dict.fromkeys(GRID, FIRST_LOOK) | {best: 5}
+    assert {one.point: one.n_repetitions for one in found.judged} == dict.fromkeys(GRID, FIRST_REPETITIONS) | {best: 5}
     trained = {member for chunk in store.asked for member in chunk.members}
     assert len(trained) == found.models_trained == 3 + 3 + 5 + 3
     assert trained == set(members_of(GRID, range(3))) | set(members_of([best], range(3, 5)))
@@ -337,9 +348,9 @@ def test_usual_weight_is_the_nearest_that_was_asked_for(usual, expected):
 def test_exhaustive_search_trains_all_and_chooses_the_same():
     clear = NOISE | {GRID[1]: (0.3, 0.2)}
     found, _ = swept(noise=clear, exhaustive=True)
-    assert (found.models_trained, found.first_look) == (5 * len(GRID), 5)
+    assert (found.models_trained, found.n_first) == (5 * len(GRID), 5)
     quick, _ = swept(noise=clear)
-    assert quick.first_look == FIRST_LOOK
+    assert quick.n_first == FIRST_REPETITIONS
     assert (found.chosen.point, found.chosen.value) == (quick.chosen.point, quick.chosen.value)
 
 
@@ -348,16 +359,16 @@ def test_only_settings_with_all_repetitions_can_be_chosen():
     lucky, given_up = Point(3, 0.8), Point(4, 0.8)
     store = Trained(lambda member: (0.3 if member.point == given_up else 0.05 if member.repetition < 3 else 2.0,))
     found = sweep(make_study(), [lucky, given_up], 5, Execution(store, models_per_chunk=1))
-    assert (found.chosen.point, [one.n_repetitions for one in found.judged]) == (lucky, [5, FIRST_LOOK])
+    assert (found.chosen.point, [one.n_repetitions for one in found.judged]) == (lucky, [5, FIRST_REPETITIONS])
     assert found.judged[0].value < found.judged[1].value
 
 
 def test_one_setting_gets_all_repetitions_at_once_and_duplicates_count_once():
     found, store = swept([POINT, POINT])
-    assert (found.first_look, found.models_trained, len(found.judged), len(set(store.asked))) == (5, 5, 1, 5)
+    assert (found.n_first, found.models_trained, len(found.judged), len(set(store.asked))) == (5, 5, 1, 5)
 
 
-def test_fewer_repetitions_than_a_first_look():
+def test_fewer_repetitions_than_are_trained_first():
     found, _ = swept(n_repetitions=2)
     assert {one.n_repetitions for one in found.judged} == {2}
 
@@ -367,7 +378,7 @@ def test_setting_whose_models_diverge_is_given_up():
     found, _ = swept(list(noise), noise)
     assert found.chosen.point == Point(3, 0.8)
     given_up = found.judged[0]
-    assert (given_up.n_repetitions, given_up.look.n_models) == (FIRST_LOOK, 0)
+    assert (given_up.n_repetitions, given_up.best_checkpoint.n_models) == (FIRST_REPETITIONS, 0)
     assert np.isnan(given_up.value)
 
 
@@ -378,7 +389,7 @@ def test_table_marks_one_best_checkpoint_a_setting_and_one_chosen():
     best = table[table["best"]]
     assert (list(zip(best["n_patterns"], best["orthogonality"], strict=True)), table["chosen"].sum()) == (GRID, 1)
     chosen = table[table["chosen"]].iloc[0]
-    expected = [*found.chosen.point, found.chosen.look.step, found.chosen.value]
+    expected = [*found.chosen.point, found.chosen.best_checkpoint.step, found.chosen.value]
     assert chosen[["n_patterns", "orthogonality", "step", "pattern_agreement"]].tolist() == expected
     assert [chosen["misfit"], *best["misfit"]] == pytest.approx([3.0, 10.0, 3.0, 3.0, 3.0])
     assert table.loc[~table["best"], "misfit"].isna().all()

@@ -68,7 +68,9 @@ def test_the_contract_still_holds(folder, people, tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.parametrize(("version", "remedy"), [(b"9", "Install a newer rindices."), (b"2", "Fit the model again")])
+@pytest.mark.parametrize(
+    ("version", "remedy"), [(b"9", "Install a newer version of rindices."), (b"2", "Fit or import the model again")]
+)
 def test_files_of_other_versions_are_refused_with_advice(tmp_path, version, remedy):
     content = (FROZEN / "linear" / "model.safetensors").read_bytes()
     path = tmp_path / "model.safetensors"

@@ -81,5 +81,5 @@ def test_run_of_an_earlier_version_is_refused_with_its_version_and_the_remedy(pl
         text = path.read_text(encoding="utf-8")
         path.write_text(re.sub(r'("?rindices"? ?[=:] )"[\d.]+"', r'\1"0.1.0"', text), encoding="utf-8")
     code, told = rindices(*line)
-    assert (code, "belongs to a run of rindices 0.1.0" in told) == (2, True), told
-    assert "use the command under [command] in run.toml with --overwrite" in told
+    assert (code, "was written by rindices 0.1.0 and cannot be read" in told) == (2, True), told
+    assert "Repeat the command under [command] in run.toml with --overwrite" in told

@@ -234,7 +234,7 @@ def test_a_truncated_file_is_refused(saved, tmp_path, share):
     content, path = saved.read_bytes(), tmp_path / "model.safetensors"
     for altered in (content[: int(share * len(content))], b"PK\x03\x04" + bytes(200)):
         path.write_bytes(altered)
-        refused(path, "truncated, damaged or of another kind")
+        refused(path, "truncated, damaged or not a model file")
 
 
 def test_a_changed_checksum_is_noticed(forge):
@@ -245,22 +245,25 @@ def test_a_changed_checksum_is_noticed(forge):
 def test_foreign_safetensors_files_are_refused(tmp_path, metadata):
     path = tmp_path / "foreign.safetensors"
     save_file({"weight": np.zeros(3)}, path, metadata)
-    refused(path, "is a safetensors file, but not a model of rindices")
+    refused(path, "is a safetensors file, but not a rindices model")
 
 
 def test_missing_files_and_folders_are_refused(tmp_path):
-    refused(tmp_path / "nothing.safetensors", "There is no model file")
-    refused(tmp_path, "There is no model file")
+    refused(tmp_path / "nothing.safetensors", "No model file was found")
+    refused(tmp_path, "No model file was found")
 
 
 @pytest.mark.parametrize("version", ["5", "99", "-1", "", "1.5", "one", "²"])
 def test_unknown_versions_are_refused(forge, version):
-    refused(forge(format_version=version), "reads version 4.\nInstall a newer rindices.")
+    refused(forge(format_version=version), "reads version 4.\nInstall a newer version of rindices.")
 
 
 @pytest.mark.parametrize("version", ["0", "1", "2", "3"])
 def test_earlier_versions_are_refused_with_the_remedy(forge, version):
-    refused(forge(format_version=version), f"has format version {version}; .* reads version 4.\nFit the model again")
+    refused(
+        forge(format_version=version),
+        f"has format version {version}, but .* reads version 4.\nFit or import the model again",
+    )
 
 
 def test_a_forgery_without_changes_is_accepted(forge, fitted, table, covariates):
@@ -340,10 +343,10 @@ FORGED = [
     (("package_version",), None, "package_version: "),
     (("agreement", "pattern_agreement"), "0.9", "agreement.pattern_agreement: "),
     (("left_out",), [["1", "why"]], "left_out.0.0: "),
-    (("correlation",), [[1.0]], "correlation should be one of 3 patterns"),
+    (("correlation",), [[1.0]], "correlation matrix should have 3 rows and columns"),
     (("verdict",), [True, "why"], "verdict.0: "),
     (("reliability",), ["yes", "why"], "reliability: "),
-    (("parameters", "n_patterns"), 2, "correlation should be one of 2 patterns"),
+    (("parameters", "n_patterns"), 2, "correlation matrix should have 2 rows and columns"),
     (("parameters", "n_layers"), 3, "parameters.n_layers: "),
     (("parameters", "inference"), "mean", "parameters.inference: "),
     (("parameters", "preset", "optimiser"), "sgd", "parameters.preset.optimiser: "),
@@ -354,11 +357,11 @@ FORGED = [
     (("parameters", "preset", "schedule", "max_steps"), 2.5, "parameters.preset.schedule.max_steps: "),
     (("contract", "features", 0), "\ud800", "is not a complete model"),
     (("contract", "feature_maximum", 0), 10**400, "feature_maximum"),
-    (("contract", "covariates", 1, "categories"), [], "at least one category, and none can occur twice"),
+    (("contract", "covariates", 1, "categories"), [], "at least one category, with no duplicates"),
     (
         ("contract", "covariates", 1, "categories"),
         ["A", "A"],
-        "at least one category, and none can occur twice",
+        "at least one category, with no duplicates",
     ),
     (("contract", "covariates", 0, "codes"), [1, 2, 3], "codes"),
     (("contract", "covariates", 0, "name"), "years", "correction needs 'âge', which is not one of the covariates"),

@@ -82,9 +82,12 @@ def test_the_way_back_is_exact(volumes, covariates):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda table: table.assign(site="D"), "Covariate 'site' has the unknown category 'D'; known: A, B, C"),
+        (
+            lambda table: table.assign(site="D"),
+            "Covariate 'site' has an unknown category, 'D'; known categories: A, B, C",
+        ),
         (lambda table: table.drop(columns="head"), "Covariate 'head' is missing"),
-        (lambda table: table.assign(age="old"), "Covariate 'age' was a number in training but now contains text"),
+        (lambda table: table.assign(age="old"), "Covariate 'age' was numeric in training but now contains text"),
         (lambda table: table.assign(age=[*[60.0] * 59, np.inf]), "Covariate 'age' is missing or infinite in row 59"),
         (lambda table: None, "trained with the covariates age, site, head, but the covariates provided are: none"),
     ],
@@ -214,6 +217,6 @@ def test_too_few_controls_for_the_columns_are_refused(people):
     table, curves = people[["age", "sex"]], {"smooth": ["age"], "interactions": [("age", "sex")]}
     CovariateResidualizer.fit(np.ones((18, 1)), table[:18], **curves)
     with pytest.raises(
-        ValueError, match=r"9 columns\. Estimating their effects requires 18 controls or more, but there are 17"
+        ValueError, match=r"9 columns\. Estimating their effects requires at least 18 controls, but there are 17"
     ):
         CovariateResidualizer.fit(np.ones((17, 1)), table[:17], **curves)

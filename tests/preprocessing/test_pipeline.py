@@ -129,13 +129,13 @@ def test_a_correction_without_covariates_is_refused(regions):
 def test_the_person_of_a_head_without_size_is_that_of_the_whole_table(regions, table):
     table.loc[77, "head"] = 0.0
     controls = np.arange(120) > 40
-    with pytest.raises(ValueError, match="it is 0 for person 77"):
+    with pytest.raises(ValueError, match="which must be positive but is 0 for person 77"):
         Preprocessing.fit(regions[controls], table[controls], Correction(proportion="head"))
 
 
 @pytest.mark.parametrize("missing", ["head", "site", "age"])
 def test_every_covariate_is_needed(regions, table, everything, missing):
-    with pytest.raises(ValueError, match=f"Covariate '{missing}' is missing: the model was trained with it"):
+    with pytest.raises(ValueError, match=f"Covariate '{missing}' is missing, but the model was trained with it"):
         everything.transform(regions, table.drop(columns=missing))
     with pytest.raises(
         ValueError, match="trained with the covariates age, sex, head, site, but the covariates provided are: none"

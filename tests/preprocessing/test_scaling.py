@@ -73,5 +73,8 @@ def test_the_average_is_that_of_controls(heads):
 def test_heads_without_size_are_refused(heads, size):
     bad, fitted = heads.assign(icv=[1200.0, size, 1800.0]), HeadSize.fit(heads, "icv")
     for attempt in (lambda: HeadSize.fit(bad, "icv"), lambda: fitted.transform(np.ones((3, 1)), bad)):
-        with pytest.raises(ValueError, match=rf"divided by 'icv', but it is {size:.0f} for person 1 \(1 person in all"):
+        with pytest.raises(
+            ValueError,
+            match=rf"divided by 'icv', which must be positive but is {size:.0f} for person 1 \(1 person in all",
+        ):
             attempt()

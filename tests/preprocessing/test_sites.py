@@ -192,7 +192,7 @@ def test_people_of_no_known_site_can_stay_as_they_are(fitted, volumes, table):
 
 def test_unknown_sites_are_named_and_can_be_left(fitted, volumes, table):
     strange = table.assign(site=["Essen", *table["site"][1:]])
-    with pytest.raises(ValueError, match=r"from Athens, Bonn, Cork, Delft, but 'site' has 'Essen' \(1 person\)"):
+    with pytest.raises(ValueError, match=r"from Athens, Bonn, Cork, Delft, but 'site' contains 'Essen' \(1 person\)"):
         fitted.transform(volumes, strange)
     marked = fitted.leave_new_sites(strange)
     assert (marked["site"].tolist(), strange["site"][0]) == ([UNCORRECTED, *table["site"][1:]], "Essen")
@@ -228,8 +228,8 @@ def test_a_site_without_variation_is_harmonised(volumes, table):
     ("sites", "message"),
     [
         (["A"] * 20, r"same 'site' \(A\): there is nothing"),
-        (["A"] * 16 + ["B"] * 4, r"1 site of 'site' has fewer than 5 controls: B \(4\).*\n.*small.sites\W.*drop"),
-        (["A"] * 10 + ["B"] * 3 + ["C"] * 7 + ["D"], r"2 sites of 'site' have fewer than 5 controls: B \(3\), D \(1\)"),
+        (["A"] * 16 + ["B"] * 4, r"1 site in 'site' has fewer than 5 controls: B \(4\).*\n.*small.sites\W.*drop"),
+        (["A"] * 10 + ["B"] * 3 + ["C"] * 7 + ["D"], r"2 sites in 'site' have fewer than 5 controls: B \(3\), D \(1\)"),
         (["A"] * 10 + [UNCORRECTED] * 10, "Some controls have no site in 'site'"),
     ],
 )
@@ -243,7 +243,7 @@ def test_sites_count_as_columns(table, volumes):
     few = table.groupby("site").head(5)
     with pytest.raises(
         ValueError,
-        match=r"9 columns and 4 sites\. Estimating their effects requires 26 controls or more, but there are 20",
+        match=r"9 columns and 4 sites\. Estimating their effects requires at least 26 controls, but there are 20",
     ):
         SiteHarmonizer.fit(volumes[few.index], few, "site", **CURVES)
 
@@ -302,7 +302,11 @@ def test_errors_of_a_new_site_are_those_that_its_controls_leave():
 
 @pytest.mark.parametrize(
     ("site", "number", "told"),
-    [("Bonn", 20, "already includes the sites Bonn"), ("Graz", 3, "Graz .3."), ("Graz", 9, "at least 10 controls")],
+    [
+        ("Bonn", 20, "already includes 1 of these sites: Bonn"),
+        ("Graz", 3, "Graz .3."),
+        ("Graz", 9, "at least 10 controls"),
+    ],
 )
 def test_sites_that_cannot_be_learned_are_refused(fitted, volumes, table, site, number, told):
     with pytest.raises(InputError, match=told):

@@ -132,10 +132,10 @@ def test_other_runs_are_refused_with_their_differences(out, difference, change):
     with pytest.raises(InputError) as error:
         begin(out, altered(**change))
     lines = str(error.value).splitlines()
-    assert (lines[0], lines[1:-1]) == (f"The folder {out} contains another run:", [f"  {difference}"])
+    assert (lines[0], lines[1:-1]) == (f"The folder {out} contains a run with different settings:", [f"  {difference}"])
     assert "overwrite=True" in lines[-1]
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
-    with pytest.raises(InputError, match="contains another run"):
+    with pytest.raises(InputError, match="contains a run with different settings"):
         is_complete(out, altered(**change))
 
 
@@ -223,7 +223,7 @@ def test_finished_run_stays_complete_on_another_machine(out):
     """Only a run that goes on there could mix bits of two machines."""
     begin(out)
     elsewhere = altered(versions={"jax": "0.9.0"}, device={"platform": "gpu"})
-    with pytest.raises(InputError, match="contains another run"):
+    with pytest.raises(InputError, match="contains a run with different settings"):
         is_complete(out, elsewhere)
     finish(out)
     assert is_complete(out, elsewhere)
@@ -237,7 +237,7 @@ def test_finished_run_stays_complete_on_another_machine(out):
 def test_same_process_cannot_hold_a_folder_twice(out):
     with locked(out):
         (out / "journal" / "holder.txt").unlink()
-        with pytest.raises(InputError, match=rf"Another process \(unknown\) is working in {out}"), locked(out):
+        with pytest.raises(InputError, match=rf"Another process \(unknown\) is already using {out}"), locked(out):
             pass
     with locked(out):
         pass

@@ -97,8 +97,8 @@ def test_what_cannot_be_compared_is_refused(runs, tmp_path):
     with pytest.raises(InputError, match="are the same run"):
         compare_runs(runs[0], runs[0])
     for out, told in (
-        (runs[0] / "compared", "is inside the run"),
-        (runs[1], "is inside the run"),
+        (runs[0] / "compared", "is in the run folder"),
+        (runs[1], "is in the run folder"),
         (tmp_path, "other files"),
     ):
         code, said = invoke(*runs, "--out", out)

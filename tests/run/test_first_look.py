@@ -116,7 +116,7 @@ def test_what_only_training_refuses_is_refused(tmp_path):
     assert result.exit_code == 2
     found = json.loads(result.output)
     assert (found["usable"], found["look"]) == (False, None)
-    assert "Estimating their effects requires 32 controls or more" in found["problems"][0]["text"]
+    assert "Estimating their effects requires at least 32 controls" in found["problems"][0]["text"]
 
 
 def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path):

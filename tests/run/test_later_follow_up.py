@@ -31,7 +31,7 @@ def test_a_run_is_reported_again_with_what_became_of_its_people(finished, tmp_pa
     named = ("--time", "years", "--event", "converted")
     refused = run("report", tmp_path / "run", *named)
     assert refused.exit_code == 2
-    assert "no column 'years', which was expected to contain the time of follow-up" in refused.output
+    assert "no column 'years' for the time of follow-up" in refused.output
     assert "--clinical FILE" in refused.output
     succeed("report", tmp_path / "run", "--clinical", finished / "later.csv", *named)
     summary = json.loads((tmp_path / "run/summary.json").read_text(encoding="utf-8"))
@@ -64,7 +64,7 @@ def test_new_people_have_their_follow_up_in_the_report(tmp_path):
     line = ("apply", HERE / "frozen/linear/model.safetensors", tmp_path / "people.csv", "--out", tmp_path / "r.csv")
     named = ("--time", "years", "--event", "died")
     refused = run(*line, *named)
-    assert (refused.exit_code, "--time, --event apply to the report only" in refused.output) == (2, True)
+    assert (refused.exit_code, "--time, --event can only be used with a report" in refused.output) == (2, True)
     done = succeed(*line, *named, "--report", tmp_path / "r.html")
     said = " ".join(done.output.split())
     assert "fewer than ten per variable, so hazard ratios are descriptive only. Wait for more events." in said

@@ -5,8 +5,10 @@ import pytest
 from rindices.cohort import read_cohort
 from rindices.estimator import SurrealGAN
 from rindices.presets import Correction
+from rindices.run.apply_table import apply_table
+from rindices.run.fit_table import fit_table
 from rindices.run.scores_and_analyses import scores_of, separation
-from rindices.settings import TableSettings
+from rindices.settings import ApplySettings, OutputSettings, SearchSettings, TableSettings
 from rindices.simulate import simulate_cohort
 
 
@@ -45,3 +47,20 @@ def test_all_visits_of_a_control_are_scored_by_repetitions_that_did_not_learn_fr
     both = [scores[scores["visit"] == visit].set_index("participant_id") for visit in ("bl", "m12")]
     for name in ("r1", "r2"):
         np.testing.assert_allclose(both[0][name], both[1][name].reindex(both[0].index), atol=1e-9)
+
+
+def test_a_value_that_could_be_a_code_is_not_refused_once_a_model_was_trained_on_it(tmp_path):
+    """Where a region is skewed, 999 lies beyond the quantiles that a model keeps, and not beyond the table's values."""
+    people = simulate_cohort("basic", n_controls=60, n_patients=80, seed=4).table.iloc[:, [*range(20)]]
+    skewed = np.round(np.exp(np.random.default_rng(1).normal(5.3, 0.4, len(people))))
+    skewed[[5, 9, 80, 120]] = 1300, 999, 999, 1300
+    others = people["diagnosis"].where(np.arange(len(people)) != 80, "MCI")  # one of the two is only scored
+    people.assign(roi_lesions=skewed, diagnosis=others).to_csv(tmp_path / "people.csv", index=False)
+    table, search = (
+        TableSettings(covariates="age,sex", patients="PT"),
+        SearchSettings(1, n_repetitions=3, preset="linear"),
+    )
+    run = fit_table(tmp_path / "people.csv", tmp_path / "run", table, search, OutputSettings(report=False)).folder
+    given, found = (run / "model.safetensors", tmp_path / "people.csv"), tmp_path / "scores.csv"
+    apply_table(*given, found, ApplySettings(), output=OutputSettings())
+    assert len(pd.read_csv(run / "r_indices.csv")) == len(pd.read_csv(found)) == len(people)

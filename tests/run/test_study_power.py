@@ -42,7 +42,7 @@ def test_sizes_that_were_not_simulated_are_refused(words):
 def test_a_table_of_another_training_is_refused(monkeypatch):
     first_look_and_power._grid.cache_clear()
     monkeypatch.setattr(spectrum, "LEVEL", 0.01)
-    with pytest.raises(InputError, match="training procedure that differs"):
+    with pytest.raises(InputError, match="another version of the training procedure"):
         first_look_and_power.chances(60, 80)
     assert first_look_and_power.in_words(60, 80, 68) == ""
     monkeypatch.undo()

@@ -405,7 +405,7 @@ CLAIMS = [
     ),
     (rf"The table has {N} rows with unusual values", lambda told: [int((told.table("people")["flags"].notna()).sum())]),
     (
-        rf"{N} rows have missing regions, at most {N} of {N} \(roi01, .* and {N} more\)",
+        rf"{N} rows have missing regions, at most {N} of {N} per row \(roi01, .* and {N} more\)",
         lambda told: [(gaps := told.given[REGIONS].isna().sum(axis=1)).gt(0).sum(), gaps.max(), 12, 6],
     ),
     (

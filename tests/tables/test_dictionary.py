@@ -80,7 +80,7 @@ def test_dictionaries_of_three_kinds(tmp_path, name, content, expected):
     [
         ("a.json", '{\n "age": {"Units": "year"}\n "sex": {}\n}', r"a\.json cannot be read as JSON: .* line 3"),
         ("a.json", "[1]", "should be a JSON object"),
-        ("a.csv", "participant_id,age\n1,61\n", "none of its columns names the variables"),
+        ("a.csv", "participant_id,age\n1,61\n", "no column contains the variable names"),
         ("a.csv", "name,levels\na,\nb,0=x;1\n", r"Row 3 of a\.csv \(b\) cannot be used: '0=x;1'[\s\S]*0=male;1=female"),
         ("a.csv", "name,levels\na,\nb,0=x;0=y\n", r"Row 3 of a\.csv \(b\) cannot be used: '0=x;0=y'"),
         ("a.csv", "name,levels\na,\nb,continuous\n", r"Row 3 of a\.csv \(b\) cannot be used: 'continuous'"),

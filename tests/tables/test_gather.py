@@ -53,7 +53,7 @@ def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
 
 def test_a_gathered_table_is_checked_with_its_dictionary(tmp_path):
     subjects_dir(tmp_path / "subjects")
-    assert "rindices gather makes a table" in " ".join(run("check", tmp_path / "subjects").output.split())
+    assert "convert it to a table with rindices gather" in " ".join(run("check", tmp_path / "subjects").output.split())
     result = succeed("gather", tmp_path / "subjects", "--out", tmp_path / "t.csv")
     assert "40 rows, 15 regions." in result.output
     assert f"rindices check {tmp_path / 't.csv'} --dictionary {tmp_path / 't.json'}" in " ".join(result.output.split())
@@ -104,7 +104,7 @@ def test_who_cannot_be_used_is_named_and_left_out_only_if_asked(tmp_path):
     folder = spoilt(tmp_path / "subjects")
     with pytest.raises(InputError) as caught:
         gathered(folder, tmp_path / "t.csv")
-    assert "7 entries of" in str(caught.value)
+    assert "7 entries in" in str(caught.value)
     assert all(f"{name}: {problem}" in str(caught.value) for name, problem in EXPECTED.items())
     assert "leave_out=True" in str(caught.value)
     assert not list(tmp_path.glob("t.*"))
@@ -185,7 +185,7 @@ def test_parcellations_are_chosen_or_found(tmp_path):
     assert found.programs == {"FastSurfer with FreeSurfer 7.4.1": 3}
     assert found.notes[0] == "There is no aparc.stats, so the cortical regions come from aparc.DKTatlas."
     assert "lh_cuneus_volume" in table
-    with pytest.raises(InputError, match=r"No folder contains the files of destrieux: lh\.aparc\.a2009s\.stats"):
+    with pytest.raises(InputError, match=r"No folder contains destrieux files \(lh\.aparc\.a2009s\.stats"):
         gathered(mapped, tmp_path / "t.csv", atlas="destrieux")
     with pytest.raises(InputError, match=r"`atlas` should be one of dk, dkt, destrieux, but got 'aal'"):
         gathered(mapped, tmp_path / "t.csv", atlas="aal")
@@ -269,7 +269,7 @@ def test_files_of_cat12(tmp_path):
 
 def test_other_folders_are_refused(tmp_path):
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
-    for folder, words in ((tmp_path, "contains no known files"), (tmp_path / "no", "is not a folder")):
+    for folder, words in ((tmp_path, "contains no recognised files"), (tmp_path / "no", "is not a folder")):
         result = run("gather", folder, "--out", tmp_path / "t.csv")
         assert result.exit_code == 2
         assert words in " ".join(result.output.split())

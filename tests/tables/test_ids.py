@@ -15,7 +15,7 @@ def test_a_first_column_of_ids_is_taken_and_said(name, tmp_path):
     source = read_source(tmp_path / "people.csv")
     assert (source.id_column, [str(note) for note in source.notes]) == (
         name,
-        [f"The ids are taken from column {name!r}; to use another, give id='COLUMN'."],
+        [f"Ids are read from column {name!r}; to use another, specify id='COLUMN'."],
     )
 
 

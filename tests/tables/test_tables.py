@@ -105,7 +105,7 @@ def test_columns_without_a_name(tmp_path):
 def test_points_beside_decimal_commas_may_stand_for_thousands(tmp_path):
     table = "participant_id;v;w\na;2.345;1,5\nb;2;2,5\nc;2.1;3,5\n"
     assert read_table(write(tmp_path, "b.csv", table.replace(",", ".")))["v"].tolist() == [2.345, 2, 2.1]
-    with pytest.raises(InputError, match=r"Column 'v' has '2\.345' in row 2[\s\S]*here 2345"):
+    with pytest.raises(InputError, match=r"Column 'v' has '2\.345' in row 2[\s\S]*here: 2345"):
         read_table(write(tmp_path, "c.csv", table))
 
 
@@ -114,7 +114,7 @@ def test_points_beside_decimal_commas_may_stand_for_thousands(tmp_path):
     [
         ("quotes.csv", 'id,"name,a\n' + "1,2,3\n" * 40_000, r"Row 1 [\s\S]* unmatched quotation mark"),
         ("book.xlsx.gz", b"\x1f\x8b", r"extension '\.xlsx\.gz'"),
-        ("renamed.csv", b"PK\x03\x04", r"Excel workbooks with the wrong extension"),
+        ("renamed.csv", b"PK\x03\x04", r"Excel workbook with the wrong extension"),
         ("bomb.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 60_000_000, 1), r"unpacks to more than 200 times"),
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",

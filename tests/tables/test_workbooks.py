@@ -103,11 +103,11 @@ def test_a_sheet_is_named_after_the_file(tmp_path):
     book(tmp_path / "merged.xlsx", ["id", "left", None], ["a", 1, 2])
     assert read_table(f"{path}#Later")["participant_id"].tolist() == ["003"]
     for name, message in {
-        "a.xlsx": r"2 sheets with cells: 'Baseline', 'Later'\.[\s\S]*'a\.xlsx#Baseline'",
+        "a.xlsx": r"2 non-empty sheets: 'Baseline', 'Later'\.[\s\S]*'a\.xlsx#Baseline'",
         "a.xlsx#Latter": r"no sheet 'Latter'\. Did you mean 'Later'\?[\s\S]*'Baseline', 'Later', 'Empty'",
-        "a.xlsx#Empty": r"Empty of a\.xlsx is empty",
+        "a.xlsx#Empty": r"a\.xlsx has no data in 1 sheet \('Empty'\)",
         "b.xlsx#Later": r"There is no file .*b\.xlsx\.",
-        "merged.xlsx": r"cell C2 .* has no name in row 1[\s\S]*merged cells",
+        "merged.xlsx": r"cell C2 .* has no name in row 1[\s\S]*unmerge cells",
     }.items():
         with pytest.raises(InputError, match=message):
             read_table(tmp_path / name)

@@ -268,8 +268,8 @@ def open_folder(
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
         raise InputError(
-            f"The page needs packages that are not installed: {' and '.join(missing)}.\n"
-            'Install them with: pip install "rindices[app]"'
+            f"The page needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed.\n"
+            'Install it with: pip install "rindices[app]"'
         )
     if not folder.is_dir():
         raise InputError(f"No folder was found at {folder}.\nProvide the folder that contains your tables and runs.")

@@ -241,7 +241,7 @@ def _region_warnings(
     ]
     telling = unlike_regions(block[controls], regions, telling)
     warnings = [
-        Message(f"Columns treated as regions that look like {what}: {listed(names)}. ", _remedy(what, names), ".")
+        Message(f"Treated as regions, although they look like {what}: {listed(names)}. ", _remedy(what, names), ".")
         for what, names in grouped([*suspects], [*suspects.values()]).items()
     ]
     plain = {name: kind for name, kind in zip(regions, kinds, strict=True) if not kind.suspicion}

@@ -189,12 +189,13 @@ class _Check:
             fifth = (
                 "if more than a fifth of the regions are missing"
                 if many and not self._settings.complete_only
-                else "without them"
+                else f"without {'it' if len(missing) == 1 else 'them'}"
             )
             raise InputError(
                 f"The model needs {counted(len(regions), 'region')}, but the table lacks {len(missing)}: "
                 f"{listed(missing)}.{renamed}\n"
-                f"Add these columns, named as in the training table; people cannot be scored {fifth}."
+                f"Add the missing column{'' if len(missing) == 1 else 's'}, named as in the training table; people "
+                f"cannot be scored {fifth}."
             )
         asked: dict[str, Names] = {"exclude": self._settings.exclude, "clinical": self._settings.clinical}
         for source, wanted in (asked | follow_up_of(self._settings)).items():

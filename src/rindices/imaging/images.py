@@ -79,7 +79,9 @@ def open_image(path: Path, what: str) -> Any:
     """
     nibabel = library("nibabel")
     if not path.is_file():
-        raise InputError(f"{what}: no file was found at {path}.\nPaths are relative to the table's folder.")
+        raise InputError(
+            f"{what}: no file was found at {path}.\nCheck the name; paths in a table are relative to its folder."
+        )
     try:
         image = nibabel.load(path)
     except (*_DAMAGED, nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError) as error:
@@ -356,8 +358,7 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
             problem = f"has {listed(map(repr, columns))}."
     if problem:
         raise InputError(
-            f"{name} should have one column {ID!r} and one column {PATH!r}, but it {problem}\n"
-            "Each row should assign an image to a person."
+            f"{name} {problem}\nIt should have one column {ID!r}, one column {PATH!r}, and one row per person."
         )
     renamed = table.set_axis(list(names.values()), axis=1)
     columns = [column for column in (ID, VISIT, PATH) if column in renamed]

@@ -19,8 +19,8 @@ from rindices.judging.study import Study
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, cut
 from rindices.training.execution import Execution, train_all
 
-FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
-# Standard errors of the difference between two misfits beyond which one is worse: in the end, and after a first look.
+FIRST_REPETITIONS = 3  # of each setting, before most of them are given up
+# Standard errors of the difference between two misfits beyond which one is worse: in the end, and at first.
 CLEARLY, HARDLY = 2.0, 3.0
 # Agreement that may be lost with one more pattern which is there. In sixteen cohorts with one to four patterns, basic
 # and mild, that was 0.01 at most, and 0.04 or more with a pattern that was not.
@@ -30,7 +30,7 @@ MOST_REPLACED = 2  # repetitions that are trained in the place of failed ones
 _LATE = 2.0  # overlap of patterns, relative to the median of the repetitions; a late one had 2.5, others 0.9 to 1.1
 
 
-class Look(NamedTuple):
+class CheckpointResult(NamedTuple):
     """What one checkpoint of a setting showed."""
 
     step: int
@@ -54,20 +54,20 @@ class Judged:
 
     point: Point
     n_repetitions: int
-    looks: list[Look]
-    best: int  # position in `looks`
+    checkpoints: list[CheckpointResult]
+    best: int  # position in `checkpoints`
     misfit: Misfit | None = None  # None: not asked for, or no model is sound
     failed: tuple[int, ...] = ()  # repetitions that diverged, collapsed or are late, whether they agree or not
 
     @property
-    def look(self) -> Look:
+    def best_checkpoint(self) -> CheckpointResult:
         """The best checkpoint."""
-        return self.looks[self.best]
+        return self.checkpoints[self.best]
 
     @property
     def value(self) -> float:
         """Pattern agreement at the best checkpoint."""
-        return self.look.agreement.pattern_agreement
+        return self.best_checkpoint.agreement.pattern_agreement
 
     def fits(self, others: Iterable[Judged], errors: float = CLEARLY) -> bool:
         """Whether its synthesised patients are not clearly further from the real ones than those of any other."""
@@ -81,7 +81,7 @@ class Swept:
 
     judged: list[Judged]
     chosen: Judged
-    first_look: int  # repetitions that every setting had
+    n_first: int  # repetitions that every setting had
     n_repetitions: int
     chunks: list[Chunk]  # of the data
     at_first: Sequence[Point]  # settings that are tried whatever the data are
@@ -111,11 +111,11 @@ class Swept:
         return pd.DataFrame(
             [
                 one.point._asdict()
-                | look.row()
-                | {"misfit": one.misfit.value if look is one.look and one.misfit else np.nan}
-                | {"best": look is one.look, "chosen": look is self.chosen.look}
+                | checkpoint.row()
+                | {"misfit": one.misfit.value if checkpoint is one.best_checkpoint and one.misfit else np.nan}
+                | {"best": checkpoint is one.best_checkpoint, "chosen": checkpoint is self.chosen.best_checkpoint}
                 for one in self.judged
-                for look in one.looks
+                for checkpoint in one.checkpoints
             ]
         )
 
@@ -131,7 +131,7 @@ def sweep(
 ) -> Swept:
     """Train the settings and choose one, see `choose`.
 
-    Unless `exhaustive`, every number of patterns gets `FIRST_LOOK` repetitions with the weight λ nearest to `usual`.
+    Unless `exhaustive`, every number of patterns gets `FIRST_REPETITIONS` with the weight λ nearest to `usual`.
     Those that may be chosen get as many with each other weight, and then, with the weight that agrees best, the others.
     Few steps instead of few repetitions would not do: at first, hard cohorts prefer too few patterns.
     """
@@ -148,15 +148,11 @@ def sweep(
         chunks.extend(train_members(study, members, execution, stage))
         judged.update({one: judge(study, one, n_models, chunks, execution, with_misfit=with_misfit) for one in of})
 
-    in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_LOOK
+    in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_REPETITIONS
     if study.settings.preset.training.start == "linear":
         for number in {point.n_patterns for point in points}:
-            if number > (n_regions := study.residuals.shape[1]):
-                raise ValueError(
-                    f"{number} patterns cannot be distinguished in so few regions (n_features={n_regions})."
-                )
             study.method(number)  # known before people travel to where they are trained on
-    first, at_first = (n_repetitions, points) if in_full else (FIRST_LOOK, of_each_number if several else points)
+    first, at_first = (n_repetitions, points) if in_full else (FIRST_REPETITIONS, of_each_number if several else points)
     train(at_first, members_of(at_first, range(first)), first, "Training" if in_full else "First stage, all settings")
     if not in_full:
         numbers = {point.n_patterns for point in rivals(list(judged.values()))}
@@ -217,7 +213,7 @@ def _climbed(good: Sequence[Judged], margin: float) -> Judged:
 
 
 def rivals(judged: Sequence[Judged]) -> list[Point]:
-    """Return the settings that may be chosen after a first look.
+    """Return the settings that may be chosen after the first repetitions.
 
     Of each number of patterns one weight λ: which of them agrees best may be chance, and hardly matters (in cohorts of
     five kinds, λ from 0.1 to 0.8, the concordance of the consensus with the truth differed by 0.002 at most).
@@ -252,7 +248,7 @@ def train_members(study: Study, members: Sequence[Member], execution: Execution,
 
 
 def _rank(one: Judged) -> tuple[bool, float, int]:
-    is_defined, n_models = not np.isnan(one.value), one.look.n_models
+    is_defined, n_models = not np.isnan(one.value), one.best_checkpoint.n_models
     return n_models > 0, one.value if is_defined else -1.0, n_models
 
 
@@ -269,25 +265,26 @@ def judge(
     """See how well the first repetitions of a setting agree at each checkpoint, and find the best one."""
     models = found_models(members_of([point], range(n_repetitions), cohort), chunks, execution)
     steps = max((trajectory.steps for trajectory, _, _ in models), key=len)
-    r_indices = np.stack([of.r_indices[looks, k, :, : point.n_patterns] for of, looks, k in models])
-    losses = {
-        name: np.stack([trajectory.losses[name][looks, k] for trajectory, looks, k in models])
-        for name in models[0][0].losses
-    }
+    r_indices = np.stack([of.r_indices[rows, k, :, : point.n_patterns] for of, rows, k in models])
+    losses = {name: np.stack([of.losses[name][rows, k] for of, rows, k in models]) for name in models[0][0].losses}
     preset = study.settings.preset
-    looks = [
-        _look(int(step), r_indices[:, place].astype(float), {name: of[:, place] for name, of in losses.items()})
+    checkpoints = [
+        _at_checkpoint(
+            int(step), r_indices[:, place].astype(float), {name: of[:, place] for name, of in losses.items()}
+        )
         for place, step in enumerate(steps)
     ]
     # Models that stop by a rule of their own are taken as they stopped.
-    from_step = preset.schedule.min_steps if preset.training.freeze_below is None else looks[-1].step
-    eligible = [place for place, look in enumerate(looks) if look.step >= from_step] or [len(looks) - 1]
-    best = max(eligible, key=lambda place: _look_rank(looks[place]))
-    failed = _failed(r_indices[:, best], losses.get("orthogonality", np.ones((len(models), len(looks))))[:, best])
+    from_step = preset.schedule.min_steps if preset.training.freeze_below is None else checkpoints[-1].step
+    eligible = [place for place, one in enumerate(checkpoints) if one.step >= from_step] or [len(checkpoints) - 1]
+    best = max(eligible, key=lambda place: _rank_of(checkpoints[place]))
+    failed = _failed(r_indices[:, best], losses.get("orthogonality", np.ones((len(models), len(checkpoints))))[:, best])
     if not with_misfit:
-        return Judged(point, n_repetitions, looks, best, failed=failed)
-    distance = _misfit(study, point.n_patterns, looks[best].step, [(of, int(at[best]), k) for of, at, k in models])
-    return Judged(point, n_repetitions, looks, best, distance, failed)
+        return Judged(point, n_repetitions, checkpoints, best, failed=failed)
+    distance = _misfit(
+        study, point.n_patterns, checkpoints[best].step, [(of, int(at[best]), k) for of, at, k in models]
+    )
+    return Judged(point, n_repetitions, checkpoints, best, distance, failed)
 
 
 def _failed(r_indices: np.ndarray, overlaps: np.ndarray) -> tuple[int, ...]:
@@ -320,26 +317,24 @@ def found_models(
     longer = {member._replace(prolonged=False): where for member, where in place.items() if member.prolonged}
     chosen = [(member in longer, *(longer.get(member) or place[member])) for member in members]
     trajectories = [(execution.store[chunk].end() if late else execution.store[chunk], k) for late, chunk, k in chosen]
-    looks = np.arange(max(len(trajectory.steps) for trajectory, _ in trajectories))
-    return [(trajectory, np.minimum(looks, len(trajectory.steps) - 1), k) for trajectory, k in trajectories]
+    rows = np.arange(max(len(trajectory.steps) for trajectory, _ in trajectories))
+    return [(trajectory, np.minimum(rows, len(trajectory.steps) - 1), k) for trajectory, k in trajectories]
 
 
-def _look(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> Look:
+def _at_checkpoint(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> CheckpointResult:
     faults = agreement.faults(r_indices)
     usable = usable_models(faults)
     pairs = agreement.pairwise(r_indices[usable])
     means = {name: float(values[usable].mean()) if len(usable) else np.nan for name, values in losses.items()}
     error, interval = Agreement(*agreement.jackknife(pairs).tolist()), agreement.interval(pairs)
     low, high = (Agreement(*interval[:, side].tolist()) for side in (0, 1))
-    return Look(step, faults.count(""), agreement.mean_agreement(pairs), error, low, high, means)
+    return CheckpointResult(step, faults.count(""), agreement.mean_agreement(pairs), error, low, high, means)
 
 
-def _look_rank(look: Look) -> tuple[bool, float, int, int]:
+def _rank_of(checkpoint: CheckpointResult) -> tuple[bool, float, int, int]:
     """Sound models; higher agreement; without any (fewer than two models), more models, then more steps."""
-    value = look.agreement.pattern_agreement
-    return (
-        (look.n_models > 0, value, 0, 0) if not np.isnan(value) else (look.n_models > 0, -1.0, look.n_models, look.step)
-    )
+    n_models, value = checkpoint.n_models, checkpoint.agreement.pattern_agreement
+    return (n_models > 0, value, 0, 0) if not np.isnan(value) else (n_models > 0, -1.0, n_models, checkpoint.step)
 
 
 def usable_models(faults: list[str]) -> np.ndarray:

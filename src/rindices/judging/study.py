@@ -80,11 +80,19 @@ class Study:
 
     def method(self, n_patterns: int) -> Method:
         """Return how linear models of so many patterns find them best in these people."""
+        self.refuse_more_than_regions(n_patterns)
         if n_patterns not in self._methods:
             several = n_patterns > 1  # else there is nothing to rotate
             seed = self.settings.seed
             self._methods[n_patterns] = suited(*self.standardised(), n_patterns, seed)[0] if several else "sparse"
         return self._methods[n_patterns]
+
+    def refuse_more_than_regions(self, n_patterns: int) -> None:
+        """Refuse more patterns than there are regions."""
+        n_regions = self.residuals.shape[1]
+        if n_patterns > n_regions:
+            few = f"{n_patterns} patterns cannot be distinguished in so few regions (n_features={n_regions})."
+            raise ValueError(few)
 
     def standardised(self, cohort: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Return controls and patients in sd of the controls; see `people`."""
@@ -182,7 +190,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     devices.prepare()
     settings = Settings(preset, preset.schedule.people_per_step(int(patient.sum())), seed)
     design = None if table is None else design_of(table, patient, correction)
-    site = None if correction is None or correction.site is None else correction.site
+    site = None if correction is None else correction.site
     sites = None if site is None or table is None else pd.factorize(table[site])[0]
     residuals = np.stack([preprocessing.transform(draw, table) for draw in drawn])
     study = Study(residuals[0], patient, settings, design, sites, residuals[1:])

@@ -181,7 +181,7 @@ class Preprocessing:
             raise InputError(
                 "The model was trained without ",
                 Remedy("site"),
-                ", so it cannot learn a new site.\nRefit it with ",
+                ", so it cannot be adapted to a new site.\nRefit it with ",
                 Remedy("site"),
                 ", or apply it unchanged.",
             )

@@ -212,7 +212,7 @@ def adapt_model(
         raise InputError(
             f"{model} was trained without ",
             Remedy("site"),
-            ", so it cannot be adapted to a new site.\nTrain it again with ",
+            ", so it cannot be adapted to a new site.\nRefit it with ",
             Remedy("site"),
             ", or apply it unchanged.",
         )

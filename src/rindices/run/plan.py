@@ -131,7 +131,7 @@ def planned(
         "join": tuple(map(str, paths_of(asked.join))),
         "features": MUSE72 if summed else tuple(map(str, cohort.features.columns)),
         "exclude": wanted_names(table.exclude) if summed else (),
-        "unit": asked.unit or cohort.unit,
+        "unit": cohort.unit,
     }
     described = record.RunTable(**said, path=str(path), sha256=cohort.sha256)
     return PlannedRun(out, cohort, described, search, output)

@@ -101,7 +101,7 @@ def _check_followed(results: record.Results, summary: record.Summary, settings: 
     """Refuse columns of follow-up that a run does not have, or that cannot be used."""
     for name, column in follow_up_of(settings).items():
         ways = Message(
-            "Correct the name, or provide the table with this column as ", Remedy("clinical", Blank("FILE")), "."
+            "Correct the name, or add a table that contains it with ", Remedy("clinical", Blank("FILE")), "."
         )
         require_column(results.variables.columns, column, FOLLOW_UP[name], ways)
     asked = results.first_visit & (results.r_indices["group"] != "control").to_numpy()

@@ -4,7 +4,6 @@ Analyses are who took part, how well the groups can be told apart, associations,
 change.
 """
 
-import warnings
 from dataclasses import replace
 
 import jax
@@ -18,7 +17,6 @@ from rindices.estimator import SurrealGAN
 from rindices.judging.verdict_and_separation import separated
 from rindices.preprocessing import SCALED_SD
 from rindices.presets import Correction
-from rindices.problems import OutsideTraining
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.consensus_and_person import Scaled, person_columns, person_flags
 from rindices.scoring.intervals import Noise, can_tell, change_limits, paired_readings
@@ -64,7 +62,7 @@ def scores_of(
     """Score people, and no more: the table ``r_indices.csv``.
 
     Controls that the model has just been fitted to are scored by repetitions that did not learn from them. What the
-    model does not know has no columns: severities of early versions, intervals and centiles of imported models.
+    model does not know has no columns: intervals and centiles of imported models.
 
     Parameters
     ----------
@@ -84,7 +82,7 @@ def scores_of(
     who |= {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
     scaled = scaled or _scaled(model, people)
     scores = model.scores(scaled)
-    if model.scale_ is not None and model.scale_.reference is not None and isinstance(people, Cohort):
+    if model.scale_.reference is not None and isinstance(people, Cohort):
         scores = scores._replace(r_indices=_as_unseen(model, people, scaled, scores.r_indices))
     columns = person_columns(model.scale_, scores, level, model.network_r_indices(scaled))
     if isinstance(people, Cohort):  # whose controls are no strangers to the model
@@ -138,9 +136,7 @@ def separation(cohort: Cohort, correction: Correction | None) -> Separation | No
 def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
     """Preprocess people, once for all that is asked about them; people of new sites are not corrected for site."""
     covariates = model.preprocessing_.leave_new_sites(people.covariates)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutsideTraining)  # their flags say so
-        return model.prepare(people.features, covariates if covariates.shape[1] else None)
+    return model.prepare(people.features, covariates if covariates.shape[1] else None, checked=True)
 
 
 def _patterns(model: SurrealGAN, people: Scaled, group: np.ndarray) -> pd.DataFrame:

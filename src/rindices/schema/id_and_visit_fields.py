@@ -39,7 +39,7 @@ class IdField(Field[pd.Index]):
             rows = people.index[people[name].isna()].tolist()
             if rows:
                 text = f"Every row needs {what}, but column {name!r} is empty in {listed_rows(rows)}."
-                return [Problem(text, (f"fill in the {what.split()[1]}s or remove these rows",))]
+                return [Problem(text, (f"fill in every {what.split()[1]}, or remove rows without one",))]
         again = people[people.duplicated(keep=False)]
         if again.empty:
             return []

@@ -81,7 +81,7 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     """Bring the sound models of a setting's best checkpoint to one order of patterns; leave out who disagrees."""
     n_patterns = judged.point.n_patterns
     trajectories = found_models(members_of([judged.point], range(judged.n_repetitions)), chunks, execution)
-    patients = np.stack([of.r_indices[looks[judged.best], k, :, :n_patterns] for of, looks, k in trajectories]).astype(
+    patients = np.stack([of.r_indices[rows[judged.best], k, :, :n_patterns] for of, rows, k in trajectories]).astype(
         float
     )
     wrong = faults(patients)
@@ -102,9 +102,9 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     kept = sorted(orders, key=lambda member: member != usable[agreed.medoid])
     aligned, correlations = [], []
     for member in kept:
-        (trajectory, looks, k), order = trajectories[member], orders[member]
-        aligned.append(reorder_patterns(trajectory.weights_of(k, n_patterns, judged.look.step), order))
-        correlations.append(trajectory.correlations[looks[judged.best], k][np.ix_(order, order)])
+        (trajectory, rows, k), order = trajectories[member], orders[member]
+        aligned.append(reorder_patterns(trajectory.weights_of(k, n_patterns, judged.best_checkpoint.step), order))
+        correlations.append(trajectory.correlations[rows[judged.best], k][np.ix_(order, order)])
     models = jax.tree.map(lambda *leaves: np.stack(leaves), *aligned)
     return Selected(models, kept, dict(sorted(left_out.items())), np.mean(correlations, axis=0))
 
@@ -268,7 +268,7 @@ def spread_over_repetitions(members: np.ndarray) -> np.ndarray:
 
 
 def person_columns(
-    scale: SeverityScale | None, scores: Scores, level: float, networks: np.ndarray | None
+    scale: SeverityScale, scores: Scores, level: float, networks: np.ndarray | None
 ) -> dict[str, np.ndarray]:
     """Return the columns of ``r_indices.csv`` that say how ill people are, a value a person.
 
@@ -285,14 +285,12 @@ def person_columns(
     networks
         The networks' own reading, where R-indices are not just that.
     """
-    parts = {"r{}": scores.r_indices, "r{}_sd": scores.spread}
-    if scale is not None:
-        parts["severity{}"] = scale.severities(scores.r_indices)
-        if scale.quantiles is not None:
-            limits = severity_intervals(scale, scores.r_indices, level, scores.more_sd)
-            parts["severity{}_low"], parts["severity{}_high"] = limits
-        if scale.reference is not None:
-            parts["centile{}"] = scale.centiles(scores.r_indices)
+    parts = {"r{}": scores.r_indices, "r{}_sd": scores.spread, "severity{}": scale.severities(scores.r_indices)}
+    if scale.quantiles is not None:
+        limits = severity_intervals(scale, scores.r_indices, level, scores.more_sd)
+        parts["severity{}_low"], parts["severity{}_high"] = limits
+    if scale.reference is not None:
+        parts["centile{}"] = scale.centiles(scores.r_indices)
     parts |= {} if networks is None else {"r{}_networks": networks}
     return {name.format(k + 1): of[:, k] for name, of in parts.items() for k in range(of.shape[1])}
 

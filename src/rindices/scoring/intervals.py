@@ -393,6 +393,6 @@ def change_limits(
     return np.where(has_neighbours, least, np.nan), np.where(has_neighbours, most, np.nan)
 
 
-def can_tell(scale: SeverityScale | None, n_models: int) -> bool:
+def can_tell(scale: SeverityScale, n_models: int) -> bool:
     """Whether intervals of severities, and so of changes, are known."""
-    return scale is not None and scale.quantiles is not None and n_models >= FEWEST
+    return scale.quantiles is not None and n_models >= FEWEST

@@ -355,7 +355,10 @@ def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
     # Lists to choose from are often kept in hidden sheets.
     seen = [name for name in filled if sheets[name].sheet_state == "visible"] or filled
     if not seen:
-        raise InputError(f"No data in {listed(sheets)} of {path.name}.\nExpected a header and one row per person.")
+        raise InputError(
+            f"{path.name} has no data in {counted(len(sheets), 'sheet')} ({listed(map(repr, sheets))}).\n"
+            "Expected a header and one row per person."
+        )
     if len(seen) > 1:
         raise InputError(
             f"{path.name} has {len(seen)} non-empty sheets: {listed(map(repr, seen), 12)}.\n"

@@ -171,7 +171,7 @@ def train_chunk(
     """
     schedule = schedule_of(chunk, settings)
     left = None if keeper is None else keeper.load()
-    looks = [] if left is None else [left.trajectory]
+    so_far = [] if left is None else [left.trajectory]
     after = None if left is None else (int(left.trajectory.steps[-1]), left.states)
     weights = [settings.preset.weights._replace(orthogonality=member.point.orthogonality) for member in chunk.members]
     starts = starts_of(chunk.members, settings, people)
@@ -198,13 +198,13 @@ def train_chunk(
         after=after,
     ):
         with_weights = checkpoint.step >= min(schedule.min_steps, schedule.max_steps)
-        looks.append(_look(checkpoint, with_weights, starts, people.patients))
+        so_far.append(_at_checkpoint(checkpoint, with_weights, starts, people.patients))
         _report(progress, chunk, checkpoint.step)
         if keeper is not None and checkpoint.step < schedule.max_steps and time.monotonic() - saved > _SAVE_SECONDS:
-            looks = [_joined(looks)]
-            keeper.save(Unfinished(looks[0], saved_states(checkpoint.states)))
+            so_far = [_joined(so_far)]
+            keeper.save(Unfinished(so_far[0], saved_states(checkpoint.states)))
             saved = time.monotonic()
-    return _joined(looks)
+    return _joined(so_far)
 
 
 def _report(progress: Callable[[Chunk, int], bool] | None, chunk: Chunk, step: int) -> None:
@@ -235,7 +235,7 @@ def untrained(starts: list[Start], patients: np.ndarray) -> Trajectory:
     return Trajectory(np.array([0]), r_indices[None], {}, correlations[None], {0: Parameters({}, {}, {}, {}, linear)})
 
 
-def _look(checkpoint: Checkpoint, with_weights: bool, starts: list[Start], patients: np.ndarray) -> Trajectory:
+def _at_checkpoint(checkpoint: Checkpoint, with_weights: bool, starts: list[Start], patients: np.ndarray) -> Trajectory:
     r_indices, linear = checkpoint.r_indices, None
     if starts:
         linear, r_indices = beside_networks(starts, r_indices, patients)
@@ -248,10 +248,10 @@ def _look(checkpoint: Checkpoint, with_weights: bool, starts: list[Start], patie
     )
 
 
-def _joined(looks: list[Trajectory]) -> Trajectory:
-    losses = {name: np.concatenate([look.losses[name] for look in looks]) for name in looks[0].losses}
-    weights = {step: tree for look in looks for step, tree in look.weights.items()}
-    steps, r_indices, correlations = (np.concatenate([look[place] for look in looks]) for place in (0, 1, 3))
+def _joined(parts: list[Trajectory]) -> Trajectory:
+    losses = {name: np.concatenate([part.losses[name] for part in parts]) for name in parts[0].losses}
+    weights = {step: tree for part in parts for step, tree in part.weights.items()}
+    steps, r_indices, correlations = (np.concatenate([part[place] for part in parts]) for place in (0, 1, 3))
     return Trajectory(steps, r_indices, losses, correlations, weights)
 
 

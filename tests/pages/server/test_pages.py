@@ -133,7 +133,7 @@ def test_a_folder_is_gathered_and_refusals_stand_above_the_form(client, folder):
         ({}, "new file whose name ends in .csv"),
         ({"out": "more.csv", "measures": "weight"}, "should be one or more of volume, thickness, area"),
         ({"out": "more.csv", "folder": ".."}, "is not in the folder"),
-        ({"out": "more.csv", "folder": "finished"}, "contains no known files"),
+        ({"out": "more.csv", "folder": "finished"}, "contains no recognised files"),
     ):
         refused = client.post("/gather", data=asked | change)
         assert refused.status_code == 400
@@ -171,7 +171,7 @@ def test_tables_that_cannot_be_read_say_why(client, folder):
     assert "Role of who" in text
     (folder / "labels.csv").write_text((folder / "cohort.csv").read_text().replace("CN", "one"))
     text = client.get("/table/checked?table=labels.csv").text
-    assert "Name the controls with “controls”" in text  # no option of the command line
+    assert "Specify the control label with “controls”" in text  # no option of the command line
     assert "controls (one)" in client.get(f"/table/checked?{query_of(text)}&label=one&group=control").text
 
 
