@@ -111,7 +111,10 @@ def test_muse_tables_that_do_not_fit_are_refused(imported, muse_table, tmp_path,
     [
         (["--features", "muse72", "--covariates", "sex,age"], "2 entries: 100, 200"),
         (["--features", "a,b", "--covariates", "sex,age", "--entry", "100"], "72 regions, but 2 distinct names"),
-        (["--features", "muse72", "--covariates", "age,sex", "--entry", "100"], "not in the checkpoint's order"),
+        (
+            ["--features", "muse72", "--covariates", "age,sex", "--entry", "100"],
+            "not in the same order as in the checkpoint",
+        ),
     ],
 )
 def test_imports_that_do_not_fit_are_refused(imported, tmp_path, options, expected):

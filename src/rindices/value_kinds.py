@@ -279,7 +279,7 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
         raise InputError(
             Remedy("scan_noise"),
             f" should be a finite positive number such as 0.04, but got {wrong[0]:g}.\n"
-            "It is the standard deviation of a severity across scans of a person who has not changed.",
+            "It is the standard deviation of severity across repeated scans of an unchanged person.",
         )
     if len(noise) > 1 and {*n_patterns} != {len(noise)}:
         each = f", or one for each of {'-'.join(map(str, n_patterns))} patterns" if n_patterns else ""

@@ -46,13 +46,13 @@ def without_header(people):
         "ids missing",
         lambda people: people.assign(participant_id=people["participant_id"].replace({"p07": "", "p09": " "})),
         "'participant_id' is empty in rows 9, 11",
-        "Fill in the ids",
+        "Fill in every id",
     ),
     fit(
         "id that means missing",
         cell("participant_id", 0, "NA"),
         ("'participant_id' is empty", "row 2"),
-        "Fill in the ids",
+        "Fill in every id",
     ),
     fit(
         "saved twice",

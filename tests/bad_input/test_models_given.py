@@ -130,7 +130,7 @@ def test_reports(stage, case):
         "table without paths",
         "voxelwise done --maps maps.csv",
         ("maps.csv", "'path'"),
-        "should assign an image to a person",
+        "a row for each image",
         {"maps.csv": "participant_id,age\np01,61\n"},
     ),
     Case(
@@ -144,7 +144,7 @@ def test_reports(stage, case):
         "no images",
         "voxelwise done --maps maps.csv --regressions",
         ("Row ", " of maps.csv: no file was found at p"),  # of whoever comes first in the subgroups
-        "relative to the table's folder",
+        "relative to its folder",
         {"maps.csv": lambda people: people[["participant_id"]].assign(path=people["participant_id"] + ".nii")},
     ),
     Case(
@@ -195,7 +195,7 @@ def test_checkpoints_of_the_authors(stage, case):
 @cases(
     Case("unknown kind", "simulate easy --out c.csv", ("'easy'",), "basic, overlap"),
     Case("too many patterns", "simulate basic --out c.csv --patterns 90", ("90",), "Choose a number in this range"),
-    Case("no visit", "simulate basic --out c.csv --visits 0", ("--visits", "but got 0"), "from 1 to 20"),
+    Case("no visit", "simulate basic --out c.csv --visits 0", ("--visits", "but got 0"), "between 1 and 20"),
     Case("noise below nothing", "simulate basic --out c.csv --scan-noise=-1", ("--scan-noise", "-1"), "from 0 to 1"),
     Case(
         "visits of one's own people",

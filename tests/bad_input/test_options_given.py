@@ -12,9 +12,9 @@ def option(options, found, remedy, name="", **rest):
 
 
 @cases(
-    option("--patterns 0", "but got 0", "from 1 to 20"),
+    option("--patterns 0", "but got 0", "between 1 and 20"),
     option("--patterns 5-2", "'5-2'", "2-5"),
-    option("--patterns 2-99", "but got 21, 22", "from 1 to 20"),
+    option("--patterns 2-99", "but got 21, 22", "between 1 and 20"),
     option("--patterns many", "'many'", "auto, 3, 2,3 or 2-5"),
     option("--patterns 2.5", "'2.5'", "2-5"),
     option("--patterns 13", "13 patterns cannot be distinguished in 12 regions", "--patterns"),
@@ -36,7 +36,7 @@ def option(options, found, remedy, name="", **rest):
     option("--level much", "Invalid value", "--level"),
     option("--subgroup-limits 0.4", "'0.4'", "such as 0.4,0.7"),
     option("--scan-noise 0.04", ("--scan-noise", "there are none"), "--visit"),
-    option("--visit site --scan-noise -0.1", "but got -0.1", "a positive number such as 0.04"),
+    option("--visit site --scan-noise -0.1", "but got -0.1", "a finite positive number such as 0.04"),
     option("--visit site --scan-noise little", "'little'", "like 0.04"),
     option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, but got 2", "one number"),
     option("--visit site --scan-noise 0.1,0.2", "is estimated before training, but got 2", "one number"),
@@ -152,7 +152,7 @@ def unwritable(monkeypatch):
         "contains another run",
         "fit people.csv --out done --patterns 3",
         (
-            "a run with different settings",
+            "a different run",
             "covariates: age, sex, site then, none now",
             "site: site then, not given now",
             "n_repetitions: 2 then, 10 now",

@@ -82,7 +82,7 @@ def excel(name, content, found, remedy, file="people.xlsx", options="", **rest):
         "with digits and a decimal point only",
     ),
     excel("title above the header", book(titled), ("people.xlsx", "row 1"), "remove titles above"),
-    excel("empty", book(emptied), ("people.xlsx", "No data"), "header"),
+    excel("empty", book(emptied), ("people.xlsx", "no data in 1 sheet ('People')"), "header"),
     excel("damaged", b"PK\x03\x04" + bytes(600), ("people.xlsx",), "save it again"),
     excel("half", lambda people: book()(people)[:3000], ("people.xlsx",), "save it again"),
     excel("archive of a table", archive, ("people.xlsx",), "save"),

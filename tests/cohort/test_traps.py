@@ -72,9 +72,7 @@ def planted(n, seed=0):
 def test_real_tables_pass_as_they_are(real):
     cohort = make_cohort(real, drop_missing=True)
     assert list(cohort.features.columns) == regions_of(real)
-    assert not any(
-        word in told for told in cohort.warnings for word in ("look like", "values suggest", "several kinds")
-    )
+    assert not any("look like" in warning or "several kinds" in warning for warning in cohort.warnings)
 
 
 def test_strangers_are_named_with_both_ways_out(real):
@@ -129,7 +127,7 @@ def test_totals_and_copies_are_left_out_with_a_sentence_unless_named(real):
     assert "TotalGrayVol, lh_MeanThickness_thickness (a total, judging by its name); V3 (a copy of" in said
     assert "name all regions with `features`" in said
     chosen = make_cohort(table, drop_missing=True, features=[*names, "TotalGrayVol"])
-    assert any("suggest totals: TotalGrayVol" in warning for warning in chosen.warnings)
+    assert any("look like totals: TotalGrayVol" in warning for warning in chosen.warnings)
 
 
 def test_units_that_differ_by_person_are_refused(real):

@@ -44,7 +44,7 @@ def test_paths_are_relative_to_the_table_and_ids_stay_text(tmp_path, separator):
     [
         ("participant_id,pfad\n1,a.nii\n", "has no column 'path'"),
         ("participantid,path\n1,a.nii\n", "has no column 'participant_id'. Did you mean 'participantid'"),
-        ("participant_id,path,map\n1,a.nii,b.nii\n", "maps.csv has 'path', 'map'"),
+        ("participant_id,path,map\n1,a.nii,b.nii\n", "several columns for 'path': 'path', 'map'"),
         ("participant_id,path\n1,a.nii\n2,b.nii\n1,c.nii\n", "rows 2 and 4 belong to '1'"),
         ("participant_id,path\n1,a.nii\n2,b.nii\n3,a.nii\n", "the same image in rows 2 and 4"),
         ("participant_id,path\n", "has no rows below the header"),

@@ -218,11 +218,10 @@ def test_another_unit_and_coding_are_noticed(source, people):
         ({"covariates": "sex"}, r"2 covariates \(with the ranges 0 to 1, 60 to 90\), but 1 was named(?s:.*)'sex,age'"),
         (
             {"covariates": "sex,icv"},
-            "'icv' cannot have the range 60 to 90: this does not look like head size; it looks like years"
-            "(?s:.*)'sex,age'",
+            "'icv' cannot range from 60 to 90: these values do not look like a head size but like years(?s:.*)'sex,age'",
         ),
-        ({"covariates": "age,sex"}, "'age' cannot have the range 0 to 1: the names are not in the checkpoint's order"),
-        ({"covariates": "site,sex"}, "'sex' cannot have the range 60 to 90"),
+        ({"covariates": "age,sex"}, "'age' cannot range from 0 to 1: the names are not in the same order as"),
+        ({"covariates": "site,sex"}, "'sex' cannot range from 60 to 90"),
         ({"entry": None}, "2 entries: 100, 200"),
     ],
 )
@@ -244,7 +243,7 @@ def test_ranges_say_what_a_model_was_corrected_for(tmp_path):
     assert [spec.name for spec in model.contract_.covariates] == ["sex", "MUSE_Volume_702"]
     with pytest.raises(
         InputError,
-        match=r"'age' cannot have the range 900000 to 2000000: this does not look like age; it looks like a head",
+        match=r"'age' cannot range from 900000 to 2000000: these values do not look like years but like a head",
     ):
         import_official(tmp_path / "head.pt", NAMES, "sex,age")
     for low, high in (([0.0, -2.0], [1.0, 2.0]), ([10.0, 20.0], [50.0, 70.0])):

@@ -132,10 +132,10 @@ def test_other_runs_are_refused_with_their_differences(out, difference, change):
     with pytest.raises(InputError) as error:
         begin(out, altered(**change))
     lines = str(error.value).splitlines()
-    assert (lines[0], lines[1:-1]) == (f"The folder {out} contains a run with different settings:", [f"  {difference}"])
+    assert (lines[0], lines[1:-1]) == (f"The folder {out} contains a different run:", [f"  {difference}"])
     assert "overwrite=True" in lines[-1]
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
-    with pytest.raises(InputError, match="contains a run with different settings"):
+    with pytest.raises(InputError, match="contains a different run"):
         is_complete(out, altered(**change))
 
 
@@ -223,7 +223,7 @@ def test_finished_run_stays_complete_on_another_machine(out):
     """Only a run that goes on there could mix bits of two machines."""
     begin(out)
     elsewhere = altered(versions={"jax": "0.9.0"}, device={"platform": "gpu"})
-    with pytest.raises(InputError, match="contains a run with different settings"):
+    with pytest.raises(InputError, match="contains a different run"):
         is_complete(out, elsewhere)
     finish(out)
     assert is_complete(out, elsewhere)

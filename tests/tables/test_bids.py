@@ -138,7 +138,7 @@ def test_visits_are_joined_however_they_are_written():
     [
         (
             {"id": ["a", None], "visit": [1, 2]},
-            r"Every row of y\.csv needs a value in 'id' and 'visit', but none was found in row 3",
+            r"Every row of y\.csv needs a value in 'id' and 'visit', but one is missing in row 3",
         ),
         ({"id": ["a", "a"], "visit": [1, 1]}, r"has 'a' and '1' in rows 2 and 3.*\nKeep one row per person and visit"),
     ],

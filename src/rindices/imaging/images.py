@@ -262,7 +262,7 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
     if len(values) != 2 and values.tolist() != [1]:  # a mask of ones takes every voxel
         raise InputError(
             f"The mask {path} should contain two values, such as 0 and 1, but it contains "
-            f"{counted(len(values), 'different value')}.\n"
+            f"{counted(len(values), 'value')}.\n"
             "Threshold the image to create a mask."
         )
     if not (own.same_as(grid) or resample):
@@ -355,10 +355,10 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
         if not columns:
             problem = f"has no column {needed!r}.{did_you_mean(needed, list(names))}"
         elif len(columns) > 1:
-            problem = f"has {listed(map(repr, columns))}."
+            problem = f"has several columns for {needed!r}: {listed(map(repr, columns))}."
     if problem:
         raise InputError(
-            f"{name} {problem}\nIt should have one column {ID!r}, one column {PATH!r}, and one row per person."
+            f"{name} {problem}\nIt should have one column {ID!r}, one column {PATH!r}, and a row for each image."
         )
     renamed = table.set_axis(list(names.values()), axis=1)
     columns = [column for column in (ID, VISIT, PATH) if column in renamed]

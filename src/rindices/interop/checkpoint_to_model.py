@@ -145,10 +145,12 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
         meant = _role_of_name(name)
         if meant and role != meant:
             other_order = meant in by_range
+            unlike = f"these values do not look like {_IN_WORDS[meant]}" + (
+                f" but like {_IN_WORDS[role]}" if role else ""
+            )
             raise InputError(
-                f"{name!r} cannot have the range {shown(low)} to {shown(high)}: "
-                + ("the names are not in the checkpoint's order" if other_order else f"this does not look like {meant}")
-                + (f"; it looks like {_IN_WORDS[role]}" if role and not other_order else "")
+                f"Covariate {name!r} cannot range from {shown(low)} to {shown(high)}: "
+                + ("the names are not in the same order as in the checkpoint" if other_order else unlike)
                 + f".\nThe ranges in the checkpoint are {spans}. ",
                 "Use " if is_clear else "Name the covariates in this order with ",
                 Remedy("covariates", usual) if is_clear else Remedy("covariates"),

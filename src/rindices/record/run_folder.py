@@ -151,7 +151,7 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
         gone = "\nIts models are missing, so nothing can be added." if others == grown and status == DONE else ""
         changes = "".join(f"\n  {name}: {change}" for name, change in said.items())
         raise InputError(
-            f"The folder {out} contains a run with different settings:{changes}{gone}\nRepeat the "
+            f"The folder {out} contains a different run:{changes}{gone}\nRepeat the "
             "original command to resume that run, choose another folder with ",
             Remedy("out"),
             ", or ",

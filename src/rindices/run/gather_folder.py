@@ -89,7 +89,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         more = f"\n  and {len(troubled) - _MOST_NAMED} more" if len(troubled) > _MOST_NAMED else ""
         raise InputError(
             f"{counted(len(troubled), 'entry', 'entries')} in {folder} cannot be used:\n{named}{more}\n"
-            "Correct the files or exclude such entries with ",
+            "Correct the files, or exclude these entries with ",
             Remedy("leave_out", True),
             *_ways_out(people),
             ".",

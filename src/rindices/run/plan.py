@@ -171,7 +171,7 @@ def _check_search(search: SearchSettings) -> None:
         adjusted(get_preset(search.preset), weight, search.max_steps, search.latent)
     beyond = [number for number in _numbers(search) if not 1 <= number <= _MOST_PATTERNS]
     if beyond:
-        raise InputError(Remedy("n_patterns"), f" should be from 1 to {_MOST_PATTERNS}, but got {listed(beyond)}.")
+        raise InputError(Remedy("n_patterns"), f" should be between 1 and {_MOST_PATTERNS}, but got {listed(beyond)}.")
 
 
 def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...]) -> None:

@@ -89,7 +89,7 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     if not len(usable):
         raise FloatingPointError(
             "All models diverged (their weights are no longer finite). Check the table for extreme values, "
-            "or lower the learning rates."
+            'or fit linear models (preset "linear").'
         )
     agreed = find_consensus(patients[usable])
     left_out = {i: fault for i, fault in enumerate(wrong) if i not in usable}

@@ -179,7 +179,7 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
             raise InputError(
                 "Expected ",
                 Remedy(name),
-                f" to be from 1 to {_MOST_PEOPLE:,}, but got {n:,}.\n"
+                f" to be between 1 and {_MOST_PEOPLE:,}, but got {n:,}.\n"
                 "Provide a positive number, or request fewer people.",
             )
     population = ReferencePopulation.load()
@@ -247,8 +247,8 @@ def _check_volumes(volumes: pd.DataFrame) -> None:
         raise InputError(
             "Volumes in ",
             _OWN,
-            f" should be non-negative, but found {first_of(volumes, wrong)}. Use raw rather than scaled volumes, "
-            "correct such values or remove these people, and remove columns that are not regions.",
+            f" should be finite and non-negative, but found {first_of(volumes, wrong)}. Use raw rather than scaled "
+            "volumes, correct these values or remove their rows, and remove any columns that are not regions.",
         )
 
 

@@ -337,7 +337,7 @@ def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray
         raise InputError(
             "Expected numbers from 0 to 1 in ",
             Remedy("severities"),
-            f", but found {first_of(table[names], wrong)}. Correct such cells, or remove their rows.",
+            f", but found {first_of(table[names], wrong)}. Correct these cells, or remove their rows.",
         )
     return values
 

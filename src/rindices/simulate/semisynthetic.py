@@ -219,7 +219,7 @@ def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
 
 def _check_visits(n_visits: int, progression: float, scan_noise: float, controls: pd.DataFrame | None) -> None:
     if not 1 <= n_visits <= _MOST_VISITS:
-        raise InputError("Expected ", Remedy("n_visits"), f" to be from 1 to {_MOST_VISITS}, but got {n_visits}.")
+        raise InputError("Expected ", Remedy("n_visits"), f" to be between 1 and {_MOST_VISITS}, but got {n_visits}.")
     if not -1 <= progression <= 1 or not 0 <= scan_noise <= 1:
         raise InputError(
             "Expected ",

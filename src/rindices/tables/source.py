@@ -339,9 +339,9 @@ def _refuse_bad_keys(
     rows, missing, repeated = spreadsheet_rows(other), there.isna().to_numpy(), there.duplicated().to_numpy()
     if missing.any():
         raise InputError(
-            f"Every row of {source} needs a value in {listed(map(repr, keys), joiner=' and ')}, but none was found in "
+            f"Every row of {source} needs a value in {listed(map(repr, keys), joiner=' and ')}, but one is missing in "
             f"{listed_rows(rows[missing])}.\n"
-            "Fill in missing values, or remove such rows."
+            "Fill in missing values, or remove these rows."
         )
     if repeated.any():
         first = there[repeated].iloc[0]

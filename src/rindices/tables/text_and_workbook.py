@@ -299,12 +299,12 @@ class Workbook:
         ]
         if bad:
             columns = list(dict.fromkeys(name for name, _, _ in bad))
-            more = f" ({counted(len(bad), 'such cell')})" if len(bad) > 1 else ""
-            others = f" (columns {listed(columns)})" if len(columns) > 1 else ""
+            others = f", in columns {listed(columns)}" if len(columns) > 1 else ""
+            more = f" ({counted(len(bad), 'such cell')}{others})" if len(bad) > 1 else ""
             raise InputError(
-                f"Column {columns[0]!r} of {self._where} has {bad[0][2]} in row {bad[0][1]}{more}{others}.\n"
-                "Correct the formula, or leave the cell empty if the value is missing. Then open the workbook in your "
-                "spreadsheet program and save it again."
+                f"Column {columns[0]!r} of {self._where} has {bad[0][2]} in row {bad[0][1]}{more}.\n"
+                "Open the workbook in your spreadsheet program, correct the formula (or leave the cell empty if the "
+                "value is missing), and save the workbook again."
             )
 
 

@@ -198,7 +198,7 @@ def _result(job: Future[Any]) -> Any:
         raise InputError(
             "The scheduler or a worker cannot load the version of rindices used on this machine "
             f"({error!r:.200}).\n"
-            f"They need the versions installed on this machine. {_SAME_VERSIONS}"
+            f"All of them need the package versions installed on this machine. {_SAME_VERSIONS}"
         ) from error
     if isinstance(result, Exception):
         raise result

@@ -261,8 +261,8 @@ def test_refusals_of_the_command_line_are_shown(client, folder):
     client.post("/train?table=cohort.csv&out=next&patterns=0", follow_redirects=False)
     told = watched(client, "next")[-1]
     assert told["state"] == "refused"
-    assert "from 1 to 20" in told["said"]
-    assert "from 1 to 20" in client.get("/run?run=next").text
+    assert "between 1 and 20" in told["said"]
+    assert "between 1 and 20" in client.get("/run?run=next").text
     assert not (folder / "next").exists()
 
 
