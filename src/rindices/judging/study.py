@@ -91,8 +91,9 @@ class Study:
         """Refuse more patterns than there are regions."""
         n_regions = self.residuals.shape[1]
         if n_patterns > n_regions:
-            few = f"{n_patterns} patterns cannot be distinguished in so few regions (n_features={n_regions})."
-            raise ValueError(few)
+            raise ValueError(
+                f"{n_patterns} patterns cannot be distinguished in so few regions (n_features={n_regions})."
+            )
 
     def standardised(self, cohort: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Return controls and patients in sd of the controls; see `people`."""
