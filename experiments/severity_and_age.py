@@ -2,6 +2,7 @@
 
     python experiments/severity_and_age.py                    # linear models: minutes on processor cores
     python experiments/severity_and_age.py --preset fast      # the default: for a GPU
+    python experiments/severity_and_age.py --controls TABLE   # disease simulated in real healthy people
 
 Disease takes the same percentage of a region at any age in these cohorts, and regions shrink with age. Severities are
 read in sd of controls of the same age, so that an equal percentage is a smaller change in older people. Of logarithms,
@@ -21,12 +22,13 @@ from rindices.judging.agreement_and_misfit import match_patterns
 
 RESULTS = Path(__file__).parents[1] / "results"
 SEEDS = range(910_000, 910_010)
+KEYS = ["preset", "people", "scale", "seed", "pattern"]
 SCALES = {"volumes": lambda volumes: volumes, "logarithms": lambda volumes: np.log(1000 * volumes)}  # of mm³
 
 
-def correlations(seed: int, preset: str) -> list[dict[str, object]]:
+def correlations(seed: int, preset: str, healthy: pd.DataFrame | None) -> list[dict[str, object]]:
     """Return how severities of the patients correlate with their age: true ones, and those of a model."""
-    cohort = simulate_cohort("basic", seed=seed)
+    cohort = simulate_cohort("basic", seed=seed, controls=healthy)
     people, patient = cohort.table[["age", "sex"]], cohort.table["diagnosis"] == "PT"
     volumes = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
     ages, truth = people["age"][patient].to_numpy(), cohort.truth.drop(columns="participant_id").to_numpy()
@@ -37,7 +39,8 @@ def correlations(seed: int, preset: str) -> list[dict[str, object]]:
         order, concordances = match_patterns(truth, severities)
         for pattern, own in enumerate(order):
             both = {"true": truth[:, pattern], "severity": severities[:, own]}
-            row = {"preset": preset, "scale": scale, "seed": seed, "pattern": pattern + 1}
+            row = {"preset": preset, "people": "simulated" if healthy is None else "real", "scale": scale}
+            row |= {"seed": seed, "pattern": pattern + 1}
             row |= {f"{name}_with_age": np.corrcoef(of, ages)[0, 1] for name, of in both.items()}
             rows.append(row | {"concordance": concordances[pattern]})
     return rows
@@ -47,15 +50,15 @@ def main() -> None:
     """Measure, and print means with standard errors over cohorts."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--preset", default="linear")
+    options.add_argument("--controls", type=Path)
     options.add_argument("--out", type=Path, default=RESULTS / "severity_and_age.csv")
     chosen = options.parse_args()
-    rows = [row for seed in SEEDS for row in correlations(seed, chosen.preset)]
-    table = pd.DataFrame(rows)
+    healthy = None if chosen.controls is None else pd.read_csv(chosen.controls)
+    table = pd.DataFrame([row for seed in SEEDS for row in correlations(seed, chosen.preset, healthy)])
     if chosen.out.exists():
-        earlier = pd.read_csv(chosen.out)
-        table = pd.concat([earlier[earlier["preset"] != chosen.preset], table])
+        table = pd.concat([pd.read_csv(chosen.out), table]).drop_duplicates(KEYS, keep="last")
     table.to_csv(chosen.out, index=False, float_format="%.4g")
-    means = table.groupby(["preset", "scale", "seed"]).mean().groupby(["preset", "scale"])
+    means = table.groupby(KEYS[:-1]).mean().groupby(KEYS[:-2])
     print(means.agg(["mean", "sem"]).drop(columns="pattern").round(3).to_string())
 
 

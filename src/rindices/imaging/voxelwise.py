@@ -192,7 +192,7 @@ def _rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
     if len(twice):
         raise InputError(
             f"{name} has maps from several visits for {counted(twice.nunique(), 'person', 'people')}, such as "
-            f"{twice.iloc[0]!r}, but the run has no visits.\nKeep only the maps from the visit used in the run."
+            f"{twice.iloc[0]!r}, but the run has one scan per person.\nKeep only the maps of the scans used in the run."
         )
     wanted = pd.MultiIndex.from_frame(pd.DataFrame({column: as_text(people[column]) for column in by}))
     rows = pd.MultiIndex.from_frame(table[by]).get_indexer(wanted)

@@ -219,7 +219,7 @@ class ScoreField(NumberField):
             )
             code_of = Remedy("missing", [shown(code)])
             self.notes.append(
-                Message(unused, " it is such a code, declare it with ", code_of, ", or leave these cells empty.")
+                Message(unused, " it is a code, declare it with ", code_of, ", or leave these cells empty.")
             )
         return Seen.of(np.where(suspects, np.nan, values))
 

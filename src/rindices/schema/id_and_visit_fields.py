@@ -49,7 +49,9 @@ class IdField(Field[pd.Index]):
         if len(self._columns) == 1:
             text = f"Every person needs a unique id, but {key.iloc[0]!r} occurs in rows {places}{more}."
             column = self._visits[0] if self._visits else Blank("COLUMN")
-            visits = Message("if these are visits of one person, name the visit column with ", Remedy("visit", column))
+            visits = Message(
+                "if these are visits by the same person, name the visit column with ", Remedy("visit", column)
+            )
             return [Problem(text, (visits, "make the ids unique"), (self.name,))]
         text = (
             f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "
