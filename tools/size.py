@@ -47,7 +47,7 @@ LIMITS = {
     # scores by name, means beside their parts, FastSurfer without surfaces (40)
     # values that could be codes but were there in training (6)
     "statements of tables, cohort and schema": 2_972,
-    "statements in tests": 17_967,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
+    "statements in tests": 17_970,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,
     "parameters of a function": 8,
