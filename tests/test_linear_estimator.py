@@ -31,6 +31,7 @@ def test_it_counts_and_finds_patterns_that_are_there(cohort, fitted):
     assert pattern_concordance(cohort.truth.iloc[:, 1:].to_numpy(), severities[patient]) > 0.85
     assert np.abs(severities[~patient].mean(axis=0)).max() < 0.4 < severities[patient].mean(axis=0).min()
     changed = {name for pattern in cohort.patterns.values() for name in pattern}
+    assert (np.diff(np.abs(fitted.changes_).mean(axis=1)) < 0).all()
     strongest = np.abs(fitted.changes_).argmax(axis=1)
     assert {regions.columns[place] for place in strongest} <= changed
     assert (fitted.changes_[range(2), strongest] < 0).all()

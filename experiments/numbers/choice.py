@@ -136,7 +136,7 @@ def main() -> None:
     ]
     write(first, options.out / "choice_after_first_look.csv")
     close = [numbers for _, numbers in looked]
-    say(f"first looks judged; {sum(map(len, close))} of {len(jobs)} settings get all repetitions")
+    say(f"first repetitions judged; {sum(map(len, close))} of {len(jobs)} settings get all repetitions")
     extra = n_repetitions - FIRST_REPETITIONS
     more = [
         Job(cohorts[k][1], number, extra, FIRST_REPETITIONS) for k, numbers in enumerate(close) for number in numbers

@@ -327,9 +327,11 @@ class ContrastiveFactors(OfTwoGroups):
         self.n_patterns_: int = max(n_directions, 1) if self.n_patterns == AUTO else int(given)
         study.refuse_more_than_regions(self.n_patterns_)
         self.method_: Method = study.method(self.n_patterns_) if self.method == AUTO else self.method
-        self.model_ = fitted(self.method_, *study.standardised(), self.n_patterns_, study.settings.seed)
-        self.maps_, mean = self.model_.maps, self.model_.mean
-        self.changes_ = (mean * (1 + power_of_uniform(mean)))[:, None] * self.maps_
+        model = fitted(self.method_, *study.standardised(), self.n_patterns_, study.settings.seed)
+        changes = (model.mean * (1 + power_of_uniform(model.mean)))[:, None] * model.maps
+        order = np.argsort(-np.abs(changes).mean(axis=1), kind="stable")  # the largest first, as in `SurrealGAN`
+        self.model_, self.changes_ = model.reordered(order), changes[order]
+        self.maps_ = self.model_.maps
         return self
 
     def transform(self, X: Any, covariates: Any = None) -> np.ndarray:

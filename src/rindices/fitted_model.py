@@ -299,7 +299,7 @@ class FittedEstimator(RIndexEstimator):
     def prepare(self, X: Any, covariates: Any = None, *, checked: bool = False) -> Scaled:
         """Check, correct and scale people once, for all further calls.
 
-        With `checked`, their values are not compared with the training range again: a table's were when it was read.
+        With `checked`, neither units nor impossible values are looked for: they were when a training table was read.
 
         With ``people = model.prepare(X, covariates)``, ask ``model.transform(people)`` and ``model.z_scores(people)``.
         """

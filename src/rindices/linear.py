@@ -115,6 +115,11 @@ class LinearModel(NamedTuple):
     gain: np.ndarray
     offset: np.ndarray
 
+    def reordered(self, order: np.ndarray) -> LinearModel:
+        """Return the same model with its patterns in another order."""
+        maps, mean, covariance, gain, offset = (part[order] for part in self)
+        return LinearModel(maps, mean, covariance[:, order], gain, offset)
+
     def severities(self, people: np.ndarray) -> np.ndarray:
         """Return the posterior mean of each person's severities ``(people, patterns)``."""
         return self.offset + people @ self.gain.T

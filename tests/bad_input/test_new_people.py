@@ -268,7 +268,7 @@ def local(name, change, found, remedy, options="", **rest):
 
 
 @cases(
-    local("known site", None, "already includes Bern, Ulm", "Provide controls from new sites only"),
+    local("known site", None, "already includes sites Bern, Ulm", "Provide controls from new sites only"),
     local("nobody healthy", lambda p: p[40:].assign(site="Graz"), "people.csv has no controls", "add controls"),
     local("few controls", lambda p: p[:4].assign(site="Graz"), ("at least 10 controls", "Graz (4)"), "Add controls"),
     local("a small site", lambda p: p[:8].assign(site="Graz"), ("at least 10 controls", "(8)"), "--few-controls"),

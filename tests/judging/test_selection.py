@@ -51,15 +51,15 @@ def stopping_by_rule(study):
     return Study(study.residuals, study.patient, study.settings._replace(preset=by_rule))
 
 
-def together(looks, **options):
+def together(checkpoints, **options):
     """Keep all repetitions in one chunk."""
-    return finished(trajectory(looks, **options))
+    return finished(trajectory(checkpoints, **options))
 
 
-def select(looks, **schedule):
+def select(checkpoints, **schedule):
     """Judge and take the consensus of repetitions that were trained together."""
-    chunks, execution = together(looks)
-    found = judge(make_study(**schedule), POINT, len(looks[0]), chunks, execution)
+    chunks, execution = together(checkpoints)
+    found = judge(make_study(**schedule), POINT, len(checkpoints[0]), chunks, execution)
     return found, consensus(found, chunks, execution)
 
 
@@ -68,17 +68,17 @@ def rising_and_falling(*noise):
 
 
 def test_checkpoint_with_the_highest_agreement_is_chosen():
-    looks = rising_and_falling(0.5, 0.3, 0.05, 0.2, 0.4)
-    found, selected = select(looks)
+    checkpoints = rising_and_falling(0.5, 0.3, 0.05, 0.2, 0.4)
+    found, selected = select(checkpoints)
     assert (found.best, [checkpoint.step for checkpoint in found.checkpoints]) == (2, [10, 20, 30, 40, 50])
     values = [checkpoint.agreement.pattern_agreement for checkpoint in found.checkpoints]
     assert found.value == values[2] == max(values)
     assert sorted(selected.members) == [0, 1, 2]
-    expected = trajectory(looks).weights[30].discriminator["layer1"]["weight"]
+    expected = trajectory(checkpoints).weights[30].discriminator["layer1"]["weight"]
     np.testing.assert_array_equal(selected.models.discriminator["layer1"]["weight"], expected[selected.members])
 
 
-def test_agreement_of_a_look_is_the_mean_over_pairs_of_models():
+def test_agreement_of_a_checkpoint_is_the_mean_over_pairs_of_models():
     members = scores(0.1, 0.2, 0.3).astype(np.float32)
     checkpoint = select([members])[0].best_checkpoint
     pairs = [compare(members[a], members[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
@@ -92,8 +92,8 @@ def test_agreement_of_a_look_is_the_mean_over_pairs_of_models():
 
 
 def test_no_checkpoint_before_the_least_steps_is_chosen():
-    looks = rising_and_falling(0.01, 0.3, 0.5, 0.4)
-    assert [select(looks, min_steps=least)[0].best for least in (0, 20, 21, 1000)] == [0, 1, 3, 3]
+    checkpoints = rising_and_falling(0.01, 0.3, 0.5, 0.4)
+    assert [select(checkpoints, min_steps=least)[0].best for least in (0, 20, 21, 1000)] == [0, 1, 3, 3]
 
 
 def test_models_that_stop_by_a_rule_of_their_own_are_taken_as_they_stopped():
@@ -178,18 +178,18 @@ def test_models_are_brought_to_the_order_of_the_medoid_which_comes_first():
 
 
 def test_neither_chunks_nor_their_order_matter():
-    looks = rising_and_falling(0.5, 0.1)
-    chunks, execution = finished(*(trajectory([checkpoint[[k]] for checkpoint in looks]) for k in range(3)))
+    checkpoints = rising_and_falling(0.5, 0.1)
+    chunks, execution = finished(*(trajectory([checkpoint[[k]] for checkpoint in checkpoints]) for k in range(3)))
     apart = judge(make_study(), POINT, 3, chunks[::-1], execution)
-    one = judge(make_study(), POINT, 3, *together(looks))
+    one = judge(make_study(), POINT, 3, *together(checkpoints))
     assert [checkpoint[:6] for checkpoint in apart.checkpoints] == [checkpoint[:6] for checkpoint in one.checkpoints]
 
 
 def test_only_the_first_repetitions_are_judged():
-    looks = [scores(0.1, 0.1, 0.1, 9.0)]
-    first = judge(make_study(), POINT, 3, *together(looks))
+    checkpoints = [scores(0.1, 0.1, 0.1, 9.0)]
+    first = judge(make_study(), POINT, 3, *together(checkpoints))
     assert first.n_repetitions == first.best_checkpoint.n_models == 3
-    assert first.value == select([looks[0][:3]])[0].value
+    assert first.value == select([checkpoints[0][:3]])[0].value
 
 
 def test_models_that_were_frozen_before_others_stay_as_they_were():

@@ -303,7 +303,7 @@ def test_errors_of_a_new_site_are_those_that_its_controls_leave():
 @pytest.mark.parametrize(
     ("site", "number", "told"),
     [
-        ("Bonn", 20, "already includes Bonn"),
+        ("Bonn", 20, "already includes site Bonn"),
         ("Graz", 3, "Graz .3."),
         ("Graz", 9, "at least 10 controls"),
     ],

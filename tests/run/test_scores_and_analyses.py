@@ -3,12 +3,12 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import read_cohort
-from rindices.estimator import SurrealGAN
+from rindices.estimator import SurrealGAN, load_model
 from rindices.presets import Correction
-from rindices.run.apply_table import apply_table
+from rindices.problems import InputError
 from rindices.run.fit_table import fit_table
 from rindices.run.scores_and_analyses import scores_of, separation
-from rindices.settings import ApplySettings, OutputSettings, SearchSettings, TableSettings
+from rindices.settings import OutputSettings, SearchSettings, TableSettings
 from rindices.simulate import simulate_cohort
 
 
@@ -49,7 +49,7 @@ def test_all_visits_of_a_control_are_scored_by_repetitions_that_did_not_learn_fr
         np.testing.assert_allclose(both[0][name], both[1][name].reindex(both[0].index), atol=1e-9)
 
 
-def test_a_value_that_could_be_a_code_is_not_refused_once_a_model_was_trained_on_it(tmp_path):
+def test_a_value_that_could_be_a_code_does_not_end_a_run_after_training(tmp_path):
     """Where a region is skewed, 999 lies beyond the quantiles that a model keeps, and not beyond the table's values."""
     people = simulate_cohort("basic", n_controls=60, n_patients=80, seed=4).table.iloc[:, [*range(20)]]
     skewed = np.round(np.exp(np.random.default_rng(1).normal(5.3, 0.4, len(people))))
@@ -61,6 +61,7 @@ def test_a_value_that_could_be_a_code_is_not_refused_once_a_model_was_trained_on
         SearchSettings(1, n_repetitions=3, preset="linear"),
     )
     run = fit_table(tmp_path / "people.csv", tmp_path / "run", table, search, OutputSettings(report=False)).folder
-    given, found = (run / "model.safetensors", tmp_path / "people.csv"), tmp_path / "scores.csv"
-    apply_table(*given, found, ApplySettings(), output=OutputSettings())
-    assert len(pd.read_csv(run / "r_indices.csv")) == len(pd.read_csv(found)) == len(people)
+    assert pd.read_csv(run / "r_indices.csv")["severity1"].notna().sum() == len(people)
+    apart = load_model(run / "model.safetensors")
+    with pytest.raises(InputError, match="roi_lesions = 999"):  # of anybody else, it may well be a code
+        apart.transform(pd.read_csv(tmp_path / "people.csv")[[*apart.feature_names_in_]])

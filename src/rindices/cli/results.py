@@ -269,7 +269,7 @@ def open_folder(
     if missing:
         raise InputError(
             f"The page needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed.\n"
-            'Install it with: pip install "rindices[app]"'
+            'Install with: pip install "rindices[app]"'
         )
     if not folder.is_dir():
         raise InputError(f"No folder was found at {folder}.\nProvide the folder that contains your tables and runs.")

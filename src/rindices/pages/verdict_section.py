@@ -151,7 +151,7 @@ def _remarked(best: pd.DataFrame, run: Run) -> pd.DataFrame:
     search = run.summary.search
     runners_up = [(one["n_patterns"], one["orthogonality"]) for one in search.runners_up]
     settings = zip(best["n_patterns"], best["orthogonality"], strict=True)
-    # Fewer models than the first look had, or the same: this setting was not trained on. More: some were faulty.
+    # Fewer models than the first repetitions, or the same: this setting was not trained on. More: some were faulty.
     first = 0 if search.exhaustive else search.first_stage_repetitions
     dropped = (best["n_models"] <= first) & (first < best["n_models"].max())
     cases = {

@@ -254,7 +254,7 @@ def _check_new_sites(
     """Refuse sites that are known already or too small; small ones are learned, with a warning, if that is asked."""
     if again := [site for site in sites if site in earlier]:
         raise InputError(
-            f"The model already includes {listed(again)}.\n"
+            f"The model already includes {'site' if len(again) == 1 else 'sites'} {listed(again)}.\n"
             f"Provide controls from new sites only, with the site names that later tables will use in {name!r}."
         )
     counts = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True)]

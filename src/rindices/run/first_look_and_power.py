@@ -305,11 +305,11 @@ def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
 
 
 def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[PreviewedPattern, ...]:
-    """Return the regions of each pattern, the strongest first: patterns, and regions in them."""
+    """Return the regions of each pattern, the strongest first."""
     names, scaler = np.array(controls.columns, str), model.preprocessing_.scaler
     sizes = np.where(controls.min() < 0, np.nan, np.abs(scaler.mean))
-    patterns, largest = [], np.argsort(-np.abs(model.changes_).mean(axis=1), kind="stable")  # first, as in a run
-    for number, change in enumerate(model.changes_[largest], start=1):
+    patterns = []
+    for number, change in enumerate(model.changes_, start=1):
         order = np.argsort(-np.abs(change), kind="stable")
         percent = 100 * change * scaler.sd / sizes
         patterns.append(

@@ -4,6 +4,7 @@ Analyses are who took part, how well the groups can be told apart, associations,
 change.
 """
 
+import warnings
 from dataclasses import replace
 
 import jax
@@ -17,6 +18,7 @@ from rindices.estimator import SurrealGAN
 from rindices.judging.verdict_and_separation import separated
 from rindices.preprocessing import SCALED_SD
 from rindices.presets import Correction
+from rindices.problems import OutsideTraining
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.consensus_and_person import Scaled, person_columns, person_flags
 from rindices.scoring.intervals import Noise, can_tell, change_limits, paired_readings
@@ -136,7 +138,10 @@ def separation(cohort: Cohort, correction: Correction | None) -> Separation | No
 def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
     """Preprocess people, once for all that is asked about them; people of new sites are not corrected for site."""
     covariates = model.preprocessing_.leave_new_sites(people.covariates)
-    return model.prepare(people.features, covariates if covariates.shape[1] else None, checked=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutsideTraining)  # their flags say so
+        known = isinstance(people, Cohort)  # read and checked, by all values of its table, before training
+        return model.prepare(people.features, covariates if covariates.shape[1] else None, checked=known)
 
 
 def _patterns(model: SurrealGAN, people: Scaled, group: np.ndarray) -> pd.DataFrame:

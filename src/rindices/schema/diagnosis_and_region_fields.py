@@ -14,7 +14,7 @@ from rindices.problems import Blank, InputError, Message, Problem, Remedy, count
 from rindices.schema.cells import plain_code, text_of
 from rindices.schema.field import DIGITS, Field, NumberField, Roster, Seen, kept_quantile
 from rindices.schema.role_guesses import looks_like_score
-from rindices.schema.units_and_impossible_values import CODES, impossible_regions, unit_problems
+from rindices.schema.units_and_impossible_values import impossible_regions, unit_problems
 from rindices.settings import Labels
 
 NO_LABEL = "n/a"
@@ -219,9 +219,6 @@ class RegionField(NumberField):
         # Whoever is not above 0 shows that 0, or less than it, is possible.
         for beyond, at_most in (((values <= 0).any(axis=0), 0), ((values < 0).any(axis=0), -1e-3 * np.abs(kept[2]))):
             kept[0] = np.where(beyond, np.minimum(kept[0], at_most), kept[0])
-        for code in CODES:  # what was a value in training is no code for a missing one
-            there = (values == code).any(axis=0)
-            kept[0, there], kept[2, there] = np.minimum(kept[0, there], code - 1), np.maximum(kept[2, there], code + 1)
         return kept
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:

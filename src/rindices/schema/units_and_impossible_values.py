@@ -18,7 +18,7 @@ from rindices.schema.field import Seen
 from rindices.schema.role_guesses import SEX_NAMES, pairs_of_sides
 from rindices.settings import TableSettings
 
-CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)  # that people write for a missing value
+_CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)  # that people write for a missing value
 _FEW = 0.02  # where more values than this share are negative or 0, they are ordinary
 _WELL_ABOVE = 0.5  # a size has its 5 % quantile above this share of its median; lesions and scores have not
 _NEXT_TO_NOTHING = 0.1  # share of the median: no head is a tenth of another's
@@ -35,7 +35,7 @@ def suspected_codes(values: NDArray[np.float64], reference: NDArray[np.float64])
     [False, True]
     """
     marked = np.zeros(len(values), dtype=bool)
-    for code in CODES:
+    for code in _CODES:
         others = reference[np.isfinite(reference) & (reference != code)]
         if (values == code).any() and len(others) > 1:
             low, high = others.min(), others.max()
@@ -55,7 +55,7 @@ def impossible_regions(block: NDArray[np.float64], reference: NDArray[np.float64
     [99]
     """
     bad = np.abs(block) > LARGEST
-    for position in np.flatnonzero(((block <= 0) | np.isin(block, CODES)).any(axis=0)).tolist():
+    for position in np.flatnonzero(((block <= 0) | np.isin(block, _CODES)).any(axis=0)).tolist():
         values, others = block[:, position], reference[:, position]
         others = others[np.isfinite(others)]
         if not len(others):
