@@ -36,7 +36,7 @@ LIMITS = {
     # contents that mark the section being read, the share of patients beside a pattern's name (4)
     # severities that may be too low are said to be, where patterns are found (7); the paper's choice of a number (15)
     # several cores for permutations and halves, chunks that settle themselves, the time a command took (39)
-    # rows of a table named in one way, what is given to `fit` in one place, linear patterns in the order of a run's (14)
+    # rows named in one way, what is given to `fit` in one place, linear patterns in the order of a run's (14)
     "statements in src": 17_723,
     "files in src": 130,
     # 1,893 before a table could be looked at without a fit (190); a file for each role of a column: imports (40)
