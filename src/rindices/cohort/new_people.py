@@ -279,15 +279,11 @@ class _Check:
 
     def _missing(self, block: NDArray[np.float64]) -> list[str]:
         """Say that regions are missing, of everybody or of some; how many of whom is in the flags."""
-        drawn = "imputed from their other regions and covariates, and intervals are wider"
+        drawn = "Missing values are imputed from the other regions and the covariates, and intervals are wider"
         if self._absent:
             number = f"{len(self._absent)} of the model's {counted(len(self._contract.features), 'region')}"
-            return [f"The table lacks {number}: {listed(self._absent)}. They are {drawn}."]
-        return (
-            [f"Some people have missing regions. These are {drawn}; see the column flags."]
-            if np.isnan(block).any()
-            else []
-        )
+            return [f"The table lacks {number}: {listed(self._absent)}. {drawn}."]
+        return [f"Some people have missing regions. {drawn}; see the column flags."] if np.isnan(block).any() else []
 
     def finish(self) -> None:
         """Refuse the table if anything was wrong with any of its rows."""

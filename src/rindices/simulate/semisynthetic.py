@@ -210,7 +210,7 @@ def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
         raise InputError(
             f"Expected 1 to {MAX_PATTERNS} patterns, but got ",
             Remedy("n_patterns", n_patterns),
-            ". More patterns could not be distinguished. Choose a number in this range.",
+            ". Choose a number in this range.",
         )
     if seed < 0:
         raise InputError(f"Expected the seed to be a non-negative integer such as 0, but got {seed}.")
