@@ -218,7 +218,8 @@ def test_another_unit_and_coding_are_noticed(source, people):
         ({"covariates": "sex"}, r"2 covariates \(with the ranges 0 to 1, 60 to 90\), but 1 was named(?s:.*)'sex,age'"),
         (
             {"covariates": "sex,icv"},
-            "'icv' cannot range from 60 to 90: these values do not look like a head.*like years(?s:.*)'sex,age'",
+            "'icv' cannot range from 60 to 90: these values do not look like a head size but like years"
+            "(?s:.*)'sex,age'",
         ),
         ({"covariates": "age,sex"}, "'age' cannot range from 0 to 1: the names are not in the same order as"),
         ({"covariates": "site,sex"}, "'sex' cannot range from 60 to 90"),

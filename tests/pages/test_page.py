@@ -184,7 +184,7 @@ def test_verdict(run, undrawn, changes, expected, classes):
         behind = text[text.index('<details class="gate">') : text.index('<section id="checks"')]
         assert all(name in behind for name in ('data-name="severities_1"', 'id="cards"', 'id="explorer"', "Pattern 1"))
         assert 'data-name="severities_1"' not in text[: text.index('<details class="gate">')]
-    assert "an AUC of 0.87 (95 % interval 0.82 to 0.91" in page.words
+    assert "AUC of patients versus controls is 0.87 (95 % interval 0.82 to 0.91" in page.words
     told = "the absence of reproducible patterns does not mean that there is no difference" in page.words
     assert told is (changes.get("verdict") == "not found again")
 

@@ -257,7 +257,7 @@ CLAIMS = [
         rf"In none of {N} regions do {N} patients clearly differ from {N} controls \(no q below 0\.05\); {N} %",
         no_differences,
     ),
-    (rf"AUC of (?:patients versus controls was )?{N} \(95 % interval {N} to {N}", auc),
+    (rf"AUC of patients versus controls (?:was|is) {N} \(95 % interval {N} to {N}", auc),
     (
         rf"The median severity is {N} in patients and {N} in controls; a patient lies above a control in {N} % of all "
         rf"pairs[^.]*\. {N} % of the patients have this pattern \(more of it than 95 % of controls\)\.( Of them, "
