@@ -303,6 +303,15 @@ class OneFails(Trained):
         return np.full_like(made, 0.5) if fails else made
 
 
+def test_a_repetition_that_diverged_does_not_hide_one_that_is_late():
+    scores, overlaps = (
+        np.random.default_rng(0).uniform(size=(6, 50, 2)),
+        np.array([0.02, 0.02, 0.02, 0.02, 0.08, np.nan]),
+    )
+    scores[5] = np.nan
+    assert selection._failed(scores, overlaps) == (4, 5)
+
+
 @pytest.mark.parametrize(
     ("longest", "learns_later", "n_trained", "left_out"), [(0, True, 5, [1]), (500, True, 4, []), (500, False, 5, [1])]
 )

@@ -1,13 +1,17 @@
 """Tables whose difference between the groups is known: none, a shift, or so many directions."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy.stats import kstest, norm
 from sklearn.covariance import ledoit_wolf
 
+from rindices import SurrealGAN
 from rindices.judging import spectrum
 from rindices.judging.spectrum import NotTestable, Spectrum, drawn_in, look
+from rindices.judging.study import training_set
+from rindices.presets import Correction, linear
 
 N_REGIONS, N_GROUP, N_PERMUTATIONS = 20, 40, 49
 PATIENT = np.repeat([False, True], N_GROUP)
@@ -128,6 +132,29 @@ def test_covariates_of_several_sites_do_not_count_as_a_difference():
     assert look(older, PATIENT, site=site, n_permutations=N_PERMUTATIONS).p <= 0.05
 
 
+@pytest.mark.parametrize("n_sites", [3, 12])  # with 12, no site is large enough for effects of its own
+def test_covariates_and_sites_fit_few_controls_no_better_than_many_patients(n_sites):
+    """Effects that are estimated in each group leave less variance in the smaller one, which is not disease."""
+    values = []
+    for seed in range(12):
+        rng, patient = np.random.default_rng([seed, 5]), np.repeat([False, True], [48, 192])
+        regions, site = rng.standard_normal((240, N_REGIONS)), np.arange(240) % n_sites
+        regions *= np.linspace(1, 3, n_sites)[site, None]  # as scanners differ
+        values.append(look(regions, patient, rng.standard_normal((240, 6)), site, seed, n_permutations=19).p)
+    assert np.sum(np.array(values) <= 0.05) <= 3
+
+
+def test_sites_that_were_harmonised_in_controls_do_not_count_as_a_difference():
+    """A site's scale fits the controls that it was estimated in better than its patients."""
+    values = []
+    for seed in range(12):
+        patient, site = np.repeat([0, 1], [60, 240]), pd.DataFrame({"site": [f"S{k % 8}" for k in range(300)]})
+        regions = np.random.default_rng([seed, 6]).normal(5, 1, (300, N_REGIONS))
+        learner = SurrealGAN(preset="linear", correction=Correction(site="site"), random_state=seed)
+        values.append(training_set(learner, linear(), regions, patient, site).study.spectrum[0].p)
+    assert np.sum(np.array(values) <= 0.05) <= 3
+
+
 def test_people_of_sites_with_one_group_are_left_out():
     regions, _ = site_table()
     site = np.where(np.arange(len(PATIENT)) % 4 == 0, np.where(PATIENT, "only patients", "only controls"), "both")
@@ -220,6 +247,6 @@ def test_differences_of_means_are_those_of_a_regression():
     rng = np.random.default_rng(6)
     age, site = rng.standard_normal(80), rng.integers(0, 3, 80)
     regions = healthy(rng) + 0.5 * age[:, None] + site[:, None] + 0.4 * PATIENT[:, None]
-    found = spectrum._differences(regions, PATIENT, np.column_stack([np.ones(80), age]), site)
+    found = spectrum._differences(regions, PATIENT, np.column_stack([site[:, None] == np.arange(3), age]))
     columns = sm.add_constant(np.column_stack([PATIENT, age, site == 1, site == 2]).astype(float))
     np.testing.assert_allclose(found[3], sm.OLS(regions[:, 3], columns).fit().tvalues[1])

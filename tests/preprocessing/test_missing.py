@@ -138,3 +138,16 @@ def test_repetitions_learn_from_draws_of_their_own():
     sweep(study, [Point(2, 0.8)], 3, Execution(store, models_per_chunk=3))
     assert {chunk.repetition for chunk in store} == {0, 1, 2}  # in the order in which they end
     assert len(training_set(model, linear(), people, np.arange(60) >= 30).study.redrawn) == 0
+
+
+def test_people_of_different_folds_are_drawn_independently():
+    """Regions are independent here, so that a drawn cell is its noise alone."""
+    rng, seed = np.random.default_rng(0), 3
+    people = rng.normal(size=(900, N_REGIONS))
+    people[rng.random(900) < 0.3, -1] = np.nan
+    drawn, gap = missing._filled(people, seed, 1)[0, :, -1], np.isnan(people[:, -1])
+    fold = np.random.default_rng([seed, 900]).permutation(900) % missing._FOLDS
+    first, second = (np.flatnonzero(fold == one) for one in (0, 1))
+    both = gap[first] & gap[second]
+    assert both.sum() > 20
+    assert abs(np.corrcoef(drawn[first[both]], drawn[second[both]])[0, 1]) < 0.5

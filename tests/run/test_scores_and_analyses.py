@@ -65,3 +65,21 @@ def test_a_value_that_could_be_a_code_does_not_end_a_run_after_training(tmp_path
     apart = load_model(run / "model.safetensors")
     with pytest.raises(InputError, match="roi_lesions = 999"):  # of anybody else, it may well be a code
         apart.transform(pd.read_csv(tmp_path / "people.csv")[[*apart.feature_names_in_]])
+
+
+def test_maps_at_a_severity_are_that_share_of_the_largest_change(tmp_path):
+    """Repetitions read fewer extremes than they put in, so that an R-index is not what f was given."""
+    simulate_cohort("mild", n_controls=100, n_patients=120, seed=1).save(tmp_path / "people.csv")
+    search, table = SearchSettings(3, n_repetitions=4, preset="linear"), TableSettings(covariates="age,sex")
+    run = fit_table(tmp_path / "people.csv", tmp_path / "run", table, search, OutputSettings(report=False))
+    maps = pd.read_csv(run.folder / "analysis" / "severities.csv").pivot_table(
+        index="region", columns=["pattern", "severity"], values="change_sd"
+    )
+    for pattern in (1, 2, 3):
+        largest = maps[pattern, 1.0]
+        shares = [float(maps[pattern, share] @ largest / (largest @ largest)) for share in (0.25, 0.5, 0.75)]
+        np.testing.assert_allclose(shares, [0.25, 0.5, 0.75], atol=0.02)
+    scores = pd.read_csv(run.folder / "r_indices.csv")
+    for pattern in (1, 2, 3):
+        own, low, high = (scores[f"severity{pattern}{end}"] for end in ("", "_low", "_high"))
+        assert ((low <= own) & (own <= high)).all()

@@ -91,3 +91,10 @@ def test_people_who_are_scored_once_say_nothing_of_repetitions():
     scores, known = np.random.default_rng(3).normal(size=(3, 2, 4)), np.arange(6).reshape(3, 2) % 2 == 0
     known[0, 1] = True  # the second person: by one repetition only
     np.testing.assert_allclose(_within(scores, known), scores[:, 0].var(axis=0, ddof=1))
+
+
+def test_a_single_control_that_all_have_seen_is_not_stretched():
+    scores, held_out = np.random.default_rng(0).normal(0.1, 0.05, (4, 9, 1)), np.zeros((4, 9), bool)
+    held_out[np.arange(8) // 2, np.arange(8)] = True
+    again = HeldOut.of(scores, held_out, 4).scores(scores[:, [8]] + 0.01, np.array([8]))
+    assert again == pytest.approx(scores[:, held_out.any(axis=0)].mean() + 0.01, abs=0.05)

@@ -22,12 +22,12 @@ SCALE = SeverityScale(
 )
 
 
-def test_severities_follow_the_curve_and_go_on_straight_outside():
+def test_severities_follow_the_curve_from_0_and_go_on_straight_beyond_1():
     r = np.tile([[-0.4], [0.0], [0.25], [0.5], [1.0], [1.5]], 2)
-    first, last = KNOTS[1], 1 + KNOTS[-2]  # slopes of the first and the last piece
-    expected = np.tile([[-0.4 * first], [0.0], [0.25**2], [0.5**2], [1.0], [1 + 0.5 * last]], 2)
+    last = 1 + KNOTS[-2]  # slope of the last piece
+    expected = np.tile([[0.0], [0.0], [0.25**2], [0.5**2], [1.0], [1 + 0.5 * last]], 2)
     np.testing.assert_allclose(SCALE.severities(r), expected, atol=1e-9)
-    assert (np.diff(SCALE.severities(np.tile(np.linspace(-1, 1.5, 400)[:, None], 2)), axis=0) > 0).all()
+    assert (np.diff(SCALE.severities(np.tile(np.linspace(0, 1.5, 400)[:, None], 2)), axis=0) > 0).all()
     assert (SCALE.severities(np.full((1, 2), 9.0)) == DOSES[-1]).all()  # nobody knows of more
 
 
@@ -45,7 +45,7 @@ def test_intervals_hold_every_severity_with_which_the_score_is_no_surprise(level
     The upper limit of whoever scores below 16 % of healthy people is that of somebody who scores as they do.
     """
     tried = np.linspace(0, 2, 2001)
-    own, between = np.maximum(SCALE.severities(PEOPLE), 0), np.interp(tried, DOSES, EXPECTED)
+    own, between = SCALE.severities(PEOPLE), np.interp(tried, DOSES, EXPECTED)
     inside, above = (
         np.abs(of[..., None] - between) <= norm.ppf((1 + level) / 2) * SD[:, None]
         for of in (PEOPLE, np.maximum(PEOPLE, EXPECTED[0] + norm.ppf(0.16) * SD))
@@ -60,7 +60,7 @@ def test_intervals_hold_every_severity_with_which_the_score_is_no_surprise(level
 
 
 def test_intervals_hold_the_severity_and_grow_with_the_level():
-    inner = np.maximum(SCALE.severities(PEOPLE), 0)
+    inner = SCALE.severities(PEOPLE)
     both = np.array([(inner, inner), *(severity_intervals(SCALE, PEOPLE, level) for level in (0.5, 0.8, 0.95, 0.99))])
     assert both.min() == 0
     assert (np.diff(both[:, 0], axis=0) <= 0).all()

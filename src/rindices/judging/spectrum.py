@@ -6,7 +6,9 @@ were left out. Both are compared with the same tables after people were permuted
 joint p value valid by construction, whatever the distribution of the regions.
 
 Covariates: rows are first rotated into the space that is orthogonal to the covariates, where residuals are exchangeable
-(Huh and Jhun, 2001); residuals themselves are not.
+(Huh and Jhun, 2001); residuals themselves are not. Sites: each has effects of its own, and people are permuted within
+it. Regions come as measured: a scale that is estimated in a site's controls fits these better than its patients, which
+would look like disease.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ LEVEL = 0.05
 _KEPT = 10  # eigenvalues that are shown
 _FAR = 4.0  # robust sd of people's distances from everybody's middle, beyond which they are drawn in
 _FEWEST_ROWS = 10  # left of a group after covariates, to estimate anything from
+_OWN_EFFECTS = 2  # people a group for each effect of covariates, from which on a site gets effects of its own
 _DIRECTIONS = 8  # that are looked for again in people who were left out
 _FOLDS, _REPEATS = 10, 2
 _DIFFERENT = 2.0  # standard errors of the groups' difference in a region where patterns are looked for first
@@ -116,7 +119,7 @@ def look(
     design : ndarray of shape (people, columns), optional
         Covariates as numbers, without a constant.
     site : ndarray of shape (people,), optional
-        People are permuted within sites that have both groups; other sites are excluded.
+        People are permuted within sites that have both groups, small sites taken together; other sites are excluded.
     seed : int
         Seed of the permutations.
     n_permutations : int
@@ -129,8 +132,8 @@ def look(
     """
     rng = np.random.default_rng([seed, len(patient)])
     regions, patient, design, site = _comparable(regions, patient, design, site)
-    spread = _Spread.of(drawn_in(regions), patient, design, site)
-    shift = _Shift.of(drawn_in(regions), patient, design, site)
+    blocks = _blocks(patient, design, site)
+    spread, shift = _Spread.of(regions, patient, design, blocks), _Shift.of(regions, patient, design, blocks)
     eigenvalues, correlation = spread.eigenvalues(spread.labels), shift.correlation(shift.labels)
     permuted = [_permuted(spread.labels, spread.blocks, rng) for _ in range(n_permutations)]
     null = np.stack(list(side_by_side(spread.eigenvalues, permuted)))
@@ -158,13 +161,28 @@ def _standardised(values: np.ndarray) -> np.ndarray:
 def _comparable(
     regions: np.ndarray, patient: np.ndarray, design: np.ndarray | None, site: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return people of sites with both groups, and covariates with a constant."""
+    """Return people of sites with both groups, drawn in at each site, and covariates with a constant for each site."""
     site = np.zeros(len(patient), int) if site is None else np.unique(site, return_inverse=True)[1]
     both = np.isin(site, np.intersect1d(site[patient], site[~patient]))
-    columns = np.ones((len(patient), 1)) if design is None else np.column_stack([np.ones(len(patient)), design])
     if not both.any():
         raise NotTestable("no site has both controls and patients")
-    return regions[both], patient[both], columns[both], site[both]
+    regions, patient, site = regions[both], patient[both], site[both]
+    design = np.empty((len(patient), 0)) if design is None else design[both]
+    even = np.empty(regions.shape)
+    for place in np.unique(site):
+        even[site == place] = drawn_in(regions[site == place])
+    return even, patient, np.column_stack([site[:, None] == np.unique(site), design]), site
+
+
+def _blocks(patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> np.ndarray:
+    """Return within what people are permuted: their site, or all sites that are too small for effects of their own."""
+    blocks = site.copy()
+    for place in np.unique(site):
+        here = site == place
+        effects = 1 + int((np.ptp(design[here], axis=0) > 0).sum())
+        if min((here & patient).sum(), (here & ~patient).sum()) < _OWN_EFFECTS * effects:
+            blocks[here] = -1
+    return blocks
 
 
 def drawn_in(regions: np.ndarray) -> np.ndarray:
@@ -207,23 +225,17 @@ class _Spread(NamedTuple):
     different: np.ndarray  # of bool: regions whose means differ; rows are orthogonal to means, so say nothing of this
 
     @classmethod
-    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Spread:
-        rows, labels, blocks = [], [], []
+    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, blocks: np.ndarray) -> _Spread:
+        rows, labels, places = [], [], []
         for group in (False, True):
-            members = patient == group
-            residuals = regions[members]
-            if design.shape[1] > 1 and len(set(site)) > 1:  # covariates first, for all sites of a group together
-                own = design[members] - design[members].mean(axis=0)
-                residuals = residuals - own @ np.linalg.lstsq(own, residuals, rcond=None)[0]
-            for place in np.unique(site[members]):
-                here = site[members] == place
-                columns = design[members] if len(set(site)) == 1 else np.ones((int(here.sum()), 1))
-                part = _orthogonal(columns).T @ residuals[here]
+            for block in np.unique(blocks):
+                members = (patient == group) & (blocks == block)
+                part = _orthogonal(design[members]).T @ regions[members]
                 rows.append(part)
                 labels += [group] * len(part)
-                blocks += [int(place)] * len(part)
-        different = np.abs(_differences(regions, patient, design, site)) > _DIFFERENT
-        spread = cls(np.concatenate(rows), np.array(labels), np.array(blocks), different)
+                places += [int(block)] * len(part)
+        different = np.abs(_differences(regions, patient, design)) > _DIFFERENT
+        spread = cls(np.concatenate(rows), np.array(labels), np.array(places), different)
         if min(spread.labels.sum(), (~spread.labels).sum()) < _FEWEST_ROWS:
             raise NotTestable("too few people remain in a group after adjustment for covariates")
         return spread
@@ -257,14 +269,13 @@ class _Spread(NamedTuple):
         return np.mean(ratios, axis=0) / np.sqrt(2 / labels.sum() + 2 / (~labels).sum())
 
 
-def _differences(regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> np.ndarray:
+def _differences(regions: np.ndarray, patient: np.ndarray, design: np.ndarray) -> np.ndarray:
     """Return how much patients differ from controls in each region, in standard errors, given covariates and sites."""
-    sites = site[:, None] == np.unique(site)[1:]
-    columns = np.column_stack([patient, design, sites]).astype(float)
+    columns = np.column_stack([patient, design]).astype(float)
     inverse = np.linalg.pinv(columns)
     coefficients = inverse @ regions
     squares = ((regions - columns @ coefficients) ** 2).sum(axis=0)
-    errors = np.sqrt(squares / max(len(columns) - columns.shape[1], 1) * (inverse[0] ** 2).sum())
+    errors = np.sqrt(squares / max(len(columns) - np.linalg.matrix_rank(columns), 1) * (inverse[0] ** 2).sum())
     return coefficients[0] / np.maximum(errors, 1e-12)
 
 
@@ -295,23 +306,18 @@ class _Shift(NamedTuple):
     blocks: np.ndarray
 
     @classmethod
-    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Shift:
-        group = patient.astype(float)
-        rows, labels, blocks = [], [], []
-        if len(set(site)) > 1:
-            own = design - design.mean(axis=0)
-            regions = regions - own @ np.linalg.lstsq(own, regions, rcond=None)[0]
-            group = group - own @ np.linalg.lstsq(own, group, rcond=None)[0]
-        for place in np.unique(site):
-            here = site == place
-            basis = _orthogonal(design if len(set(site)) == 1 else np.ones((int(here.sum()), 1)))
+    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, blocks: np.ndarray) -> _Shift:
+        rows, labels, places = [], [], []
+        for block in np.unique(blocks):
+            here = blocks == block
+            basis = _orthogonal(design[here])
             rows.append(basis.T @ regions[here])
-            labels.append(basis.T @ group[here])
-            blocks += [int(place)] * basis.shape[1]
-        if len(blocks) < 2 * _FEWEST_ROWS:
+            labels.append(basis.T @ patient[here].astype(float))
+            places += [int(block)] * basis.shape[1]
+        if len(places) < 2 * _FEWEST_ROWS:
             raise NotTestable("too few people remain after adjustment for covariates")
         left, values, _ = np.linalg.svd(np.concatenate(rows), full_matrices=False)
-        return cls(left, values**2 / (values**2 + (values**2).mean()), np.concatenate(labels), np.array(blocks))
+        return cls(left, values**2 / (values**2 + (values**2).mean()), np.concatenate(labels), np.array(places))
 
     def correlation(self, labels: np.ndarray) -> float:
         """Correlate what is predicted for each row without it with what it is."""

@@ -60,6 +60,8 @@ class Study:
         Where they were measured.
     redrawn : ndarray of shape (draws, people, regions), optional
         Residuals again, with other draws of what was missing; repetitions take all draws in turn.
+    measured : ndarray of shape (people, regions), optional
+        Regions before anything was estimated in the controls of a site, for the look; None without sites.
     """
 
     residuals: np.ndarray
@@ -68,13 +70,15 @@ class Study:
     design: np.ndarray | None = None
     site: np.ndarray | None = None
     redrawn: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0)))
+    measured: np.ndarray | None = None
     _methods: dict[int, Method] = field(default_factory=dict, init=False)
 
     @cached_property
     def spectrum(self) -> tuple[Spectrum | None, str]:
         """The look before training, or why there is none."""
+        regions = self.residuals if self.measured is None else self.measured
         try:
-            return look(self.residuals, self.patient, self.design, self.site, self.settings.seed), ""
+            return look(regions, self.patient, self.design, self.site, self.settings.seed), ""
         except NotTestable as error:
             return None, str(error)
 
@@ -192,9 +196,11 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     settings = Settings(preset, preset.schedule.people_per_step(int(patient.sum())), seed)
     design = None if table is None else design_of(table, patient, correction)
     site = None if correction is None else correction.site
-    sites = None if site is None or table is None else pd.factorize(table[site])[0]
+    sites, measured = None, None
+    if site is not None and table is not None:
+        sites, measured = pd.factorize(table[site])[0], preprocessing.sized(X, table)
     residuals = np.stack([preprocessing.transform(draw, table) for draw in drawn])
-    study = Study(residuals[0], patient, settings, design, sites, residuals[1:])
+    study = Study(residuals[0], patient, settings, design, sites, residuals[1:], measured)
     if study.uncertainty > TOO_UNCERTAIN:
         warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
     return TrainingSet(study, contract, preprocessing)

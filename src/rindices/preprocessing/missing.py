@@ -6,7 +6,7 @@ vary as others do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +54,7 @@ class Population:
         mean = people.mean(axis=0)
         return cls(mean, np.linalg.inv(ledoit_wolf(people - mean, assume_centered=True)[0]))
 
-    def fill(self, people: np.ndarray, n_draws: int, seed: int | None = None, spread: float = 1.0) -> np.ndarray:
+    def fill(self, people: np.ndarray, n_draws: int, seed: Sequence[int] = (), spread: float = 1.0) -> np.ndarray:
         """Return people with their gaps (NaN) drawn, several times → ``(draws, people, regions)``.
 
         Draws come in pairs on both sides of what is expected, `spread` times as far from it as the population says.
@@ -62,7 +62,7 @@ class Population:
         """
         filled = np.repeat(people[None], n_draws, axis=0)
         for row, gaps, expected, factor in self._conditionals(people):
-            rng = np.random.default_rng(0 if seed is None else [seed, row])
+            rng = np.random.default_rng([*seed, row] if seed else 0)
             noise = spread * rng.standard_normal((len(expected), (n_draws + 1) // 2))
             one_side = solve_triangular(factor, noise)
             filled[:, row, gaps] = (expected[:, None] + np.hstack([one_side, -one_side])[:, :n_draws]).T
@@ -131,7 +131,7 @@ def _filled(people: np.ndarray, seed: int, n_draws: int) -> np.ndarray:
         population = Population.with_gaps(people if np.isnan(others).all(axis=0).any() else others)
         hidden = rng.random(people[rows].shape) < _HIDDEN
         spread = population.surprise(people[rows], hidden & ~np.isnan(people[rows]))
-        filled[:, rows] = population.fill(people[rows], n_draws, seed, max(spread, 1.0))
+        filled[:, rows] = population.fill(people[rows], n_draws, (seed, one), max(spread, 1.0))
     return filled
 
 

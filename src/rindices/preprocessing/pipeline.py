@@ -185,8 +185,12 @@ class Preprocessing:
                 Remedy("site"),
                 ", or apply it unchanged.",
             )
-        sized = controls if self.head_size is None else self.head_size.transform(controls, covariates)
+        sized = self.sized(controls, covariates)
         return replace(self, harmonizer=self.harmonizer.with_new_sites(sized, covariates, few_controls=few_controls))
+
+    def sized(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
+        """Return regions with the effect of head size removed, and no other."""
+        return features if self.head_size is None else self.head_size.transform(features, covariates)
 
     def leave_new_sites(self, covariates: pd.DataFrame) -> pd.DataFrame:
         """Return the covariates with unknown sites marked, so that their people are not corrected for site."""

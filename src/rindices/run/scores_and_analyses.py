@@ -21,8 +21,8 @@ from rindices.presets import Correction
 from rindices.problems import OutsideTraining
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.consensus_and_person import Scaled, person_columns, person_flags
-from rindices.scoring.intervals import Noise, can_tell, change_limits, paired_readings
-from rindices.scoring.severity_and_reference import CENTILES, DOSES, KNOTS, increasing
+from rindices.scoring.intervals import Noise, can_tell, change_limits, fit_curves, paired_readings
+from rindices.scoring.severity_and_reference import CENTILES, DOSES, KNOTS
 from rindices.settings import OutputSettings
 
 _FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be theirs rather than that of controls
@@ -369,9 +369,9 @@ def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
         return table[["region", "pattern", "severity", "change_sd"]]
     controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
     brains = Scaled(1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)], None)
-    curves = increasing(model.scale_.curves)
+    curves = fit_curves(model.models_, brains.values, model.preset_.training.composition)
     parts = [results.patterns.assign(severity=1.0)]
-    for severity in _SEVERITIES:  # each pattern reaches it at an R-index of its own
+    for severity in _SEVERITIES:  # each pattern reaches it at a z of its own
         for pattern, curve in enumerate(curves, start=1):
             table = model.pattern_maps(brains, severity=float(np.interp(severity, curve, KNOTS)))
             parts.append(table[table["pattern"] == pattern].assign(severity=severity))

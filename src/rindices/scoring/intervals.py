@@ -66,7 +66,7 @@ def severity_intervals(
         nothing = np.full(r_indices.shape, np.nan)
         return nothing, nothing
     more_sd = np.zeros(r_indices.shape) if more_sd is None else more_sd
-    own, sides = np.maximum(scale.severities(r_indices), 0), []
+    own, sides = scale.severities(r_indices), []
     for tail in ((1 + level) / 2, (1 - level) / 2):
         side = np.empty(r_indices.shape)
         for pattern, rows in enumerate(scale.quantiles):

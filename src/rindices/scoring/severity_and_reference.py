@@ -61,9 +61,9 @@ class SeverityScale:
     patients: np.ndarray | None = None
 
     def severities(self, r_indices: np.ndarray) -> np.ndarray:
-        """Return the severities of people with these R-indices ``(people, patterns)``, up to the largest dose."""
+        """Return the severities of people with these R-indices ``(people, patterns)``, from 0 to the largest dose."""
         columns = [on_line(r, KNOTS, curve) for r, curve in zip(r_indices.T, self.curves, strict=True)]
-        return np.minimum(np.column_stack(columns), DOSES[-1])
+        return np.clip(np.column_stack(columns), 0, DOSES[-1])
 
     def centiles(self, r_indices: np.ndarray) -> np.ndarray:
         """Return where people lie among the held-out controls, from 0 to 100; NaN where there are none."""
@@ -198,7 +198,8 @@ class HeldOut(NamedTuple):
         shrinkage = split_variance(centred, by).shrinkage(by.sum(axis=0), n_repetitions)
         honest = mean_known(centred, by) * shrinkage
         always = seen if known.all() else seen[~known]  # the others' scores are partly of repetitions that left them
-        stretch = honest[known].std(axis=0) / np.maximum(always.std(axis=0), 1e-12)
+        spread = always.std(axis=0)
+        stretch = np.divide(honest[known].std(axis=0), spread, out=np.ones_like(spread), where=spread > 1e-12)
         return cls(held_out, means, shrinkage, np.stack([always.mean(axis=0), stretch]))
 
     def scores(self, scores: np.ndarray, control: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ read. Both depend on the seed and the repetition's number only, as all else of a
 """
 
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -112,7 +113,8 @@ def maps_of_halves(
 
     def maps_of(half: tuple[np.ndarray, np.ndarray]) -> list[np.ndarray]:
         with suppress(np.linalg.LinAlgError):
-            return [from_model(METHODS[method](*half, n_patterns), patients).prior.maps]
+            fit = partial(fitted, method) if half is groups[0] else METHODS[method]  # everybody is always fitted
+            return [from_model(fit(*half, n_patterns), patients).prior.maps]
         return []
 
     return np.array(list(chain(*side_by_side(maps_of, groups)))).reshape(-1, n_patterns, controls.shape[1])
