@@ -241,7 +241,10 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
         said = [f"{counted(len(of), 'setting')} with fewer patterns {why}" for why, of in reasons.items() if of]
         words.append(f"{' and '.join(said)}.")
     if dropped := [one for one in others if one.n_repetitions < swept.n_repetitions]:
-        words.append(f"{len(dropped)} of {len(swept.judged)} settings were dropped after {swept.n_first} repetitions.")
+        were = "was" if len(dropped) == 1 else "were"
+        words.append(
+            f"{len(dropped)} of {len(swept.judged)} settings {were} dropped after {swept.n_first} repetitions."
+        )
     if swept.untried:
         left = counted(len(swept.untried), "setting")
         words.append(f"For numbers of patterns that were dropped, other orthogonalities were not tried ({left}).")

@@ -271,9 +271,9 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
     if not visits:
         raise InputError(
             Remedy("scan_noise"),
-            " applies to repeated visits, but there are none.\nName the visit column with ",
+            " applies to repeated visits, but there are none.\nOmit this setting, or fit with a visit column named by ",
             Remedy("visit"),
-            ", or omit this setting.",
+            ".",
         )
     if wrong := [sd for sd in noise if not 0 < sd < float("inf")]:
         raise InputError(

@@ -128,7 +128,7 @@ def test_more_patterns_than_are_found_again_are_not_called_supported(given):
     five = np.random.default_rng(4).uniform(size=(N_PATIENTS, 3))
     five[:, :2] = study_of()[1]
     verdict = given(r_indices=five)
-    assert "differ in only 2 directions, so the data do not support 3 patterns. Request fewer." in verdict.message
+    assert "differ in only 2 directions, so the data do not support 3 patterns. Use fewer." in verdict.message
     assert verdict.state == "reproducible"  # one more may be there all the same
     seven = np.column_stack([five, np.random.default_rng(5).uniform(size=(N_PATIENTS, 4))])
     assert given(r_indices=seven).state == "weak"

@@ -29,5 +29,5 @@ def test_report_says_that_no_map_is_at_hand(tmp_path):
     folder = tmp_path / "run"
     make_run(folder, n_regions=4, names=["lh_cuneus_volume", "rh_cuneus_volume"])
     page = make_report(folder).html
-    assert "No disorder map is available for these regions" in page
+    assert "No cortical disorder map is available for these regions" in page
     assert "this table has volume of regions" in page

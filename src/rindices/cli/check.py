@@ -86,10 +86,11 @@ def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable
     if (look := checked.look) is None:
         return checked
     console.print(f"{look.headline} {look.verdicts}", style="bold")
-    console.print(look.chances)
+    if look.chances:
+        console.print(look.chances)
     for one in look.patterns:
         pairs = zip(one.regions[:_MOST_REGIONS], one.changes, strict=False)
-        regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs)
+        regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs if change)
         console.print(f"  Pattern {one.pattern} of a linear model, in sd of controls at severity 1: {regions}")
     warn(look.warnings)
     return checked

@@ -26,9 +26,10 @@ TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
 
 class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Say the version before anything else is loaded; refuse empty values.
+        """Say the version before anything else is loaded; refuse empty values and repeated options.
 
-        As a path these would be the current folder, and as names they would stand for none.
+        As a path an empty value would be the current folder, and as names it would stand for none. Of a repeated
+        option, the last value would replace the others without a word.
         """
         if args[:1] == ["--version"]:
             console.print(f"rindices {rindices.__version__}")
@@ -40,6 +41,9 @@ class _Commands(TyperGroup):
                 f"The value after {[*apart, *joined][0]} is empty. Provide one, or omit the option. If the value "
                 "comes from a shell variable, that variable is not set."
             )
+        named = [text.split("=")[0] for text in args if text.startswith("--")]
+        if twice := next((name for name in named if named.count(name) > 1), None):
+            ctx.fail(f"{twice} was given more than once. Give it once, with several values separated by commas.")
         return super().parse_args(ctx, args)
 
 

@@ -327,8 +327,8 @@ def _leave_out_outliers(
         people = counted(len(outliers), "person lies", "people lie")
         far = (  # warnings are kept, so nobody's values are in them
             f"{people} far from all others, possibly because of errors: {listed_rows(observed.roster.rows[who], 10)}. "
-            "Check these rows (after training, the column flags of people.csv describes what is unusual), or exclude "
-            "them with "
+            "Check the table (after training, the column flags of people.csv describes what is unusual), or exclude "
+            f"{'this person' if len(outliers) == 1 else 'these people'} with "
         )
         record.doubts.append(Message(far, Remedy("drop_outliers", True), "."))
 

@@ -289,7 +289,8 @@ def judge(
 
 def _failed(r_indices: np.ndarray, overlaps: np.ndarray) -> tuple[int, ...]:
     """Return repetitions that diverged or collapsed, or whose patterns still overlap far more than those of others."""
-    late = overlaps > _LATE * np.nanmedian(overlaps)
+    known = overlaps[~np.isnan(overlaps)]  # of those that did not diverge
+    late = overlaps > (_LATE * np.median(known) if len(known) else np.inf)
     faults = zip(agreement.faults(r_indices), late, strict=True)
     return tuple(number for number, (fault, slow) in enumerate(faults) if fault or slow)
 

@@ -259,7 +259,7 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     elif least < n_patterns:
         directions = f"held-out people differ in only {counted(least, 'direction')}"
         only = directions if evidence.found_again else "no single direction is found again in held-out people"
-        words.append(f"However, {only}, so the data do not support {counted(n_patterns, 'pattern')}. Request fewer.")
+        words.append(f"However, {only}, so the data do not support {counted(n_patterns, 'pattern')}. Use fewer.")
     return " ".join(words)
 
 

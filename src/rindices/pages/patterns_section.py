@@ -302,9 +302,11 @@ _SUBCORTEX = "subcortex"
 def resemblance_section(view: RunView) -> dict[str, object]:
     """Return how each pattern's map correlates with maps of disorders; why not, where no map is at hand."""
     table = view.analyses.get("resemblance")
-    cortex = None if table is None else table[table["measure"] != _SUBCORTEX]
-    if table is None or cortex is None or cortex.empty:
-        return {"rows": None, "what": _what(view)}
+    if table is None:
+        return {"rows": None, "what": _what(view), "subcortex": None}
+    cortex, subcortex = table[table["measure"] != _SUBCORTEX], _subcortex(table[table["measure"] == _SUBCORTEX])
+    if cortex.empty:
+        return {"rows": None, "what": _what(view), "subcortex": subcortex}
     alt = "Correlation of each pattern with the case-control map of each disorder. The table gives the values."
     rows = [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)]
     return {
@@ -312,7 +314,7 @@ def resemblance_section(view: RunView) -> dict[str, object]:
         "n_regions": int(cortex["n_regions"].min()),
         "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt),
         "table": _table(cortex, "Patterns and disorders, cortical"),
-        "subcortex": _subcortex(table[table["measure"] == _SUBCORTEX]),
+        "subcortex": subcortex,
     }
 
 

@@ -332,13 +332,15 @@ class Summary(Document):
         return self.verdict
 
     @property
+    def n_supported(self) -> int | None:
+        """The number of its patterns that held-out people support; None where that is unknown."""
+        again = None if self.evidence is None else self.evidence.found_again
+        return None if again is None else min(self.n_patterns, max(1, again))
+
+    @property
     def verdict_words(self) -> tuple[str, str]:
         """The verdict in a sentence, and what follows from it; the reason stands between them."""
-        headline, advice = SENTENCES[self.state]
-        if self.evidence is not None and self.evidence.found_again is not None:
-            shown = counted(min(self.n_patterns, max(1, self.evidence.found_again)), "pattern is", "patterns are")
-            headline = headline.replace("The patterns are", f"At least {shown}")
-        return headline, advice
+        return verdict_words(self.state, self.n_patterns, self.n_supported)
 
     def updated(self, **changes: object) -> Summary:
         """Return a summary that says more, or something else; it is checked like one that is read."""
@@ -362,6 +364,15 @@ def read_summary(folder: Path) -> Summary:
 def write_summary(folder: Path, summary: Summary) -> None:
     """Write the summary of a run: what was said of it, and no defaults."""
     write_text(folder / SUMMARY, summary.model_dump_json(indent=2, exclude_unset=True) + "\n")
+
+
+def verdict_words(state: State | None, n_patterns: int, n_supported: int | None = None) -> tuple[str, str]:
+    """Return a verdict in a sentence, and what follows from it, see `Summary.verdict_words`."""
+    headline, advice = SENTENCES[state]
+    number = "The pattern is" if n_patterns == 1 else "The patterns are"
+    if n_supported is not None:
+        number = f"At least {counted(n_supported, 'pattern is', 'patterns are')}"
+    return headline.replace("The patterns are", number), advice
 
 
 # In a sentence, and what follows from it; the reason stands between them. None: was not judged.

@@ -12,11 +12,10 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from rindices.files import plain, plain_text, write_csv
-from rindices.problems import counted
+from rindices.problems import InputError, counted
 from rindices.record.documents import (
     DONE,
     SETTINGS,
-    SUMMARY,
     RunSettings,
     Summary,
     damaged,
@@ -219,7 +218,10 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
     """
     summary = summary or read_summary(folder)
     if summary.status != DONE:
-        raise damaged(folder / SUMMARY, f"says that the run is {summary.status}, not done")
+        raise InputError(
+            f"The run in {folder} is not finished (status: {summary.status}).\nRepeat its command, which keeps the "
+            "models already trained, or provide the folder of a finished run."
+        )
     numbers = range(1, summary.n_patterns + 1)
     scores = [f"r{number}{end}" for end in ("", "_sd") for number in numbers]
     # Only the summary knows which variables are categories: a category may be called 1.

@@ -242,9 +242,10 @@ def _of_strangers(counts: Counter[str]) -> list[str]:
     if not counts["strangers"]:
         return []
     return [
-        f"{counts['strangers']} of {counted(counts['rows'], 'person is', 'people are')} unlike anyone the model "
-        "can produce, as are one or two in a hundred healthy people. See the column strangeness. If there are "
-        "many, check that regions, units and segmentation are the same as in training."
+        f"{counts['strangers']} of {counted(counts['rows'], 'person', 'people')} "
+        f"{'is' if counts['strangers'] == 1 else 'are'} unlike anyone the model can produce, as are one or two in a "
+        "hundred healthy people. See the column strangeness. If there are many, check that regions, units and "
+        "segmentation are the same as in training."
     ]
 
 

@@ -134,10 +134,10 @@ def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFra
     InputError
         If the study is smaller or larger than those that were simulated, or the table is of another training.
     """
-    for name, number in (("controls", n_controls), ("patients", n_patients)):
+    for name, number in (("control", n_controls), ("patient", n_patients)):
         if not _FEWEST <= number <= _MOST:
             raise InputError(
-                f"The simulated studies cover {_FEWEST} to {_MOST:,} people per group, not {number:,} {name}.\n"
+                f"The simulated studies cover {_FEWEST} to {_MOST:,} people per group, not {counted(number, name)}.\n"
                 "Choose a number in this range, or simulate studies from your own controls with ",
                 Remedy("like"),
                 ".",

@@ -179,7 +179,8 @@ class CovariateField(NumberField):
         spec = self._spec
         if (self.text.counts or self.impossible.counts) and problems and spec is not None:
             codes = map(shown, spec.codes or ())
-            was = " and ".join(codes) or f"{shown(spec.minimum)} to {shown(spec.maximum)}"
+            mostly = "mostly " if spec.quantile else ""
+            was = " and ".join(codes) or f"{mostly}{shown(spec.minimum)} to {shown(spec.maximum)}"
             what = Message(problems[0].what, f"\nCovariate {self.name!r} was numeric in training ({was}).")
             problems[0] = Problem(what, ("code it as in the training table", *problems[0].remedies))
         if self._unknown.counts:

@@ -27,7 +27,7 @@ from rindices.pages.server.query import (
 from rindices.pages.server.run_pages import call
 from rindices.pages.server.table_page import stamp_of
 from rindices.problems import InputError, Value
-from rindices.record.documents import SENTENCES
+from rindices.record.documents import verdict_words
 from rindices.regions import known_regions
 from rindices.run.apply_table import people_for
 from rindices.run.check_table import fixes_in
@@ -63,7 +63,9 @@ def _model(desk: Desk, name: str) -> tuple[Path, Header]:
 def verdict_of(header: Header) -> Verdict:
     """Return what the training of a model found."""
     state, reason = header.verdict
-    return Verdict(state, SENTENCES[state], reason or "The model was trained elsewhere.")
+    return Verdict(
+        state, verdict_words(state, header.parameters.n_patterns), reason or "The model was trained elsewhere."
+    )
 
 
 def apply_page(desk: Desk, request: Request) -> HTMLResponse:
