@@ -62,11 +62,12 @@ class FollowUp(NamedTuple):
         Who did not have the event was free of it until `time`; who had it was free of it when observation began, and
         no other event came first.
         """
-        event = np.asarray(self.event, float)
-        start = 0.0 if self.entry is None else self.entry
-        free = None if self.seen is None else np.where(event == 0, self.time, start)
-        seen = None if free is None else np.where(np.isfinite(np.asarray(self.seen, float)), self.seen, free)
-        other = None if self.competing is None else np.where(event == 1, 0.0, self.competing)
+        seen, other = self.seen, self.competing
+        if seen is not None:
+            free = np.where(self.event == 0, self.time, 0.0 if self.entry is None else self.entry)
+            seen = np.where(np.isfinite(seen), seen, free)
+        if other is not None:
+            other = np.where(self.event == 1, 0.0, other)
         return self._replace(seen=seen, competing=other)
 
     @property
