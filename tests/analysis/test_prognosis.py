@@ -96,6 +96,56 @@ def test_events_between_visits_have_the_hazard_ratio_too():
     assert np.mean(slopes) == pytest.approx(2, abs=0.15)
 
 
+def test_events_between_visits_are_not_compared_between_sites():
+    wrong = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        site = np.repeat([*"abc"], [200, 200, 2])  # nobody has the event in the last
+        severity = rng.normal(np.select([site == "a", site == "b"], [0.35, 0.65], 0.9), 0.15)
+        exact, end = rng.exponential(np.where(site == "a", 12, 3)), rng.uniform(2, 8, 402)
+        event = (exact <= end) & (site != "c")
+        time = np.where(event, np.ceil(exact), end)
+        follow_up = FollowUp(time, 1.0 * event, seen=np.where(event, time - 1, time), site=site)
+        table, none = pd.DataFrame({"severity1": severity}), pd.DataFrame(index=range(402))
+        wrong += prognosis(table, follow_up, none, n_resamples=0)["p"][0] < 0.05
+    assert wrong <= 2
+
+
+def test_empty_cells_that_leave_no_doubt_leave_nobody_out():
+    severity, age, time, event = people()
+    table, covariates = pd.DataFrame({"severity1": severity}), pd.DataFrame({"age": age})
+    seen = np.where(event == 1, time / 2, time)
+    whole = prognosis(table, FollowUp(time, event, seen=seen), covariates, n_resamples=0)
+    blank = FollowUp(time, event, seen=np.where(event == 1, seen, np.nan))
+    pd.testing.assert_frame_equal(prognosis(table, blank, covariates, n_resamples=0), whole)
+    blank, zero = (FollowUp(time, event, competing=np.where(event == 1, value, 0.0)) for value in (np.nan, 0.0))
+    pd.testing.assert_frame_equal(survival_curves(table, blank), survival_curves(table, zero))
+    assert prognosis(table, blank, covariates, n_resamples=0)["n"][0] == 300
+    unseen = FollowUp(time, event, seen=np.where(np.arange(300) < 3, np.nan, seen))  # between the scan and `time`
+    assert prognosis(table, unseen, covariates, n_resamples=0)[["n", "note"]].values.tolist() == [[300, ""]]
+
+
+def test_who_is_left_out_is_counted_in_the_note():
+    severity, age, time, event = people()
+    entry = np.where(np.arange(300) < 7, np.nan, time / 3)
+    table, covariates = pd.DataFrame({"severity1": severity}), pd.DataFrame({"age": np.append(age[:-1], np.nan)})
+    found = prognosis(table, FollowUp(time, event, entry=entry), covariates, n_resamples=0)
+    assert found[["n", "note"]].values.tolist() == [[292, "8 people left out for missing values"]]
+
+
+def test_categories_without_follow_up_do_not_hide_the_ratio_and_a_ratio_that_is_missing_has_a_note():
+    severity, _, time, event = people()
+    school = np.tile([*"abc"], 100)
+    time[school == "a"] = np.nan
+    table, none = pd.DataFrame({"severity1": severity}), pd.DataFrame(index=range(300))
+    found = prognosis(table, FollowUp(time, event), pd.DataFrame({"school": school}), n_resamples=0).iloc[0]
+    assert (found["n"], found["low"] < found["hazard_ratio"] < found["high"]) == (200, True)
+    alone = np.arange(300).astype(str)  # nobody shares a site with anybody
+    for seen in (None, time / 2):
+        found = prognosis(table, FollowUp(time, event, seen=seen, site=alone), none, n_resamples=0).iloc[0]
+        assert (np.isnan(found["hazard_ratio"]), found["note"]) == (True, "the hazard ratio cannot be estimated")
+
+
 def test_concordance_counts_pairs_whose_order_is_known():
     _, _, time, event = people(40)
     risk = np.random.default_rng(2).integers(0, 5, 40).astype(float)

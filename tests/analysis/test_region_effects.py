@@ -124,3 +124,12 @@ def test_largest_changes_come_first():
         np.testing.assert_array_equal(own["change_sd"], changes[person, pattern - 1, order])
         np.testing.assert_array_equal(own["z"], z.to_numpy()[person, order])
     assert table.loc[table["participant_id"] == "P1", "visit"].tolist() == [2] * 6
+
+
+def test_a_covariate_may_have_any_name():
+    rng = np.random.default_rng(0)
+    patient = np.repeat([0, 1], 50)
+    z, age = pd.DataFrame({"insula": rng.normal(size=100) - patient}), rng.normal(size=100) - patient
+    group = np.where(patient, "patient", "control")
+    one, other = (group_effects(z, group, pd.DataFrame({name: age})) for name in ("one", "age"))
+    pd.testing.assert_frame_equal(one, other)

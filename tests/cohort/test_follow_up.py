@@ -56,3 +56,19 @@ def test_few_events_are_a_warning_that_names_the_remedy():
     [said] = [text for text in few.warnings if "fewer than ten per variable" in text]
     assert not [part for part in ("There are 10 events for 2 variables", "covariates") if part not in said]
     assert not [text for text in make_cohort(table(), **NAMED).warnings if "ten per variable" in text]
+
+
+def test_who_is_left_out_for_an_empty_cell_is_counted():
+    patients = np.arange(80) >= 40
+    event = np.tile([0.0, 1.0], 40)
+    filled = {
+        "came": np.where(patients & (np.arange(80) < 43), np.nan, 0.5),
+        "died": np.where(event == 1, np.nan, 0.0),
+        "seen": np.where(event == 1, 0.6, np.nan),
+    }
+    named = NAMED | {"entry": "came", "competing": "died", "last_without": "seen"}
+    [said] = [text for text in make_cohort(table(**filled), **named).warnings if "left out of the" in text]
+    assert "The time of entry (column 'came') is missing for 3 people, who are left out of the hazard ratios" in said
+    filled = {"came": 0.5, "seen": 0.6, "died": np.where(np.arange(80) == 40, np.nan, 0.0)}
+    [said] = [text for text in make_cohort(table(**filled), **named).warnings if "left out of the" in text]
+    assert "(column 'died') is missing for 1 person, who is left out of the curves" in said

@@ -9,7 +9,7 @@ from rindices.cli import app
 from rindices.judging.agreement_and_misfit import concordance
 from rindices.problems import InputError
 from rindices.run.compare_runs import compare_runs
-from tests.pages.made_run import make_run
+from tests.pages.made_run import add_analyses, add_visits, make_run
 from tests.pages.page import Page
 
 
@@ -59,6 +59,32 @@ def test_another_number_of_patterns_leaves_some_without_a_partner(runs, tmp_path
     turned = compare_runs(tmp_path / "two", runs[0])
     assert {(pair.second, pair.first) for pair in turned.pairs} == {pair[:2] for pair in found.pairs}
     assert ("n_patterns", "3", "2") in found.settings
+
+
+def test_a_pattern_that_no_common_patient_has_is_matched_without_a_concordance(runs):
+    for run, columns in zip(runs, (["severity3"], ["severity1", "severity3"]), strict=True):
+        table = pd.read_csv(run / "r_indices.csv")
+        table.loc[table["group"] == "patient", columns] = 0.0
+        table.to_csv(run / "r_indices.csv", index=False)
+    found = {pair[:2]: pair.concordance for pair in compare_runs(*runs).pairs}
+    assert {pair for pair, order in found.items() if not np.isnan(order)} == {(1, 2)}
+    assert len(found) == 3
+    assert invoke(*runs)[0] == 0
+
+
+def test_a_person_counts_once_however_many_visits(runs):
+    for run in runs:
+        add_analyses(run)
+        add_visits(run)
+    for name in ("r_indices", "z_scores", "variables", "people", "analysis/drivers"):
+        table = pd.read_csv(runs[1] / f"{name}.csv", keep_default_na=False)
+        stays = table["participant_id"] < "sub-0057"
+        table["participant_id"] = table["participant_id"].where(stays, "other-" + table["participant_id"])
+        table.to_csv(runs[1] / f"{name}.csv", index=False)
+    found = compare_runs(*runs)
+    assert (len(found.people), found.n_patients, found.matched_by) == (57, 17, "maps")
+    assert set(found.people["visit"]) == {"bl"}
+    assert "57 people are in both, 17 of them patients" in invoke(*runs)[1]
 
 
 def test_other_people_are_compared_by_maps(runs):

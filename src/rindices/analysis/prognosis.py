@@ -2,7 +2,8 @@
 
 Hazards are modelled by statsmodels: Cox's model with Efron's ties, entry times and strata, or, where an event is only
 known to lie between two visits, a discrete-time model with a complementary log-log link, whose coefficients are log
-hazard ratios too (Prentice and Gloeckler 1978, Biometrics 34:57).
+hazard ratios too (Prentice and Gloeckler 1978, Biometrics 34:57). There, baselines of sites differ by a factor each: a
+baseline of four steps for every site would have more parameters than small sites have events.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc, ndtr, ndtri
 
-from rindices.analysis.statistics import design, false_discovery
+from rindices.analysis.statistics import basis, design, false_discovery
+from rindices.problems import counted
 
 STEP = 0.1  # of severity, that hazard ratios are given for
 FEWEST_EVENTS = 10  # a variable
@@ -53,6 +55,20 @@ class FollowUp(NamedTuple):
     def of(self, rows: np.ndarray) -> FollowUp:
         """Return some of the people."""
         return FollowUp(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+
+    def filled(self) -> FollowUp:
+        """Return the same with what empty cells leave no doubt about, so that nobody is left out for their outcome.
+
+        Who did not have the event was free of it until `time`; who had it was free of it when observation began, and
+        no other event came first.
+        """
+        seen, other = self.seen, self.competing
+        if seen is not None:
+            free = np.where(self.event == 0, self.time, 0.0 if self.entry is None else self.entry)
+            seen = np.where(np.isfinite(seen), seen, free)
+        if other is not None:
+            other = np.where(self.event == 1, 0.0, other)
+        return self._replace(seen=seen, competing=other)
 
     @property
     def complete(self) -> np.ndarray:
@@ -95,20 +111,25 @@ def prognosis(
         ``gain_corrected`` for the optimism of fitting the same people (bootstrap); ``note``.
     """
     columns, complete = design(covariates)
+    follow_up = follow_up.filled()._replace(competing=None)  # which ends the observation as the last contact does
+    followed = follow_up._replace(entry=None, seen=None, site=None).complete
     complete &= follow_up.complete
     rows = []
     for pattern, name in enumerate(scores, start=1):
         score = scores[name].to_numpy(float)
         people = complete & np.isfinite(score)
-        own, fixed = follow_up.of(people), columns[people]
-        fixed = fixed[:, np.ptp(fixed, axis=0) > 0] if len(fixed) else fixed
+        own, fixed = follow_up.of(people), basis(columns[people]) if people.any() else columns[people]
         n_events = int(own.event.sum())
         row: dict[str, object] = {"pattern": pattern, "n": int(people.sum()), "n_events": n_events}
         row["kind"] = "Cox" if own.seen is None else "discrete time"
-        note, hazard = _note(n_events, fixed.shape[1] + 1, np.ptp(score[people]) if people.any() else 0.0), None
+        notes, hazard = [_note(n_events, fixed.shape[1] + 1, np.ptp(score[people]) if people.any() else 0.0)], None
         if n_events and people.sum() > fixed.shape[1] + 1 and np.ptp(score[people]) > 0:
             hazard = _hazard(own, np.column_stack([score[people], fixed]))
-        rows.append(row | _estimates(hazard) | _gain(own, score[people], fixed, hazard, n_resamples) | {"note": note})
+            notes += ["the hazard ratio cannot be estimated"] if hazard is None else []
+        n_left_out = int((followed & ~people).sum())
+        notes += [f"{counted(n_left_out, 'person', 'people')} left out for missing values"] if n_left_out else []
+        row["note"] = "; ".join(filter(None, notes))
+        rows.append(row | _estimates(hazard) | _gain(own, score[people], fixed, hazard, n_resamples))
     table = pd.DataFrame(rows)
     return table.assign(q=false_discovery(table["p"].to_numpy(float)))
 
@@ -188,12 +209,16 @@ def _discrete(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
     place = np.searchsorted(inner, middle, side="right")
     length = np.maximum(follow_up.time - seen, np.finfo(float).tiny)[happened]
     parts.append(pd.DataFrame({"person": np.flatnonzero(happened), "bin": place, "length": length, "event": 1}))
-    rows = pd.concat(parts, ignore_index=True)
-    base = (rows["bin"].to_numpy()[:, None] == np.arange(len(edges) - 1)).astype(float)
+    rows = pd.concat(parts, ignore_index=True).assign(site=0)
+    if follow_up.site is not None:
+        rows["site"] = pd.factorize(follow_up.site)[0][rows["person"]]
+    for level in ("site", "bin"):  # where all or none have the event, its hazard fits them whatever the severity
+        rows = rows[rows.groupby(level)["event"].transform("nunique") == 2]
+    base = basis(pd.get_dummies(rows[["bin", "site"]].astype("category")).to_numpy(float))
     link = sm.families.links.CLogLog()
     model = sm.GLM(
         rows["event"].to_numpy(float),
-        np.column_stack([columns[rows["person"]], base[:, base.any(axis=0)]]),
+        np.column_stack([columns[rows["person"]], base, np.ones(len(rows))]),
         family=sm.families.Binomial(link=link),
         offset=np.log(rows["length"].to_numpy()),
     ).fit()
@@ -348,7 +373,8 @@ def survival_curves(scores: pd.DataFrame, follow_up: FollowUp) -> pd.DataFrame:
         ``pattern``, ``third`` (1 is the mildest), ``n``, and the columns of `curve`; ``shown`` at the few times for
         which numbers at risk are written.
     """
-    parts, complete = [], follow_up.complete
+    follow_up = follow_up.filled()
+    parts, complete = [], follow_up._replace(seen=None, site=None).complete
     for pattern, name in enumerate(scores, start=1):
         score = scores[name].to_numpy(float)
         people = complete & np.isfinite(score)

@@ -114,7 +114,8 @@ def group_effects(
     patients, controls = in_group(group, "patient"), in_group(group, "control")
     same_people(len(z_scores), group=patients)
     other = pd.DataFrame(index=z_scores.index) if covariates is None else covariates
-    design = pd.get_dummies(other.assign(one=1.0), drop_first=True).to_numpy(float)
+    other = other.set_axis(range(other.shape[1]), axis=1).assign(constant=1.0)  # no covariate is called a number
+    design = pd.get_dummies(other, drop_first=True).to_numpy(float)
     used = (patients | controls) & ~np.isnan(design).any(axis=1)
     sizes = {"n_controls": int((used & controls).sum()), "n_patients": int((used & patients).sum())}
     order = ["region", *sizes, "effect", "low", "high", "t", "p", "q"]

@@ -188,7 +188,7 @@ def check_follow_up(
     asked: NDArray[np.bool_],
     n_covariates: int,
 ) -> list[Text]:
-    """Refuse times and events that cannot be used, and say where there are few events.
+    """Refuse times and events that cannot be used; say where there are few events, or cells that leave people out.
 
     Parameters
     ----------
@@ -232,17 +232,38 @@ def check_follow_up(
             Remedy("event", Blank("COLUMN")),
             ", enter 1 where the event occurred, or omit the follow-up.",
         )
-    n_variables = 1 + n_covariates
+    n_variables, left_out = 1 + n_covariates, _left_out(columns, values, asked)
     if n_events >= _EVENTS_A_VARIABLE * n_variables:
-        return []
+        return left_out
     fewer = (", or use fewer covariates with ", Remedy("covariates")) if isinstance(settings, TableSettings) else ()
     return [
+        *left_out,
         Message(
             f"There are {counted(n_events, 'event')} for {counted(n_variables, 'variable')} (a severity and the "
             "covariates), fewer than ten per variable, so hazard ratios are descriptive only. Wait for more events",
             *fewer,
             ".",
-        )
+        ),
+    ]
+
+
+def _left_out(columns: dict[str, str], values: dict[str, np.ndarray], asked: NDArray[np.bool_]) -> list[Text]:
+    """Say how many people are left out because a cell is empty whose value does not follow from the others."""
+    known = {name: np.isfinite(numbers) for name, numbers in values.items()}
+    followed = known["time"] & known["event"]
+    needed = {
+        "time": known["event"],
+        "event": known["time"],
+        "entry": followed,
+        "competing": followed & (values["event"] == 0),
+    }
+    n_lacking = {name: int((asked & needed[name] & ~known[name]).sum()) for name in columns if name in needed}
+    return [
+        f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} (column {columns[name]!r}) is missing for "
+        f"{counted(n, 'person', 'people')}, who {'is' if n == 1 else 'are'} left out of the "
+        f"{'curves' if name == 'competing' else 'hazard ratios and curves'}. Fill in the cells if possible."
+        for name, n in n_lacking.items()
+        if n
     ]
 
 

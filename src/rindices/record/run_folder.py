@@ -283,7 +283,7 @@ class Progress(NamedTuple):
     rate: float | None = None  # steps a second
     left: float | None = None  # seconds
     agreed: tuple[AgreementSoFar, ...] = ()
-    said: str = ""
+    said: str = ""  # why it failed or was refused; of a finished run: why a later one in its folder was
 
 
 def log_of(folder: Path) -> Path:
@@ -297,7 +297,9 @@ def progress_of(folder: Path, *, running: bool) -> Progress:
     if not running:
         status = status_of(folder)
         failure = read_summary(folder).failure if status == FAILED else ""
-        as_asked = status == DONE or any(one.event == "stopped" for one in events)
+        as_asked = any(one.event in ("done", "stopped") for one in events)
+        if status == DONE and not as_asked:  # of another run than the one that is there, unless that came later
+            as_asked = not said or log_of(folder).stat().st_mtime < (folder / SUMMARY).stat().st_mtime
         return Progress(status or "refused", said="" if as_asked else failure or said)
     steps = [one for one in events if one.event == "progress"]
     agreed = _agreement_so_far(folder)

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from rindices import plots
 from rindices.files import check_folder, write_csv
-from rindices.judging.agreement_and_misfit import concordance, match_patterns
+from rindices.judging.agreement_and_misfit import concordance
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.layout import write_sheet
 from rindices.problems import InputError, Remedy, listed
@@ -30,7 +30,8 @@ class Pair(NamedTuple):
     first, second
         Their numbers.
     concordance
-        Share of the pairs of patients in both whom the two scores put in the same order; 0.5 is chance.
+        Share of the pairs of patients in both whom the two scores put in the same order; 0.5 is chance. NaN where a
+        run gives all of them the same score.
     map_correlation
         Of the changes of the regions in both.
     difference, sd
@@ -60,8 +61,8 @@ class ComparedRuns(NamedTuple):
     matched_by
         "people" or "maps".
     people
-        One row per person in both: participant_id, visit, group, scores of the pairs, differences; the largest
-        differences first.
+        One row per person in both: participant_id, visit (the first that is in both), group, scores of the pairs,
+        differences; the largest differences first.
     regions
         One row per pair and region in both.
     n_patients
@@ -130,7 +131,10 @@ def _sides(runs: tuple[Run, Run]) -> Iterator[tuple[str, Run]]:
 
 
 def _common_scores(first: Run, second: Run) -> pd.DataFrame:
-    """Return the scores of who is in both runs, at the same visit where both have visits."""
+    """Return the scores of who is in both runs, at the first visit in both where both have visits.
+
+    A person counts once: visits of one person are not independent, and the minimum is one of patients.
+    """
     tables = [
         run.results.r_indices if "visit" in run.results.r_indices else run.results.first_visits
         for run in (first, second)
@@ -143,7 +147,10 @@ def _common_scores(first: Run, second: Run) -> pd.DataFrame:
         for table, side in zip(tables, ("first_", "second_"), strict=True)
     ]
     groups = tables[0].set_index(keys)["group"]
-    return named[0].join(named[1], how="inner").join(groups).reset_index()
+    common = named[0].join(named[1], how="inner").join(groups).reset_index()
+    if len(keys) > 1:  # years may be unknown, the first visit is not
+        common = common.sort_values(["first_first_visit", "first_years"], ascending=[False, True])
+    return common.drop_duplicates("participant_id").sort_index().reset_index(drop=True)
 
 
 def _common_maps(first: Run, second: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -158,14 +165,19 @@ def _common_maps(first: Run, second: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _matched(first: np.ndarray, second: np.ndarray, *, by_people: bool) -> list[tuple[int, int]]:
     """Return numbers of patterns that belong together: by the order of people, or by the correlation of maps."""
     if by_people:
-        if first.shape[1] <= second.shape[1]:
-            return [(place + 1, int(other) + 1) for place, other in enumerate(match_patterns(first, second)[0])]
-        return [(int(other) + 1, place + 1) for place, other in enumerate(match_patterns(second, first)[0])]
-    table = np.nan_to_num(np.corrcoef(first.T, second.T)[: first.shape[1], first.shape[1] :])
+        table = np.nan_to_num([[_concordance(a, b) for b in second.T] for a in first.T], nan=0.5)
+    else:
+        table = np.nan_to_num(np.corrcoef(first.T, second.T)[: first.shape[1], first.shape[1] :])
     return [
         (int(row) + 1, int(column) + 1)
         for row, column in zip(*linear_sum_assignment(table, maximize=True), strict=True)
     ]
+
+
+def _concordance(first: np.ndarray, second: np.ndarray) -> float:
+    """Return how well two scores agree about an order of people; NaN where one of them puts them in none."""
+    in_order = len(first) > 1 and np.ptp(first) > 0 and np.ptp(second) > 0
+    return concordance(first, second) if in_order else np.nan
 
 
 def _pair(
@@ -190,7 +202,7 @@ def _pair(
     return Pair(
         first,
         second,
-        concordance(a[patients], b[patients]) if patients.sum() > 1 else np.nan,
+        _concordance(a[patients], b[patients]),
         float(np.corrcoef(maps[0][first], maps[1][second])[0, 1]) if enough_regions else np.nan,
         float(np.mean(b - a)) if len(a) else np.nan,
         float(np.std(b - a, ddof=1)) if len(a) > 1 else np.nan,

@@ -1,6 +1,7 @@
 """The pages: what a table is taken for, what helps, results under their verdict, new people, two runs."""
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -264,6 +265,24 @@ def test_refusals_of_the_command_line_are_shown(client, folder):
     assert "between 1 and 20" in told["said"]
     assert "between 1 and 20" in client.get("/run?run=next").text
     assert not (folder / "next").exists()
+
+
+def test_a_refused_training_under_the_name_of_a_run_is_not_taken_for_that_run(client, folder):
+    assert "was rejected" not in client.get("/run?run=finished").text
+    client.post("/train?table=cohort.csv&chosen=yes&covariates=age&out=finished", follow_redirects=False)
+    assert "contains a different run" in watched(client, "finished")[-1]["said"]
+    text = client.get("/run?run=finished").text
+    assert text.index("contains a different run") < text.index("those of the earlier run") < text.index("Downloads")
+    later = (folder / "finished.training.log").stat().st_mtime + 1
+    os.utime(folder / "finished" / "summary.json", (later, later))  # written by a run that was not refused
+    assert "was rejected" not in client.get("/run?run=finished").text
+
+
+def test_a_damaged_run_is_damaged_on_its_own_page_too(client, folder):
+    (folder / "finished" / "summary.json").write_text('{"status": "do')
+    text = client.get("/run?run=finished").text
+    assert not [part for part in ("This run is damaged", "summary.json cannot be used") if part not in text]
+    assert "It was stopped" not in text
 
 
 def test_interrupted_run_can_go_on(client):

@@ -23,6 +23,7 @@ from rindices.tables import Part, labelled_parts
 from rindices.value_kinds import settings_of
 
 MOST_BYTES = 512 * 2**20  # of one file that is put into the folder
+_LONGEST = 240  # bytes of a file's name: file systems take 255, and another file of the same name gets a number
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet", ".csv.gz", ".tsv.gz")
 MODELS = (".safetensors",)
 
@@ -70,6 +71,8 @@ async def receive_file(folder: Path, name: str, size: int | None, stream: AsyncI
     plain = PurePosixPath(name.replace("\\", "/")).name.lstrip(".")
     if not plain.casefold().endswith((*TABLES, *MODELS)):
         raise InputError(f"{plain!r} is neither a table ({', '.join(TABLES)}) nor a model ({', '.join(MODELS)}).")
+    if len(os.fsencode(plain)) > _LONGEST:
+        raise InputError(f"The file name {plain[:20]!r} ... is longer than {_LONGEST} bytes.\nRename the file.")
     too_large = TooLarge(f"{plain!r} is larger than {MOST_BYTES // 2**20} MB.\nCopy it into the folder yourself.")
     if size is not None and size > MOST_BYTES:
         raise too_large

@@ -242,6 +242,8 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
         if training.state == "refused" and not training.said and name not in desk.children:
             raise InputError(f"There is no run {name!r} in this folder. It may have been renamed, moved or deleted.")
         row = row_of(desk, name) if training.state != "refused" else None
+        if row is not None and row.status == "damaged":
+            training = training._replace(state=row.status, said=row.trouble)
         can_go_on = row is not None and row.settings is not None and training.state != "running"
         shown = {"training": training, "can_go_on": can_go_on, "row": row}
         return page(desk, "running", name, {"run": name, **shown})
@@ -254,6 +256,7 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
         {
             "run": name,
             "name": name,
+            "refused": training.said,
             "summary": run.summary,
             "measure": run.results.measure,
             "imbalanced": imbalanced_in(run.summary),
