@@ -6,9 +6,9 @@ were left out. Both are compared with the same tables after people were permuted
 joint p value valid by construction, whatever the distribution of the regions.
 
 Covariates: rows are first rotated into the space that is orthogonal to the covariates, where residuals are exchangeable
-(Huh and Jhun, 2001); residuals themselves are not. Sites: each has effects of its own, and people are permuted within
-it. Regions come as measured: a scale that is estimated in a site's controls fits these better than its patients, which
-would look like disease.
+(Huh and Jhun, 2001); residuals themselves are not. Sites: their means are among the covariates, and people are permuted
+within them. Regions come as measured, and each site is scaled by all its people: a scale that is estimated in controls
+fits these better than patients, which would look like disease.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ LEVEL = 0.05
 _KEPT = 10  # eigenvalues that are shown
 _FAR = 4.0  # robust sd of people's distances from everybody's middle, beyond which they are drawn in
 _FEWEST_ROWS = 10  # left of a group after covariates, to estimate anything from
-_OWN_EFFECTS = 2  # people a group for each effect of covariates, from which on a site gets effects of its own
 _DIRECTIONS = 8  # that are looked for again in people who were left out
 _FOLDS, _REPEATS = 10, 2
 _DIFFERENT = 2.0  # standard errors of the groups' difference in a region where patterns are looked for first
@@ -119,7 +118,7 @@ def look(
     design : ndarray of shape (people, columns), optional
         Covariates as numbers, without a constant.
     site : ndarray of shape (people,), optional
-        People are permuted within sites that have both groups, small sites taken together; other sites are excluded.
+        People are permuted within sites that have both groups; other sites are excluded.
     seed : int
         Seed of the permutations.
     n_permutations : int
@@ -132,8 +131,7 @@ def look(
     """
     rng = np.random.default_rng([seed, len(patient)])
     regions, patient, design, site = _comparable(regions, patient, design, site)
-    blocks = _blocks(patient, design, site)
-    spread, shift = _Spread.of(regions, patient, design, blocks), _Shift.of(regions, patient, design, blocks)
+    spread, shift = _Spread.of(regions, patient, design, site), _Shift.of(regions, patient, design, site)
     eigenvalues, correlation = spread.eigenvalues(spread.labels), shift.correlation(shift.labels)
     permuted = [_permuted(spread.labels, spread.blocks, rng) for _ in range(n_permutations)]
     null = np.stack(list(side_by_side(spread.eigenvalues, permuted)))
@@ -174,17 +172,6 @@ def _comparable(
     return even, patient, np.column_stack([site[:, None] == np.unique(site), design]), site
 
 
-def _blocks(patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> np.ndarray:
-    """Return within what people are permuted: their site, or all sites that are too small for effects of their own."""
-    blocks = site.copy()
-    for place in np.unique(site):
-        here = site == place
-        effects = 1 + int((np.ptp(design[here], axis=0) > 0).sum())
-        if min((here & patient).sum(), (here & ~patient).sum()) < _OWN_EFFECTS * effects:
-            blocks[here] = -1
-    return blocks
-
-
 def drawn_in(regions: np.ndarray) -> np.ndarray:
     """Standardise regions robustly and draw people far from everybody's middle in to where others end.
 
@@ -207,6 +194,18 @@ def _orthogonal(columns: np.ndarray) -> np.ndarray:
     return left[:, rank:]
 
 
+def _unexplained(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return residuals, of the variance that errors have."""
+    left, values, _ = np.linalg.svd(columns, full_matrices=False)
+    basis = left[:, values > 1e-9 * values.max(initial=1e-12)]
+    return (rows - basis @ (basis.T @ rows)) * np.sqrt(len(rows) / max(len(rows) - basis.shape[1], 1))
+
+
+def _most(basis: np.ndarray) -> np.ndarray:
+    """Return whom each row of a rotation mostly is, where there are many more people than covariates."""
+    return np.abs(basis).argmax(axis=0)
+
+
 def _permuted(labels: np.ndarray, blocks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Permute rows of `labels` within blocks."""
     # Sorted by block, then by chance: the k-th row of a block gets the k-th of its rows in random order.
@@ -217,32 +216,36 @@ def _permuted(labels: np.ndarray, blocks: np.ndarray, rng: np.random.Generator) 
 
 
 class _Spread(NamedTuple):
-    """Residual rows of both groups, each group's orthogonal to its own mean and covariates."""
+    """Rows of both groups, each group's orthogonal to its own mean and covariates, and what is permuted.
+
+    These are the rows, or at several sites, where rows mix people of all, people without what all have in common: each
+    group's own covariates are then removed after every permutation.
+    """
 
     rows: np.ndarray
-    labels: np.ndarray  # of bool: patients'
-    blocks: np.ndarray  # sites
+    row_labels: np.ndarray  # of bool: patients'
     different: np.ndarray  # of bool: regions whose means differ; rows are orthogonal to means, so say nothing of this
+    people: np.ndarray
+    labels: np.ndarray
+    design: np.ndarray
+    blocks: np.ndarray  # sites
 
     @classmethod
-    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, blocks: np.ndarray) -> _Spread:
-        rows, labels, places = [], [], []
-        for group in (False, True):
-            for block in np.unique(blocks):
-                members = (patient == group) & (blocks == block)
-                part = _orthogonal(design[members]).T @ regions[members]
-                rows.append(part)
-                labels += [group] * len(part)
-                places += [int(block)] * len(part)
-        different = np.abs(_differences(regions, patient, design)) > _DIFFERENT
-        spread = cls(np.concatenate(rows), np.array(labels), np.array(places), different)
-        if min(spread.labels.sum(), (~spread.labels).sum()) < _FEWEST_ROWS:
+    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Spread:
+        parts = [_orthogonal(design[members]).T @ regions[members] for members in (~patient, patient)]
+        rows, labels = np.concatenate(parts), np.repeat([False, True], [len(part) for part in parts])
+        if min(labels.sum(), (~labels).sum()) < _FEWEST_ROWS:
             raise NotTestable("too few people remain in a group after adjustment for covariates")
-        return spread
+        different = np.abs(_differences(regions, patient, design)) > _DIFFERENT
+        if len(set(site)) == 1:
+            return cls(rows, labels, different, rows, labels, np.empty((len(rows), 0)), np.zeros(len(rows), int))
+        shared = _unexplained(regions, np.column_stack([design, patient]))
+        return cls(rows, labels, different, shared, patient, design, site)
 
     def eigenvalues(self, labels: np.ndarray) -> np.ndarray:
         """Return the largest variances of patients relative to controls."""
-        return _directions(self.rows[labels], self.rows[~labels], _KEPT)[0]
+        patients, controls = (_unexplained(self.people[own], self.design[own]) for own in (labels, ~labels))
+        return _directions(patients, controls, _KEPT)[0]
 
     def held_out(self, rng: np.random.Generator) -> np.ndarray:
         """Return, in standard errors, the log ratio of variances of rows that directions were not learned from."""
@@ -254,7 +257,7 @@ class _Spread(NamedTuple):
 
     def _held_out(self, changed: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
         """Do so for directions that change some regions only, or any."""
-        rows, labels, ratios = self.rows, self.labels, []
+        rows, labels, ratios = self.rows, self.row_labels, []
         n_directions = min(_DIRECTIONS, rows.shape[1] if changed is None else int(changed.sum()))
         for _ in range(_REPEATS):
             fold = np.empty(len(labels), int)
@@ -306,18 +309,13 @@ class _Shift(NamedTuple):
     blocks: np.ndarray
 
     @classmethod
-    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, blocks: np.ndarray) -> _Shift:
-        rows, labels, places = [], [], []
-        for block in np.unique(blocks):
-            here = blocks == block
-            basis = _orthogonal(design[here])
-            rows.append(basis.T @ regions[here])
-            labels.append(basis.T @ patient[here].astype(float))
-            places += [int(block)] * basis.shape[1]
-        if len(places) < 2 * _FEWEST_ROWS:
+    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Shift:
+        basis = _orthogonal(design)
+        if basis.shape[1] < 2 * _FEWEST_ROWS:
             raise NotTestable("too few people remain after adjustment for covariates")
-        left, values, _ = np.linalg.svd(np.concatenate(rows), full_matrices=False)
-        return cls(left, values**2 / (values**2 + (values**2).mean()), np.concatenate(labels), np.array(places))
+        left, values, _ = np.linalg.svd(basis.T @ regions, full_matrices=False)
+        shrinkage = values**2 / (values**2 + (values**2).mean())
+        return cls(left, shrinkage, basis.T @ patient.astype(float), site[_most(basis)])
 
     def correlation(self, labels: np.ndarray) -> float:
         """Correlate what is predicted for each row without it with what it is."""
