@@ -65,3 +65,40 @@ def test_more_patterns_than_patients_are_refused():
             r"patients[\s\S]*`n_patterns`",
         ):
             model.fit(regions, np.arange(43) >= 40)
+
+
+@pytest.mark.filterwarnings("ignore:Only 6 controls and [26] patients")
+@pytest.mark.filterwarnings("ignore:invalid value encountered in divide")  # two patients do not correlate
+@pytest.mark.filterwarnings("ignore:Excluded repetitions")
+@pytest.mark.parametrize("n_patients", [2, 6])
+@pytest.mark.parametrize(
+    "model",
+    [
+        ContrastiveFactors(random_state=0),
+        SurrealGAN(2, n_repetitions=2, preset="linear", random_state=0),
+        SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0),
+    ],
+)
+def test_the_fewest_people_that_are_accepted_are_enough(model, n_patients):
+    regions = np.random.default_rng(0).normal(5, 1, (12, 20))
+    patient = np.arange(12) >= 6
+    assert np.isfinite(model.fit(regions[: 6 + n_patients], patient[: 6 + n_patients]).transform(regions)).all()
+
+
+def test_new_people_are_checked_as_those_of_networks(cohort, fitted):
+    regions, _, covariates = of(cohort)
+    severities = fitted.transform(regions, covariates)
+    np.testing.assert_array_equal(fitted.transform(regions[regions.columns[::-1]], covariates), severities)
+    with pytest.raises(InputError, match="1000"):
+        fitted.transform(regions * 1000, covariates)
+    with pytest.raises(InputError, match=r"% of the values in row 3 of X are missing"):
+        fitted.transform(regions.mask((regions.index == 3)[:, None] & np.ones(regions.shape, bool)), covariates)
+
+
+def test_missing_regions_are_expected_from_the_others(cohort, fitted):
+    regions, patient, covariates = of(cohort)
+    gappy = regions.mask(np.random.default_rng(8).random(regions.shape) < 0.05)
+    severities = ContrastiveFactors(2, random_state=0).fit_transform(gappy, patient, covariates)
+    assert pattern_concordance(cohort.truth.iloc[:, 1:].to_numpy(), severities[patient]) > 0.8
+    complete, filled = (fitted.transform(table, covariates) for table in (regions, gappy))
+    assert np.corrcoef(complete.T, filled.T)[[0, 1], [2, 3]].min() > 0.97
