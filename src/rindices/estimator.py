@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 import rindices
 from rindices.core import inference
 from rindices.core.train import held_out
+from rindices.files import check_writable
 from rindices.fitted_model import Controls, FittedEstimator, OfTwoGroups, check_number
 from rindices.judging.agreement_and_misfit import Agreement
 from rindices.judging.selection import Judged, sweep
@@ -217,6 +218,7 @@ class SurrealGAN(FittedEstimator):
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to a safetensors file, which contains numbers and text but no code."""
         check_is_fitted(self, "models_")
+        check_writable(Path(path), "path")
         given = {field.name: getattr(self, field.name) for field in fields(EstimatorParameters)}
         given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
         agreement = {name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()}

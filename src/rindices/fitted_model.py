@@ -106,6 +106,7 @@ class RIndexEstimator(OfTwoGroups):
         """Return the preset of one setting, with what was overridden; settings are checked here."""
         check_number("n_patterns", n_patterns)
         check_number("n_repetitions", self.n_repetitions)
+        check_number("models_per_chunk", 1 if self.models_per_chunk is None else self.models_per_chunk)
         if self.inference not in ("consensus", "medoid"):
             raise ValueError(f"inference should be 'consensus' or 'medoid', but got {self.inference!r}.")
         if self.output not in ("r_indices", "severities"):
@@ -144,7 +145,12 @@ class FittedEstimator(RIndexEstimator):
         covariates : array-like, optional
             As in `fit`.
         """
-        place = np.searchsorted(self._controls.rows, first)
+        check_is_fitted(self, "models_")
+        if not hasattr(self, "_controls"):
+            raise InputError("A model that was read from a file does not know its training controls: fit it again.")
+        place = pd.Index(self._controls.rows).get_indexer(pd.Index(first))
+        if (place < 0).any():
+            raise InputError(f"Row {np.asarray(first)[place < 0][0]} of the people in fit is not that of a control.")
         # Beyond the first scan, which is as if it had been left out of means and sds, there is what has changed.
         brains = self.prepare(X, covariates).values + self._controls.left_out[place]
         scores = inference.r_indices(self.models_, brains)
@@ -233,6 +239,7 @@ class FittedEstimator(RIndexEstimator):
 
     def network_r_indices(self, X: Any, covariates: Any = None) -> np.ndarray | None:
         """Return the paper's R = g₂(g₁(y)), the mean of repetitions; None where R-indices are just that, or linear."""
+        check_is_fitted(self, "models_")
         if self.models_.linear is None or not self.models_.decomposer:
             return None
         return inference.r_indices(inference.without_linear(self.models_), self.prepare(X, covariates).values).mean(0)

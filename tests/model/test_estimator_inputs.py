@@ -104,14 +104,14 @@ def test_regions_without_residuals_are_named():
 
 
 def test_constant_regions_are_counted_and_the_first_named():
-    controls = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 3)
-    with pytest.raises(ValueError, match=r"Region 'b' has the same value in all 6 controls \(2 such"):
+    controls = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 2)
+    with pytest.raises(ValueError, match=r"Region 'b' has the same value in all 4 controls \(2 such"):
         check_groups(controls, 30, ["a", "b", "c"])
 
 
-@pytest.mark.parametrize(("n_controls", "n_patients"), [(1, 30), (30, 1), (5, 30)])
-def test_one_patient_or_five_controls_are_no_group(n_controls, n_patients):
-    with pytest.raises(InputError, match="Too few people.* at least 6 controls and 2 patients"):
+@pytest.mark.parametrize(("n_controls", "n_patients"), [(1, 30), (30, 1), (3, 30)])
+def test_one_patient_or_three_controls_are_no_group(n_controls, n_patients):
+    with pytest.raises(InputError, match=r"Too few people.* at least 4 controls and 2 patients"):
         check_groups(np.random.default_rng(0).normal(size=(n_controls, 2)), n_patients, ["a", "b"])
 
 

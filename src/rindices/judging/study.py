@@ -41,8 +41,7 @@ from rindices.schema import MOST_LACKING, MOST_MISSING, Contract
 from rindices.training.chunks import Settings
 
 FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
-# Halves of the people are compared: of two controls, the shrunk covariance has no inverse, and one patient is no group.
-_FEWEST_CONTROLS, _FEWEST_PATIENTS = 6, 2
+_FEWEST_CONTROLS, _FEWEST_PATIENTS = 4, 2  # halves are compared, and one control has no covariance
 _NOTHING_LEFT = 1e-6  # of the sd: rounding, not people
 
 
@@ -228,7 +227,7 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     """Return covariates as a table with text names; None where there are none."""
     if covariates is None:
         return None
-    table = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
+    table: Any = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
     if hasattr(table, "to_pandas"):  # of pyarrow or polars, which X may be, too
         table = table.to_pandas()
     elif not isinstance(table, pd.DataFrame):

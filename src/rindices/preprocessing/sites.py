@@ -17,6 +17,7 @@ import pandas as pd
 from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, categories_of, group_means
 from rindices.problems import InputError, Remedy, counted, listed
 from rindices.schema import MIN_SITE_CONTROLS
+from rindices.schema.covariate_and_score_fields import ADAPT
 
 FEW_SITE_CONTROLS = 10  # of a new site: with five, half of the bias of severities there is left
 UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners that training did not have
@@ -160,9 +161,9 @@ class SiteHarmonizer:
             raise InputError(
                 f"The model's controls come from {listed(self.sites, 20)}, but {self.name!r} contains {unknown}.\n"
                 "The effect of an unknown site cannot be removed. Correct the site name, adapt the model with controls "
-                "from the new site (rindices adapt), exclude these people, or leave them uncorrected with ",
-                Remedy("new_sites", "uncorrected"),
-                ".",
+                "from the new site (",
+                ADAPT,
+                f"), exclude these people, or leave them uncorrected with {UNCORRECTED!r} as their site.",
             )
         effect = 0.0 if self.kept is None else self.kept.effect(covariates)
         neutral = np.zeros((1, len(self.mean)))
