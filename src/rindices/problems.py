@@ -41,6 +41,9 @@ class Command(_NotText, NamedTuple("Command", [("typed", str), ("in_python", str
     """Something to do, as it is typed on the command line and as it is called in Python."""
 
 
+ADAPT = Command("rindices adapt", "`adapt`")
+
+
 class Message(_NotText, tuple[str | Remedy | Command, ...]):
     """Text with remedies in it; messages among the parts become parts of it.
 

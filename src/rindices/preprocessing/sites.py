@@ -15,9 +15,8 @@ import numpy as np
 import pandas as pd
 
 from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, categories_of, group_means
-from rindices.problems import InputError, Remedy, counted, listed
+from rindices.problems import ADAPT, InputError, Remedy, counted, listed
 from rindices.schema import MIN_SITE_CONTROLS
-from rindices.schema.covariate_and_score_fields import ADAPT
 
 FEW_SITE_CONTROLS = 10  # of a new site: with five, half of the bias of severities there is left
 UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners that training did not have

@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
-from rindices.problems import Command, Message, Problem, Remedy, counted, listed, shown
+from rindices.problems import ADAPT, Message, Problem, Remedy, counted, listed, shown
 from rindices.schema.cells import meant_as_numbers, numbers_of, plain_code, text_of
 from rindices.schema.field import CORRECT, DIGITS, LEAVE_OUT, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
 from rindices.schema.role_guesses import USUAL_NAMES
 from rindices.schema.units_and_impossible_values import impossible_covariate, suspected_codes
 
-ADAPT = Command("rindices adapt", "`adapt`")
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 # Share of a covariate's range that may be exceeded: with 80 people a sixteenth lies beyond each of its two quantiles,
 # who should not be flagged themselves.
