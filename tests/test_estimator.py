@@ -187,6 +187,28 @@ def test_controls_are_scored_by_repetitions_that_left_them_out(fitted, covariate
 # What is learned
 
 
+def test_further_scans_are_of_controls_of_a_model_that_knows_them(
+    fitted, unfitted, regions, covariates, small_labels, tmp_path
+):
+    controls = np.flatnonzero(small_labels == 0)
+    again = fitted.held_out_again(regions.iloc[controls], controls, covariates.iloc[controls])
+    np.testing.assert_allclose(again, fitted.held_out_r_indices_[controls])
+    patient = np.flatnonzero(small_labels == 1)[:1]
+    with pytest.raises(InputError, match=f"Row {patient[0]} .* is not that of a control"):
+        fitted.held_out_again(regions.iloc[patient], patient, covariates.iloc[patient])
+    loaded = load_model(fitted.save(tmp_path / "model.safetensors"))
+    with pytest.raises(InputError, match="was read from a file"):
+        loaded.held_out_again(regions.iloc[controls], controls, covariates.iloc[controls])
+    for ask in (unfitted.held_out_again, unfitted.network_r_indices):
+        with pytest.raises(NotFittedError):
+            ask(regions, controls)
+
+
+def test_a_folder_is_no_place_for_a_model(fitted, tmp_path):
+    with pytest.raises(InputError, match=r"is a folder[\s\S]*`path`"):
+        fitted.save(tmp_path)
+
+
 def test_history_marks_the_checkpoint_that_agrees_best(fitted):
     history = fitted.history_
     assert (history["step"].tolist(), history["chosen"].sum()) == ([20, 40], 1)
@@ -339,6 +361,8 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
         ({"orthogonality": -0.1}, "orthogonality should be a finite non-negative number"),
         ({"orthogonality": np.nan}, "orthogonality should be a finite non-negative number"),
         ({"max_steps": 0}, "max_steps should be a positive integer"),
+        ({"models_per_chunk": -1}, "models_per_chunk should be a positive integer"),
+        ({"models_per_chunk": 0}, "models_per_chunk should be a positive integer, but got 0"),
         ({"latent": "sampled"}, "latent should be one of independent, correlated, but got 'sampled'"),
     ],
 )

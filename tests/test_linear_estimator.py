@@ -5,6 +5,7 @@ import pytest
 
 from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch, simulate_cohort
 from rindices.judging.agreement_and_misfit import pattern_concordance
+from rindices.linear import Whitening
 from rindices.problems import InputError
 
 
@@ -65,3 +66,47 @@ def test_more_patterns_than_patients_are_refused():
             r"patients[\s\S]*`n_patterns`",
         ):
             model.fit(regions, np.arange(43) >= 40)
+
+
+@pytest.mark.filterwarnings("ignore:Only 4 controls and [248] patients")
+@pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered")  # two patients do not correlate
+@pytest.mark.filterwarnings("ignore:Excluded repetitions")
+@pytest.mark.parametrize("n_patients", [2, 8])
+@pytest.mark.parametrize(
+    "model",
+    [
+        ContrastiveFactors(random_state=0),
+        SurrealGAN(2, n_repetitions=2, preset="linear", random_state=0),
+        SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0),
+    ],
+)
+def test_the_fewest_people_that_are_accepted_are_enough(model, n_patients):
+    regions = np.random.default_rng(0).normal(5, 1, (4 + n_patients, 20))
+    model.fit(regions, np.arange(4 + n_patients) >= 4)
+    assert np.isfinite(model.transform(regions)).all()
+
+
+def test_two_controls_have_a_covariance_with_an_inverse():
+    """Halves of four are compared."""
+    whitening = Whitening.of(np.random.default_rng(0).normal(size=(2, 20)))
+    identity = whitening.inverse_root @ whitening.covariance @ whitening.inverse_root
+    np.testing.assert_allclose(identity, np.eye(20), atol=1e-9)
+
+
+def test_new_people_are_checked_as_those_of_networks(cohort, fitted):
+    regions, _, covariates = of(cohort)
+    severities = fitted.transform(regions, covariates)
+    np.testing.assert_array_equal(fitted.transform(regions[regions.columns[::-1]], covariates), severities)
+    with pytest.raises(InputError, match="1000"):
+        fitted.transform(regions * 1000, covariates)
+    with pytest.raises(InputError, match=r"% of the values in row 3 of X are missing"):
+        fitted.transform(regions.mask((regions.index == 3)[:, None] & np.ones(regions.shape, bool)), covariates)
+
+
+def test_missing_regions_are_expected_from_the_others(cohort, fitted):
+    regions, patient, covariates = of(cohort)
+    gappy = regions.mask(np.random.default_rng(8).random(regions.shape) < 0.05)
+    severities = ContrastiveFactors(2, random_state=0).fit_transform(gappy, patient, covariates)
+    assert pattern_concordance(cohort.truth.iloc[:, 1:].to_numpy(), severities[patient]) > 0.8
+    complete, filled = (fitted.transform(table, covariates) for table in (regions, gappy))
+    assert np.corrcoef(complete.T, filled.T)[[0, 1], [2, 3]].min() > 0.97

@@ -1,8 +1,10 @@
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from rindices import presets
+from rindices import InputError, OutputSettings, SearchSettings, TableSettings, presets
 from rindices.presets import LearningRates, LossWeights, Training
 
 
@@ -107,3 +109,28 @@ def test_a_correction_is_made_of_tuples():
 def test_corrections_that_make_no_sense_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         presets.Correction(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (SearchSettings(n_patterns="1-2"), SearchSettings(n_patterns=(1, 2))),
+        (SearchSettings(n_patterns="auto", n_repetitions="5"), SearchSettings(n_repetitions=5)),
+        (SearchSettings(orthogonality="0.2,0.4"), SearchSettings(orthogonality=(0.2, 0.4))),
+        (OutputSettings(limits="0.3,0.6"), OutputSettings(limits=(0.3, 0.6))),
+        (TableSettings(features=pd.Index(["a", "b"])), TableSettings(features=("a", "b"))),
+        (
+            TableSettings(control=np.array(["CN"]), covariates=["age"]),
+            TableSettings(control=("CN",), covariates=("age",)),
+        ),
+        (TableSettings(covariates="age,sex"), TableSettings(covariates="age,sex")),
+    ],
+)
+def test_settings_read_what_a_command_does_and_any_sequence(given, meant):
+    assert given == meant
+
+
+@pytest.mark.parametrize("wrong", ["two", "2-", "5-2", ""])
+def test_a_number_of_patterns_that_cannot_be_read_is_refused_at_once(wrong):
+    with pytest.raises(InputError, match="`n_patterns` should be like auto, 3, 2,3 or 2-5, but got"):
+        SearchSettings(n_patterns=wrong)

@@ -49,7 +49,7 @@ def test_names_and_tables_follow_scikit_learn(name, make):
     getattr(estimator_checks, name)(type(make()).__name__, make())
 
 
-@pytest.mark.parametrize("make", [tiny, tiny_search])
+@pytest.mark.parametrize("make", [tiny, tiny_search, tiny_factors])
 def test_reversed_columns_are_all_that_scikit_learn_would_refuse(make):
     """They are matched by name instead; `test_estimator` shows it, and that other columns are refused."""
     with pytest.raises(AssertionError, match="transform did not raise"):

@@ -12,15 +12,16 @@ from typing import Any, Literal, Self
 import jax
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 import rindices
 from rindices.core import inference
 from rindices.core.train import held_out
+from rindices.files import check_writable
 from rindices.fitted_model import Controls, FittedEstimator, OfTwoGroups, check_number
 from rindices.judging.agreement_and_misfit import Agreement
 from rindices.judging.selection import Judged, sweep
-from rindices.judging.study import TrainingSet, covariate_table, training_set
+from rindices.judging.study import TrainingSet, training_set
 from rindices.linear import METHODS, Method, fitted
 from rindices.model import (
     EstimatorParameters,
@@ -31,6 +32,7 @@ from rindices.model import (
     write_model,
 )
 from rindices.preprocessing import SCALED_SD
+from rindices.preprocessing.missing import Population
 from rindices.preprocessing.pipeline import describe
 from rindices.presets import Correction, get_preset
 from rindices.scoring.consensus_and_person import Scaled, Selected, consensus, fit_familiar, score_people
@@ -216,6 +218,7 @@ class SurrealGAN(FittedEstimator):
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to a safetensors file, which contains numbers and text but no code."""
         check_is_fitted(self, "models_")
+        check_writable(Path(path), "path")
         given = {field.name: getattr(self, field.name) for field in fields(EstimatorParameters)}
         given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
         agreement = {name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()}
@@ -321,7 +324,8 @@ class ContrastiveFactors(OfTwoGroups):
         if self.method not in (AUTO, *METHODS):
             raise ValueError(f"method should be 'auto', 'sparse' or 'ica', but got {self.method!r}.")
         check_number("n_patterns", given)
-        study, _, self.preprocessing_ = training_set(self, get_preset("linear"), X, y, covariates)
+        study, self.contract_, self.preprocessing_ = training_set(self, get_preset("linear"), X, y, covariates)
+        self._population = Population.of(study.residuals)  # of everybody, as gaps of the training are filled in
         self.spectrum_, self.untestable_ = study.spectrum
         n_directions = self.spectrum_.found_again if self.spectrum_ is not None and self.spectrum_.differs else 0
         self.n_patterns_: int = max(n_directions, 1) if self.n_patterns == AUTO else int(given)
@@ -340,10 +344,9 @@ class ContrastiveFactors(OfTwoGroups):
         The unit is the sd of the severity among the training patients.
         """
         check_is_fitted(self, "model_")
-        index = X.index if isinstance(X, pd.DataFrame) else None
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        scaled = self.preprocessing_.transform(X, covariate_table(covariates, len(X), index))
-        return self.model_.severities((scaled - 1) / SCALED_SD)
+        scaled = self.preprocessing_.transform(*self._new_people(X, covariates))
+        expected = self._population.fill(scaled, 2).mean(axis=0)  # two draws lie on both sides of it
+        return self.model_.severities((expected - 1) / SCALED_SD)
 
     @property
     def _n_features_out(self) -> int:

@@ -38,6 +38,8 @@ class Controls(NamedTuple):
 class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer that learns from controls and patients, and may have covariates of people."""
 
+    contract_: Contract
+
     def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
         """Fit, then transform the same people."""
         return self.fit(X, y, covariates).transform(X, covariates)
@@ -48,6 +50,41 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.classifier_tags = ClassifierTags(multi_class=False)  # not a classifier: this says that y has two values
         # Not `allow_nan`, which means any number of gaps; only a few are filled in.
         return tags
+
+    def _new_people(
+        self, X: Any, covariates: Any, *, unfilled: str = "", checked: bool = False
+    ) -> tuple[np.ndarray, pd.DataFrame | None]:
+        """Return the regions and covariates of people, matched by name, and refuse what does not fit the training.
+
+        Gaps are refused if they are `unfilled`, and why; units and values are not looked at if they were `checked`.
+        """
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
+            X = X[list(names)]
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
+        table = covariate_table(covariates, len(X), index)
+        check_gaps(X, unfilled=unfilled)
+        if not checked:
+            self._check_regions(X)
+        return X, table
+
+    def _check_regions(self, X: np.ndarray) -> None:
+        """Refuse regions in another unit or with impossible values, and warn of people outside the training range."""
+        contract = self.contract_
+        field = RegionField(contract.features, contract.ranges, unit=contract.unit, fills=True)
+        field.observe(
+            pd.DataFrame(X, columns=list(contract.features)), Roster(pd.RangeIndex(len(X)), np.arange(len(X)))
+        )
+        if problems := field.check():
+            raise InputError(joined([problem.what for problem in problems], "\n"), problems=problems)
+        n_outside = int(contract.outside(X).any(axis=1).sum())
+        if n_outside:
+            warnings.warn(
+                f"{n_outside} of {len(X)} people have regional values outside the training range.",
+                OutsideTraining,
+                stacklevel=5,
+            )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -69,6 +106,7 @@ class RIndexEstimator(OfTwoGroups):
         """Return the preset of one setting, with what was overridden; settings are checked here."""
         check_number("n_patterns", n_patterns)
         check_number("n_repetitions", self.n_repetitions)
+        check_number("models_per_chunk", 1 if self.models_per_chunk is None else self.models_per_chunk)
         if self.inference not in ("consensus", "medoid"):
             raise ValueError(f"inference should be 'consensus' or 'medoid', but got {self.inference!r}.")
         if self.output not in ("r_indices", "severities"):
@@ -87,7 +125,6 @@ class FittedEstimator(RIndexEstimator):
 
     models_: Parameters
     preprocessing_: Preprocessing
-    contract_: Contract
     preset_: Preset
     scale_: SeverityScale
     familiar_: Familiar | None
@@ -108,7 +145,12 @@ class FittedEstimator(RIndexEstimator):
         covariates : array-like, optional
             As in `fit`.
         """
-        place = np.searchsorted(self._controls.rows, first)
+        check_is_fitted(self, "models_")
+        if not hasattr(self, "_controls"):
+            raise InputError("A model that was read from a file does not know its training controls: fit it again.")
+        place = pd.Index(self._controls.rows).get_indexer(pd.Index(first))
+        if (place < 0).any():
+            raise InputError(f"Row {np.asarray(first)[place < 0][0]} of the people in fit is not that of a control.")
         # Beyond the first scan, which is as if it had been left out of means and sds, there is what has changed.
         brains = self.prepare(X, covariates).values + self._controls.left_out[place]
         scores = inference.r_indices(self.models_, brains)
@@ -166,8 +208,7 @@ class FittedEstimator(RIndexEstimator):
             Whether sites with five to nine controls are learned, too; they are refused otherwise.
         """
         check_is_fitted(self, "models_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        table = covariate_table(covariates, len(X))
+        X, table = self._new_people(X, covariates, unfilled="the effects of a site are learned from complete regions")
         model, site = copy(self), None if self.correction is None else self.correction.site
         covariates_there = pd.DataFrame() if table is None else table
         model.preprocessing_ = self.preprocessing_.with_new_sites(X, covariates_there, few_controls=few_controls)
@@ -198,6 +239,7 @@ class FittedEstimator(RIndexEstimator):
 
     def network_r_indices(self, X: Any, covariates: Any = None) -> np.ndarray | None:
         """Return the paper's R = g₂(g₁(y)), the mean of repetitions; None where R-indices are just that, or linear."""
+        check_is_fitted(self, "models_")
         if self.models_.linear is None or not self.models_.decomposer:
             return None
         return inference.r_indices(inference.without_linear(self.models_), self.prepare(X, covariates).values).mean(0)
@@ -306,33 +348,10 @@ class FittedEstimator(RIndexEstimator):
         check_is_fitted(self, "models_")
         if isinstance(X, Scaled):
             return X
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
-            X = X[list(names)]
-        index = X.index if isinstance(X, pd.DataFrame) else None
-        X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
-        table, gaps = covariate_table(covariates, len(X), index), np.isnan(X)
-        check_gaps(X, can_fill=self.familiar_ is not None)
-        if not checked:
-            self._check_regions(X)
-        scaled = self.preprocessing_.transform(X, table)
+        cannot = "this model cannot impute them because it was imported or has few controls"
+        unfilled = cannot if self.familiar_ is None else ""
+        X, table = self._new_people(X, covariates, unfilled=unfilled, checked=checked)
+        scaled, gaps = self.preprocessing_.transform(X, table), np.isnan(X)
         if self.familiar_ is None or not gaps.any():
             return Scaled(scaled, table)
         return Scaled(self.familiar_.population.fill(scaled, DRAWS).mean(axis=0), table, gaps)
-
-    def _check_regions(self, X: np.ndarray) -> None:
-        """Refuse regions in another unit or with impossible values, and warn of people outside the training range."""
-        contract = self.contract_
-        field = RegionField(contract.features, contract.ranges, unit=contract.unit, fills=True)
-        field.observe(
-            pd.DataFrame(X, columns=list(contract.features)), Roster(pd.RangeIndex(len(X)), np.arange(len(X)))
-        )
-        if problems := field.check():
-            raise InputError(joined([problem.what for problem in problems], "\n"), problems=problems)
-        n_outside = int(contract.outside(X).any(axis=1).sum())
-        if n_outside:
-            warnings.warn(
-                f"{n_outside} of {len(X)} people have regional values outside the training range.",
-                OutsideTraining,
-                stacklevel=4,
-            )

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from joblib import cpu_count
 from scipy.optimize import minimize
-from sklearn.covariance import ledoit_wolf, ledoit_wolf_shrinkage
+from sklearn.covariance import ledoit_wolf, ledoit_wolf_shrinkage, shrunk_covariance
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -90,6 +90,8 @@ class Whitening(NamedTuple):
     def of(cls, controls: np.ndarray) -> Whitening:
         """Estimate it."""
         covariance = ledoit_wolf(controls)[0]
+        if len(controls) == 2:  # they vary along a line and are not shrunk by themselves: there would be no inverse
+            covariance = shrunk_covariance(covariance, 0.5)
         values, vectors = np.linalg.eigh(covariance)
         return cls(covariance, (vectors * np.sqrt(values)) @ vectors.T, (vectors / np.sqrt(values)) @ vectors.T)
 

@@ -37,7 +37,14 @@ class Remedy(_NotText, NamedTuple("Remedy", [("setting", str), ("value", Value)]
         return super().__new__(cls, setting, tuple(value) if isinstance(value, list) else value)
 
 
-class Message(_NotText, tuple[str | Remedy, ...]):
+class Command(_NotText, NamedTuple("Command", [("typed", str), ("in_python", str)])):
+    """Something to do, as it is typed on the command line and as it is called in Python."""
+
+
+ADAPT = Command("rindices adapt", "`adapt`")
+
+
+class Message(_NotText, tuple[str | Remedy | Command, ...]):
     """Text with remedies in it; messages among the parts become parts of it.
 
     Examples
@@ -51,14 +58,14 @@ class Message(_NotText, tuple[str | Remedy, ...]):
         flat = (part if isinstance(part, Message) else (part,) for part in parts)
         return super().__new__(cls, (one for part in flat for one in part))
 
-    def __getnewargs__(self) -> tuple[str | Remedy, ...]:
+    def __getnewargs__(self) -> tuple[str | Remedy | Command, ...]:
         return tuple(self)  # errors travel between processes
 
     def __str__(self) -> str:
         return worded(self)
 
 
-Text = str | Remedy | Message
+Text = str | Remedy | Command | Message
 Wording = Callable[[Remedy], str]  # how an interface writes a remedy
 
 
@@ -69,8 +76,14 @@ def in_python(remedy: Remedy) -> str:
 
 
 def worded(text: Text, wording: Wording = in_python) -> str:
-    """Return a text in which every setting is written in one way."""
-    return "".join(part if isinstance(part, str) else wording(part) for part in Message(text))
+    """Return a text in which every setting and command is written in one way."""
+
+    def said(part: str | Remedy | Command) -> str:
+        if isinstance(part, Command):
+            return part.in_python if wording is in_python else part.typed
+        return part if isinstance(part, str) else wording(part)
+
+    return "".join(map(said, Message(text)))
 
 
 def joined(texts: Iterable[Text], joiner: str) -> Message:

@@ -91,7 +91,7 @@ def follow_up_of(settings: object) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class TableSettings:
+class TableSettings(TakesPlainValues):
     """The role of each column of a table, and which people are used: ``[table]`` in run.toml.
 
     Names may be given as text separated by commas, a sequence, or a file with one name per line; `features`,
@@ -218,7 +218,7 @@ class OutputSettings(TakesPlainValues):
 
 
 @dataclass(frozen=True)
-class ApplySettings:
+class ApplySettings(TakesPlainValues):
     """How a table of new people is read for a model; what is not given is as in the training table."""
 
     id: str | None = setting(None, TEXT, "Column with the participants' ids.", unset="as in training")

@@ -17,8 +17,8 @@ Interface = Literal["command", "page", "python"]
 
 
 def _together(value: object) -> object:
-    """Return one value or several as a tuple; words and None as they are."""
-    if value is None or isinstance(value, str):
+    """Return one value or several as a tuple; words, paths and None as they are."""
+    if value is None or isinstance(value, str | Path):
         return value
     return tuple(value) if isinstance(value, Iterable) else (value,)
 
@@ -146,8 +146,8 @@ def some_of(*words: str) -> Kind:
 FLAG = Kind(bool, read=lambda _: True)
 TEXT = Kind()
 NUMBER = Kind(float, read=float, should="a number")
-NAMES = Kind(several=True)
-FILE, FILES = Kind(is_file=True), Kind(several=True, is_file=True)
+NAMES = Kind(several=True, take=_together)
+FILE, FILES = Kind(is_file=True), Kind(several=True, is_file=True, take=_together)
 PATH = Kind(Path, is_file=True, read=Path, take=lambda value: None if value is None else Path(value))
 LIMITS = Kind(read=_limits, should="two increasing numbers such as 0.4,0.7", take=_together)
 
@@ -244,11 +244,12 @@ def settings_of(settings: type) -> tuple[Setting, ...]:
 
 
 class TakesPlainValues:
-    """Dataclasses of settings in which one number may stand for several, and a text for a path."""
+    """Dataclasses of settings in which one number may stand for several, and a text for what a command reads in it."""
 
     def __post_init__(self) -> None:
         for one in settings_of(self.__class__):
-            object.__setattr__(self, one.name, one.kind.take(getattr(self, one.name)))
+            value = getattr(self, one.name)
+            object.__setattr__(self, one.name, one.kind.take(one.read(value) if isinstance(value, str) else value))
 
 
 _LEAST_LEVEL, _LARGEST_LEVEL = 0.5, 0.99  # models know no rarer scores

@@ -190,3 +190,11 @@ def test_separation_by_numbers_is_the_area_under_the_curve(shift):
 def test_separation_by_categories_beats_the_larger_group(controls, patients, separate):
     groups = [np.repeat(["a", "b"], counts).astype(object) for counts in (controls, patients)]
     assert group_separation(*groups) == separate
+
+
+def test_names_may_come_in_any_sequence():
+    frame = table()
+    regions = make_cohort(frame, covariates="age").features.columns
+    cohort = make_cohort(frame, covariates=np.array(["age"]), features=regions[::-1], control=np.array(["CN"]))
+    assert set(cohort.features.columns) == set(regions)
+    assert list(cohort.covariates) == ["age"]

@@ -11,6 +11,8 @@ import typer
 from PIL import Image
 
 from rindices.cli import app
+from rindices.settings import OutputSettings, SearchSettings, TableSettings
+from rindices.value_kinds import settings_of
 from tests.docs import pages
 
 COMMANDS = {
@@ -113,3 +115,9 @@ def test_picture_of_the_readme_is_that_of_the_demonstration():
                 "At least 3 patterns are reproducible. Models of two separate halves"
             )
             assert picture.width >= 1600  # sharp on fine screens
+
+
+def test_settings_that_are_not_named_like_their_options_are_listed():
+    every = [one for kind in (TableSettings, SearchSettings, OutputSettings) for one in settings_of(kind)]
+    others = [(one.name, one.option) for one in every if one.option != one.name.replace("_", "-")]
+    assert re.findall(r"`(\w+)` \(`--([\w-]+)`\)", pages.text_of("docs/how-to/python.md")) == others

@@ -1,9 +1,11 @@
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from rindices import InputError
+from rindices import InputError, SurrealGAN, read_cohort, simulate_cohort
 from rindices.judging.study import check_groups, check_residuals, covariate_table, is_patient, seed_from
+from rindices.preprocessing import Preprocessing
 
 
 @pytest.mark.parametrize(
@@ -102,14 +104,14 @@ def test_regions_without_residuals_are_named():
 
 
 def test_constant_regions_are_counted_and_the_first_named():
-    controls = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]])
-    with pytest.raises(ValueError, match=r"Region 'b' has the same value in all 2 controls \(2 such"):
+    controls = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 2)
+    with pytest.raises(ValueError, match=r"Region 'b' has the same value in all 4 controls \(2 such"):
         check_groups(controls, 30, ["a", "b", "c"])
 
 
-@pytest.mark.parametrize(("n_controls", "n_patients"), [(1, 30), (30, 1)])
-def test_one_person_is_no_group(n_controls, n_patients):
-    with pytest.raises(InputError, match="Too few people"):
+@pytest.mark.parametrize(("n_controls", "n_patients"), [(1, 30), (30, 1), (3, 30)])
+def test_one_patient_or_three_controls_are_no_group(n_controls, n_patients):
+    with pytest.raises(InputError, match=r"Too few people.* at least 4 controls and 2 patients"):
         check_groups(np.random.default_rng(0).normal(size=(n_controls, 2)), n_patients, ["a", "b"])
 
 
@@ -119,3 +121,54 @@ def test_covariates_in_another_order_are_refused():
         covariate_table(table.iloc[::-1], 3, table.index)
     assert covariate_table(table, 3, table.index)["age"].tolist() == [50.0, 60.0, 70.0]
     assert covariate_table(table["age"].to_numpy()[::-1], 3, table.index)["covariate0"].tolist() == [70.0, 60.0, 50.0]
+
+
+def test_a_pyarrow_table_of_covariates_is_a_table():
+    table = pd.DataFrame({"age": [60.0, 70.0], "sex": ["F", "M"]})
+    given = covariate_table(pa.Table.from_pandas(table), 2, pd.RangeIndex(2)[::-1])
+    pd.testing.assert_frame_equal(given, table.astype({"sex": object}))
+
+
+def test_numbers_that_are_infinite_are_refused_as_gaps_are():
+    for ages in ([60.0, np.inf], [np.inf, np.inf]):
+        with pytest.raises(InputError, match=r"'age' is missing or infinite in row [01]"):
+            covariate_table(pd.DataFrame({"age": ages}), 2)
+
+
+_CODES = pd.Series([False, True] * 20)
+
+
+@pytest.mark.parametrize(
+    ("given", "later"),
+    [
+        (_CODES.astype(str), _CODES),  # a table from a file, new people from pandas
+        (_CODES, _CODES.astype(str)),
+        (_CODES.astype("bool[pyarrow]"), _CODES),
+        (_CODES, _CODES.astype("boolean")),
+        (_CODES.astype("category"), _CODES),
+        (_CODES.astype(int).astype("category"), _CODES.astype(int)),
+        (_CODES.astype(int).astype("category"), _CODES.astype(int).astype(str)),
+        (_CODES.astype(float).astype("category"), _CODES.astype(int)),
+        (_CODES.astype(int).astype(str), _CODES.astype(float)),
+        (_CODES.astype(int), _CODES),
+        (_CODES.astype(int), _CODES.astype("bool[pyarrow]")),
+        (pd.to_datetime(_CODES.map({False: "2020-01-01", True: "2021-01-01"})),) * 2,
+    ],
+)
+def test_a_category_is_the_same_however_it_is_typed(given, later):
+    regions = np.random.default_rng(0).normal(5, 1, (40, 3)) + _CODES.to_numpy()[:, None]
+    trained, new = (covariate_table(codes.to_frame("smoker"), 40) for codes in (given, later))
+    corrected = Preprocessing.fit(regions, trained).transform(regions, new)
+    np.testing.assert_allclose(corrected[_CODES].mean(axis=0), corrected[~_CODES].mean(axis=0))
+
+
+def test_truth_values_of_a_file_are_those_of_pandas(tmp_path):
+    table = simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.iloc[:, :12]
+    table["smoker"] = table["age"] > table["age"].median()
+    table.to_csv(tmp_path / "people.csv", index=False)
+    cohort = read_cohort(tmp_path / "people.csv", covariates="age,smoker")
+    model = SurrealGAN(1, n_repetitions=1, preset="linear", random_state=0)
+    model.fit(cohort.features, cohort.group == "patient", cohort.covariates)
+    people = pd.read_csv(tmp_path / "people.csv")
+    given = people[list(cohort.features)], people[["age", "smoker"]]
+    np.testing.assert_array_equal(model.transform(*given), model.r_indices_)

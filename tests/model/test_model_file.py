@@ -199,6 +199,19 @@ def test_a_model_that_learned_a_site_survives_and_says_the_same_of_others(correc
     assert "Graz" in next(spec for spec in adapted.contract_.covariates if spec.name == "site").categories
 
 
+def test_controls_of_a_new_site_are_checked_as_all_new_people_are(corrected, table):
+    model, more = corrected
+    there, local = table[:40] * 1.05, more[:40].assign(site="Graz")
+    adapted, reversed_columns = model.adapt(there, local), model.adapt(there[there.columns[::-1]], local)
+    np.testing.assert_array_equal(reversed_columns.transform(there, local), adapted.transform(there, local))
+    with pytest.raises(InputError, match="in different orders"):
+        model.adapt(there, local[::-1])
+    with pytest.raises(InputError, match="1000"):
+        model.adapt(there * 1000, local)
+    with pytest.raises(InputError, match=r"missing regions .* row 3, but the effects of a site are learned from"):
+        model.adapt(there.mask(there == there.iloc[3, 3]), local)
+
+
 def test_a_site_without_a_name_is_refused(corrected, tmp_path):
     path = corrected[0].save(tmp_path / "model.safetensors")
     metadata, arrays = contents(path)

@@ -192,8 +192,11 @@ def test_people_of_no_known_site_can_stay_as_they_are(fitted, volumes, table):
 
 def test_unknown_sites_are_named_and_can_be_left(fitted, volumes, table):
     strange = table.assign(site=["Essen", *table["site"][1:]])
-    with pytest.raises(ValueError, match=r"from Athens, Bonn, Cork, Delft, but 'site' contains 'Essen' \(1 person\)"):
+    with pytest.raises(
+        ValueError, match=r"from Athens, Bonn, Cork, Delft, but 'site' contains 'Essen' \(1 person\)"
+    ) as refused:
         fitted.transform(volumes, strange)
+    assert "(`adapt`), exclude these people, or leave them uncorrected with '' as their site." in str(refused.value)
     marked = fitted.leave_new_sites(strange)
     assert (marked["site"].tolist(), strange["site"][0]) == ([UNCORRECTED, *table["site"][1:]], "Essen")
     made = fitted.transform(volumes, marked)

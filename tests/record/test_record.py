@@ -3,14 +3,17 @@
 import hashlib
 import json
 import math
+import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 
+from rindices.cli.console_and_exits import on_command_line
 from rindices.judging import agreement_and_misfit as agreement
-from rindices.problems import InputError
+from rindices.pages.report import make_report
+from rindices.problems import InputError, worded
 from rindices.record import (
     DONE,
     Results,
@@ -159,3 +162,11 @@ def test_agreement_so_far_is_of_all_sound_models_in_the_journal(tmp_path):
     expected = agreement.mean_agreement(agreement.pairwise(models[:2])).pattern_agreement
     assert (found.n_patterns, found.n_models, found.value) == (2, 3, pytest.approx(expected))
     assert 0.8 < expected < 1
+
+
+def test_a_folder_without_a_run_says_what_to_call():
+    """As `fit_table` in Python, as a command elsewhere."""
+    with pytest.raises(InputError, match="repeat the run: `fit_table` with overwrite=True") as refused:
+        make_report("nowhere")
+    assert "repeat the run: rindices fit ... --overwrite." in worded(refused.value.message, on_command_line)
+    assert pickle.loads(pickle.dumps(refused.value.message)) == refused.value.message

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -27,6 +28,7 @@ from rindices.preprocessing.covariates import (
     TOO_UNCERTAIN,
     design_of,
     leverage_of,
+    numbers_of,
     rescaled_by_leverage,
     uncertainty_in_words,
     uncertainty_of_patients,
@@ -39,6 +41,7 @@ from rindices.schema import MOST_LACKING, MOST_MISSING, Contract
 from rindices.training.chunks import Settings
 
 FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
+_FEWEST_CONTROLS, _FEWEST_PATIENTS = 4, 2  # halves are compared, and one control has no covariance
 _NOTHING_LEFT = 1e-6  # of the sd: rounding, not people
 
 
@@ -230,8 +233,10 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     """Return covariates as a table with text names; None where there are none."""
     if covariates is None:
         return None
-    table = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
-    if not isinstance(table, pd.DataFrame):
+    table: Any = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
+    if hasattr(table, "to_pandas"):  # of pyarrow or polars, which X may be, too
+        table = table.to_pandas()
+    elif not isinstance(table, pd.DataFrame):
         table = pd.DataFrame(table).add_prefix("covariate")
     elif index is not None and not index.equals(table.index) and set(index) == set(table.index):
         raise InputError("The rows of covariates and X are in different orders: sort both the same way.")
@@ -247,7 +252,9 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
         raise InputError(f"Covariate {twice[0]!r} is listed twice; each covariate needs a unique name.")
-    return table.astype({name: float for name in table if pd.api.types.is_numeric_dtype(table[name])})
+    number = [name for name in table if is_numeric_dtype(table[name]) and not is_bool_dtype(table[name])]
+    # Truth values stay objects: the categories False and True of a file, or 0 and 1 where a model expects numbers.
+    return table.astype(object).assign(**{name: numbers_of(table, name) for name in number})
 
 
 def seed_from(random_state: Any) -> int:
@@ -277,17 +284,15 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
         )
 
 
-def check_gaps(X: np.ndarray, *, can_fill: bool = True, training: bool = False) -> None:
-    """Refuse people who lack too many regions, and everybody who lacks one where a model cannot fill them in.
+def check_gaps(X: np.ndarray, *, unfilled: str = "", training: bool = False) -> None:
+    """Refuse people who lack too many regions, and everybody who lacks one where they are `unfilled`, and why.
 
     In `training`, regions that too many people lack are refused, too.
     """
     gaps = np.isnan(X)
-    if not can_fill and gaps.any():
-        raise InputError(
-            f"X has missing regions (NaN), the first in row {int(np.argwhere(gaps)[0, 0])}, but this model "
-            "cannot impute them because it was imported or has few controls. Drop these rows."
-        )
+    if unfilled and gaps.any():
+        row = int(np.argwhere(gaps)[0, 0])
+        raise InputError(f"X has missing regions (NaN), the first in row {row}, but {unfilled}. Drop these rows.")
     limits = [(1, MOST_MISSING, "row", "Drop the row")]
     limits += [(0, MOST_LACKING, "column", "Omit the column")] if training else []
     for axis, most, what, remedy in limits:
@@ -300,11 +305,10 @@ def check_gaps(X: np.ndarray, *, can_fill: bool = True, training: bool = False) 
 
 def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> None:
     """Refuse groups that cannot be learned from, and warn of small ones."""
-    smallest = min(len(controls), n_patients)
-    if smallest < 2:
+    if len(controls) < _FEWEST_CONTROLS or n_patients < _FEWEST_PATIENTS:
         raise InputError(
             f"Too few people to compare: {counted(len(controls), 'control')} and {counted(n_patients, 'patient')}. "
-            "Provide at least two of each, and preferably hundreds."
+            f"Provide at least {_FEWEST_CONTROLS} controls and {_FEWEST_PATIENTS} patients, and preferably hundreds."
         )
     constant = np.flatnonzero(np.ptp(controls, axis=0) == 0)
     if len(constant):
@@ -312,7 +316,7 @@ def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> Non
             f"Region {names[constant[0]]!r} has the same value in all {len(controls)} controls "
             f"({counted(len(constant), 'such region')}): omit it."
         )
-    if smallest < FEW_PEOPLE:
+    if min(len(controls), n_patients) < FEW_PEOPLE:
         warnings.warn(
             f"Only {len(controls)} controls and {n_patients} patients: with fewer than {FEW_PEOPLE} per group, "
             "R-indices are not reliable.",

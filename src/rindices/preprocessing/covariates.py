@@ -15,6 +15,7 @@ from scipy.interpolate import CubicSpline
 
 from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, counted
+from rindices.schema.cells import plain_code
 
 MIN_DISTINCT = 5  # values; fewer than knots cannot show a curve
 # Random splits of healthy people (40 a group or more) lie below; splits whose patients are 17 years older lie above.
@@ -43,7 +44,7 @@ class Covariate(NamedTuple):
         """Describe a covariate of controls."""
         name = str(values.name)
         if not pd.api.types.is_numeric_dtype(values):
-            return cls(name, tuple(sorted({str(value) for value in values})))
+            return cls(name, tuple(sorted({*map(plain_code, values)})))
         return cls(name, knots=spline_knots(name, values.to_numpy(float)) if smooth else None)
 
     @property
@@ -58,7 +59,7 @@ class Covariate(NamedTuple):
         if self.categories is None:
             numbers = numbers_of(covariates, self.name)
             return numbers[:, None] if self.knots is None else spline_basis(numbers, self.knots)
-        text = covariate_of(covariates, self.name).astype(str).to_numpy()
+        text = categories_of(covariates, self.name)
         strangers = sorted(set(text) - set(self.categories))
         if strangers:
             categories = ", ".join(self.categories)
@@ -167,6 +168,11 @@ def numbers_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
         row = values.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
         raise InputError(f"Covariate {name!r} is missing or infinite in row {row}: correct it or drop the person.")
     return numbers
+
+
+def categories_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
+    """Return a covariate of categories as the text that a file has: 3 and 3.0 are one, and truth values are words."""
+    return np.array([plain_code(value) for value in covariate_of(covariates, name)], dtype=object)
 
 
 def covariate_of(covariates: pd.DataFrame, name: str) -> pd.Series:

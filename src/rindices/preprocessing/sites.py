@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, covariate_of, group_means
-from rindices.problems import InputError, Remedy, counted, listed
+from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, categories_of, group_means
+from rindices.problems import ADAPT, InputError, Remedy, counted, listed
 from rindices.schema import MIN_SITE_CONTROLS
 
 FEW_SITE_CONTROLS = 10  # of a new site: with five, half of the bias of severities there is left
@@ -82,7 +82,7 @@ class SiteHarmonizer:
         interactions: Pairs = (),
     ) -> SiteHarmonizer:
         """Estimate the sites' effects in controls; all covariates but the site `name` are kept."""
-        sites, site, sizes = np.unique(_labels(covariates, name), return_inverse=True, return_counts=True)
+        sites, site, sizes = np.unique(categories_of(covariates, name), return_inverse=True, return_counts=True)
         _check_sites(name, sites.tolist(), sizes)
         others = covariates.drop(columns=name)
         kept = None
@@ -103,7 +103,7 @@ class SiteHarmonizer:
         self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False
     ) -> SiteHarmonizer:
         """Learn further sites from their controls; mean, sd, effects of covariates and known sites stay as they are."""
-        sites, site, sizes = np.unique(_labels(covariates, self.name), return_inverse=True, return_counts=True)
+        sites, site, sizes = np.unique(categories_of(covariates, self.name), return_inverse=True, return_counts=True)
         _check_new_sites(self.name, sites.tolist(), sizes, self.sites, few_controls)
         effect = 0.0 if self.kept is None else self.kept.effect(covariates)
         away = (controls - self.mean - effect) / self.sd
@@ -121,7 +121,7 @@ class SiteHarmonizer:
 
     def errors_left(self, covariates: pd.DataFrame) -> SiteErrors:
         """Return the uncertainty of each person's site, if it was learned later."""
-        place = self._places(_labels(covariates, self.name))
+        place = self._places(categories_of(covariates, self.name))
         sites = [
             _errors_left(error, *both)
             for error, *both in zip(
@@ -147,12 +147,12 @@ class SiteHarmonizer:
 
     def leave_new_sites(self, covariates: pd.DataFrame) -> pd.DataFrame:
         """Return the covariates with `UNCORRECTED` in the place of sites that training did not have."""
-        labels = _labels(covariates, self.name)
+        labels = categories_of(covariates, self.name)
         return covariates.assign(**{self.name: np.where(np.isin(labels, self.sites), labels, UNCORRECTED)})
 
     def _of_people(self, covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what is typical of people with these covariates, and their sites' offsets and scales."""
-        labels = _labels(covariates, self.name)
+        labels = categories_of(covariates, self.name)
         site = self._places(labels)
         if (site < 0).any():
             strangers = pd.Series(labels[site < 0]).value_counts()
@@ -160,9 +160,9 @@ class SiteHarmonizer:
             raise InputError(
                 f"The model's controls come from {listed(self.sites, 20)}, but {self.name!r} contains {unknown}.\n"
                 "The effect of an unknown site cannot be removed. Correct the site name, adapt the model with controls "
-                "from the new site (rindices adapt), exclude these people, or leave them uncorrected with ",
-                Remedy("new_sites", "uncorrected"),
-                ".",
+                "from the new site (",
+                ADAPT,
+                f"), exclude these people, or leave them uncorrected with {UNCORRECTED!r} as their site.",
             )
         effect = 0.0 if self.kept is None else self.kept.effect(covariates)
         neutral = np.zeros((1, len(self.mean)))
@@ -238,14 +238,6 @@ def shrink(offsets: np.ndarray, variances: np.ndarray, n_people: int) -> tuple[n
         ):
             break
     return gamma, delta
-
-
-def _labels(covariates: pd.DataFrame, name: str) -> np.ndarray:
-    """Return sites as text; numbers as whole numbers where they are, so that 3 and 3.0 are one site."""
-    values = covariate_of(covariates, name)
-    if pd.api.types.is_numeric_dtype(values):
-        return np.array([f"{value:.15g}" for value in values], dtype=object)
-    return values.astype(str).to_numpy(dtype=object)
 
 
 def _check_new_sites(

@@ -23,7 +23,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 
 from rindices.files import write_text
 from rindices.presets import Correction
-from rindices.problems import InputError, Remedy, counted, listed
+from rindices.problems import Command, InputError, Message, Remedy, counted, listed
 from rindices.settings import Basis, OutputSettings, SearchSettings, State, TableSettings
 from rindices.value_kinds import settings_of
 
@@ -31,7 +31,8 @@ SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
 FAILED: Literal["failed"] = "failed"
 UNFINISHED: Literal["unfinished"] = "unfinished"
-_AGAIN = "Provide the folder of a finished run, or repeat the run: rindices fit ... "
+_FIT = Command("rindices fit ... ", "`fit_table` with ")
+_AGAIN = Message("Provide the folder of a finished run, or repeat the run: ", _FIT, Remedy("overwrite", True), ".")
 _GIVE_SETTINGS = (
     "Provide the run.toml from a run folder. If the file was edited, correct it; if it was written by another "
     "version, use that version (see [versions])."
@@ -48,7 +49,7 @@ _OF_A_MODEL = tuple(one.name for one in settings_of(SearchSettings) if one.resum
 
 def damaged(path: Path, trouble: str) -> InputError:
     """Return the error for a file of a run that cannot be used, because it `trouble`: "is missing", "has ..."."""
-    return InputError(f"In {path.parent}, {path.name} {trouble}. {_AGAIN}", Remedy("overwrite", True), ".")
+    return InputError(f"In {path.parent}, {path.name} {trouble}. ", _AGAIN)
 
 
 def _refuse_earlier(path: Path, document: object) -> None:

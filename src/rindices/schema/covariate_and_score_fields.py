@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
-from rindices.problems import Message, Problem, Remedy, counted, listed, shown
-from rindices.schema.cells import meant_as_numbers, numbers_of, text_of
+from rindices.problems import ADAPT, Message, Problem, Remedy, counted, listed, shown
+from rindices.schema.cells import meant_as_numbers, numbers_of, plain_code, text_of
 from rindices.schema.field import CORRECT, DIGITS, LEAVE_OUT, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
 from rindices.schema.role_guesses import USUAL_NAMES
 from rindices.schema.units_and_impossible_values import impossible_covariate, suspected_codes
@@ -118,7 +118,7 @@ class CovariateField(NumberField):
     def learn(self, values: NDArray) -> CovariateSpec:
         """Describe the values of the training people: categories, two codes, or a range."""
         if values.dtype.kind != "f":
-            return CovariateSpec(self.name, categories=tuple(sorted(set(map(str, values)))))
+            return CovariateSpec(self.name, categories=tuple(sorted({*map(plain_code, values)})))
         different, quantile = np.unique(values).tolist(), kept_quantile(len(values))
         low, high = different[0], different[-1]
         if len(different) <= 2:
@@ -136,7 +136,7 @@ class CovariateField(NumberField):
         if self._is_category is None:  # learned from the first rows, which are all of a training table
             self._is_category = not meant_as_numbers(column)
         if self._is_category:
-            text = text_of(column)
+            text = text_of(column).map(plain_code, na_action="ignore").astype(object)
             seen = Seen.of(text.to_numpy())
             self.missing.add(seen.missing, self.columns, roster, lambda *_: "")
             if self._spec is None:
@@ -192,7 +192,7 @@ class CovariateField(NumberField):
                 f"The first unknown value is {value!r} in {place} ({number} in all)."
             )
             uncorrected = Message("leave these people uncorrected with ", Remedy("new_sites", "uncorrected"))
-            adapt = "adapt the model with controls from the new site (rindices adapt)"
+            adapt = Message("adapt the model with controls from the new site (", ADAPT, ")")
             others = (adapt, uncorrected) if self._is_site else ("remove these people",)
             problems.append(Problem(text, ("code it as in the training table", *others)))
         return problems
