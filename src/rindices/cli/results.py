@@ -317,9 +317,9 @@ def compare(
     )
     for pair in compared.pairs:
         parts = [f"Pattern {pair.first} of the first and {pair.second} of the second"]
-        if compared.n_patients > 1:
+        if pair.concordance == pair.concordance:  # a number
             parts.append(f"concordance {pair.concordance:.3f} (0.5 is chance)")
-        if pair.map_correlation == pair.map_correlation:  # a number
+        if pair.map_correlation == pair.map_correlation:
             parts.append(f"correlation of the maps {pair.map_correlation:.2f}")
         if len(compared.people):
             parts.append(f"mean difference {pair.difference:+.3f}, sd {pair.sd:.3f}")
