@@ -47,7 +47,7 @@ LIMITS = {
     # scores by name, means beside their parts, FastSurfer without surfaces (40)
     # rows of a table named in one way (3)
     "statements of tables, cohort and schema": 2_978,
-    "statements in tests": 18_231,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
+    "statements in tests": 18_245,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,
     "parameters of a function": 8,

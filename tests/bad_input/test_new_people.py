@@ -80,7 +80,12 @@ def millilitres(people):
         "--new-sites uncorrected",
     ),
     new("site missing", lambda p: p.drop(columns="site"), "no column 'site'", "Add the column"),
-    new("age in words", lambda p: p.assign(age="old"), ("'age' was numeric in training (58 to 83)", "old"), "Code it"),
+    new(
+        "age in words",
+        lambda p: p.assign(age="old"),
+        ("'age' was numeric in training (mostly 58 to 83)", "old"),
+        "Code it",
+    ),
     new("age of one in words", cell("age", 4, "61 y"), ("'age'", "row 6", "'61 y'"), "61"),
     new("repeated ids", cell("participant_id", 4, "p03"), "'p03' occurs in rows 5 and 6", "--visit COLUMN"),
     new("ids renamed", lambda p: p.rename(columns={"participant_id": "who"}), "'participant_id'", "Rename"),

@@ -17,6 +17,7 @@ def option(options, found, remedy, name="", **rest):
     option("--patterns 2-99", "but got 21, 22", "between 1 and 20"),
     option("--patterns many", "'many'", "auto, 3, 2,3 or 2-5"),
     option("--patterns 2.5", "'2.5'", "2-5"),
+    option("--exclude a --exclude b", "--exclude was given more than once", "separated by commas"),
     option("--patterns 13", "13 patterns cannot be distinguished in 12 regions", "--patterns"),
     option("--orthogonality -1", "-1", "non-negative number"),
     option("--orthogonality high", "'high'", "0.8"),

@@ -2,6 +2,7 @@
 
 import re
 
+import pandas as pd
 import pytest
 
 from rindices.pages.report import make_report
@@ -45,9 +46,8 @@ CHANGES = [
             "change γ = 8.25, orthogonality λ = 0.33",
             "pattern agreement of 0.777, a dimension correlation of 0.600 and a difference correlation of –",
             "the largest eigenvalue of the patients' covariance relative to the controls'",
-            "orthogonal to the covariates (Huh & Jhun, 2001) (joint p = 0.015)",
+            "199 permutations of people within sites, with site means and covariates removed in each group (joint p",
             "disjoint halves of the sample agreed at 0.812 (at most 0.567 with permuted groups)",
-            "Random permutation testing in multiple linear regression",
             "5 were excluded (outlier: 5)",
             "between 17 sites (scanner)",
             "divided by tiv",
@@ -65,7 +65,8 @@ CHANGES = [
     (
         {"evidence": NOTHING, "correction": {"smooth": []}, "search": {"basis": "given"}, "visits": False},
         [
-            "(joint p = 0.410)",
+            "199 permutations of rows orthogonal to the covariates (Huh & Jhun, 2001) (joint p = 0.410)",
+            "Random permutation testing in multiple linear regression",
             "2 patterns were specified in advance.",
             "The table had 229 people",
         ],
@@ -157,6 +158,21 @@ def test_the_paragraph_says_where_training_started_and_how_patterns_were_counted
     said = quoted(folder)
     assert expected in said
     assert unsaid not in said
+
+
+def test_one_pattern_has_no_differences_and_imputed_regions_are_mentioned(tmp_path, undrawn):
+    make_run(tmp_path, n_patterns=1, n_regions=12)
+    add_analyses(tmp_path)
+    people = pd.read_csv(tmp_path / "r_indices.csv", dtype={"flags": object})
+    people.loc[[3, 70], "flags"] = ["1 region missing (lHip)", "unusual; 2 regions missing (lHip and rHip)"]
+    people.to_csv(tmp_path / "r_indices.csv", index=False)
+    agreement = {"pattern_agreement": 0.8, "dimension_correlation": 0.7, "difference_correlation": None}
+    change_summary(tmp_path, agreement=agreement, covariates=[], correction={}, evidence=FOUND)
+    said = quoted(tmp_path)
+    assert "a pattern agreement of 0.800 and a dimension correlation of 0.700." in said
+    assert "Missing regions of 2 people were imputed from their other regions; intervals reflect this." in said
+    assert "199 permutations of the groups (joint p" in said
+    assert "all others" not in said
 
 
 def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(folder):

@@ -81,8 +81,8 @@ def impossible_covariate(
     >>> age = np.array([61.0, 250.0, -1.0])
     >>> impossible_covariate("age", age, age).tolist()
     [False, True, True]
-    >>> impossible_covariate("icv", np.array([1420.5, 0.0]), np.array([1204.1, 1811.9])).tolist()
-    [False, True]
+    >>> impossible_covariate("icv", np.array([1420.5, 0.0, 1420500.0]), np.array([1204.1, 1811.9])).tolist()
+    [False, True, True]
     """
     bad, others = (np.abs(values) > LARGEST) | ((values <= 0) & is_divisor), reference[np.isfinite(reference)]
     if not len(others):
