@@ -25,7 +25,7 @@ from rindices.judging.study import training_set
 from rindices.presets import Correction, linear
 
 RESULTS = Path(__file__).parents[1] / "results"
-SEEDS = range(930_000, 930_200)
+SEEDS = range(940_000, 940_100)
 SHARES = {"even": 0.5, "few controls": 0.75, "disease": 0.5}  # of patients at each site
 FEWEST = 24  # people of a site
 STRENGTH = 1.0  # sd that a pattern takes at severity 1

@@ -41,7 +41,7 @@ class Command(_NotText, NamedTuple("Command", [("typed", str), ("in_python", str
     """Something to do, as it is typed on the command line and as it is called in Python."""
 
 
-ADAPT = Command("rindices adapt", "`adapt`")
+ADAPT = Command("rindices adapt", "`SurrealGAN.adapt`")
 
 
 class Message(_NotText, tuple[str | Remedy | Command, ...]):

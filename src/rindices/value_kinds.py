@@ -249,6 +249,8 @@ class TakesPlainValues:
     def __post_init__(self) -> None:
         for one in settings_of(self.__class__):
             value = getattr(self, one.name)
+            if isinstance(value, str) and one.kind is FLAG:
+                raise InputError(Remedy(one.name), f" should be True or False, but got {value!r}.")
             object.__setattr__(self, one.name, one.kind.take(one.read(value) if isinstance(value, str) else value))
 
 

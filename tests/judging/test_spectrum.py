@@ -144,6 +144,17 @@ def test_covariates_and_sites_fit_few_controls_no_better_than_many_patients(n_si
     assert np.sum(np.array(values) <= 0.05) <= 3
 
 
+def test_people_who_are_far_by_a_covariate_alone_do_not_count_as_a_difference():
+    """Drawing them in before the covariate is removed would leave a part of its effect, in which the groups differ."""
+    values = []
+    for seed in range(8):
+        rng, patient = np.random.default_rng([seed, 7]), np.arange(400) % 2 == 0
+        skewed = rng.lognormal(0.5 * patient, 0.8)
+        regions = rng.standard_normal((400, N_REGIONS)) + 0.7 * skewed[:, None]
+        values.append(look(regions, patient, skewed[:, None], np.arange(400) % 3, seed, n_permutations=19).p)
+    assert np.sum(np.array(values) <= 0.05) <= 2
+
+
 def test_sites_that_were_harmonised_in_controls_do_not_count_as_a_difference():
     """A site's scale fits the controls that it was estimated in better than its patients."""
     values = []

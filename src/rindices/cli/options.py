@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -41,10 +42,23 @@ class _Commands(TyperGroup):
                 f"The value after {[*apart, *joined][0]} is empty. Provide one, or omit the option. If the value "
                 "comes from a shell variable, that variable is not set."
             )
-        named = [text.split("=")[0] for text in args if text.startswith("--")]
-        if twice := next((name for name in named if named.count(name) > 1), None):
-            ctx.fail(f"{twice} was given more than once. Give it once, with several values separated by commas.")
+        if twice := next((name for name, number in Counter(self._with_values(ctx, args)).items() if number > 1), None):
+            ctx.fail(f"{twice} was given more than once. Give it once; several names are separated by commas.")
         return super().parse_args(ctx, args)
+
+    def _with_values(self, ctx: Any, args: list[str]) -> Iterator[str]:
+        """Give the options among the arguments of a command that have a value, which may itself look like one."""
+        known = self.get_command(ctx, args[0]) if args else None
+        takes = (
+            {name for one in known.params if not getattr(one, "is_flag", True) for name in one.opts} if known else {}
+        )
+        rest = iter(args[1:])
+        for text in takewhile(lambda text: text != "--", rest):
+            name, joined, _ = text.partition("=")
+            if name in takes:
+                yield name
+                if not joined:
+                    next(rest, "")
 
 
 app = typer.Typer(

@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
+from scipy.linalg.lapack import dormqr
 from scipy.special import ndtr
 from sklearn.covariance import ledoit_wolf
 
@@ -166,10 +167,12 @@ def _comparable(
         raise NotTestable("no site has both controls and patients")
     regions, patient, site = regions[both], patient[both], site[both]
     design = np.empty((len(patient), 0)) if design is None else design[both]
-    even = np.empty(regions.shape)
+    columns, even = np.column_stack([site[:, None] == np.unique(site), design]), np.empty(regions.shape)
+    if len(set(site)) > 1:  # of one, covariates are removed; whoever is far only by a covariate is not to be drawn in
+        regions = _unexplained(regions, columns)
     for place in np.unique(site):
         even[site == place] = drawn_in(regions[site == place])
-    return even, patient, np.column_stack([site[:, None] == np.unique(site), design]), site
+    return even, patient, columns, site
 
 
 def drawn_in(regions: np.ndarray) -> np.ndarray:
@@ -201,9 +204,16 @@ def _unexplained(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return (rows - basis @ (basis.T @ rows)) * np.sqrt(len(rows) / max(len(rows) - basis.shape[1], 1))
 
 
-def _most(basis: np.ndarray) -> np.ndarray:
-    """Return whom each row of a rotation mostly is, where there are many more people than covariates."""
-    return np.abs(basis).argmax(axis=0)
+def _rotated(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return values ``(people, …)`` in the space orthogonal to some columns, and whom each row mostly is.
+
+    By reflections, which take no more memory than the values; each leaves most of every later row to one person.
+    """
+    (reflected, scales), triangle, _ = qr(columns, mode="raw", pivoting=True, check_finite=False)
+    sizes = np.abs(np.diag(triangle))
+    rank = int((sizes > 1e-9 * max(sizes.max(initial=0), 1e-12)).sum())
+    rotated = dormqr("L", "T", reflected[:, :rank], scales[:rank], values, 64 * values.shape[1])[0]
+    return rotated[rank:], np.arange(rank, len(values))
 
 
 def _permuted(labels: np.ndarray, blocks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -232,12 +242,16 @@ class _Spread(NamedTuple):
 
     @classmethod
     def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Spread:
-        parts = [_orthogonal(design[members]).T @ regions[members] for members in (~patient, patient)]
+        one_site, groups = len(set(site)) == 1, (~patient, patient)
+        parts = [
+            _orthogonal(design[own]).T @ regions[own] if one_site else _rotated(design[own], regions[own])[0]
+            for own in groups
+        ]
         rows, labels = np.concatenate(parts), np.repeat([False, True], [len(part) for part in parts])
         if min(labels.sum(), (~labels).sum()) < _FEWEST_ROWS:
             raise NotTestable("too few people remain in a group after adjustment for covariates")
         different = np.abs(_differences(regions, patient, design)) > _DIFFERENT
-        if len(set(site)) == 1:
+        if one_site:
             return cls(rows, labels, different, rows, labels, np.empty((len(rows), 0)), np.zeros(len(rows), int))
         shared = _unexplained(regions, np.column_stack([design, patient]))
         return cls(rows, labels, different, shared, patient, design, site)
@@ -310,12 +324,16 @@ class _Shift(NamedTuple):
 
     @classmethod
     def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Shift:
-        basis = _orthogonal(design)
-        if basis.shape[1] < 2 * _FEWEST_ROWS:
+        if len(set(site)) == 1:
+            basis = _orthogonal(design)
+            rows, group, blocks = basis.T @ regions, basis.T @ patient.astype(float), np.zeros(basis.shape[1], int)
+        else:
+            rotated, people = _rotated(design, np.column_stack([regions, patient]))
+            rows, group, blocks = rotated[:, :-1], rotated[:, -1], site[people]
+        if len(rows) < 2 * _FEWEST_ROWS:
             raise NotTestable("too few people remain after adjustment for covariates")
-        left, values, _ = np.linalg.svd(basis.T @ regions, full_matrices=False)
-        shrinkage = values**2 / (values**2 + (values**2).mean())
-        return cls(left, shrinkage, basis.T @ patient.astype(float), site[_most(basis)])
+        left, values, _ = np.linalg.svd(rows, full_matrices=False)
+        return cls(left, values**2 / (values**2 + (values**2).mean()), group, blocks)
 
     def correlation(self, labels: np.ndarray) -> float:
         """Correlate what is predicted for each row without it with what it is."""

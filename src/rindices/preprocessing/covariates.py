@@ -15,7 +15,7 @@ from scipy.interpolate import CubicSpline
 
 from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, counted
-from rindices.schema.cells import plain_code
+from rindices.schema.cells import as_known, plain_code
 
 MIN_DISTINCT = 5  # values; fewer than knots cannot show a curve
 # Random splits of healthy people (40 a group or more) lie below; splits whose patients are 17 years older lie above.
@@ -59,7 +59,7 @@ class Covariate(NamedTuple):
         if self.categories is None:
             numbers = numbers_of(covariates, self.name)
             return numbers[:, None] if self.knots is None else spline_basis(numbers, self.knots)
-        text = categories_of(covariates, self.name)
+        text = as_known(covariate_of(covariates, self.name), self.categories)
         strangers = sorted(set(text) - set(self.categories))
         if strangers:
             categories = ", ".join(self.categories)

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, categories_of, group_means
+from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, categories_of, covariate_of, group_means
 from rindices.problems import ADAPT, InputError, Remedy, counted, listed
 from rindices.schema import MIN_SITE_CONTROLS
+from rindices.schema.cells import as_known
 
 FEW_SITE_CONTROLS = 10  # of a new site: with five, half of the bias of severities there is left
 UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners that training did not have
@@ -103,7 +104,8 @@ class SiteHarmonizer:
         self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False
     ) -> SiteHarmonizer:
         """Learn further sites from their controls; mean, sd, effects of covariates and known sites stay as they are."""
-        sites, site, sizes = np.unique(categories_of(covariates, self.name), return_inverse=True, return_counts=True)
+        labels = as_known(covariate_of(covariates, self.name), self.sites)
+        sites, site, sizes = np.unique(labels, return_inverse=True, return_counts=True)
         _check_new_sites(self.name, sites.tolist(), sizes, self.sites, few_controls)
         effect = 0.0 if self.kept is None else self.kept.effect(covariates)
         away = (controls - self.mean - effect) / self.sd
@@ -121,7 +123,7 @@ class SiteHarmonizer:
 
     def errors_left(self, covariates: pd.DataFrame) -> SiteErrors:
         """Return the uncertainty of each person's site, if it was learned later."""
-        place = self._places(categories_of(covariates, self.name))
+        place = self._places(as_known(covariate_of(covariates, self.name), self.sites))
         sites = [
             _errors_left(error, *both)
             for error, *both in zip(
@@ -147,12 +149,12 @@ class SiteHarmonizer:
 
     def leave_new_sites(self, covariates: pd.DataFrame) -> pd.DataFrame:
         """Return the covariates with `UNCORRECTED` in the place of sites that training did not have."""
-        labels = categories_of(covariates, self.name)
+        labels = as_known(covariate_of(covariates, self.name), self.sites)
         return covariates.assign(**{self.name: np.where(np.isin(labels, self.sites), labels, UNCORRECTED)})
 
     def _of_people(self, covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what is typical of people with these covariates, and their sites' offsets and scales."""
-        labels = categories_of(covariates, self.name)
+        labels = as_known(covariate_of(covariates, self.name), self.sites)
         site = self._places(labels)
         if (site < 0).any():
             strangers = pd.Series(labels[site < 0]).value_counts()

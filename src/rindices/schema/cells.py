@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -63,6 +63,19 @@ def plain_code(code: object) -> str:
     ('1', 'AD')
     """
     return re.sub(r"^([+-]?\d+)\.0+$", r"\1", str(code).strip())
+
+
+def as_known(codes: Iterable[object], known: Sequence[str]) -> NDArray[np.object_]:
+    """Return codes as the categories that a model knows, which may be written otherwise: 1 for 1.0, 1 for True.
+
+    Examples
+    --------
+    >>> as_known([1, "2.0", "x"], ["1.0", "2"]).tolist(), as_known([0, True], ["False", "True"]).tolist()
+    (['1.0', '2', 'x'], ['False', 'True'])
+    """
+    names = dict(zip("01", known, strict=True)) if [*known] == ["False", "True"] else {}
+    names |= {plain_code(category): category for category in known}
+    return np.array([names.get(plain_code(code), plain_code(code)) for code in codes], dtype=object)
 
 
 def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.float64]:

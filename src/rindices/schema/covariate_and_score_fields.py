@@ -9,7 +9,7 @@ from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
 from rindices.problems import ADAPT, Message, Problem, Remedy, counted, listed, shown
-from rindices.schema.cells import meant_as_numbers, numbers_of, plain_code, text_of
+from rindices.schema.cells import as_known, meant_as_numbers, numbers_of, plain_code, text_of
 from rindices.schema.field import CORRECT, DIGITS, LEAVE_OUT, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
 from rindices.schema.role_guesses import USUAL_NAMES
 from rindices.schema.units_and_impossible_values import impossible_covariate, suspected_codes
@@ -146,7 +146,8 @@ class CovariateField(NumberField):
         self._n_known += int((~seen.missing).sum())
         if self._known is not None:
             values = pd.Series(seen.values[:, 0])
-            bad = (values.notna() & ~values.isin(list(self._known))).to_numpy()[:, None]
+            same = pd.Series(as_known(values, [*map(str, self._known)])) if self._is_category else values
+            bad = (values.notna() & ~same.isin(list(self._known))).to_numpy()[:, None]
             self._unknown.add(bad, self.columns, roster, lambda row, _: shown(values.iloc[row]))
         return seen
 

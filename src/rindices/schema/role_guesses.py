@@ -170,8 +170,9 @@ _WHOLE = re.compile(
     "sub|cort|subcortical|cerebral|cerebrum|supra|tentorial|supratentorial|surf|surface|mean|average|mask|vox|mm|"
     "tbv|tgv|tgm|twm"
 )
+HEAD_SIZE = re.compile("icv|tiv|etiv|intracranial")
 _NAMED: dict[Suspicion, re.Pattern[str]] = {
-    "head size": re.compile("icv|tiv|etiv|intracranial"),
+    "head size": HEAD_SIZE,
     "quality measure": re.compile("qc|qa|snr|cnr|cjv|efc|fber|euler|holes?|defects?|motion|fd|iqr|inu|rating|quality"),
     "age or time": re.compile("ages?|years?|months?|days|date|dob|yob|birth|onset|duration"),
     "personal characteristic": re.compile("sex|gender|education|educ|edu|handedness|race|ethnicity"),

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from rindices.problems import InputError, Problem, Remedy, Text, counted, listed, listed_rows, refusal, shown
 from rindices.schema.cells import LARGEST
 from rindices.schema.field import Seen
-from rindices.schema.role_guesses import SEX_NAMES, pairs_of_sides
+from rindices.schema.role_guesses import HEAD_SIZE, SEX_NAMES, pairs_of_sides
 from rindices.settings import TableSettings
 
 _CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)  # that people write for a missing value
 _FEW = 0.02  # where more values than this share are negative or 0, they are ordinary
 _WELL_ABOVE = 0.5  # a size has its 5 % quantile above this share of its median; lesions and scores have not
-_ANOTHER_UNIT = 5  # times the largest of others: cm and mm differ by 10, heads and bodies of people by less than 2
+_ANOTHER_UNIT = 5  # times the largest of other heads
 _NEXT_TO_NOTHING = 0.1  # share of the median: no head is a tenth of another's
 _OLDEST = 120.0
 _LARGE = 100.0  # whole numbers below are counts and codes, where 0 is ordinary: years of education, sex
@@ -94,7 +94,8 @@ def impossible_covariate(
     if _is_size(others):
         whole_and_small = np.median(others) < _LARGE and bool((others == np.rint(others)).all())
         bad |= values < (0.0 if whole_and_small else _NEXT_TO_NOTHING * np.median(others))
-        bad |= values > _ANOTHER_UNIT * others.max()
+        if is_divisor or HEAD_SIZE.search(name.casefold()):
+            bad |= values > _ANOTHER_UNIT * others.max()
     return bad
 
 
