@@ -116,13 +116,28 @@ def test_what_would_have_shown_is_the_auc_of_two_normals_that_correlate_so_with_
 
 def test_the_shift_is_the_correlation_of_the_group_with_ridge_regression_without_each_row():
     regions = np.random.default_rng(4).standard_normal((80, N_REGIONS)) * np.linspace(0.3, 3, N_REGIONS)
-    basis = spectrum._orthogonal(np.ones((80, 1)))
-    rows, group, predicted = basis.T @ drawn_in(regions + 0.5 * PATIENT[:, None]), basis.T @ PATIENT, []
+    both = np.column_stack([drawn_in(regions + 0.5 * PATIENT[:, None]), PATIENT])
+    (*rows, group), predicted = spectrum._rotated(np.ones((80, 1)), both, one_site=True).T, []
+    rows = np.transpose(rows)
     for k, row in enumerate(rows):
         others, penalty = np.delete(rows, k, axis=0), (rows**2).sum() / N_REGIONS * np.eye(N_REGIONS)
         predicted.append(row @ np.linalg.solve(others.T @ others + penalty, others.T @ np.delete(group, k)))
     found = look(regions + 0.5 * PATIENT[:, None], PATIENT, n_permutations=9)
     assert found.shift == pytest.approx(np.corrcoef(predicted, group)[0, 1])
+
+
+@pytest.mark.parametrize("n_effects", [1, 5])
+def test_reflections_rotate_as_a_matrix_does(n_effects):
+    """Into the same space: distances of people are the same, and rows at the end are mostly one person."""
+    rng = np.random.default_rng(8)
+    columns = np.column_stack([np.ones(60), np.ones(60), rng.standard_normal((60, n_effects - 1))])
+    values = rng.standard_normal((60, 7))
+    ways = [spectrum._rotated(columns, values, one_site=True, many=many) for many in (5000, 10)]
+    assert len(ways[0]) == len(ways[1]) == 60 - n_effects
+    np.testing.assert_allclose(*(rows.T @ rows for rows in ways), atol=1e-10)
+    turn = spectrum._rotated(columns, np.eye(60), one_site=False)
+    np.testing.assert_allclose(turn @ columns, 0, atol=1e-10)
+    assert (np.abs(turn).argmax(axis=1) == np.arange(n_effects, 60)).all()
 
 
 def test_covariates_of_several_sites_do_not_count_as_a_difference():

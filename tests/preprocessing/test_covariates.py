@@ -220,3 +220,9 @@ def test_too_few_controls_for_the_columns_are_refused(people):
         ValueError, match=r"9 columns\. Estimating their effects requires at least 18 controls, but there are 17"
     ):
         CovariateResidualizer.fit(np.ones((17, 1)), table[:17], **curves)
+
+
+@pytest.mark.parametrize(("known", "given"), [(("False", "True"), [0, 1.0, True]), (("1.0", "2.0"), ["1", 2, "2.0"])])
+def test_categories_match_however_they_are_written(known, given):
+    columns = Covariate("smoker", known).columns(pd.DataFrame({"smoker": pd.Series(given, dtype=object)}))
+    np.testing.assert_array_equal(columns.ravel(), [0, 1, 1])

@@ -190,30 +190,29 @@ def drawn_in(regions: np.ndarray) -> np.ndarray:
     return away * np.minimum(1, most / np.maximum(distance, 1e-12))[:, None]
 
 
-def _orthogonal(columns: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of what is orthogonal to some columns ``(people, people − rank)``."""
-    left, values, _ = np.linalg.svd(columns, full_matrices=True)
-    rank = int((values > 1e-9 * max(values.max(initial=0), 1e-12)).sum())
-    return left[:, rank:]
-
-
 def _unexplained(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return residuals, of the variance that errors have."""
     left, values, _ = np.linalg.svd(columns, full_matrices=False)
-    basis = left[:, values > 1e-9 * values.max(initial=1e-12)]
+    basis = left[:, : _rank(values)]
     return (rows - basis @ (basis.T @ rows)) * np.sqrt(len(rows) / max(len(rows) - basis.shape[1], 1))
 
 
-def _rotated(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return values ``(people, …)`` in the space orthogonal to some columns, and whom each row mostly is.
+def _rotated(columns: np.ndarray, values: np.ndarray, *, one_site: bool, many: int = 5000) -> np.ndarray:
+    """Return values ``(people, …)`` in the space orthogonal to some columns ``(people − rank, …)``.
 
-    By reflections, which take no more memory than the values; each leaves most of every later row to one person.
+    By a matrix of people by people, or by reflections, which take no memory: of `many` people, and at several sites,
+    because each row is then mostly the person at its place from the end.
     """
+    if one_site and len(columns) < many:
+        left, sizes, _ = np.linalg.svd(columns, full_matrices=True)
+        return left[:, _rank(sizes) :].T @ values
     (reflected, scales), triangle, _ = qr(columns, mode="raw", pivoting=True, check_finite=False)
-    sizes = np.abs(np.diag(triangle))
-    rank = int((sizes > 1e-9 * max(sizes.max(initial=0), 1e-12)).sum())
-    rotated = dormqr("L", "T", reflected[:, :rank], scales[:rank], values, 64 * values.shape[1])[0]
-    return rotated[rank:], np.arange(rank, len(values))
+    rank = _rank(np.abs(np.diag(triangle)))
+    return dormqr("L", "T", reflected[:, :rank], scales[:rank], values, 64 * values.shape[1])[0][rank:]
+
+
+def _rank(sizes: np.ndarray) -> int:
+    return int((sizes > 1e-9 * max(sizes.max(initial=0), 1e-12)).sum())
 
 
 def _permuted(labels: np.ndarray, blocks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -242,11 +241,8 @@ class _Spread(NamedTuple):
 
     @classmethod
     def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Spread:
-        one_site, groups = len(set(site)) == 1, (~patient, patient)
-        parts = [
-            _orthogonal(design[own]).T @ regions[own] if one_site else _rotated(design[own], regions[own])[0]
-            for own in groups
-        ]
+        one_site = len(set(site)) == 1
+        parts = [_rotated(design[own], regions[own], one_site=one_site) for own in (~patient, patient)]
         rows, labels = np.concatenate(parts), np.repeat([False, True], [len(part) for part in parts])
         if min(labels.sum(), (~labels).sum()) < _FEWEST_ROWS:
             raise NotTestable("too few people remain in a group after adjustment for covariates")
@@ -324,12 +320,8 @@ class _Shift(NamedTuple):
 
     @classmethod
     def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Shift:
-        if len(set(site)) == 1:
-            basis = _orthogonal(design)
-            rows, group, blocks = basis.T @ regions, basis.T @ patient.astype(float), np.zeros(basis.shape[1], int)
-        else:
-            rotated, people = _rotated(design, np.column_stack([regions, patient]))
-            rows, group, blocks = rotated[:, :-1], rotated[:, -1], site[people]
+        rotated = _rotated(design, np.column_stack([regions, patient]), one_site=len(set(site)) == 1)
+        rows, group, blocks = rotated[:, :-1], rotated[:, -1], site[-len(rotated) :]
         if len(rows) < 2 * _FEWEST_ROWS:
             raise NotTestable("too few people remain after adjustment for covariates")
         left, values, _ = np.linalg.svd(rows, full_matrices=False)
