@@ -7,6 +7,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from rindices.presets import Correction
+from rindices.schema.cells import plain_code
 
 # Everything that can be written to a file: surrogates cannot.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -14,15 +15,15 @@ ODD = st.sampled_from(
     ['say "hi"', "a, b", "line\nbreak", "tab\t", "海马体", "Größe", "🧠", "null", "NaN", " ", "0", "\x7f"]
 )
 NAMES = st.one_of(TEXT, ODD)
-LABELS = NAMES.filter(bool)  # an empty site means that it is not known
+LABELS = NAMES.filter(plain_code)  # an empty site means that it is not known
 SEEDS, SCALES = st.integers(0, 2**32 - 1), st.floats(-6, 9).map(lambda exponent: 10.0**exponent)
 FACTORS = st.builds(lambda size, sign: sign * size, SCALES, st.sampled_from([1.0, -1.0]))
 NUMBERS = st.floats(-1e9, 1e9, allow_nan=False, allow_subnormal=False)
 
 
 def names(number, kind=NAMES):
-    """So many different names."""
-    return st.lists(kind, min_size=number, max_size=number, unique=True)
+    """So many different names; 1 and 1.0 are the same, and so are blanks."""
+    return st.lists(kind, min_size=number, max_size=number, unique_by=plain_code)
 
 
 @st.composite

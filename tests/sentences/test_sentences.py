@@ -75,7 +75,9 @@ def n_patterns(told):
 
 def headline(told):
     basis = told.summary["search"]["basis"]
-    least = "at least " if basis in ("counted", "fit", "agreement") and not told.folded else ""
+    again = (told.summary.get("evidence") or {}).get("found_again")
+    supported = again is None or max(again, 1) >= n_patterns(told)
+    least = "at least " if basis in ("counted", "fit", "agreement") and not told.folded and supported else ""
     words = {"counted": "estimated before training", "fit": "chosen by fit and agreement"}
     words |= {"unsupported": "that the data do not support", "agreement": "chosen by agreement alone"}
     patients, controls = groups_of(told)
@@ -347,7 +349,15 @@ CLAIMS = [
         r"pattern agreement of (\S+), a dimension correlation of (\S+) and a difference correlation of (\S+)\.(?: |\n)",
         agreement,
     ),
-    (rf"compared with {N} permutations of rows", lambda told: [N_PERMUTATIONS]),
+    (
+        r"pattern agreement of (\S+) and a dimension correlation of (\S+)\.(?: |\n)",
+        lambda told: agreement(told)[:2],
+    ),
+    (rf"compared with {N} permutations of ", lambda told: [N_PERMUTATIONS]),
+    (
+        rf"Missing regions of {N} people were imputed",
+        lambda told: [int(told.table("r_indices")["flags"].str.contains("missing", na=False).sum())],
+    ),
     (r"\(joint p ([<=] [\d.]+)\)", lambda told: [p_words(told.summary["evidence"]["p"])]),
     (
         rf"disjoint halves of the sample agreed at {N} \(at most {N} with permuted groups\)",
@@ -358,6 +368,10 @@ CLAIMS = [
     (
         rf"was below {N}, between {N} and {N}, and above {N}, and with all others below {N}",
         lambda told: [(limits := told.summary["subgroup_limits"])[0], *limits, limits[1], limits[0]],
+    ),
+    (
+        rf"was below {N}, between {N} and {N}, and above {N}, were",
+        lambda told: [(limits := told.summary["subgroup_limits"])[0], *limits, limits[1]],
     ),
     (r"rindices [\d.]+ \(python [\d.]+, jax [\d.]+\)", lambda told: []),
     (rf"This cohort is small \({N} controls and {N} patients", lambda told: [*reversed(groups_of(told))]),

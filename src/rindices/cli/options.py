@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import is_dataclass, replace
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -19,18 +19,24 @@ import rindices
 from rindices.cli.console_and_exits import console, guarded
 from rindices.files import check_writable, refuse_same
 from rindices.problems import Blank, InputError, Remedy
+from rindices.settings import ApplySettings, TableSettings
 from rindices.value_kinds import Setting, settings_of
 
 # How the files that commands write have to end.
 TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
 
 
+_OF_NAMES = {
+    f"--{one.option}" for kind in (TableSettings, ApplySettings) for one in settings_of(kind) if one.kind.several
+}
+
+
 class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Say the version before anything else is loaded; refuse empty values and repeated options.
+        """Say the version before anything else is loaded; refuse empty values, and names given twice.
 
-        As a path an empty value would be the current folder, and as names it would stand for none. Of a repeated
-        option, the last value would replace the others without a word.
+        As a path an empty value would be the current folder, and as names it would stand for none. Of repeated lists of
+        names, the last would replace the others without a word.
         """
         if args[:1] == ["--version"]:
             console.print(f"rindices {rindices.__version__}")
@@ -42,23 +48,10 @@ class _Commands(TyperGroup):
                 f"The value after {[*apart, *joined][0]} is empty. Provide one, or omit the option. If the value "
                 "comes from a shell variable, that variable is not set."
             )
-        if twice := next((name for name, number in Counter(self._with_values(ctx, args)).items() if number > 1), None):
-            ctx.fail(f"{twice} was given more than once. Give it once; several names are separated by commas.")
+        given = Counter(text.split("=")[0] for text in takewhile(lambda text: text != "--", args))
+        if twice := next((name for name in _OF_NAMES if given[name] > 1), None):
+            ctx.fail(f"{twice} was given more than once. Give it once, with its values separated by commas.")
         return super().parse_args(ctx, args)
-
-    def _with_values(self, ctx: Any, args: list[str]) -> Iterator[str]:
-        """Give the options among the arguments of a command that have a value, which may itself look like one."""
-        known = self.get_command(ctx, args[0]) if args else None
-        takes = (
-            {name for one in known.params if not getattr(one, "is_flag", True) for name in one.opts} if known else {}
-        )
-        rest = iter(args[1:])
-        for text in takewhile(lambda text: text != "--", rest):
-            name, joined, _ = text.partition("=")
-            if name in takes:
-                yield name
-                if not joined:
-                    next(rest, "")
 
 
 app = typer.Typer(
