@@ -231,6 +231,14 @@ def test_three_programs():
     assert set(table[table["what"] == "autism"]["found_first"]) == {0}
 
 
+def test_chance_at_several_sites():
+    shares = pd.read_csv(RESULTS / "chance_and_sites.csv").set_index("kind")["p"].le(0.05).groupby("kind").mean()
+    ends = f"{100 * shares['even']:.0f} to {100 * shares['few controls']:.0f} %"
+    assert f"{ends} of tables reach p = 0.05" in PAGE
+    assert f"[{ends}]" in (ROOT / "docs" / "explanation" / "anything-to-find.md").read_text(encoding="utf-8")
+    assert shares["disease"] == 1
+
+
 def test_severities_by_age():
     cohorts = pd.read_csv(RESULTS / "severity_and_age.csv").query("preset == 'fast'")
     means = cohorts.groupby(["scale", "people"], sort=False).mean(numeric_only=True)
