@@ -165,7 +165,7 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, r
         auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
         console.print(
             f"Cross-validated AUC of patients versus controls: {auc:.2f} (95 % interval {low:.2f} to {high:.2f}; "
-            f"0.5 is chance).{_NOT_NONE if summary.state == 'not found again' else ''}"
+            f"0.5 is chance).{_NOT_NONE if summary.state == 'not found again' and low > 0.5 else ''}"
         )
     show_verdict(summary)
     kept = ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
