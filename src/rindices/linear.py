@@ -242,11 +242,11 @@ def least_overlap(
     n_patterns = basis.shape[1]
     if n_patterns == 1:
         return np.ones((1, 1))
-    rng = np.random.default_rng(seed)
-    at_random = [np.linalg.qr(rng.standard_normal((n_patterns, n_patterns)))[0] for _ in range(n_starts)]
-    starts = at_random if start is None else [start]
+    at_random = np.random.default_rng(seed).standard_normal((n_starts, n_patterns, n_patterns))
+    starts = np.linalg.qr(at_random)[0] if start is None else [start]
+    scaled = np.sqrt(len(basis)) * basis
     ends = [
-        minimize(_overlap, one.ravel(), args=(basis,), jac=True, method="L-BFGS-B", options={"maxiter": 300})
+        minimize(_overlap, one.ravel(), args=(scaled,), jac=True, method="L-BFGS-B", options={"maxiter": 300})
         for one in starts
     ]
     columns = min(ends, key=lambda end: end.fun).x.reshape(n_patterns, n_patterns)
@@ -254,19 +254,18 @@ def least_overlap(
 
 
 def _overlap(flat: np.ndarray, basis: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the overlap of the maps and its gradient."""
-    n_regions, n_patterns = basis.shape
-    raw = flat.reshape(n_patterns, n_patterns)
-    lengths = np.linalg.norm(raw, axis=0)
+    """Return the overlap of the maps and its gradient; columns of `basis` have a mean square of 1."""
+    raw = flat.reshape(basis.shape[1], basis.shape[1])
+    lengths = np.sqrt((raw * raw).sum(axis=0))
     columns = raw / lengths
-    maps = np.sqrt(n_regions) * basis @ columns
-    absolute = np.sqrt(maps**2 + _SMOOTHING**2)
-    sizes = np.linalg.norm(absolute, axis=0)
+    maps = basis @ columns
+    absolute = np.sqrt(maps * maps + _SMOOTHING**2)
+    sizes = np.sqrt((absolute * absolute).sum(axis=0))
     unit = absolute / sizes
-    cosines = unit.T @ unit - np.eye(n_patterns)
+    cosines = unit.T @ unit - np.eye(len(raw))
     by_unit = 4 * unit @ cosines
     by_absolute = (by_unit - unit * (unit * by_unit).sum(axis=0)) / sizes
-    by_column = np.sqrt(n_regions) * basis.T @ (by_absolute * maps / absolute)
+    by_column = basis.T @ (by_absolute * maps / absolute)
     gradient = (by_column - columns * (columns * by_column).sum(axis=0)) / lengths
     return float((cosines**2).sum()), gradient.ravel()
 
@@ -282,7 +281,7 @@ def _refined(
     sparse: bool,
 ) -> LinearModel:
     """Alternate between severities and maps (EM); `maps` are (regions, patterns) here."""
-    n_patients, precision = len(patients), np.linalg.inv(healthy)
+    n_patients, precision, of_controls = len(patients), np.linalg.inv(healthy), controls.T @ controls
     mean = np.linalg.lstsq(maps.T @ precision @ maps, maps.T @ precision @ patients.mean(axis=0), rcond=None)[0]
     for _ in range(rounds):
         scores, error = _posterior(patients, maps, precision, mean, covariance)
@@ -300,7 +299,7 @@ def _refined(
         maps, mean, scores = maps * sd, mean / sd, scores / sd
         covariance, error = covariance / np.outer(sd, sd), error / np.outer(sd, sd)
         residuals = patients - scores @ maps.T
-        total = controls.T @ controls + residuals.T @ residuals + n_patients * maps @ error @ maps.T
+        total = of_controls + residuals.T @ residuals + n_patients * maps @ error @ maps.T
         healthy = _shrunk(total / (len(controls) + n_patients), np.concatenate([controls, residuals]))
         precision = np.linalg.inv(healthy)
     return _finished(maps, mean, covariance, precision)

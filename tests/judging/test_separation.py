@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from rindices.judging import verdict_and_separation
 from rindices.judging.verdict_and_separation import separated
@@ -24,6 +25,14 @@ def test_groups_that_do_not_differ_have_an_auc_of_a_half_and_the_interval_holds_
 
 def test_a_rule_that_is_given_and_knows_nothing_has_the_variance_of_mann_and_whitney():
     assert verdict_and_separation._fixed_rule(0.5, 40, 30) == pytest.approx((40 + 30 + 1) / (12 * 40 * 30))
+
+
+def test_the_discriminant_is_that_of_scikit_learn_also_with_a_region_that_never_varies_in_patients():
+    regions, patient = people(0.5, 1)
+    regions[patient, 3] = 101
+    own = verdict_and_separation._discriminant(regions[~patient], regions[patient])
+    other = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(regions, patient).coef_[0]
+    assert own / np.linalg.norm(own) == pytest.approx(other / np.linalg.norm(other), abs=1e-9)
 
 
 def test_the_interval_stays_inside_and_follows_the_difference():
