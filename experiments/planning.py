@@ -1,9 +1,10 @@
 """Simulate studies of many sizes, and write what each found: the table that ``rindices power`` reads.
 
-python experiments/planning.py --repeats 4 --out src/rindices/run/planning_grid.csv
+python experiments/planning.py --repeats 12 --out src/rindices/run/planning_grid.csv
 
 Healthy people are drawn from the embedded population (IXI), with as many of its regions as a study has; age and sex are
-covariates. One to three patterns change a quarter of the regions each.
+covariates. One to three patterns change a quarter of the regions each. What the command says of other sizes is compared
+with new studies by ``--check 40 --out results/planning_check.csv``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from rindices.run.first_look_and_power import CONTROLS, PATIENTS, PATTERNS, REGIONS, STRENGTHS, simulated_study, stamp
+from rindices.run.first_look_and_power import PATTERNS, REGIONS, SIZES, STRENGTHS, chances, simulated_study, stamp
 from rindices.simulate.healthy_people import drawn_people
 
 
@@ -40,17 +41,41 @@ def one_study(
     }
 
 
+def compared(n_studies: int, n_sizes: int = 16) -> pd.DataFrame:
+    """Simulate studies of sizes that are not in the table, and say what `chances` says of them."""
+    rng, rows = np.random.default_rng(1), []
+    for _ in range(n_sizes):
+        n_controls, n_patients = np.round(2 ** rng.uniform(*np.log2([min(SIZES), max(SIZES)]), 2)).astype(int).tolist()
+        n_regions = int(rng.integers(min(REGIONS), max(REGIONS) + 1))
+        for kind in chances(n_controls, n_patients, n_regions).to_dict("records"):
+            sizes = n_controls, n_patients, n_regions, int(kind["patterns"]), kind["strength"]
+            seeds = range(1000, 1000 + n_studies)
+            studies = pd.DataFrame(Parallel(n_jobs=-1)(delayed(one_study)(*sizes, seed=seed) for seed in seeds))
+            new = studies[["found", "error", "concordance"]].mean().add_prefix("new_").to_dict()
+            rows.append({"controls": n_controls, "patients": n_patients, "regions": n_regions} | kind | new)
+        print(f"{len(rows)} kinds of studies", flush=True)
+    return pd.DataFrame(rows)
+
+
 def main() -> None:
     """Write a row for each study; after each repeat of all sizes the table is whole."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=4)
+    parser.add_argument("--repeats", type=int, default=12)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--check", type=int, metavar="STUDIES", help="compare what power says with so many new studies")
     options = parser.parse_args()
+    if options.check:
+        compared(options.check).to_csv(options.out, index=False, float_format="%.4f")
+        return
     rows: list[dict[str, float]] = []
     for seed in range(options.repeats):
-        cells = product(CONTROLS, PATIENTS, REGIONS, PATTERNS, STRENGTHS)
+        cells = product(SIZES, SIZES, REGIONS, PATTERNS, STRENGTHS)
         rows += Parallel(n_jobs=-1)(delayed(one_study)(*sizes, seed=seed) for sizes in cells)
-        text = pd.DataFrame(rows).to_csv(index=False)
+        cell = pd.DataFrame(rows).groupby(["controls", "patients", "regions", "patterns", "strength"])
+        table = cell[["error", "concordance"]].mean().round(4)
+        table.insert(0, "found", cell["found"].sum())
+        table.insert(0, "studies", cell.size())
+        text = table.reset_index().to_csv(index=False)
         options.out.write_text(f"# simulated studies, linear look and model, stamp {stamp()}\n{text}", encoding="utf-8")
         print(f"{len(rows)} studies", flush=True)
 

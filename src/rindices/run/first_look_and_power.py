@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import expit
+from scipy.stats import binomtest, norm
 
 from rindices import linear, plots
 from rindices.cohort import Cohort, correction_of
@@ -38,14 +39,14 @@ from rindices.settings import AUTO, SearchSettings
 from rindices.training.starts import power_of_uniform
 
 PATTERNS, STRENGTHS = (1, 2, 3), (0.5, 1.0, 2.0)
-CONTROLS, PATIENTS, REGIONS = (40, 80, 160, 320), (40, 80, 160, 320), (34, 68, 128)
+SIZES, REGIONS = (28, 40, 57, 80, 113, 160, 226, 320, 450), (34, 48, 68, 96, 128)  # half a doubling apart
 SHARE = 0.25  # of the regions that a pattern changes
 N_PERMUTATIONS = 39  # p of 0.05 can be reached, and a study takes half a second
 LIKE = 20  # studies of the user's own controls
 _FILE = Path(__file__).with_name("planning_grid.csv")
-_WIDTH = 0.7  # doublings: how far studies of other sizes count
-_FEWEST, _MOST = 28, 450  # people of a group: half a doubling beyond those that were simulated
-_LEVEL = 0.95
+_WIDTH = 0.5  # doublings: how far studies of other sizes count
+_NEWTON = 30  # steps
+_STEEPEST = 5.0  # sd of the slopes before any study is seen, in log odds for a doubling
 
 
 class Study(NamedTuple):
@@ -121,7 +122,8 @@ def _grid() -> pd.DataFrame:
 def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFrame:
     """Return the chance to find one, two or three patterns in a study of this size.
 
-    Studies of nearby sizes count, the less the farther they are.
+    By local regressions on the logarithms of sizes: logistic for what was found, linear for the rest. Studies of nearby
+    sizes count, the less the farther they are.
 
     Returns
     -------
@@ -135,60 +137,90 @@ def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFra
         If the study is smaller or larger than those that were simulated, or the table is of another training.
     """
     for name, number in (("control", n_controls), ("patient", n_patients)):
-        if not _FEWEST <= number <= _MOST:
+        if not min(SIZES) <= number <= max(SIZES):
             raise InputError(
-                f"The simulated studies cover {_FEWEST} to {_MOST:,} people per group, not {counted(number, name)}.\n"
+                f"The simulated studies cover {min(SIZES)} to {max(SIZES)} people per group, not "
+                f"{counted(number, name)}.\n"
                 "Choose a number in this range, or simulate studies from your own controls with ",
                 Remedy("like"),
                 ".",
             )
     if n_regions < 2:
         raise InputError(Remedy("regions"), f" should be at least 2, but got {n_regions}.")
+    asked = n_controls, n_patients, np.clip(n_regions, min(REGIONS), max(REGIONS))
     grid = _grid()
-    asked = {"controls": n_controls, "patients": n_patients, "regions": n_regions}
-    ends = {name: (grid[name].min(), grid[name].max()) for name in asked}
-    far = sum(np.log2(grid[name] / np.clip(value, *ends[name])) ** 2 for name, value in asked.items())
-    weight = np.exp(-far / (2 * _WIDTH**2))
+    away = np.log2(grid[["controls", "patients", "regions"]].to_numpy() / np.array(asked))
+    weight = np.exp(-(away**2).sum(axis=1) / (2 * _WIDTH**2))
+    columns = np.column_stack([np.ones(len(away)), away])
     rows = []
     for (patterns, strength), own in grid.groupby(["patterns", "strength"]):
-        rows.append({"patterns": patterns, "strength": strength} | _summary(own, weight[own.index].to_numpy()))
+        here, near = weight[own.index], columns[own.index]
+        root = np.sqrt(here * own["studies"].to_numpy())
+        means = {
+            name: float(np.linalg.lstsq(root[:, None] * near, root * own[name].to_numpy(), rcond=None)[0][0])
+            for name in ("error", "concordance")
+        }
+        found = _local_share(near, here, own["found"].to_numpy(), own["studies"].to_numpy())
+        rows.append({"patterns": patterns, "strength": strength} | found | means)
     return pd.DataFrame(rows)
+
+
+def _local_share(columns: np.ndarray, weight: np.ndarray, found: np.ndarray, studies: np.ndarray) -> dict[str, float]:
+    """Return the share of studies that found all where `columns` after the first are 0, with its 95 % interval.
+
+    Logistic regression by Newton's method. Half a study that found all and half a study that did not stand there from
+    the beginning, so there is an answer where all studies, or none, found theirs.
+    """
+    columns, weight = np.vstack([np.eye(1, columns.shape[1]), columns]), np.append(1, weight)
+    found, studies = np.append(0.5, found), np.append(1, studies)
+    prior = np.diag([0, *[_STEEPEST**-2] * (columns.shape[1] - 1)])
+    odds = np.zeros(columns.shape[1])
+    for _ in range(_NEWTON):
+        share = expit(columns @ odds)
+        varied = weight * studies * share * (1 - share)
+        information = prior + columns.T @ (varied[:, None] * columns)
+        odds = odds + np.linalg.solve(information, columns.T @ (weight * (found - studies * share)) - prior @ odds)
+    inverse = np.linalg.inv(information)
+    error = np.sqrt((inverse @ (columns.T @ ((weight * varied)[:, None] * columns)) @ inverse)[0, 0])
+    low, chance, high = expit(odds[0] + norm.ppf(0.975) * error * np.array([-1, 0, 1]))
+    number = (weight @ studies) ** 2 / (weight**2 @ studies)
+    return {"studies": round(float(number), 1), "chance": float(chance), "low": float(low), "high": float(high)}
 
 
 def by_size(n_regions: int) -> pd.DataFrame:
     """Return `chances` of studies with as many controls as patients, of growing size: ``people`` of each group."""
-    sizes = np.round(np.geomspace(min(PATIENTS), max(PATIENTS), 7)).astype(int).tolist()
-    return pd.concat([chances(n, n, n_regions).assign(people=n) for n in sizes], ignore_index=True)
-
-
-def _summary(studies: pd.DataFrame, weight: np.ndarray) -> dict[str, float]:
-    """Return the weighted share of studies that found all, with Wilson's interval, and the mean error."""
-    share, number = float(np.average(studies["found"], weights=weight)), weight.sum() ** 2 / (weight**2).sum()
-    z = norm.ppf(0.5 + _LEVEL / 2)
-    middle = (share + z**2 / (2 * number)) / (1 + z**2 / number)
-    half = z * np.sqrt(share * (1 - share) / number + z**2 / (4 * number**2)) / (1 + z**2 / number)
-    means = {name: float(np.average(studies[name], weights=weight)) for name in ("error", "concordance")}
-    ends = {"chance": share, "low": float(max(middle - half, 0)), "high": float(min(middle + half, 1))}
-    return {"studies": round(float(number), 1)} | ends | means
+    return pd.concat([chances(n, n, n_regions).assign(people=n) for n in SIZES], ignore_index=True)
 
 
 def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_patients: int) -> pd.DataFrame:
-    """Return the same as `chances` by studies of the user's own controls, who are drawn with replacement."""
+    """Return the same as `chances` by studies of new people like the user's own controls.
+
+    They have the covariates of controls drawn with replacement, and regions drawn around what these explain, from a
+    normal distribution with the controls' covariance (shrunk after Ledoit and Wolf): nobody is in a study twice.
+    """
+    columns = np.column_stack([np.ones(len(healthy)), *([] if design is None else [design])])
+    effects, _, rank, _ = np.linalg.lstsq(columns, healthy, rcond=None)
+    rest = healthy - columns @ effects
+    sd = rest.std(axis=0, ddof=min(rank, len(rest) - 1))
+    root = linear.Whitening.of(rest / sd).root * sd
     rows = []
     for patterns, strength in ((m, s) for m in PATTERNS for s in STRENGTHS):
         studies = []
         for seed in range(LIKE):
             rng = np.random.default_rng([seed, patterns])
             people = rng.integers(0, len(healthy), n_controls + n_patients)
+            drawn = columns[people] @ effects + rng.standard_normal((len(people), len(sd))) @ root
             own = None if design is None else design[people]
             try:
-                # People who are drawn twice would be the same in both groups: a little noise tells them apart.
-                noise = rng.normal(0, 0.1 * healthy.std(axis=0), (len(people), healthy.shape[1]))
-                studies.append(simulated_study(healthy[people] + noise, own, n_controls, patterns, strength, seed))
+                studies.append(simulated_study(drawn, own, n_controls, patterns, strength, seed))
             except NotTestable as error:
                 raise InputError(f"A study of this size cannot be tested: {error}.\nPlan a larger study.") from error
-        table = pd.DataFrame(studies)
-        rows.append({"patterns": patterns, "strength": strength} | _summary(table, np.ones(len(table))))
+        found, error, concordance = np.mean(studies, axis=0).tolist()
+        low, high = binomtest(round(found * LIKE), LIKE).proportion_ci(method="wilson")
+        chance = {"studies": LIKE, "chance": found, "low": low, "high": high}
+        rows.append(
+            {"patterns": patterns, "strength": strength} | chance | {"error": error, "concordance": concordance}
+        )
     return pd.DataFrame(rows)
 
 
