@@ -1,6 +1,6 @@
 """Simulate studies of many sizes, and write what each found: the table that ``rindices power`` reads.
 
-python experiments/planning.py --repeats 12 --out src/rindices/run/planning_grid.csv
+python experiments/planning.py --repeats 7 --out src/rindices/run/planning_grid.csv
 
 Healthy people are drawn from the embedded population (IXI), with as many of its regions as a study has; age and sex are
 covariates. One to three patterns change a quarter of the regions each. What the command says of other sizes is compared
@@ -60,7 +60,7 @@ def compared(n_studies: int, n_sizes: int = 16) -> pd.DataFrame:
 def main() -> None:
     """Write a row for each study; after each repeat of all sizes the table is whole."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=12)
+    parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--check", type=int, metavar="STUDIES", help="compare what power says with so many new studies")
     options = parser.parse_args()
