@@ -43,13 +43,13 @@ def one_study(
 
 def compared(n_studies: int, n_sizes: int = 16) -> pd.DataFrame:
     """Simulate studies of sizes that are not in the table, and say what `chances` says of them."""
-    rng, rows = np.random.default_rng(1), []
+    rng, rows = np.random.default_rng(2), []
     for _ in range(n_sizes):
         n_controls, n_patients = np.round(2 ** rng.uniform(*np.log2([min(SIZES), max(SIZES)]), 2)).astype(int).tolist()
         n_regions = int(rng.integers(min(REGIONS), max(REGIONS) + 1))
         for kind in chances(n_controls, n_patients, n_regions).to_dict("records"):
             sizes = n_controls, n_patients, n_regions, int(kind["patterns"]), kind["strength"]
-            seeds = range(1000, 1000 + n_studies)
+            seeds = range(2000, 2000 + n_studies)
             studies = pd.DataFrame(Parallel(n_jobs=-1)(delayed(one_study)(*sizes, seed=seed) for seed in seeds))
             new = studies[["found", "error", "concordance"]].mean().add_prefix("new_").to_dict()
             rows.append({"controls": n_controls, "patients": n_patients, "regions": n_regions} | kind | new)

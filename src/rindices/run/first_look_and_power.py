@@ -156,22 +156,21 @@ def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFra
     for (patterns, strength), own in grid.groupby(["patterns", "strength"]):
         here, near = weight[own.index], columns[own.index]
         root = np.sqrt(here * own["studies"].to_numpy())
-        means = {
-            name: float(np.linalg.lstsq(root[:, None] * near, root * own[name].to_numpy(), rcond=None)[0][0])
-            for name in ("error", "concordance")
-        }
+        # By logarithms: now and then a study of weak patterns has an error many times as large as the others.
+        logs = root[:, None] * np.log(own[["error", "concordance"]].to_numpy())
+        miss, concordance = np.exp(np.linalg.lstsq(root[:, None] * near, logs, rcond=None)[0][0]).tolist()
         found = _local_share(near, here, own["found"].to_numpy(), own["studies"].to_numpy())
-        rows.append({"patterns": patterns, "strength": strength} | found | means)
+        rows.append({"patterns": patterns, "strength": strength} | found | {"error": miss, "concordance": concordance})
     return pd.DataFrame(rows)
 
 
 def _local_share(columns: np.ndarray, weight: np.ndarray, found: np.ndarray, studies: np.ndarray) -> dict[str, float]:
     """Return the share of studies that found all where `columns` after the first are 0, with its 95 % interval.
 
-    Logistic regression by Newton's method. Half a study that found all and half a study that did not stand there from
-    the beginning, so there is an answer where all studies, or none, found theirs.
+    Logistic regression by Newton's method. Half a study that found all and half a study that did not stand amid the
+    others from the beginning, so there is an answer where all studies, or none, found theirs.
     """
-    columns, weight = np.vstack([np.eye(1, columns.shape[1]), columns]), np.append(1, weight)
+    columns, weight = np.vstack([np.average(columns, axis=0, weights=weight), columns]), np.append(1, weight)
     found, studies = np.append(0.5, found), np.append(1, studies)
     prior = np.diag([0, *[_STEEPEST**-2] * (columns.shape[1] - 1)])
     odds = np.zeros(columns.shape[1])
@@ -215,12 +214,10 @@ def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_pati
                 studies.append(simulated_study(drawn, own, n_controls, patterns, strength, seed))
             except NotTestable as error:
                 raise InputError(f"A study of this size cannot be tested: {error}.\nPlan a larger study.") from error
-        found, error, concordance = np.mean(studies, axis=0).tolist()
-        low, high = binomtest(round(found * LIKE), LIKE).proportion_ci(method="wilson")
-        chance = {"studies": LIKE, "chance": found, "low": low, "high": high}
-        rows.append(
-            {"patterns": patterns, "strength": strength} | chance | {"error": error, "concordance": concordance}
-        )
+        means = pd.DataFrame(studies).mean()
+        low, high = binomtest(round(LIKE * means["found"]), LIKE).proportion_ci(method="wilson")
+        chance = {"studies": LIKE, "chance": means["found"], "low": low, "high": high}
+        rows.append({"patterns": patterns, "strength": strength} | chance | means[["error", "concordance"]].to_dict())
     return pd.DataFrame(rows)
 
 
