@@ -3,8 +3,10 @@
 import importlib.util
 
 import pandas as pd
+import pytest
 
 from rindices.core.inference import MOST_AT_ZERO
+from rindices.run.first_look_and_power import chances
 from tests.docs.pages import ROOT
 
 RESULTS, PAGE = ROOT / "results", (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
@@ -209,6 +211,17 @@ def test_fits_with_gaps():
     assert f"(at most {worst:.3f}), and {held.min(axis=None):.0f} to {held.max(axis=None):.0f} % of true" in DETAILS
     assert f"falls by at most {worst:.3f}, and" in how_to
     assert f"lower concordance by at most {worst:.3f}" in PAGE
+
+
+def test_planned_studies_are_as_far_from_new_ones_as_the_page_says():
+    found = pd.read_csv(RESULTS / "planning_check.csv")
+    page = (ROOT / "docs" / "how-to" / "plan-a-study.md").read_text(encoding="utf-8")
+    away = (found["chance"] - found["new_found"]).abs()
+    assert f"In {len(found)} comparisons with 40 new studies each" in page
+    assert f"differed by {away.mean():.2f} on average and by {away.max():.2f} at most" in page
+    first = found.iloc[:9]
+    said = chances(*first[["controls", "patients", "regions"]].iloc[0].astype(int))
+    assert said["chance"].to_numpy() == pytest.approx(first["chance"].to_numpy(), abs=1e-3)
 
 
 def test_three_programs():

@@ -1,6 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
+from scipy.special import expit
 from typer.testing import CliRunner
 
 from rindices.cli import app
@@ -21,6 +23,18 @@ def test_larger_studies_and_stronger_patterns_are_found_more_often():
     assert small.groupby("strength")["chance"].mean().is_monotonic_increasing
     assert (small["low"] <= small["chance"]).all()
     assert (small["chance"] <= small["high"]).all()
+
+
+@pytest.mark.parametrize("sizes", [(60, 80, 68), (100, 300, 100)])
+def test_chances_are_those_of_a_weighted_logistic_regression_on_the_sizes(sizes):
+    grid = first_look_and_power._grid()
+    away = np.log2(grid[["controls", "patients", "regions"]].to_numpy() / np.array(sizes))
+    weight = np.exp(-2 * (away**2).sum(axis=1))
+    for row in first_look_and_power.chances(*sizes).query("0.03 < chance < 0.97").itertuples():
+        own = (grid["patterns"] == row.patterns) & (grid["strength"] == row.strength) & (weight > 1e-6)
+        counts = np.column_stack([grid["found"], grid["studies"] - grid["found"]])[own]
+        model = sm.GLM(counts, sm.add_constant(away[own]), sm.families.Binomial(), var_weights=weight[own])
+        assert row.chance == pytest.approx(expit(model.fit().params[0]), abs=0.02)
 
 
 def test_the_command_says_it_and_draws_it(tmp_path):
@@ -60,6 +74,12 @@ def test_a_strong_pattern_is_found_and_no_pattern_is_not():
         for seed in range(8)
     ]
     assert sum(nothing) <= 2
+
+
+def test_few_own_controls_find_no_more_than_new_people_do(monkeypatch):
+    monkeypatch.setattr(first_look_and_power, "LIKE", 6)
+    found = first_look_and_power.like(np.random.default_rng(1).normal(size=(50, 40)), None, 120, 120)
+    assert found.query("strength == 0.5")["chance"].max() < 0.2  # copies of the same people: up to 1
 
 
 def test_own_controls_are_simulated_on(tmp_path, monkeypatch):
