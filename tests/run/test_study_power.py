@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy.spatial.distance import pdist
 from scipy.special import expit
 from typer.testing import CliRunner
 
@@ -76,10 +77,14 @@ def test_a_strong_pattern_is_found_and_no_pattern_is_not():
     assert sum(nothing) <= 2
 
 
-def test_few_own_controls_find_no_more_than_new_people_do(monkeypatch):
-    monkeypatch.setattr(first_look_and_power, "LIKE", 6)
-    found = first_look_and_power.like(np.random.default_rng(1).normal(size=(50, 40)), None, 120, 120)
-    assert found.query("strength == 0.5")["chance"].max() < 0.2  # copies of the same people: up to 1
+def test_no_person_of_a_study_like_own_controls_is_the_copy_of_another_and_they_vary_as_the_controls_do(monkeypatch):
+    own, studies = np.random.default_rng(1).normal(size=(400, 30)), []
+    own[:, 1] += 3 * own[:, 0]
+    found = first_look_and_power.Study(True, 0.1, 0.9)
+    monkeypatch.setattr(first_look_and_power, "simulated_study", lambda people, *_: studies.append(people) or found)
+    first_look_and_power.like(own, None, 300, 300)
+    assert pdist(studies[0]).min() > 2  # copies with noise of 0.1 sd: 0.8
+    assert np.mean([np.cov(people.T) for people in studies], axis=0) == pytest.approx(np.cov(own.T), abs=0.5)
 
 
 def test_own_controls_are_simulated_on(tmp_path, monkeypatch):
