@@ -26,12 +26,23 @@ from rindices.cli.options import (
 from rindices.files import check_folder
 from rindices.presets import Correction
 from rindices.problems import InputError, counted, listed, shown, worded
-from rindices.settings import ApplySettings, ImageSettings, OutputSettings, ReportSettings, ShareSettings
+from rindices.settings import ApplySettings, ImageSettings, OutputSettings, ReportSettings, ShareSettings, State
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rindices.schema.contract import Contract
+
+# Whether the patterns of a model are reliable.
+IN_SHORT: dict[State | None, str] = {
+    "reproducible": "yes",
+    "weak": "yes, for groups; an individual's severity is not informative",
+    "confounded": "yes, but patients and controls also differ in another variable",
+    "not found again": "no, although the groups differ",
+    "no difference": "no difference between the groups was found",
+    "not testable": "could not be tested",
+    None: "not judged",
+}
 
 
 @command()
@@ -156,7 +167,6 @@ def import_official(
 def describe(model: Model) -> None:
     """Describe a model and the table it expects."""
     from rindices.model import read_header
-    from rindices.record.documents import IN_SHORT
 
     header = read_header(model)
     contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement
