@@ -27,6 +27,7 @@ from rindices.files import check_folder
 from rindices.presets import Correction
 from rindices.problems import InputError, counted, listed, shown, worded
 from rindices.settings import ApplySettings, ImageSettings, OutputSettings, ReportSettings, ShareSettings, State
+from rindices.value_kinds import paths_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +62,6 @@ def apply(
 
     Regions, covariates, codes and units are checked against the training table.
     """
-    from rindices.cohort.column_roles import paths_of
     from rindices.run.apply_table import apply_table
 
     if report is None and (output.show_ids or output.figures is not None):
@@ -120,7 +120,6 @@ def adapt(
 
     Offsets and scales of the sites are estimated as in training; scores at other sites do not change.
     """
-    from rindices.cohort.column_roles import paths_of
     from rindices.run.apply_table import adapt_model
 
     check_output(out, "out", MODEL, table, *paths_of(columns.join), model)

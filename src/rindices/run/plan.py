@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 import rindices
 from rindices import record
 from rindices.analysis import group_balance
-from rindices.cohort import Cohort, Looked, look_at, wanted_names
-from rindices.cohort.column_roles import named_parts, paths_of
+from rindices.cohort import Cohort, Looked, look_at
+from rindices.cohort.column_roles import named_parts
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.presets import adjusted, get_preset
@@ -30,7 +30,7 @@ from rindices.problems import Blank, InputError, Message, Remedy, listed, roughl
 from rindices.schema.role_guesses import is_region_name
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
 from rindices.tables import Source, Table, files_of, read_source
-from rindices.value_kinds import check_level, check_scan_noise, settings_of
+from rindices.value_kinds import check_level, check_scan_noise, paths_of, settings_of, wanted_names
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20
