@@ -10,8 +10,8 @@ import pytest
 from rindices.core.train import People
 from rindices.problems import InputError, LostWorkers
 from rindices.training.chunks import Stopped
-from rindices.training.clusters import Cluster, parallel, still_wanted
-from rindices.training.execution import Execution, executor
+from rindices.training.clusters import Cluster, still_wanted
+from rindices.training.execution import Execution, executor, parallel
 
 distributed = pytest.importorskip("distributed")
 

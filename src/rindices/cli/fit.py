@@ -178,7 +178,7 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
     with ThreadPoolExecutor(1) as beside:  # a GPU takes seconds to start; meanwhile the engine is loaded
         place = beside.submit(devices.in_words)
         from rindices.run.fit_table import carry_out
-        from rindices.training.clusters import parallel
+        from rindices.training.execution import parallel
     console.print(f"Training on {place.result()}.")
     ending = Ending()
 

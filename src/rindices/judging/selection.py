@@ -13,11 +13,12 @@ import jax
 import numpy as np
 import pandas as pd
 
+from rindices.core.train import People
 from rindices.judging import agreement_and_misfit as agreement
 from rindices.judging.agreement_and_misfit import Agreement, Misfit, misfit
 from rindices.judging.study import Study
-from rindices.training.chunks import Chunk, Member, Point, Trajectory, cut
-from rindices.training.execution import Execution, train_all
+from rindices.training.chunks import Chunk, Member, Point, Trajectory, members_of
+from rindices.training.execution import Execution, found_models, train_members
 
 FIRST_REPETITIONS = 3  # of each setting, before most of them are given up
 # Standard errors of the difference between two misfits beyond which one is worse: in the end, and at first.
@@ -144,8 +145,12 @@ def sweep(
     chunks: list[Chunk] = []
     judged: dict[Point, Judged] = {}
 
+    def people(chunk: Chunk) -> People:
+        return study.people(chunk.cohort, chunk.repetition)
+
     def train(of: Sequence[Point], members: Sequence[Member], n_models: int, stage: str) -> None:
-        chunks.extend(train_members(study, members, execution, stage))
+        apart = len(study.redrawn) > 0  # repetitions have draws of their own of what was missing
+        chunks.extend(train_members(members, study.settings, people, execution, stage, apart=apart))
         judged.update({one: judge(study, one, n_models, chunks, execution, with_misfit=with_misfit) for one in of})
 
     in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_REPETITIONS
@@ -232,21 +237,6 @@ def best_of_each_number(judged: Sequence[Judged]) -> list[Judged]:
     return [max((one for one in judged if one.point.n_patterns == of), key=_rank) for of in numbers]
 
 
-def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int = 0) -> list[Member]:
-    """Return the models of some settings."""
-    return [Member(point, repetition, cohort) for point in points for repetition in repetitions]
-
-
-def train_members(study: Study, members: Sequence[Member], execution: Execution, stage: str) -> list[Chunk]:
-    """Train members in chunks, but for those that an earlier run trained; return the chunks."""
-    chunks = [chunk for chunk in execution.store.earlier() if not {*chunk.members}.isdisjoint(members)]
-    there = {member for chunk in chunks for member in chunk.members}
-    left = [member for member in members if member not in there]
-    chunks += cut(left, execution.models_per_chunk or 1, mixed=execution.mixed, apart=len(study.redrawn) > 0)
-    train_all(chunks, study.settings, lambda chunk: study.people(chunk.cohort, chunk.repetition), execution, stage)
-    return chunks
-
-
 def _rank(one: Judged) -> tuple[bool, float, int]:
     is_defined, n_models = not np.isnan(one.value), one.best_checkpoint.n_models
     return n_models > 0, one.value if is_defined else -1.0, n_models
@@ -305,21 +295,6 @@ def _misfit(study: Study, n_patterns: int, step: int, candidates: list[tuple[Tra
     models = jax.tree.map(lambda *leaves: np.stack(leaves), *weights)
     correlations = np.stack([of.correlations[at, k, :n_patterns, :n_patterns] for of, at, k in sound]).astype(float)
     return misfit(models, correlations, study.people(), study.settings.preset.training.composition, study.settings.seed)
-
-
-def found_models(
-    members: list[Member], chunks: Sequence[Chunk], execution: Execution
-) -> list[tuple[Trajectory, np.ndarray, int]]:
-    """Return each member's trajectory, which of its checkpoints to look at, and the member's place in it.
-
-    Models that were all frozen before the others ended stay as they were; those that were prolonged, as they ended.
-    """
-    place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
-    longer = {member._replace(prolonged=False): where for member, where in place.items() if member.prolonged}
-    chosen = [(member in longer, *(longer.get(member) or place[member])) for member in members]
-    trajectories = [(execution.store[chunk].end() if late else execution.store[chunk], k) for late, chunk, k in chosen]
-    rows = np.arange(max(len(trajectory.steps) for trajectory, _ in trajectories))
-    return [(trajectory, np.minimum(rows, len(trajectory.steps) - 1), k) for trajectory, k in trajectories]
 
 
 def _at_checkpoint(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> CheckpointResult:

@@ -115,8 +115,8 @@ class Study:
         return leverage_of(self.design, self.patient)
 
     @cached_property
-    def scaled(self) -> np.ndarray:
-        """What is trained on: residuals of one variance, whether effects were estimated in a person or not."""
+    def trained_on(self) -> np.ndarray:
+        """Residuals of one variance, whether effects were estimated in a person or not."""
         return self._of_one_variance(self.residuals)
 
     def _of_one_variance(self, residuals: np.ndarray) -> np.ndarray:
@@ -138,7 +138,7 @@ class Study:
         such a cohort the groups differ by chance alone, and by the error that removing covariates makes in patients.
         """
         draw = repetition % (len(self.redrawn) + 1)
-        drawn = self._of_one_variance(self.redrawn[draw - 1]) if draw else self.scaled
+        drawn = self._of_one_variance(self.redrawn[draw - 1]) if draw else self.trained_on
         if not cohort:
             return (self._grouped(drawn) if draw else self._data)._replace(methods=dict(self._methods))
         scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(drawn)
@@ -147,7 +147,7 @@ class Study:
 
     @cached_property
     def _data(self) -> People:
-        return self._grouped(self.scaled)
+        return self._grouped(self.trained_on)
 
     def _grouped(self, scaled: np.ndarray) -> People:
         controls, schedule = scaled[~self.patient], self.settings.preset.schedule

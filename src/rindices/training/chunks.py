@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import attrgetter
@@ -276,6 +276,11 @@ def models_per_chunk(people: People, n_patterns: int, batch_size: int, device: D
     scores = len(people.patients) * (2 * n_patterns + 2) * n_regions
     memory = _MEMORY_SHARE * (device.memory or _UNKNOWN_MEMORY) * device.number / at_a_time
     return max(1, int(memory / (4 * (_COPIES * weights + passes + scores))))
+
+
+def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int = 0) -> list[Member]:
+    """Return the models of some settings."""
+    return [Member(point, repetition, cohort) for point in points for repetition in repetitions]
 
 
 def cut(members: Sequence[Member], size: int, *, mixed: bool = False, apart: bool = False) -> list[Chunk]:
