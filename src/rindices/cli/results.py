@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rindices.cli.console_and_exits import console, counting_bar, on_command_line, show_places, show_verdict, warn
+from rindices.cli.console_and_exits import (
+    IN_SHORT,
+    console,
+    counting_bar,
+    on_command_line,
+    show_places,
+    show_verdict,
+    warn,
+)
 from rindices.cli.options import (
     MODEL,
     PAGE,
@@ -26,24 +34,13 @@ from rindices.cli.options import (
 from rindices.files import check_folder
 from rindices.presets import Correction
 from rindices.problems import InputError, counted, listed, shown, worded
-from rindices.settings import ApplySettings, ImageSettings, OutputSettings, ReportSettings, ShareSettings, State
+from rindices.settings import ApplySettings, ImageSettings, OutputSettings, ReportSettings, ShareSettings
 from rindices.value_kinds import paths_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rindices.schema.contract import Contract
-
-# Whether the patterns of a model are reliable.
-IN_SHORT: dict[State | None, str] = {
-    "reproducible": "yes",
-    "weak": "yes, for groups; an individual's severity is not informative",
-    "confounded": "yes, but patients and controls also differ in another variable",
-    "not found again": "no, although the groups differ",
-    "no difference": "no difference between the groups was found",
-    "not testable": "could not be tested",
-    None: "not judged",
-}
 
 
 @command()
