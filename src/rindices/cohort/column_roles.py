@@ -83,22 +83,20 @@ def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
 
     Covariates that only the correction names are covariates, too, and the site may be named as one.
     """
-    correction = correction_of(settings) or Correction()
-    pairs = [name for pair in correction.interactions for name in pair]
-    named = [*wanted_names(settings.covariates), *correction.smooth, *pairs, settings.proportion, settings.site]
     parts = [(settings.id, "the participant id"), (settings.diagnosis, "the diagnosis"), (settings.visit, "the visit")]
     parts += [(getattr(settings, name), part) for name, part in FOLLOW_UP.items()]
-    parts += [(name, "the site" if name == settings.site else "a covariate") for name in dict.fromkeys(named)]
+    parts += [(name, "the site" if name == settings.site else "a covariate") for name in _named_covariates(settings)]
     return [(name, part) for name, part in parts if name is not None]
 
 
-def _options_of_covariates(settings: TableSettings) -> dict[str, Remedy]:
-    """Return the setting that names each covariate, the first of several."""
-    correction = correction_of(settings) or Correction()
-    pairs = tuple(name for pair in correction.interactions for name in pair)
-    named = {"proportion": (settings.proportion,), "interactions": pairs, "smooth": correction.smooth}
-    named |= {"covariates": wanted_names(settings.covariates)}
-    return {str(name): Remedy(option) for option, names in named.items() for name in names if name is not None}
+def _named_covariates(settings: TableSettings) -> dict[str, Remedy]:
+    """Return the setting that names each covariate, the first of several; the site is one, too."""
+    correction, options = correction_of(settings) or Correction(), dict[str, Remedy]()
+    pairs = [name for pair in correction.interactions for name in pair]
+    named = {"covariates": wanted_names(settings.covariates), "smooth": correction.smooth, "interactions": pairs}
+    for option, names in (named | {"proportion": (settings.proportion,), "site": (settings.site,)}).items():
+        options |= {name: Remedy(option) for name in names if name is not None and name not in options}
+    return options
 
 
 def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Sequence[str] = ()) -> Roles:
@@ -143,15 +141,9 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     others = tuple(name for name in columns if name not in parts and name not in regions)
     empty = tuple(name for name in others if table[name].isna().all())
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
-    by = _options_of_covariates(settings)
+    by = _named_covariates(settings)
     why: dict[str, tuple[str, Text]] = {
-        name: (
-            part,
-            Message(
-                _CHANGED.get(part, "set by "),
-                by.get(name, _SETTINGS[part]) if part == "a covariate" else _SETTINGS[part],
-            ),
-        )
+        name: (part, Message(_CHANGED.get(part, "set by "), by[name] if part == "a covariate" else _SETTINGS[part]))
         for name, part in parts.items()
     }
     is_chosen = settings.features is not None

@@ -230,9 +230,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     search
         What would be trained; the defaults where not given.
     """
-    search, training = search or SearchSettings(), cohort.training
-    regions, patient = cohort.features[training], (cohort.group[training] == "patient").to_numpy()
-    covariates = cohort.covariates[training] if cohort.covariates.shape[1] else None
+    search, (regions, patient, covariates) = search or SearchSettings(), cohort.of_training()
     model = ContrastiveFactors(correction=correction_of(cohort.settings), random_state=search.random_state)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

@@ -216,9 +216,8 @@ def look(path: str | Path, table: TableSettings, read: Callable[..., Source] = r
 
 def balance_of(cohort: Cohort) -> pd.DataFrame:
     """Compare controls and patients of the training in their background; see `rindices.analysis.group_balance`."""
-    own = cohort.training
-    site, patient = None if cohort.site is None else cohort.site[own], (cohort.group[own] == "patient").to_numpy()
-    return group_balance(cohort.background[own], patient, site, cohort.features[own])
+    own, (regions, patient, _) = cohort.training, cohort.of_training()
+    return group_balance(cohort.background[own], patient, None if cohort.site is None else cohort.site[own], regions)
 
 
 # Seconds on one core whose `slowness` is 1: of a step with three patterns, and more for each pair of regions (16 to
