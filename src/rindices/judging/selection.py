@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pandas as pd
 
-from rindices.core.train import People
+from rindices.core.train import TrainingPeople
 from rindices.judging import agreement_and_misfit as agreement
 from rindices.judging.agreement_and_misfit import Agreement, Misfit, misfit
 from rindices.judging.spectrum import Spectrum
@@ -148,7 +148,7 @@ def sweep(
     chunks: list[Chunk] = []
     judged: dict[Point, Judged] = {}
 
-    def people(chunk: Chunk) -> People:
+    def people(chunk: Chunk) -> TrainingPeople:
         return study.people(chunk.cohort, chunk.repetition)
 
     def train(of: Sequence[Point], members: Sequence[Member], n_models: int, stage: str) -> None:

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from rindices.core import devices
-from rindices.core.train import People
+from rindices.core.train import TrainingPeople
 from rindices.judging.agreement_and_misfit import suited
 from rindices.judging.spectrum import NotTestable, Spectrum, look
 from rindices.linear import Method
@@ -130,7 +130,7 @@ class Study:
         """Squared error of the covariates' effects in patients, relative to controls."""
         return 1.0 if self.design is None else uncertainty_of_patients(self.design, self.patient)
 
-    def people(self, cohort: int = 0, repetition: int = 0) -> People:
+    def people(self, cohort: int = 0, repetition: int = 0) -> TrainingPeople:
         """Return the data (cohort 0), or the same people without a difference between the groups.
 
         What is left after covariates were removed is dealt out to the people anew; everybody keeps group and
@@ -146,12 +146,12 @@ class Study:
         return self._grouped(self._of_one_variance(ControlScaler.fit(scaled[~self.patient]).transform(scaled)))
 
     @cached_property
-    def _data(self) -> People:
+    def _data(self) -> TrainingPeople:
         return self._grouped(self.trained_on)
 
-    def _grouped(self, scaled: np.ndarray) -> People:
+    def _grouped(self, scaled: np.ndarray) -> TrainingPeople:
         controls, schedule = scaled[~self.patient], self.settings.preset.schedule
-        return People(controls, scaled[self.patient], whitening_matrix(controls, schedule.whitening))
+        return TrainingPeople(controls, scaled[self.patient], whitening_matrix(controls, schedule.whitening))
 
 
 class TrainingSet(NamedTuple):

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from rindices.core import devices
-from rindices.core.train import People
+from rindices.core.train import TrainingPeople
 from rindices.problems import InputError, LostWorkers, Remedy
 from rindices.training.chunks import Stopped
 
@@ -103,7 +103,10 @@ class Cluster:
         """Call a function with the arguments of each task, and give results as they come."""
 
         def send(task: tuple[Any, ...]) -> Future[Any]:
-            values = [self.client.submit(People, *value) if isinstance(value, People) else value for value in task]
+            values = [
+                self.client.submit(TrainingPeople, *value) if isinstance(value, TrainingPeople) else value
+                for value in task
+            ]
             return pool.submit(_call, expected, function, *values)
 
         with self._within_reach():

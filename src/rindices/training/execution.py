@@ -18,7 +18,7 @@ from joblib.parallel import ParallelBackendBase, SequentialBackend, get_active_b
 
 from rindices.core import devices
 from rindices.core.devices import Device
-from rindices.core.train import People
+from rindices.core.train import TrainingPeople
 from rindices.problems import InputError, LostWorkers, Remedy
 from rindices.training.chunks import (
     Chunk,
@@ -212,7 +212,7 @@ class Execution:
             raise LostWorkers("a worker was lost before the first chunk.") from error
         return device
 
-    def prepare(self, people: Callable[[], People], numbers: Collection[int], batch_size: int) -> None:
+    def prepare(self, people: Callable[[], TrainingPeople], numbers: Collection[int], batch_size: int) -> None:
         """Settle how models share chunks, before work starts.
 
         On a GPU of this machine one program can have models of several numbers of patterns; workers of a cluster need
@@ -254,7 +254,7 @@ def _describe() -> Device:
 def train_members(
     members: Sequence[Member],
     settings: Settings,
-    people: Callable[[Chunk], People],
+    people: Callable[[Chunk], TrainingPeople],
     execution: Execution,
     stage: str,
     *,
@@ -275,7 +275,7 @@ def train_members(
 def train_all(
     chunks: Sequence[Chunk],
     settings: Settings,
-    people: Callable[[Chunk], People],
+    people: Callable[[Chunk], TrainingPeople],
     execution: Execution,
     stage: str = "Training",
 ) -> None:
@@ -309,7 +309,7 @@ def train_all(
 def _trained(
     chunks: list[Chunk],
     settings: Settings,
-    people: Callable[[Chunk], People],
+    people: Callable[[Chunk], TrainingPeople],
     execution: Execution,
     progress: Callable[[Chunk, int], None],
 ) -> Iterator[Chunk]:
