@@ -48,7 +48,7 @@ _FEWEST, _MOST = 28, 450  # people of a group: half a doubling beyond those that
 _LEVEL = 0.95
 
 
-class Study(NamedTuple):
+class SimulatedStudy(NamedTuple):
     """What a simulated study found: whether all patterns, and the error and concordance of severities."""
 
     found: bool
@@ -69,7 +69,7 @@ def stamp() -> str:
 
 def simulated_study(
     healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_patterns: int, strength: float, seed: int
-) -> Study:
+) -> SimulatedStudy:
     """Put patterns into healthy people, and look for them.
 
     Parameters
@@ -101,7 +101,7 @@ def simulated_study(
     scores = model.severities(values[patient]) / (model.mean * (1 + power_of_uniform(model.mean)))
     order, concordances = match_patterns(severities, scores)
     error = float(np.sqrt(np.mean((np.clip(scores[:, order], 0, None) - severities) ** 2)))
-    return Study(bool(seen.differs and seen.found_again >= n_patterns), error, float(np.mean(concordances)))
+    return SimulatedStudy(bool(seen.differs and seen.found_again >= n_patterns), error, float(np.mean(concordances)))
 
 
 @cache
