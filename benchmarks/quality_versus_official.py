@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.core import devices
-from rindices.core.train import People, make_members, train
+from rindices.core.train import TrainingPeople, make_members, train
 from rindices.judging.agreement_and_misfit import compare, pattern_concordance
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.presets import Preset, Schedule, blind, official
@@ -44,12 +44,12 @@ class Cohort:
         self.control = (self.table["diagnosis"] == "CN").to_numpy()
         self.truth = made.truth.drop(columns="participant_id").to_numpy()
 
-    def people(self, preset: Preset) -> People:
+    def people(self, preset: Preset) -> TrainingPeople:
         """Return scaled controls and patients."""
         regions = self.table.iloc[:, 2:].to_numpy()
         scaled = ControlScaler.fit(regions[self.control]).transform(regions)
         controls = scaled[self.control]
-        return People(controls, scaled[~self.control], whitening_matrix(controls, preset.schedule.whitening))
+        return TrainingPeople(controls, scaled[~self.control], whitening_matrix(controls, preset.schedule.whitening))
 
     def relabelled(self) -> pd.DataFrame:
         """Return the table with the labels that the authors' package wants."""
@@ -98,7 +98,7 @@ def theirs(python: Path, cohort: Cohort, seconds: float) -> Curve:
     return Curve(times, steps, looks, cohort.truth)
 
 
-def ours(preset: Preset, people: People, truth: np.ndarray, max_steps: int) -> Curve:
+def ours(preset: Preset, people: TrainingPeople, truth: np.ndarray, max_steps: int) -> Curve:
     """Train our models, a thread each."""
     start = time.perf_counter()
 

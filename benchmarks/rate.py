@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from rindices.core import devices
-from rindices.core.train import Checkpoint, People, make_members, train
+from rindices.core.train import Checkpoint, TrainingPeople, make_members, train
 from rindices.presets import LearningRates, LossWeights, Schedule, Training
 
 
 def models_steps_per_second(
-    people: People, *, n_models: int, n_patterns: int, batch_size: int, every: int, seconds: float
+    people: TrainingPeople, *, n_models: int, n_patterns: int, batch_size: int, every: int, seconds: float
 ) -> float:
     """Train as a run does (an accelerator all models at once, a processor one a core); compilation is left out."""
     on_cores = devices.describe().platform == "cpu"

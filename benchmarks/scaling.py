@@ -11,7 +11,7 @@ import time
 
 from rindices import SurrealGAN, simulate_cohort
 from rindices.core import devices
-from rindices.training.clusters import parallel
+from rindices.training.execution import parallel
 
 
 def measure(workers: int, n_models: int, n_steps: int) -> float:

@@ -12,13 +12,15 @@ import numpy as np
 from rate import models_steps_per_second
 
 from rindices.core import devices
-from rindices.core.train import People
+from rindices.core.train import TrainingPeople
 
 
 def measure(n_regions: int, n_patterns: int, batch_size: int, n_models: int, every: int, seconds: float) -> float:
     """Return the steps per second of `n_models` together."""
     rng = np.random.default_rng(0)
-    people = People(1 + 0.1 * rng.standard_normal((492, n_regions)), 0.97 + 0.1 * rng.standard_normal((900, n_regions)))
+    people = TrainingPeople(
+        1 + 0.1 * rng.standard_normal((492, n_regions)), 0.97 + 0.1 * rng.standard_normal((900, n_regions))
+    )
     sizes = {"n_models": n_models, "n_patterns": n_patterns, "batch_size": batch_size}
     return models_steps_per_second(people, **sizes, every=every, seconds=seconds)
 

@@ -19,7 +19,7 @@ import pandas as pd
 from rate import models_steps_per_second
 
 from rindices.core import devices
-from rindices.core.train import People
+from rindices.core.train import TrainingPeople
 from rindices.preprocessing import ControlScaler
 from rindices.simulate import simulate_cohort
 
@@ -39,7 +39,7 @@ def our_rate(table: pd.DataFrame, batch_size: int, seconds: float) -> float:
     regions = table.iloc[:, 2:].to_numpy()
     is_control = (table["diagnosis"] == -1).to_numpy()
     scaled = ControlScaler.fit(regions[is_control]).transform(regions)
-    people = People(scaled[is_control], scaled[~is_control])
+    people = TrainingPeople(scaled[is_control], scaled[~is_control])
     sizes = {"n_models": N_MODELS, "n_patterns": 3, "batch_size": batch_size, "every": max(100, 32_000 // batch_size)}
     return models_steps_per_second(people, **sizes, seconds=seconds)
 

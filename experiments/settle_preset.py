@@ -78,9 +78,9 @@ def cohorts(seeds: list[int], own: pd.DataFrame | None) -> Iterator[tuple[str, n
 
 def compare(rows: list[Setting], controls: np.ndarray, patients: np.ndarray, truth: np.ndarray, steps: int) -> dict:
     """Train all rows (of the same whitening) at once; return agreement, consensus and step of the best checkpoint."""
-    from rindices.core.train import People, make_members, train
+    from rindices.core.train import TrainingPeople, make_members, train
 
-    people = People(controls, patients, whitening_matrix(controls, rows[0].whitening))
+    people = TrainingPeople(controls, patients, whitening_matrix(controls, rows[0].whitening))
     weights = [row.weights for row in rows for _ in range(N_REPETITIONS)]
     rates = [LearningRates(discriminator=row.discriminator_rate) for row in rows for _ in range(N_REPETITIONS)]
     every = max(1, steps // 8)

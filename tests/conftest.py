@@ -8,7 +8,7 @@ import pytest
 
 from rindices.cli.console_and_exits import set_output
 from rindices.core import devices
-from rindices.core.train import People
+from rindices.core.train import TrainingPeople
 from rindices.presets import Schedule, fast
 
 devices.prepare()  # before anything computes with JAX
@@ -40,7 +40,7 @@ def small_people(small_truth):
     controls, before = 1 + 0.1 * np.random.default_rng(0).standard_normal((2, 40, N_REGIONS))
     patterns = np.repeat(np.eye(N_PATTERNS), N_REGIONS // N_PATTERNS, axis=1)
     methods = dict.fromkeys(range(1, N_PATTERNS + 1), "ica")
-    return People(controls, before - 0.4 * small_truth @ patterns, methods=methods)
+    return TrainingPeople(controls, before - 0.4 * small_truth @ patterns, methods=methods)
 
 
 @pytest.fixture(scope="session")

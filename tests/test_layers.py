@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "analysis": ["regions"],
     "imaging": ["analysis"],
     "simulate": [],
-    "interop": ["schema", "core", "preprocessing", "judging", "scoring", "estimator", "cohort"],
+    "interop": ["schema", "core", "preprocessing", "judging", "scoring", "estimator"],
     "record": ["judging"],
     "pages": ["regions", "plots", "record"],
     "run": [

@@ -10,10 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from rindices import SurrealGAN, SurrealGANSearch, load_model, simulate_cohort
-from rindices.judging.selection import FIRST_REPETITIONS, MOST_REPLACED, Swept, choose
+from rindices.judging.selection import FIRST_REPETITIONS, MOST_REPLACED, Swept, basis_of, choose, explain
 from rindices.presets import Training
 from rindices.problems import counted
-from rindices.search import basis_of, explain
 from rindices.settings import AUTO
 from rindices.training.chunks import Point
 from rindices.training.execution import Memory

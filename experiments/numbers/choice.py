@@ -21,10 +21,10 @@ from cases import RESULTS, made, on_all_cores, parser, say, write
 from people import Given, Recipe
 from together import Job, Looks, Pretrained, train_jobs
 
-from rindices.judging.selection import FIRST_REPETITIONS, choose, judge, members_of, rivals, sweep
+from rindices.judging.selection import FIRST_REPETITIONS, choose, judge, rivals, sweep
 from rindices.judging.study import Study
 from rindices.presets import Preset, blind
-from rindices.training.chunks import Point, cut
+from rindices.training.chunks import Point, cut, members_of
 from rindices.training.execution import Execution
 
 NUMBERS = (1, 2, 3, 4, 5)

@@ -25,7 +25,7 @@ from table1 import ORTHOGONALITIES
 from tables import Results, Scope, parser, scope
 
 from rindices.core import devices
-from rindices.core.train import Checkpoint, People, make_members, train
+from rindices.core.train import Checkpoint, TrainingPeople, make_members, train
 from rindices.presets import Preset, Schedule, Training, paper
 
 PATTERNS = (2, 3, 4)
@@ -44,7 +44,7 @@ FORMULAS = {"paper": paper().training, "default": Training()}
 
 
 def looks(
-    people: People, patterns: Sequence[int], formulas: Training, preset: Preset, n_steps: int
+    people: TrainingPeople, patterns: Sequence[int], formulas: Training, preset: Preset, n_steps: int
 ) -> Iterator[Checkpoint]:
     """Train all λ and repetitions of some M."""
     values = [(n, value) for n in patterns for value in ORTHOGONALITIES for _ in range(N_MODELS)]
@@ -58,7 +58,7 @@ def looks(
 def protocol(size: Scope, results: Results, chosen: Sequence[str]) -> None:
     """Time the whole protocol; a row for each kind of formulas."""
     brains = whole(Case(*(size.size if size.small else SIZE), "basic", size.seeds[0]))
-    people = People(brains.controls, brains.patients)
+    people = TrainingPeople(brains.controls, brains.patients)
     n_steps = 20 if size.small else N_STEPS
     device = devices.describe().kind
     for formulas in chosen:
@@ -106,7 +106,7 @@ def _rate(point: dict[str, int], every: int, seconds: float) -> float:
     rng = np.random.default_rng(0)
     n_controls = point["n_people"] * SIZE[0] // sum(SIZE)
     made = 1 + 0.1 * rng.standard_normal((point["n_people"], point["n_regions"]))
-    people = People(made[:n_controls], made[n_controls:] - 0.03)
+    people = TrainingPeople(made[:n_controls], made[n_controls:] - 0.03)
     sizes = {"n_models": point["n_models"], "n_patterns": point["n_patterns"], "batch_size": point["batch"]}
     return models_steps_per_second(people, **sizes, every=every, seconds=seconds)
 

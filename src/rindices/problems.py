@@ -254,6 +254,14 @@ def shown(value: object) -> str:
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
+def one_line(text: object, limit: int = 80) -> str:
+    """Return foreign text without control characters, and no more than a line of it.
+
+    Never give it foreign containers: shared parts can make the text of a small one endless.
+    """
+    return ascii(str(text))[1:-1][:limit]
+
+
 def without_people(text: str) -> str:
     """Return a sentence without the people that it names in brackets: for all that is kept.
 

@@ -9,7 +9,7 @@ in `known_columns`.
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import permutations
 from pathlib import Path
@@ -306,23 +306,6 @@ def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
             title = f"{one.side} {one.title}".strip()
             columns[name] = KnownColumn(name, one.kind, title, one.measure, _UNITS.get(one.measure, ""), one.source)
     return columns
-
-
-def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> tuple[str, str]:
-    """Return the full name of a region, or of both sides together, and the table's name to stand beside it.
-
-    Where no full name is known, the table's name comes alone.
-
-    Examples
-    --------
-    >>> region_label("Hip", pair_sides(["lHip", "rHip"]), {"lHip": "left hippocampus", "rHip": "right hippocampus"})
-    ('hippocampus', 'Hip')
-    """
-    sided = next((region for region, (_, base) in pairs.items() if base == short), None)
-    full = names.get(short if sided is None else sided, "")
-    if sided is not None:
-        full = full.removeprefix(f"{pairs[sided][0]} ")
-    return (full, split_measure(short)[0]) if full and full not in (short, sided) else (short, "")
 
 
 def split_measure(name: str) -> tuple[str, str]:

@@ -10,14 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from rindices.estimator import SurrealGAN
 from rindices.fitted_model import RIndexEstimator
-from rindices.judging.selection import UNLIKELY, Swept, best_of_each_number, sweep
-from rindices.judging.spectrum import Spectrum
+from rindices.judging.selection import basis_of, explain, sweep
 from rindices.judging.study import Study, training_set
 from rindices.judging.verdict_and_separation import Verdict, judged, not_testable
 from rindices.presets import get_preset
-from rindices.problems import counted
 from rindices.scoring.consensus_and_person import consensus
-from rindices.settings import AUTO, Basis, SearchSettings
+from rindices.settings import AUTO, SearchSettings
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 
@@ -179,78 +177,3 @@ class SurrealGANSearch(RIndexEstimator):
 
 def _several(values: Any) -> list[Any]:
     return list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]
-
-
-def basis_of(swept: Swept, asked: str | int | Sequence[int], spectrum: Spectrum | None) -> Basis:
-    """Return what the number of patterns rests on; ``unsupported`` where nothing in the data speaks for it."""
-    numbers, rivals = {one.point.n_patterns for one in swept.judged}, best_of_each_number(swept.full())
-    if not isinstance(asked, str) and len(_several(asked)) == 1:
-        return "given"
-    if spectrum is not None and not spectrum.differs:
-        return "unsupported"
-    if len(numbers) == 1:
-        return "counted" if spectrum is not None and spectrum.found_again else "unsupported"
-    if not swept.chosen.value > UNLIKELY:
-        return "unsupported"
-    if not swept.asks_for_fit:
-        return "agreement"
-    return "fit" if swept.chosen.fits(rivals) else "unsupported"
-
-
-def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectrum: Spectrum | None) -> str:
-    """Say in words why a setting was chosen."""
-    chosen, name = swept.chosen, _name(swept.chosen.point, swept)
-    if basis == "counted" and spectrum is not None:
-        again = counted(spectrum.found_again, "direction")
-        nearest = "" if isinstance(asked, str) else ", and this is the nearest of the requested numbers"
-        return f"{name}: held-out people also differ in {again}{nearest}."
-    if len(swept.judged) == 1:
-        nothing = "no direction in which patients vary more was found again in held-out people, so the smallest number"
-        return (
-            f"{name}: "
-            f"{'specified in advance, not chosen from the data' if basis == 'given' else f'{nothing} was used'}."
-        )
-    if np.isnan(chosen.value):
-        return f"{name}: agreement is unknown, so the choice is arbitrary."
-    others = [one for one in swept.judged if one is not chosen]
-    agreement = f"repetitions agree at {chosen.value:.3f}"
-    if len({one.point.n_patterns for one in swept.judged}) == 1:
-        best = f"of {len(swept.judged)} weights, this agreed best after {swept.n_first} repetitions"
-        words = [f"{name}: {best}; {agreement}."]
-    elif basis == "fit":
-        words = [f"{name}: no other number fits the patients clearly better, and {agreement}."]
-    elif basis == "agreement":
-        words = [f"{name}: {agreement}, best of the numbers above one; this preset chooses by agreement alone."]
-    else:
-        fit = "both fits the patients and " if swept.asks_for_fit else ""
-        lack = f"no setting {fit}reaches an agreement of {UNLIKELY:g} or more"
-        if spectrum is not None and not spectrum.differs:
-            lack = "patients and controls differ no more than expected by chance, so the data support no number"
-        words = [f"{name}: {lack}. Of the settings trained in full, it agrees best: {agreement}."]
-    fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
-    if basis == "fit" and fewer:
-        worse = [one for one in fewer if not one.fits(swept.judged)]
-        unlike = [one for one in fewer if one not in worse and not one.value > UNLIKELY]
-        reasons = {
-            "fitted the patients clearly worse": worse,
-            "did not agree": unlike,
-            "also fitted and agreed, but repetitions agreed equally well about more patterns": [
-                one for one in fewer if one not in worse + unlike
-            ],
-        }
-        said = [f"{counted(len(of), 'setting')} with fewer patterns {why}" for why, of in reasons.items() if of]
-        words.append(f"{' and '.join(said)}.")
-    if dropped := [one for one in others if one.n_repetitions < swept.n_repetitions]:
-        were = "was" if len(dropped) == 1 else "were"
-        words.append(
-            f"{len(dropped)} of {len(swept.judged)} settings {were} dropped after {swept.n_first} repetitions."
-        )
-    if swept.untried:
-        left = counted(len(swept.untried), "setting")
-        words.append(f"For numbers of patterns that were dropped, other orthogonalities were not tried ({left}).")
-    return " ".join(words)
-
-
-def _name(point: Point, swept: Swept) -> str:
-    several = len({one.point.orthogonality for one in swept.judged}) > 1
-    return counted(point.n_patterns, "pattern") + (f" with orthogonality {point.orthogonality:g}" if several else "")

@@ -19,6 +19,7 @@ from rindices.value_kinds import (
     NUMBER,
     PATH,
     TEXT,
+    Names,
     TakesPlainValues,
     choice,
     counts,
@@ -34,7 +35,6 @@ Labels = str | Sequence[str] | None
 State = Literal["reproducible", "weak", "confounded", "not found again", "no difference", "not testable"]
 Basis = Literal["given", "counted", "fit", "agreement", "unsupported"]  # of the number of patterns
 AUTO: Literal["auto"] = "auto"  # as many patterns as the look before training finds
-Names = str | Path | Sequence[str] | None
 
 # What commands on training tables and on new people say alike.
 _JOIN = "More tables of the same people, joined by id."

@@ -2,18 +2,23 @@
 
 A setting is a field of a dataclass, made by `setting`; `settings_of` gives the descriptions of all fields. The options
 of the command line, the sections of a ``run.toml``, forms and addresses of the page are made from them.
+
+Names of columns and files are read here, too: text, a sequence, or a file of names; patterns stand for several columns.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from rindices.problems import InputError, Remedy
+from rindices.problems import InputError, Remedy, did_you_mean, listed
 
 Interface = Literal["command", "page", "python"]
+Names = str | Path | Sequence[str] | None
 
 
 def _together(value: object) -> object:
@@ -252,6 +257,85 @@ class TakesPlainValues:
             if isinstance(value, str) and one.kind is FLAG:
                 raise InputError(Remedy(one.name), f" should be True or False, but got {value!r}.")
             object.__setattr__(self, one.name, one.kind.take(one.read(value) if isinstance(value, str) else value))
+
+
+def wanted_names(wanted: Names) -> tuple[str, ...]:
+    """Return the names asked for: a sequence, comma-separated text, or a file with one name per line.
+
+    A file is given as ``@file`` or as the path of an existing file; empty lines and comments (#) are skipped.
+
+    Examples
+    --------
+    >>> wanted_names("lHip, rHip"), wanted_names(["l*"]), wanted_names(None)
+    (('lHip', 'rHip'), ('l*',), ())
+    """
+    if isinstance(wanted, str) and (wanted.startswith("@") or _is_file(wanted)):
+        wanted = Path(wanted.removeprefix("@"))
+    if isinstance(wanted, Path):
+        return _names_in_file(wanted)
+    items = wanted.split(",") if isinstance(wanted, str) else wanted or ()
+    names = [name for item in items for name in (wanted_names(item) if item.startswith("@") else (item.strip(),))]
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+def paths_of(files: Names) -> tuple[Path, ...]:
+    """Return the files that are named: one, several separated by commas, or a sequence."""
+    several = files.split(",") if isinstance(files, str) else [files] if isinstance(files, Path) else files or ()
+    return tuple(Path(str(file).strip()) for file in several if str(file).strip())
+
+
+def _is_file(text: str) -> bool:
+    # A file that happens to be called "age" must not hide the column; a long list of names is no possible file name.
+    return bool(Path(text).suffix or len(Path(text).parts) > 1) and os.path.isfile(text)
+
+
+def _names_in_file(path: Path) -> tuple[str, ...]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"The list of columns {path} cannot be read.\nExpected a text file with one name per line."
+        ) from error
+    names = tuple(dict.fromkeys(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")))
+    if not names:
+        raise InputError(f"The list of columns {path} contains no names.\nExpected one name per line.")
+    return names
+
+
+def expand_names(
+    wanted: Names, columns: Sequence[str], *, source: str, pattern_columns: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Return the columns that names and patterns stand for, refusing one that stands for nothing.
+
+    Parameters
+    ----------
+    wanted
+        Column names and patterns such as ``l*``, see `wanted_names`.
+    columns
+        All columns of the table.
+    source
+        The setting that the names came from, for the message.
+    pattern_columns
+        The columns that a pattern may pick (default: all).
+
+    Examples
+    --------
+    >>> expand_names(["l*", "age"], ["age", "lHip", "lAmy"], source="features")
+    ('lHip', 'lAmy', 'age')
+    """
+    expanded: dict[str, None] = {}
+    candidates = columns if pattern_columns is None else pattern_columns
+    for name in wanted_names(wanted):
+        matches = [name] if name in columns else [column for column in candidates if fnmatchcase(column, name)]
+        if not matches:
+            what = "matches no column" if any(sign in name for sign in "*?[") else "is not a column"
+            raise InputError(
+                f"{name!r} (from ",
+                Remedy(source),
+                f") {what} of the table.{did_you_mean(name, columns)}\nAvailable columns: {listed(candidates)}.",
+            )
+        expanded.update(dict.fromkeys(matches))
+    return tuple(expanded)
 
 
 _LEAST_LEVEL, _LARGEST_LEVEL = 0.5, 0.99  # models know no rarer scores

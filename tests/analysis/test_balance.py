@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from rindices.analysis import balance_warnings, group_balance
-from rindices.analysis.imbalance import corrected_p
+from rindices.analysis.balance import corrected_p
 from rindices.problems import InputError
 
 

@@ -14,7 +14,7 @@ from rindices.core import networks, train
 from rindices.core.losses import Prior
 from rindices.core.networks import Parameters
 from rindices.core.step import seen_by_discriminator
-from rindices.core.train import Members, People, held_out, make_members
+from rindices.core.train import Members, TrainingPeople, held_out, make_members
 from rindices.presets import LearningRates, LossWeights, Schedule, Training
 from tests.core import plain
 
@@ -67,7 +67,9 @@ def together(small_people, members):
 
 def test_grids_schedules_and_cohorts_share_one_program(small_people, caplog):
     """Comes first in this file, so that the program is not there yet."""
-    smaller = People(*(1 + 0.1 * np.random.default_rng(0).standard_normal((2, 23, small_people.controls.shape[1]))))
+    smaller = TrainingPeople(
+        *(1 + 0.1 * np.random.default_rng(0).standard_normal((2, 23, small_people.controls.shape[1])))
+    )
     with jax.log_compiles():
         run(small_people, members_of(0, [LossWeights()] * N_MEMBERS, RATES), max_steps=1)
         assert compilations(caplog) == 1
@@ -203,7 +205,9 @@ def test_members_that_diverge_do_not_spoil_others(small_people, members, togethe
 
 
 def test_groups_may_be_smaller_than_the_batch(small_people, members):
-    last = run(People(small_people.controls[:2], small_people.patients[:1]), members_of(5, GRID, n_controls=2))[-1]
+    last = run(TrainingPeople(small_people.controls[:2], small_people.patients[:1]), members_of(5, GRID, n_controls=2))[
+        -1
+    ]
     assert last.r_indices.shape == (N_MEMBERS, 1, N_PATTERNS)
     assert all(np.isfinite(values).all() for values in last.losses.values())
 
@@ -332,7 +336,7 @@ weights = [LossWeights(change=change, orthogonality=value) for change in (6.0, 2
 members = train.make_members(5, [*weights, LossWeights()], [LearningRates()] * 5, len(controls))
 schedule = Schedule(6, 10**6, 20, 20)
 training = Training(freeze_below=(1.0, 1.0), latent="independent")
-[found] = train.train(train.People(controls, patients), members, training, schedule, n_patterns=3)
+[found] = train.train(train.TrainingPeople(controls, patients), members, training, schedule, n_patterns=3)
 np.save(sys.argv[2], found.r_indices[:4])
 """
 

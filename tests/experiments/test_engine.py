@@ -10,7 +10,7 @@ from many_cohorts import Group, members_of, pattern_maps, stack, start, train
 from tables import scope
 
 from rindices.core import inference
-from rindices.core.train import People, make_members
+from rindices.core.train import TrainingPeople, make_members
 from rindices.core.train import train as train_one
 
 PRESET, CASES = scope(small=True).preset, [Case(40, 45, "basic", 3), Case(35, 50, "mild", 4)]
@@ -59,7 +59,7 @@ def test_cohorts_together_train_as_each_alone(brains):
         members = make_members(case.seed, [weightings[1]] * 2, [PRESET.rates] * 2, case.n_controls, n_folds=steps.folds)
         first = next(
             train_one(
-                People(one.controls, one.patients, one.whitening),
+                TrainingPeople(one.controls, one.patients, one.whitening),
                 members,
                 PRESET.training,
                 replace(steps, batch_size=32),

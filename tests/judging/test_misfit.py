@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rindices.core import inference
-from rindices.core.train import People
+from rindices.core.train import TrainingPeople
 from rindices.judging.agreement_and_misfit import Misfit, covariances, misfit, squared_distance
 from tests.core import plain
 
@@ -29,7 +29,7 @@ def test_each_repetition_is_compared_with_the_patients_as_the_discriminator_sees
     made = iter([people(rng, 4000, np.array([4, 2])), people(rng, 4000, np.array([4, 6]))])
     monkeypatch.setattr(inference, "synthesise", lambda *_: next(made)[None])
     models = plain.stacked([plain.random_parameters(2, 2, seed) for seed in (0, 1)])
-    cohort = People(np.ones((50, 2)), people(rng, 4000, np.array([4, 2])), np.diag([0.5, 1.0]))
+    cohort = TrainingPeople(np.ones((50, 2)), people(rng, 4000, np.array([4, 2])), np.diag([0.5, 1.0]))
     found = misfit(models, np.tile(np.eye(2), (2, 1, 1)), cohort, "additive", 0)
     np.testing.assert_allclose(found.distances, [0, 4**2], atol=1.5)
 

@@ -9,12 +9,12 @@ from rindices.core.inference import r_indices, reorder_patterns
 from rindices.judging import selection
 from rindices.judging import study as study_module
 from rindices.judging.agreement_and_misfit import compare
-from rindices.judging.selection import FIRST_REPETITIONS, choose, judge, members_of, rivals, sweep, usual_weights
+from rindices.judging.selection import FIRST_REPETITIONS, choose, judge, rivals, sweep, usual_weights
 from rindices.judging.study import Study
 from rindices.preprocessing import whitening_matrix
 from rindices.presets import Schedule, Training, blind, fast
 from rindices.scoring.consensus_and_person import consensus
-from rindices.training.chunks import Point, Settings, cut
+from rindices.training.chunks import Point, Settings, cut, members_of
 from rindices.training.execution import Execution, Memory
 from tests.core import plain
 from tests.made_up import N_PATIENTS, N_REGIONS, Trained, judged, misfit, scores, trajectory
@@ -428,7 +428,7 @@ def test_how_linear_models_find_patterns_is_known_before_people_are_trained_on(m
 def test_cohort_zero_is_the_data_itself():
     study = make_study(whitening=0.5)
     people = study.people()
-    controls, patients = study.scaled[~study.patient], study.scaled[study.patient]
+    controls, patients = study.trained_on[~study.patient], study.trained_on[study.patient]
     for found, expected in zip(people[:3], (controls, patients, whitening_matrix(controls, 0.5)), strict=True):
         np.testing.assert_array_equal(found, expected)
 
@@ -444,7 +444,7 @@ def test_permuted_labels_make_groups_of_the_same_sizes_out_of_the_same_people():
     def standardised(rows):
         return np.sort((rows - rows.mean(axis=0)) / rows.std(axis=0), axis=0)
 
-    np.testing.assert_allclose(standardised(np.concatenate(people[:2])), standardised(study.scaled), atol=1e-10)
+    np.testing.assert_allclose(standardised(np.concatenate(people[:2])), standardised(study.trained_on), atol=1e-10)
     before, after = (np.abs(of.patients.mean(axis=0) - 1).mean() for of in (study.people(), people))
     assert after < before / 3  # the groups differed by two standard deviations
 

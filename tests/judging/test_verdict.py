@@ -53,9 +53,9 @@ def with_patterns():
 def test_people_are_standardised_by_controls(with_patterns):
     study = with_patterns[0]
     controls, patients = study.standardised()
-    spread = (study.scaled[~study.patient] - 1).std(axis=0) / 0.1
+    spread = (study.trained_on[~study.patient] - 1).std(axis=0) / 0.1
     np.testing.assert_allclose([controls.mean(axis=0), controls.std(axis=0)], [0 * spread, spread], atol=1e-9)
-    np.testing.assert_allclose(patients, 10 * (study.scaled[study.patient] - 1))
+    np.testing.assert_allclose(patients, 10 * (study.trained_on[study.patient] - 1))
 
 
 def test_patterns_that_halves_repetitions_and_a_linear_model_find_are_reproducible(with_patterns):
@@ -242,7 +242,7 @@ def test_people_keep_their_group_and_get_values_of_another():
     assert len(first.controls) == len(data.controls) == 200
     everybody = np.concatenate([first.controls, first.patients])
     # Scaled anew by other controls: the order of values within a region tells who is who.
-    order = np.argsort(np.argsort(study.scaled, axis=0), axis=0)
+    order = np.argsort(np.argsort(study.trained_on, axis=0), axis=0)
     found = np.argsort(np.argsort(everybody, axis=0), axis=0)
     assert {tuple(row) for row in order.tolist()} == {tuple(row) for row in found.tolist()}
     assert not np.array_equal(first.controls, second.controls)

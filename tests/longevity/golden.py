@@ -17,7 +17,7 @@ import pandas as pd
 from rindices import SurrealGANSearch, simulate_cohort
 from rindices.analysis import associations
 from rindices.core.losses import Prior
-from rindices.core.train import People, make_members, train
+from rindices.core.train import TrainingPeople, make_members, train
 from rindices.judging.agreement_and_misfit import interval, mean_agreement, pairwise, pattern_concordance
 from rindices.judging.spectrum import look
 from rindices.preprocessing import Preprocessing
@@ -39,7 +39,7 @@ def weights(loss_weights=WEIGHTS, prior=None):
     control = (table["diagnosis"] == "CN").to_numpy()
     scaled = Preprocessing.fit(volumes[control], None).transform(volumes, None)
     *_, last = train(
-        People(scaled[control][:120], scaled[~control][:120]),
+        TrainingPeople(scaled[control][:120], scaled[~control][:120]),
         make_members(0, [loss_weights], [fast().rates], 120, n_folds=fast().schedule.folds, priors=prior),
         Training(),
         Schedule(BATCH_SIZE, 0, N_STEPS, N_STEPS),

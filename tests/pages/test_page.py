@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from rindices import plots
-from rindices.cli.console_and_exits import _VERDICT_STYLES
+from rindices.cli.console_and_exits import _VERDICT_STYLES, IN_SHORT
 from rindices.pages.elements import for_page
 from rindices.pages.layout import VERDICT_LOOKS, page_style
 from rindices.pages.report import make_report, write_report
-from rindices.record.documents import IN_SHORT, SENTENCES
+from rindices.record.documents import SENTENCES
 from rindices.settings import State
 from tests.pages.made_run import (
     AGREEMENT,

@@ -80,7 +80,7 @@ def test_a_strong_pattern_is_found_and_no_pattern_is_not():
 def test_no_person_of_a_study_like_own_controls_is_the_copy_of_another_and_they_vary_as_the_controls_do(monkeypatch):
     rng, studies = np.random.default_rng(1), []
     own = rng.normal(size=(400, 30)) + 2 * rng.normal(size=(400, 1))
-    found = first_look_and_power.Study(True, 0.1, 0.9)
+    found = first_look_and_power.SimulatedStudy(True, 0.1, 0.9)
     monkeypatch.setattr(first_look_and_power, "simulated_study", lambda people, *_: studies.append(people) or found)
     first_look_and_power.like(own, None, 300, 300)
     assert pdist(studies[0]).min() > 2  # copies with noise of 0.1 sd: 0.8

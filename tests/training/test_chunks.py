@@ -6,7 +6,7 @@ import pytest
 
 from rindices.core.devices import Device
 from rindices.core.inference import r_indices
-from rindices.core.train import People, make_members, train
+from rindices.core.train import TrainingPeople, make_members, train
 from rindices.presets import Schedule, Training, linear, official, paper
 from rindices.training import chunks
 from rindices.training.chunks import (
@@ -110,7 +110,7 @@ def test_chunks_of_a_kind_are_as_few_and_as_alike_as_can_be(number, size, sizes)
 def fitting(
     n_regions=145, n_patients=900, n_patterns=3, batch_size=32, memory=16 * 2**30, number=1, at_a_time=4, platform="gpu"
 ):
-    people = People(np.empty((500, n_regions)), np.empty((n_patients, n_regions)))
+    people = TrainingPeople(np.empty((500, n_regions)), np.empty((n_patients, n_regions)))
     return models_per_chunk(people, n_patterns, batch_size, Device(platform, "made up", number, memory), at_a_time)
 
 

@@ -7,11 +7,11 @@ import joblib
 import numpy as np
 import pytest
 
-from rindices.core.train import People
+from rindices.core.train import TrainingPeople
 from rindices.problems import InputError, LostWorkers
 from rindices.training.chunks import Stopped
-from rindices.training.clusters import Cluster, parallel, still_wanted
-from rindices.training.execution import Execution, executor
+from rindices.training.clusters import Cluster, still_wanted
+from rindices.training.execution import Execution, executor, parallel
 
 distributed = pytest.importorskip("distributed")
 
@@ -190,11 +190,11 @@ def total(people, number):
 
 
 def test_people_are_sent_once_and_arrive_as_they_are(cluster, monkeypatch):
-    people, jobs = People(np.zeros((3, 2)), np.arange(20_000.0).reshape(-1, 2)), []
+    people, jobs = TrainingPeople(np.zeros((3, 2)), np.arange(20_000.0).reshape(-1, 2)), []
     submit = cluster.client.submit
     monkeypatch.setattr(cluster.client, "submit", lambda *args, **how: jobs.append(submit(*args, **how)) or jobs[-1])
     sums = sorted(cluster.run(total, [(people, number) for number in range(3)]))
-    assert sums == [("People", people.patients.sum() + number) for number in range(3)]
+    assert sums == [("TrainingPeople", people.patients.sum() + number) for number in range(3)]
     assert len({job.key for job in jobs}) == 4
 
 

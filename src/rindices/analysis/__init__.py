@@ -1,13 +1,9 @@
 """What follows from R-indices and what could mislead about them: results as tables."""
 
 from rindices.analysis.associations_and_resemblance import associations, resemblance
-from rindices.analysis.balance import (
-    balance_warnings,
-    flow_table,
-    group_balance,
-    group_check,
-)
+from rindices.analysis.balance import balance_warnings, flow_table, group_balance
 from rindices.analysis.change import ScanNoise, change_per_year, group_change, scan_noise
+from rindices.analysis.group_check import group_check
 from rindices.analysis.prognosis import FollowUp, prognosis, survival_curves
 from rindices.analysis.region_effects import (
     dose_response,

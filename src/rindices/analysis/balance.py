@@ -1,33 +1,30 @@
-"""The groups of a study: who was read and used, in what controls and patients differ, and what that may do.
+"""The groups of a study: who was read and used, and in what controls and patients differ.
 
-A difference of age, sex or site can be mistaken for disease. Severities of controls tell, as they have no disease.
-They do not tell of a covariate that was removed. What it explains in controls is gone by construction, and what it does
-beyond that, in patients older than any control, cannot show in them. There, patients have to be looked at.
+Twenty variables are twenty chances of a difference. So the smallest p of all variables is compared with the smallest p
+after labels were permuted (Westfall and Young, 1993): of randomised studies, five in a hundred have any p ≤ 0.05,
+however many variables there are and however they go together.
+
+A variable can only be mistaken for disease if regions go with it. Half of the error rate is therefore shared among the
+variables by how much of the regions each explains within the groups, and half equally.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
-from rindices.analysis.associations_and_resemblance import associations
-from rindices.analysis.imbalance import corrected_p
 from rindices.analysis.statistics import (
     GROUPS,
     as_numbers,
     basis,
     coded,
-    correlation,
-    false_discovery,
-    in_group,
     mean_difference,
     patients_of,
     residuals,
-    same_people,
 )
 from rindices.problems import counted, shown
 
@@ -108,9 +105,8 @@ def group_balance(
         One row per variable: ``variable``, ``kind`` ("number" or "category"), ``n_controls`` and ``n_patients`` (not
         missing), ``controls`` and ``patients`` (in words), ``difference`` (numbers: patients minus controls, in pooled
         standard deviations; categories: Cramér's V, 0 to 1), ``p`` (Welch's t test; chi-square test without
-        correction; NaN where there is none), ``p_corrected`` (for the number of variables, by permuting labels; see
-        `rindices.analysis.imbalance`) and ``imbalanced`` (``p_corrected`` of at most 0.05 and a difference beyond
-        0.1).
+        correction; NaN where there is none), ``p_corrected`` (for the number of variables, by permuting labels)
+        and ``imbalanced`` (``p_corrected`` of at most 0.05 and a difference beyond 0.1).
 
     Examples
     --------
@@ -204,161 +200,113 @@ def _shares(codes: np.ndarray, levels: list[str]) -> str:
     return ", ".join(f"{level} {100 * (codes == code).mean():.0f} %" for code, level in enumerate(levels))
 
 
-_COLUMNS = ["pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q"]
-_COLUMNS += ["n_patients", "coefficient_patients", "q_patients", "imbalanced", "difference", "adjusted", "explained"]
-_COLUMNS += ["remark"]
-_LARGEST_Q = 0.05  # the usual false discovery rate: of what is below, one in twenty is expected to be chance
-_SMALLEST_REST = 0.01  # of the variance of the group: with less, a variable and the group are the same thing
+N_PERMUTATIONS = 499
+_CHUNK = 4_000_000  # labels at a time
 
 
-def group_check(
-    r_indices: pd.DataFrame,
-    background: pd.DataFrame,
-    group: ArrayLike,
-    removed: Collection[str] = (),
-    imbalanced: Collection[str] | None = None,
-) -> pd.DataFrame:
-    """Find severities that are associated with a background variable in which the groups also differ.
+def corrected_p(
+    variables: pd.DataFrame,
+    patient: np.ndarray,
+    site: pd.Series | None = None,
+    regions: np.ndarray | None = None,
+    seed: int = 0,
+) -> np.ndarray:
+    """Return p of each variable, corrected for all of them; NaN where it cannot be compared.
 
     Parameters
     ----------
-    r_indices
-        One column per pattern, for all people.
-    background
-        Age, sex, site and similar variables of the same people: numbers or text.
-    group
-        ``control``, ``patient`` or ``other``, one per person; others are excluded.
-    removed
-        Variables whose effects in controls were removed before training.
-    imbalanced
-        Variables in which the groups differ, if already known.
-
-    Returns
-    -------
-    DataFrame
-        One row per pattern and variable: ``pattern``, ``variable``, ``kind``, ``statistic``, ``removed``;
-        ``n_controls``, ``coefficient``, ``p``, ``q`` (as in `associations`, in controls; no p and q where the variable
-        was removed), ``n_patients``, ``coefficient_patients``, ``q_patients`` (the same in patients; none where
-        their categories make it another statistic), ``imbalanced`` (as in `group_balance`), ``difference``,
-        ``adjusted``, ``explained`` and ``remark``. ``difference`` is the mean severity of patients minus that of
-        controls, and ``adjusted`` the same after adjusting for the variable. ``explained`` is the proportion of the
-        difference that adjustment removes: negative if it increases the difference, and NaN if there is no clear
-        difference (p ≥ 0.05) or if the variable coincides with the group. ``remark`` is empty
-        unless q < 0.05 and the correlation is beyond 0.1 (η² beyond 0.01), in controls or in patients.
+    variables
+        Numbers or text, one row per person.
+    patient
+        Who is a patient.
+    site
+        Labels are permuted within sites, but for variables that are the same for everybody of a site.
+    regions
+        Of the same people; without them all variables count equally.
+    seed
+        Of the permutations.
     """
-    controls, patients = in_group(group, "control"), in_group(group, "patient")
-    same_people(len(r_indices), background=background, group=controls)
-    table = associations(r_indices[controls], background[controls], people="controls")
-    table = table.rename(columns={"n": "n_controls"})
-    table["removed"] = table["variable"].isin(list(removed))
-    table["p"] = table["p"].where(~table["removed"])
-    table["q"] = false_discovery(table["p"].to_numpy())
-    ill = associations(r_indices[patients], background[patients])  # rows in the same order
-    table[["n_patients", "coefficient_patients", "q_patients"]] = ill[["n", "coefficient", "q"]]
-    table.loc[_unlike(table, ill), ["coefficient_patients", "q_patients"]] = np.nan
-    both = controls | patients
-    if imbalanced is None:
-        balance = group_balance(background[both], patients[both])
-        imbalanced = balance["variable"][balance["imbalanced"]].tolist()
-    table["imbalanced"] = table["variable"].isin(list(imbalanced))
-    scores = np.asarray(r_indices, float)
-    adjusted = np.array([_adjusted(scores, column, both, patients) for _, column in background.items()])
-    names = ["difference", "adjusted", "explained"]
-    table[names] = adjusted.reshape(-1, len(names), scores.shape[1]).transpose(2, 0, 1).reshape(-1, len(names))
-    directions = {str(name): _direction(column, both, patients) for name, column in background.items()}
-    rows: Any = zip(table.itertuples(), ill.itertuples(), strict=True)
-    table["remark"] = [
-        _remark_on_patients(of_patients, of_controls.imbalanced)
-        if of_controls.removed
-        else _remark(of_controls, directions[of_controls.variable], of_patients)
-        for of_controls, of_patients in rows
-    ]
-    return table[_COLUMNS]
-
-
-def _unlike(controls: pd.DataFrame, patients: pd.DataFrame) -> pd.Series:
-    """Whether coefficients of the two groups mean different things: η² of three sites, and r of two of them."""
-    named = (controls["level"] != "") & (patients["level"] != "")
-    return (controls["kind"] != patients["kind"]) | (named & (controls["level"] != patients["level"]))
-
-
-def _adjusted(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients: np.ndarray) -> np.ndarray:
-    """Return, for each pattern, the groups' difference, what is left adjusted for a variable, and the share lost."""
-    variable = coded(column, both & np.isfinite(scores).all(axis=1))
-    group = patients[variable.people].astype(float)[:, None]
-    if len(group) < 4 or np.ptp(group) == 0:
-        return np.full((3, scores.shape[1]), np.nan)
-    own = scores[variable.people] - scores[variable.people].mean(axis=0)
-    whole, rest = group - group.mean(), residuals(group, basis(as_numbers(variable)))
-    if np.sum(rest**2) < _SMALLEST_REST * np.sum(whole**2):
-        return np.full((3, scores.shape[1]), np.nan)
-    raw, adjusted = (own.T @ part[:, 0] / np.sum(part**2) for part in (whole, rest))
-    clear = correlation(own, whole[:, 0]).p < 0.05  # the t test of two groups
-    return np.stack([raw, adjusted, np.where(clear, 1 - adjusted / np.where(clear, raw, 1), np.nan)])
-
-
-def _direction(column: pd.Series, both: np.ndarray, patients: np.ndarray) -> float:
-    """Return the mean of patients less that of controls, or the difference of shares of the level that counts as 1."""
-    variable = coded(column, both)
-    in_patients = patients[variable.people]
-    if variable.kind == "categorical" or not in_patients.any() or in_patients.all():
-        return math.nan
-    return float(variable.values[in_patients].mean() - variable.values[~in_patients].mean())
-
-
-def _clear(row: Any) -> bool:
-    """Whether severities go with a variable, by the false discovery rate, and it is no trifle."""
-    size = math.sqrt(row.coefficient) if row.kind == "categorical" else abs(row.coefficient)
-    return row.q < _LARGEST_Q and size > SMALLEST_DIFFERENCE
-
-
-def _link(row: Any) -> str:
-    """Say how the score of a pattern goes with a variable, in one group."""
-    q = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.2g}"
-    rises, size, own = row.coefficient > 0, f"(r = {row.coefficient:.2f}, {q})", f"pattern {row.pattern}"
-    return {
-        "categorical": f"{own} varies with {row.variable} (eta² = {row.coefficient:.2f}, {q})",
-        "dichotomous": f"{own} is {'stronger' if rises else 'weaker'} if {row.variable} is {row.level} {size}",
-        "continuous": f"{own} {'rises' if rises else 'falls'} with {row.variable} {size}",
-    }[row.kind]
-
-
-def _remark(row: Any, direction: float, of_patients: Any) -> str:
-    """Say what a variable may do to a pattern; nothing where severities do not go with it in either group."""
-    if not _clear(row):
-        sentence = (
-            f"In patients, but not clearly in controls, {_link(of_patients)}: the disease may be associated with "
-            f"{row.variable}."
+    blocks = np.zeros(len(patient), int) if site is None else pd.factorize(site)[0] + 1
+    tested = [_Tested.of(column, blocks) for _, column in variables.items()]
+    weights = _weights(tested, patient, regions)
+    rng, p_values = np.random.default_rng([seed, len(patient)]), []
+    labels = [(patient[:, None], patient[:, None])]
+    step = max(1, min(N_PERMUTATIONS, _CHUNK // max(len(patient), 1)))
+    for start in range(0, N_PERMUTATIONS, step):
+        size = (len(patient), min(step, N_PERMUTATIONS - start))
+        labels.append((_permuted(patient, np.zeros_like(blocks), size, rng), _permuted(patient, blocks, size, rng)))
+    for free, within in labels:
+        p_values.append(
+            [one.p(within if one.within else free) / weight for one, weight in zip(tested, weights, strict=True)]
         )
-        return sentence if _clear(of_patients) else ""
-    name, more = row.variable, direction > 0
-    if not row.imbalanced:
-        return (
-            f"In controls, {_link(row)}, so the pattern does not reflect disease alone. The groups do not "
-            "clearly differ in "
-            f"{name}, so it explains little of the difference between them."
-        )
-    groups = {
-        "categorical": f"the groups differ in {name}",
-        "dichotomous": f"that is {'more' if more else 'less'} frequent among patients",
-        "continuous": f"patients' {name} is {'higher' if more else 'lower'}",
-    }[row.kind]
-    alike = row.kind == "categorical" or (row.coefficient > 0) == more
-    part = f"part of the pattern may reflect {name}" if alike else f"{name} may mask part of the pattern"
-    return f"In controls, {_link(row)}, and {groups}: {part}."
+    testable = np.array([not np.isnan(one[0]) for one in p_values[0]], bool)
+    if not testable.any():
+        return np.full(len(tested), np.nan)
+    smallest = np.concatenate([np.nanmin(np.array(part)[testable], axis=0) for part in p_values])
+    own = np.array([one[0] for one in p_values[0]])
+    return np.where(testable, (smallest <= own[:, None] * (1 + 1e-9)).mean(axis=1), np.nan)
 
 
-def _remark_on_patients(row: Any, imbalanced: bool) -> str:
-    """Say what is left of a variable that was removed, where the groups differ in it."""
-    if not _clear(row):
-        return ""
-    if not imbalanced:
-        return (
-            f"In patients, {_link(row)}: the disease may be associated with {row.variable}. The groups do not clearly "
-            f"differ in {row.variable}, so it explains little of the difference between them."
-        )
-    return (
-        f"In patients, {_link(row)}, and the groups differ in {row.variable}. The effect of {row.variable} in "
-        f"controls was removed. Either the disease is associated with {row.variable}, or part of the pattern "
-        "reflects effects that the correction missed."
-    )
+def _permuted(patient: np.ndarray, blocks: np.ndarray, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+    """Return labels that are permuted within blocks ``(people, permutations)``."""
+    places = np.argsort(blocks, kind="stable")
+    order = np.argsort(rng.random(size) + blocks[:, None], axis=0)
+    labels = np.empty(size, bool)
+    labels[places] = patient[order]
+    return labels
+
+
+class _Tested:
+    """A variable as columns that are orthonormal and, unless it is the same for all of a site, have no site's mean."""
+
+    def __init__(self, people: np.ndarray, columns: np.ndarray, places: np.ndarray) -> None:
+        self.people, self.columns, self.places = people, columns, places
+        self.within = places.shape[1] > 0
+
+    @classmethod
+    def of(cls, column: pd.Series, blocks: np.ndarray) -> _Tested:
+        variable = coded(column)
+        if not variable.people.any():
+            return cls(variable.people, np.empty((0, 0)), np.empty((0, 0)))
+        numbers, places = as_numbers(variable), _indicators(blocks[variable.people])
+        inside = basis(residuals(numbers, places))
+        if places.shape[1] and not inside.shape[1]:
+            places = places[:, :0]
+            inside = basis(numbers)
+        return cls(variable.people, inside, places)
+
+    def p(self, labels: np.ndarray) -> np.ndarray:
+        """Return p of labels ``(people, permutations)``: of the share of them that the columns explain."""
+        if not self.columns.shape[1]:
+            return np.full(labels.shape[1], np.nan)
+        centred = residuals(labels[self.people].astype(float), self.places)
+        total = np.sum(np.square(centred), axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.sum(np.square(self.columns.T @ centred), axis=0) / total
+        return chdtrc(self.columns.shape[1], len(centred) * share)
+
+    def explained(self, patient: np.ndarray, regions: np.ndarray) -> float:
+        """Return the mean share of regions that the variable explains within groups and sites, beyond chance."""
+        if not self.columns.shape[1]:
+            return 0.0
+        given = basis(np.column_stack([self.places, patient[self.people]]))
+        columns, values = basis(residuals(self.columns, given)), residuals(regions[self.people], given)
+        total = np.sum(np.square(values), axis=0)
+        share = np.sum(np.square(columns.T @ values), axis=0)[total > 0] / total[total > 0]
+        return max(float(share.mean()) - 2 * columns.shape[1] / len(values), 0.0) if share.size else 0.0
+
+
+def _indicators(blocks: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the means of blocks, less that of all."""
+    numbers = np.unique(blocks, return_inverse=True)[1]
+    return basis((numbers[:, None] == np.arange(1, numbers.max(initial=0) + 1)).astype(float))
+
+
+def _weights(tested: list[_Tested], patient: np.ndarray, regions: np.ndarray | None) -> np.ndarray:
+    """Return how much of the error rate each variable has."""
+    equal = np.full(len(tested), 1 / max(len(tested), 1))
+    if regions is None:
+        return equal
+    middle = np.nanmedian(regions, axis=0)
+    explained = np.array([one.explained(patient, np.where(np.isnan(regions), middle, regions)) for one in tested])
+    return equal if not explained.sum() else (equal + explained / explained.sum()) / 2

@@ -44,10 +44,9 @@ from rindices.problems import (
     without_people,
     worded,
 )
-from rindices.settings import option_name
+from rindices.settings import State, option_name
 
 if TYPE_CHECKING:
-    from rindices.cohort import Cohort
     from rindices.record import Summary
     from rindices.training.execution import Progress
 
@@ -68,7 +67,16 @@ _VERDICT_STYLES = {
     "no difference": "bold",
     "not testable": "magenta",
 }
-_NOT_NONE = " The absence of reproducible patterns does not mean that there is no difference."
+# Whether the patterns of a model are reliable.
+IN_SHORT: dict[State | None, str] = {
+    "reproducible": "yes",
+    "weak": "yes, for groups; an individual's severity is not informative",
+    "confounded": "yes, but patients and controls also differ in another variable",
+    "not found again": "no, although the groups differ",
+    "no difference": "no difference between the groups was found",
+    "not testable": "could not be tested",
+    None: "not judged",
+}
 
 
 def on_command_line(remedy: Remedy) -> str:
@@ -134,43 +142,6 @@ def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
     groups = "; ".join(f"{len(names)} {kind} ({listed(names, 4)})" for kind, names in kinds.items())
     total = counted(sum(map(len, kinds.values())), "region")
     return f"{groups}." if [*kinds] == ["regions"] else f"{total}: {groups}."
-
-
-def describe_cohort(cohort: Cohort) -> None:
-    """Say who and what was read."""
-    from rindices.schema.role_guesses import grouped, kinds_of
-
-    labels = f"{', '.join(cohort.control_labels)} versus {', '.join(cohort.patient_labels)}"
-    people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]
-    people += [counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []
-    console.print(f"Read {cohort.source}: {', '.join(people)} ({labels}).")
-    names = [str(name) for name in cohort.features.columns]
-    console.print(regions_in_words(grouped(names, kinds_of(names, cohort.features.to_numpy()))))
-    console.print(f"Covariates whose effects are removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
-    sizes = {"controls": cohort.n_controls, "patients": cohort.n_patients, "others": cohort.n_other}
-    log("table", source=cohort.source, regions=len(names), **sizes)
-    warn(cohort.messages)
-
-
-def describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, report: bool = True) -> None:
-    """Say what came out and where it is; the last line is the status, with the time since a command began."""
-    value = summary.agreement.get("pattern_agreement")
-    used = f"{summary.members_used} of {counted(summary.repetitions, 'repetition')}"
-    console.print(summary.search.reason)
-    agreement = "unknown with a single repetition" if value is None else f"{value:.3f} (0.5 is chance, 1 is perfect)"
-    console.print(f"Used {used} at step {summary.step:,}; the agreement among all valid repetitions is {agreement}.")
-    shown_before = {without_people(worded(warning, on_command_line)) for warning in cohort.messages}
-    warn(warning for warning in summary.warnings if warning not in shown_before)
-    if summary.separation is not None:
-        auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
-        console.print(
-            f"Cross-validated AUC of patients versus controls: {auc:.2f} (95 % interval {low:.2f} to {high:.2f}; "
-            f"0.5 is chance).{_NOT_NONE if summary.state == 'not found again' and low > 0.5 else ''}"
-        )
-    show_verdict(summary)
-    kept = ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
-    took = f"Done in {time.perf_counter() - began:.0f} s."
-    end(out, took, report=report, **{name: getattr(summary, name) for name in kept})
 
 
 def show_verdict(summary: Summary, whose: str = "") -> None:

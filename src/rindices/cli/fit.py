@@ -15,14 +15,16 @@ import typer
 from rindices.cli.console_and_exits import (
     Ending,
     console,
-    describe_cohort,
-    describe_run,
     end,
     interruptible,
+    log,
     on_command_line,
+    regions_in_words,
     set_output,
     show_places,
+    show_verdict,
     training_bars,
+    warn,
 )
 from rindices.cli.options import (
     TABLE,
@@ -34,16 +36,18 @@ from rindices.cli.options import (
     one_table,
     option,
 )
-from rindices.problems import Blank, InputError, Remedy
+from rindices.problems import Blank, InputError, Remedy, counted, listed, without_people, worded
 from rindices.settings import ExecutionSettings, OutputSettings, SearchSettings, SimulationSettings, TableSettings
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rindices.cohort import Cohort
     from rindices.record import Summary
     from rindices.run.plan import PlannedRun
 
 _DEMONSTRATION = SearchSettings(n_repetitions=5)
+_NOT_NONE = " The absence of reproducible patterns does not mean that there is no difference."
 
 
 @command()
@@ -137,7 +141,7 @@ def fit(
         raise InputError("A table is required.\nUsage: rindices fit TABLE ", Remedy("out", Blank("FOLDER")), ".")
     else:
         plan = planned(table, out, columns, search, output)
-    describe_cohort(plan.cohort)
+    _describe_cohort(plan.cohort)
     if not execution.overwrite and plan.is_complete():
         console.print(f"This run is already complete, so there is nothing to do. {_how_else(plan)}")
         end(out, "Done before.", report=(out / "report.html").is_file())
@@ -145,7 +149,44 @@ def fit(
     for name, change in ({} if execution.overwrite else plan.more()).items():
         option_of = on_command_line(Remedy(name))
         console.print(f"Extending the run in {out}: {option_of} {change}. Models already trained are kept.")
-    describe_run(train_and_write(plan, execution), out, plan.cohort, began, report=output.report)
+    _describe_run(train_and_write(plan, execution), out, plan.cohort, began, report=output.report)
+
+
+def _describe_cohort(cohort: Cohort) -> None:
+    """Say who and what was read."""
+    from rindices.schema.role_guesses import grouped, kinds_of
+
+    labels = f"{', '.join(cohort.control_labels)} versus {', '.join(cohort.patient_labels)}"
+    people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]
+    people += [counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []
+    console.print(f"Read {cohort.source}: {', '.join(people)} ({labels}).")
+    names = [str(name) for name in cohort.features.columns]
+    console.print(regions_in_words(grouped(names, kinds_of(names, cohort.features.to_numpy()))))
+    console.print(f"Covariates whose effects are removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
+    sizes = {"controls": cohort.n_controls, "patients": cohort.n_patients, "others": cohort.n_other}
+    log("table", source=cohort.source, regions=len(names), **sizes)
+    warn(cohort.messages)
+
+
+def _describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, report: bool = True) -> None:
+    """Say what came out and where it is; the last line is the status, with the time since a command began."""
+    value = summary.agreement.get("pattern_agreement")
+    used = f"{summary.members_used} of {counted(summary.repetitions, 'repetition')}"
+    console.print(summary.search.reason)
+    agreement = "unknown with a single repetition" if value is None else f"{value:.3f} (0.5 is chance, 1 is perfect)"
+    console.print(f"Used {used} at step {summary.step:,}; the agreement among all valid repetitions is {agreement}.")
+    shown_before = {without_people(worded(warning, on_command_line)) for warning in cohort.messages}
+    warn(warning for warning in summary.warnings if warning not in shown_before)
+    if summary.separation is not None:
+        auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
+        console.print(
+            f"Cross-validated AUC of patients versus controls: {auc:.2f} (95 % interval {low:.2f} to {high:.2f}; "
+            f"0.5 is chance).{_NOT_NONE if summary.state == 'not found again' and low > 0.5 else ''}"
+        )
+    show_verdict(summary)
+    kept = ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
+    took = f"Done in {time.perf_counter() - began:.0f} s."
+    end(out, took, report=report, **{name: getattr(summary, name) for name in kept})
 
 
 def _how_else(plan: PlannedRun) -> str:
@@ -178,7 +219,7 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
     with ThreadPoolExecutor(1) as beside:  # a GPU takes seconds to start; meanwhile the engine is loaded
         place = beside.submit(devices.in_words)
         from rindices.run.fit_table import carry_out
-        from rindices.training.clusters import parallel
+        from rindices.training.execution import parallel
     console.print(f"Training on {place.result()}.")
     ending = Ending()
 
@@ -220,7 +261,7 @@ def demo(
     simulated.save(table, truth)
     console.print(f"Simulated a cohort of 492 controls and 900 patients with three disease patterns: {table}")
     plan = planned(table, run, TableSettings(covariates="age,sex", unit="mL"), search, OutputSettings())
-    describe_cohort(plan.cohort)
+    _describe_cohort(plan.cohort)
     summary = train_and_write(plan, ExecutionSettings(overwrite=True), simulated.truth)
     if summary.recovery is not None:
         console.print(
@@ -228,4 +269,4 @@ def demo(
             f"({', '.join(f'{value:.3f}' for value in summary.recovery.per_pattern)}; 0.5 is chance, 1 is perfect)",
             style="bold",
         )
-    describe_run(summary, run, plan.cohort, began)
+    _describe_run(summary, run, plan.cohort, began)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rindices.cli.console_and_exits import console, counting_bar, on_command_line, show_places, show_verdict, warn
+from rindices.cli.console_and_exits import (
+    IN_SHORT,
+    console,
+    counting_bar,
+    on_command_line,
+    show_places,
+    show_verdict,
+    warn,
+)
 from rindices.cli.options import (
     MODEL,
     PAGE,
@@ -27,6 +35,7 @@ from rindices.files import check_folder
 from rindices.presets import Correction
 from rindices.problems import InputError, counted, listed, shown, worded
 from rindices.settings import ApplySettings, ImageSettings, OutputSettings, ReportSettings, ShareSettings
+from rindices.value_kinds import paths_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +59,6 @@ def apply(
 
     Regions, covariates, codes and units are checked against the training table.
     """
-    from rindices.cohort.column_roles import paths_of
     from rindices.run.apply_table import apply_table
 
     if report is None and (output.show_ids or output.figures is not None):
@@ -109,7 +117,6 @@ def adapt(
 
     Offsets and scales of the sites are estimated as in training; scores at other sites do not change.
     """
-    from rindices.cohort.column_roles import paths_of
     from rindices.run.apply_table import adapt_model
 
     check_output(out, "out", MODEL, table, *paths_of(columns.join), model)
@@ -156,7 +163,6 @@ def import_official(
 def describe(model: Model) -> None:
     """Describe a model and the table it expects."""
     from rindices.model import read_header
-    from rindices.record.documents import IN_SHORT
 
     header = read_header(model)
     contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement

@@ -1,6 +1,6 @@
 """Users' tables as people: read, checked by the fields of `rindices.schema`, and sorted into controls and patients."""
 
-from rindices.cohort.column_roles import correction_of, expand_names, wanted_names
+from rindices.cohort.column_roles import correction_of
 from rindices.cohort.new_people import read_people
 from rindices.cohort.people import Cohort, People
 from rindices.cohort.training_table import Looked, look_at, make_cohort, read_cohort
@@ -10,10 +10,8 @@ __all__ = [
     "Looked",
     "People",
     "correction_of",
-    "expand_names",
     "look_at",
     "make_cohort",
     "read_cohort",
     "read_people",
-    "wanted_names",
 ]

@@ -1,20 +1,17 @@
 """Which column plays which part: names and patterns become columns, none has two parts, and the rest are regions."""
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from pathlib import Path
 
 import pandas as pd
 
-from rindices.cohort.region_candidates import Candidates, sort_candidates
+from rindices.cohort.region_candidates import choose_regions
 from rindices.presets import Correction
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, did_you_mean, joined, listed
-from rindices.schema import MIN_REGIONS
 from rindices.schema.cells import meant_as_numbers
 from rindices.schema.role_guesses import BACKGROUND_NAMES, guessed_settings, is_region_name
-from rindices.settings import FOLLOW_UP, Names, TableSettings
+from rindices.settings import FOLLOW_UP, TableSettings
+from rindices.value_kinds import expand_names, wanted_names
 
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 # How each part is asked for.
@@ -28,85 +25,6 @@ _SETTINGS: dict[str, Text] = {
     **{part: Remedy(name, Blank("COLUMN")) for name, part in FOLLOW_UP.items()},
 }
 _CHANGED = dict.fromkeys(("the participant id", "the diagnosis"), "change with ")  # a default, or a usual name
-
-
-def wanted_names(wanted: Names) -> tuple[str, ...]:
-    """Return the names asked for: a sequence, comma-separated text, or a file with one name per line.
-
-    A file is given as ``@file`` or as the path of an existing file; empty lines and comments (#) are skipped.
-
-    Examples
-    --------
-    >>> wanted_names("lHip, rHip"), wanted_names(["l*"]), wanted_names(None)
-    (('lHip', 'rHip'), ('l*',), ())
-    """
-    if isinstance(wanted, str) and (wanted.startswith("@") or _is_file(wanted)):
-        wanted = Path(wanted.removeprefix("@"))
-    if isinstance(wanted, Path):
-        return _names_in_file(wanted)
-    items = wanted.split(",") if isinstance(wanted, str) else wanted or ()
-    names = [name for item in items for name in (wanted_names(item) if item.startswith("@") else (item.strip(),))]
-    return tuple(dict.fromkeys(filter(None, names)))
-
-
-def paths_of(files: Names) -> tuple[Path, ...]:
-    """Return the files that are named: one, several separated by commas, or a sequence."""
-    several = files.split(",") if isinstance(files, str) else [files] if isinstance(files, Path) else files or ()
-    return tuple(Path(str(file).strip()) for file in several if str(file).strip())
-
-
-def _is_file(text: str) -> bool:
-    # A file that happens to be called "age" must not hide the column; a long list of names is no possible file name.
-    return bool(Path(text).suffix or len(Path(text).parts) > 1) and os.path.isfile(text)
-
-
-def _names_in_file(path: Path) -> tuple[str, ...]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"The list of columns {path} cannot be read.\nExpected a text file with one name per line."
-        ) from error
-    names = tuple(dict.fromkeys(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")))
-    if not names:
-        raise InputError(f"The list of columns {path} contains no names.\nExpected one name per line.")
-    return names
-
-
-def expand_names(
-    names: Sequence[str], columns: Sequence[str], *, source: str, pattern_columns: Sequence[str] | None = None
-) -> tuple[str, ...]:
-    """Return the columns that the names and patterns stand for, refusing one that stands for nothing.
-
-    Parameters
-    ----------
-    names
-        Column names and patterns such as ``l*``.
-    columns
-        All columns of the table.
-    source
-        The setting that the names came from, for the message.
-    pattern_columns
-        The columns that a pattern may pick (default: all).
-
-    Examples
-    --------
-    >>> expand_names(["l*", "age"], ["age", "lHip", "lAmy"], source="features")
-    ('lHip', 'lAmy', 'age')
-    """
-    expanded: dict[str, None] = {}
-    candidates = columns if pattern_columns is None else pattern_columns
-    for name in names:
-        matches = [name] if name in columns else [column for column in candidates if fnmatchcase(column, name)]
-        if not matches:
-            what = "matches no column" if any(sign in name for sign in "*?[") else "is not a column"
-            raise InputError(
-                f"{name!r} (from ",
-                Remedy(source),
-                f") {what} of the table.{did_you_mean(name, columns)}\nAvailable columns: {listed(candidates)}.",
-            )
-        expanded.update(dict.fromkeys(matches))
-    return tuple(expanded)
 
 
 def correction_of(settings: TableSettings) -> Correction | None:
@@ -165,22 +83,20 @@ def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
 
     Covariates that only the correction names are covariates, too, and the site may be named as one.
     """
-    correction = correction_of(settings) or Correction()
-    pairs = [name for pair in correction.interactions for name in pair]
-    named = [*wanted_names(settings.covariates), *correction.smooth, *pairs, settings.proportion, settings.site]
     parts = [(settings.id, "the participant id"), (settings.diagnosis, "the diagnosis"), (settings.visit, "the visit")]
     parts += [(getattr(settings, name), part) for name, part in FOLLOW_UP.items()]
-    parts += [(name, "the site" if name == settings.site else "a covariate") for name in dict.fromkeys(named)]
+    parts += [(name, "the site" if name == settings.site else "a covariate") for name in _named_covariates(settings)]
     return [(name, part) for name, part in parts if name is not None]
 
 
-def _options_of_covariates(settings: TableSettings) -> dict[str, Remedy]:
-    """Return the setting that names each covariate, the first of several."""
-    correction = correction_of(settings) or Correction()
-    pairs = tuple(name for pair in correction.interactions for name in pair)
-    named = {"proportion": (settings.proportion,), "interactions": pairs, "smooth": correction.smooth}
-    named |= {"covariates": wanted_names(settings.covariates)}
-    return {str(name): Remedy(option) for option, names in named.items() for name in names if name is not None}
+def _named_covariates(settings: TableSettings) -> dict[str, Remedy]:
+    """Return the setting that names each covariate, the first of several; the site is one, too."""
+    correction, options = correction_of(settings) or Correction(), dict[str, Remedy]()
+    pairs = [name for pair in correction.interactions for name in pair]
+    named = {"covariates": wanted_names(settings.covariates), "smooth": correction.smooth, "interactions": pairs}
+    for option, names in (named | {"proportion": (settings.proportion,), "site": (settings.site,)}).items():
+        options |= {name: Remedy(option) for name in names if name is not None and name not in options}
+    return options
 
 
 def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Sequence[str] = ()) -> Roles:
@@ -198,7 +114,7 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     columns, given = [str(name) for name in table.columns], named_parts(settings)
     named = {name for name, _ in given}
     free = [name for name in columns if name not in named]
-    scores = expand_names(wanted_names(settings.clinical), columns, source="clinical", pattern_columns=free)
+    scores = expand_names(settings.clinical, columns, source="clinical", pattern_columns=free)
     parts: dict[str, str] = {}
     for name, part in (*given, *((name, "a clinical score") for name in scores)):
         if name in parts:
@@ -220,20 +136,14 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
         remedy = Message("Add the column, rename an existing one, or correct the name with ", option, *tail)
         require_column(columns, name, part, remedy)
     taken = dict.fromkeys(categories, "a category according to the data dictionary") | parts
-    regions, chosen = _choose_regions(table, taken, settings)
+    regions, chosen = choose_regions(table, taken, settings)
     covariates = tuple(name for name, part in parts.items() if part in ("a covariate", "the site"))
     others = tuple(name for name in columns if name not in parts and name not in regions)
     empty = tuple(name for name in others if table[name].isna().all())
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
-    by = _options_of_covariates(settings)
+    by = _named_covariates(settings)
     why: dict[str, tuple[str, Text]] = {
-        name: (
-            part,
-            Message(
-                _CHANGED.get(part, "set by "),
-                by.get(name, _SETTINGS[part]) if part == "a covariate" else _SETTINGS[part],
-            ),
-        )
+        name: (part, Message(_CHANGED.get(part, "set by "), by[name] if part == "a covariate" else _SETTINGS[part]))
         for name, part in parts.items()
     }
     is_chosen = settings.features is not None
@@ -276,56 +186,3 @@ def require_column(names: Collection[str], name: str, role: str, remedy: Text) -
         f"The table has no column {name!r} for {role}.{did_you_mean(name, columns)}\nColumns found: {shortened}.\n",
         remedy,
     )
-
-
-def _choose_regions(
-    table: pd.DataFrame, taken: Mapping[str, str], settings: TableSettings
-) -> tuple[tuple[str, ...], Candidates]:
-    """Return the names of the region columns: those asked for, or what `sort_candidates` takes for regions.
-
-    Columns of numbers in another spelling count, so that they are refused with a remedy and not lost.
-
-    Parameters
-    ----------
-    table
-        Columns of numbers or text.
-    taken
-        Columns that have another part already, and that part (``{"age": "a covariate"}``).
-    settings
-        Says what is asked for (`features`) and left out (`exclude`).
-    """
-    columns = [str(name) for name in table.columns]
-    free = [name for name in columns if name not in taken]
-    left_out = expand_names(wanted_names(settings.exclude), columns, source="exclude", pattern_columns=free)
-    meant = [name for name in free if is_region_name(name) and meant_as_numbers(table[name])]
-    wanted = wanted_names(settings.features)
-    if isinstance(settings.features, str) and not wanted:
-        raise InputError(
-            Remedy("features"),
-            f" should name regions, but got {settings.features!r}.\nName the regions, or omit ",
-            Remedy("features"),
-            " to use every numeric column.",
-        )
-    chosen = expand_names(wanted, columns, source="features", pattern_columns=meant) if wanted else tuple(meant)
-    for name in (*left_out, *chosen):
-        if name in taken:
-            asked = Remedy("exclude" if name in left_out else "features")
-            both = f"Column {name!r} is {taken[name]}, so it cannot also be in "
-            raise InputError(both, asked, ".\nChoose one or the other.")
-    regions = tuple(name for name in chosen if name not in left_out)
-    sorted_out = Candidates(regions, {}, (), []) if wanted else sort_candidates(table, regions)
-    regions = tuple(name for name in regions if name not in sorted_out.aside)
-    if len(regions) < MIN_REGIONS:
-        few = f"{len(regions)}{': ' + listed(regions) if regions else ''}"
-        aside = listed(f"{name} ({why})" for name, why in sorted_out.aside.items())
-        none = f" Not regions: {aside}." if aside else ""
-        raise InputError(
-            f"At least {MIN_REGIONS} regions are needed, but the table has {few}.{none}\nCheck ",
-            Remedy("features"),
-            " and ",
-            Remedy("exclude"),
-            ", and make sure that the regions are numeric columns; to join regions from another table, use ",
-            Remedy("join", Blank("FILE")),
-            ".",
-        )
-    return regions, sorted_out

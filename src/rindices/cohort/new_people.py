@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.column_roles import expand_names, paths_of, require_column, wanted_names
+from rindices.cohort.column_roles import require_column
 from rindices.cohort.exclusions_and_outliers import Record, unusable
 from rindices.cohort.people import People
 from rindices.cohort.training_table import told_with
@@ -41,8 +41,9 @@ from rindices.schema import (
 )
 from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.schema.role_guesses import is_region_name
-from rindices.settings import ApplySettings, Names, follow_up_of
+from rindices.settings import ApplySettings, follow_up_of
 from rindices.tables import Dictionary, Source, apply_dictionary, read_source, table_in_memory, with_missing_codes
+from rindices.value_kinds import Names, expand_names, paths_of, wanted_names
 
 
 def read_people(
@@ -199,7 +200,7 @@ class _Check:
             )
         asked: dict[str, Names] = {"exclude": self._settings.exclude, "clinical": self._settings.clinical}
         for source, wanted in (asked | follow_up_of(self._settings)).items():
-            chosen[source] = expand_names(wanted_names(wanted), columns, source=source, pattern_columns=free)
+            chosen[source] = expand_names(wanted, columns, source=source, pattern_columns=free)
             if taken := [name for name in chosen[source] if name in needed]:
                 raise InputError(f"The model needs column {taken[0]!r}.\nRemove it from ", Remedy(source), ".")
         excluded = chosen.pop("exclude")

@@ -166,6 +166,12 @@ class Cohort(Rows):
         """True for the first visits of controls and patients."""
         return (self.group != "other").to_numpy(dtype=bool) & self.first_visit
 
+    def of_training(self) -> tuple[pd.DataFrame, NDArray[np.bool_], pd.DataFrame | None]:
+        """Return what `fit` of an estimator takes: regions, who is a patient, and covariates, None without any."""
+        own = self.training
+        covariates = self.covariates[own] if self.covariates.shape[1] else None
+        return self.features[own], (self.group[own] == "patient").to_numpy(), covariates
+
     def _number(self, group: str) -> int:
         return int((self.group == group)[self.first_visit].sum())
 

@@ -1,7 +1,7 @@
-"""Which columns of numbers are regions, where nobody named them: the plain ones, those set aside, and the strangers.
+"""Which columns of numbers are regions: those asked for, or the plain ones, without those set aside and the strangers.
 
-A column is a region if its name or its company says so. What is certainly none is set aside with a sentence; a stranger
-is for whoever has the table to name.
+Where nobody named them, a column is a region if its name or its company says so. What is certainly none is set aside
+with a sentence; a stranger is for whoever has the table to name.
 """
 
 import re
@@ -13,18 +13,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.problems import Blank, Message, Problem, Remedy, Text, listed, shown
+from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, listed, shown
 from rindices.regions import KnownColumn, known_columns
-from rindices.schema.cells import numbers_of
+from rindices.schema import MIN_REGIONS
+from rindices.schema.cells import meant_as_numbers, numbers_of
 from rindices.schema.role_guesses import (
     NEVER_REGIONS,
     copies_and_sums,
     is_code,
+    is_region_name,
     kind_of,
     looks_like_score,
     pairs_of_sides,
     words_of,
 )
+from rindices.settings import TableSettings
+from rindices.value_kinds import expand_names, wanted_names
 
 _MUSE = "nichart_dlmuse"  # whose regions are all there beside their sums
 _FAMILY = 4  # columns whose names differ in a number only
@@ -66,6 +70,61 @@ class Candidates(NamedTuple):
         if not self.regions:
             ways.append(Message("join the table that contains the regions with ", Remedy("join", Blank("FILE"))))
         return [Problem(what, tuple(ways), self.strangers)]
+
+
+def choose_regions(
+    table: pd.DataFrame, taken: Mapping[str, str], settings: TableSettings
+) -> tuple[tuple[str, ...], Candidates]:
+    """Return the names of the region columns: those asked for, or what `sort_candidates` takes for regions.
+
+    Columns of numbers in another spelling count, so that they are refused with a remedy and not lost.
+
+    Parameters
+    ----------
+    table
+        Columns of numbers or text.
+    taken
+        Columns that have another part already, and that part (``{"age": "a covariate"}``).
+    settings
+        Says what is asked for (`features`) and left out (`exclude`).
+    """
+    columns = [str(name) for name in table.columns]
+    free = [name for name in columns if name not in taken]
+    left_out = expand_names(settings.exclude, columns, source="exclude", pattern_columns=free)
+    meant = [name for name in free if is_region_name(name) and meant_as_numbers(table[name])]
+    wanted = wanted_names(settings.features)
+    if isinstance(settings.features, str) and not wanted:
+        raise InputError(
+            Remedy("features"),
+            f" should name regions, but got {settings.features!r}.\nName the regions, or omit ",
+            Remedy("features"),
+            " to use every numeric column.",
+        )
+    chosen = (
+        expand_names(settings.features, columns, source="features", pattern_columns=meant) if wanted else tuple(meant)
+    )
+    for name in (*left_out, *chosen):
+        if name in taken:
+            asked = Remedy("exclude" if name in left_out else "features")
+            both = f"Column {name!r} is {taken[name]}, so it cannot also be in "
+            raise InputError(both, asked, ".\nChoose one or the other.")
+    regions = tuple(name for name in chosen if name not in left_out)
+    sorted_out = Candidates(regions, {}, (), []) if wanted else sort_candidates(table, regions)
+    regions = tuple(name for name in regions if name not in sorted_out.aside)
+    if len(regions) < MIN_REGIONS:
+        few = f"{len(regions)}{': ' + listed(regions) if regions else ''}"
+        aside = listed(f"{name} ({why})" for name, why in sorted_out.aside.items())
+        none = f" Not regions: {aside}." if aside else ""
+        raise InputError(
+            f"At least {MIN_REGIONS} regions are needed, but the table has {few}.{none}\nCheck ",
+            Remedy("features"),
+            " and ",
+            Remedy("exclude"),
+            ", and make sure that the regions are numeric columns; to join regions from another table, use ",
+            Remedy("join", Blank("FILE")),
+            ".",
+        )
+    return regions, sorted_out
 
 
 def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:

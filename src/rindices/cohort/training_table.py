@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_names
+from rindices.cohort.column_roles import Roles, assign_roles
 from rindices.cohort.comparability import check_comparability
 from rindices.cohort.exclusions_and_outliers import leave_out, refuse_unusable
 from rindices.cohort.people import Cohort
@@ -42,6 +42,7 @@ from rindices.tables import (
     unit_of,
     with_missing_codes,
 )
+from rindices.value_kinds import paths_of, wanted_names
 
 
 def read_cohort(

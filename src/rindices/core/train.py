@@ -86,7 +86,7 @@ class Checkpoint(NamedTuple):
         return factors @ factors.swapaxes(1, 2)
 
 
-class People(NamedTuple):
+class TrainingPeople(NamedTuple):
     """Scaled brains of those to train on."""
 
     controls: np.ndarray
@@ -146,7 +146,7 @@ def _stack(items: list) -> Any:
 
 
 def train(
-    people: People,
+    people: TrainingPeople,
     members: Members,
     training: Training,
     schedule: Schedule,
@@ -222,7 +222,7 @@ def _pad_members(members: Members, n_devices: int) -> Members:
     return jax.tree.map(lambda leaf: jnp.concatenate([leaf, jnp.repeat(leaf[-1:], extra, axis=0)]), members)
 
 
-def _data(people: People, n_columns: int, min_steps: int) -> tuple[Data, Array]:
+def _data(people: TrainingPeople, n_columns: int, min_steps: int) -> tuple[Data, Array]:
     controls, patients = (
         jnp.asarray(_pad(rows, n_columns), jnp.float32) for rows in (people.controls, people.patients)
     )

@@ -15,9 +15,9 @@ import numpy as np
 from rindices.core import networks
 from rindices.core.networks import Parameters
 from rindices.interop.muse import HEAD_SIZE
-from rindices.interop.torch_archive import ArchiveError, plain, read_archive
+from rindices.interop.torch_archive import ArchiveError, read_archive
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
-from rindices.problems import InputError, Remedy, counted, listed
+from rindices.problems import InputError, Remedy, counted, listed, one_line
 
 # Where the authors keep each layer: the network, and the layer in it.
 _NETWORKS = Parameters("netMapping", "netDecomposer", "netReconstruction", "netDiscriminator")
@@ -241,7 +241,7 @@ def _models(state: dict, n_regions: int) -> Parameters:
         expected = {f"{places[layer]}.{kind}" for layer, kinds in layers.items() for kind in kinds}
         stored: Any = state.get(source)
         read.append({layer: _layer(stored, source, places[layer], shape) for layer, shape in layers.items()})
-        if unknown := sorted(plain(name) for name in stored if name not in expected):
+        if unknown := sorted(one_line(name) for name in stored if name not in expected):
             raise ArchiveError(f"its {source} has the unknown array {unknown[0]!r}")
     return Parameters(*read)
 

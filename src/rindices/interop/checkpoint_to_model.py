@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from rindices.cohort import wanted_names
 from rindices.estimator import SurrealGAN
 from rindices.interop.checkpoint_contents import PUBLISHED, OfficialModel, read_checkpoint
 from rindices.interop.muse import HEAD_SIZE, MUSE72, MUSE72_NAMES, UNIT, is_head_size
@@ -17,7 +16,7 @@ from rindices.schema import Contract, CovariateSpec
 from rindices.schema.role_guesses import SEX_NAMES, kind_of
 from rindices.scoring.intervals import fit_curves
 from rindices.scoring.severity_and_reference import SeverityScale
-from rindices.settings import Names
+from rindices.value_kinds import Names, wanted_names
 
 _OLDEST = 130  # years
 _HEADS = ((500.0, 3000.0), (5e5, 3e6))  # mL and mm³

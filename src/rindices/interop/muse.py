@@ -16,11 +16,10 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 
-from rindices.cohort import expand_names, wanted_names
 from rindices.problems import InputError, Remedy, counted, listed, listed_rows, shown
 from rindices.schema import MOST_MISSING
 from rindices.schema.cells import spreadsheet_rows, typed
-from rindices.settings import Names
+from rindices.value_kinds import Names, expand_names, wanted_names
 
 MUSE72 = "muse72"  # the word that stands for the recipe on the command line
 HEAD_SIZE = "MUSE_Volume_702"  # the intracranial volume
@@ -135,7 +134,7 @@ def with_muse72(
     """
     columns = [str(name) for name in table.columns]
     table = table.set_axis(columns, axis=1)
-    left_out = set(expand_names(wanted_names(exclude), columns, source="exclude"))
+    left_out = set(expand_names(exclude, columns, source="exclude"))
     table = table[[name for name in columns if name not in left_out]]
     if set(MUSE72_NAMES) <= set(table.columns):
         return table

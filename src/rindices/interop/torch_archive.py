@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rindices.problems import InputError
+from rindices.problems import InputError, one_line
 
 MOST_INSTRUCTIONS = 1_000_000  # a checkpoint with one entry has about 3,000
 _LARGEST_KEY = 2**31
@@ -90,18 +90,10 @@ def run_pickle(data: bytes, calls: Calls, finish: Callable[[Any, Any], Any], loa
     except ArchiveError:
         raise
     except (IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise ArchiveError(f"its pickle is damaged ({plain(error)})") from error
+        raise ArchiveError(f"its pickle is damaged ({one_line(error)})") from error
     if machine.below or len(machine.stack) != 1:
         raise ArchiveError("its pickle is truncated")
     return machine.stack[0]
-
-
-def plain(text: object, limit: int = 80) -> str:
-    """Return foreign text without control characters, and no more than a line of it.
-
-    Never give it foreign containers: shared parts can make the text of a small one endless.
-    """
-    return ascii(str(text))[1:-1][:limit]
 
 
 class _Machine:
@@ -120,7 +112,7 @@ class _Machine:
         elif name in _ACTIONS:
             _ACTIONS[name](self, argument)
         else:
-            about = "" if argument is None else f" ({plain(argument)})"
+            about = "" if argument is None else f" ({one_line(argument)})"
             raise ArchiveError(f"it contains the pickle instruction {name}{about}, which is not needed for numbers")
 
     def take(self, number: int) -> list[Any]:
@@ -145,7 +137,7 @@ class _Machine:
     def name(self, argument: str) -> Name:
         dotted = argument.replace(" ", ".", 1)
         if dotted not in self.calls:
-            raise ArchiveError(f"it tries to use {plain(dotted)}")
+            raise ArchiveError(f"it tries to use {one_line(dotted)}")
         return Name(dotted)
 
     def call(self, function: Any, arguments: Any) -> Any:
@@ -215,16 +207,7 @@ _ACTIONS: dict[str, _Instruction] = {
     **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _Machine.put),
 }
 MOST_BYTES = 1 << 28  # a published checkpoint has about 300 kB
-_ZIP_TROUBLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,
-    OverflowError,
-    RuntimeError,
-    ValueError,
-)
+_BAD_ZIP = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, OverflowError, RuntimeError, ValueError)
 _MOST_AXES = 8
 _MOST_TEXT_BYTES = 1 << 26  # arrays written as text, all together
 _NUMPY_TYPES = frozenset({"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"})
@@ -266,10 +249,10 @@ def read_archive(path: str | Path) -> Any:
             return _Archive(archive, size).load()
     except ArchiveError as error:
         raise ArchiveError(f"{path} was not read: {error}.\nNothing in it was run.") from error
-    except _ZIP_TROUBLE as error:
+    except _BAD_ZIP as error:
         raise ArchiveError(
             f"{path} is not a zip archive, as torch has written them since version 1.6, or it is truncated or damaged "
-            f"({plain(error)}).\nCopy it again. If it is an older checkpoint that you trust, load "
+            f"({one_line(error)}).\nCopy it again. If it is an older checkpoint that you trust, load "
             "it in torch and save it again."
         ) from error
 
@@ -293,7 +276,7 @@ class _Archive:
             raise ArchiveError("two of its entries have the same name")
         for name, entry in self.entries.items():
             if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
-                raise ArchiveError(f"its entry {plain(name)} is compressed, which torch never does")
+                raise ArchiveError(f"its entry {one_line(name)} is compressed, which torch never does")
         if sum(entry.file_size for entry in self.entries.values()) > size:
             raise ArchiveError("its entries claim to be larger than the file")
         pickles = [name for name in self.entries if name.endswith("/data.pkl")]
@@ -306,7 +289,7 @@ class _Archive:
         order = self.read("byteorder") if f"{self.folder}/byteorder" in self.entries else b"little"
         if order != b"little":
             raise ArchiveError(
-                f"its numbers are in the byte order {plain(order.decode('latin1'))}, but only little-endian "
+                f"its numbers are in the byte order {one_line(order.decode('latin1'))}, but only little-endian "
                 "numbers are read"
             )
         return run_pickle(self.read("data.pkl"), {**_CALLS, "_codecs.encode": self.encode}, _finish, self.block)
@@ -315,7 +298,7 @@ class _Archive:
         """Return the bytes of one entry; its checksum is compared by `zipfile`."""
         entry = self.entries.get(f"{self.folder}/{name}")
         if entry is None:
-            raise ArchiveError(f"its entry {plain(name)} is missing")
+            raise ArchiveError(f"its entry {one_line(name)} is missing")
         return self.archive.read(entry)
 
     def block(self, description: Any) -> _Stored:
@@ -329,13 +312,13 @@ class _Archive:
             data = self.read(f"data/{key}")
             if len(data) != n_items * dtype.itemsize:
                 raise ArchiveError(
-                    f"tensor data {plain(key)} should contain {n_items} numbers of {dtype.itemsize} bytes each, "
+                    f"tensor data {one_line(key)} should contain {n_items} numbers of {dtype.itemsize} bytes each, "
                     f"but {len(data)} bytes are stored"
                 )
             self.blocks[key] = np.frombuffer(data, dtype)
         block = self.blocks[key]
         if block.dtype != dtype or len(block) != n_items:
-            raise ArchiveError(f"tensor data {plain(key)} is described in two ways")
+            raise ArchiveError(f"tensor data {one_line(key)} is described in two ways")
         return _Stored(block)
 
     def encode(self, text: Any, encoding: Any = None) -> bytes:
@@ -351,7 +334,7 @@ class _Archive:
 def _number_type(text: Any = None, *_: Any) -> np.dtype:
     if type(text) is not str or text not in _NUMPY_TYPES:
         kind = text if type(text) is str else type(text).__name__
-        raise ArchiveError(f"it contains an array of numpy type {plain(kind)}, but only plain numbers are read")
+        raise ArchiveError(f"it contains an array of numpy type {one_line(kind)}, but only plain numbers are read")
     return np.dtype(text).newbyteorder("<")
 
 
@@ -383,7 +366,7 @@ def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: A
     # More numbers than are stored would come of strides of 0: a small file could fill the memory.
     if n_numbers and (last >= len(numbers) or n_numbers > len(numbers)):
         raise ArchiveError(
-            f"a tensor of size {plain(size)}, strides {plain(strides)} and offset {offset} "
+            f"a tensor of size {one_line(size)}, strides {one_line(strides)} and offset {offset} "
             f"does not fit in {len(numbers)} stored numbers"
         )
     steps = [stride * numbers.itemsize for stride in strides]

@@ -27,7 +27,7 @@ from rindices.presets import SCALED_SD
 
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters
-    from rindices.core.train import People
+    from rindices.core.train import TrainingPeople
 
 COLLAPSED_SD = 0.02  # an R-index that varies less than this among patients says nothing about them
 _SPLITS = 3  # into halves
@@ -340,7 +340,7 @@ class Misfit(NamedTuple):
         return bool(difference > errors * np.sqrt(self._variance + other._variance))
 
 
-def misfit(models: Parameters, correlations: np.ndarray, people: People, composition: str, seed: int) -> Misfit:
+def misfit(models: Parameters, correlations: np.ndarray, people: TrainingPeople, composition: str, seed: int) -> Misfit:
     """Compare patients that each model synthesises with the real ones, as the discriminator sees them.
 
     Parameters

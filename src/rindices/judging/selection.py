@@ -13,11 +13,15 @@ import jax
 import numpy as np
 import pandas as pd
 
+from rindices.core.train import TrainingPeople
 from rindices.judging import agreement_and_misfit as agreement
 from rindices.judging.agreement_and_misfit import Agreement, Misfit, misfit
+from rindices.judging.spectrum import Spectrum
 from rindices.judging.study import Study
-from rindices.training.chunks import Chunk, Member, Point, Trajectory, cut
-from rindices.training.execution import Execution, train_all
+from rindices.problems import counted
+from rindices.settings import Basis
+from rindices.training.chunks import Chunk, Member, Point, Trajectory, members_of
+from rindices.training.execution import Execution, found_models, train_members
 
 FIRST_REPETITIONS = 3  # of each setting, before most of them are given up
 # Standard errors of the difference between two misfits beyond which one is worse: in the end, and at first.
@@ -144,8 +148,12 @@ def sweep(
     chunks: list[Chunk] = []
     judged: dict[Point, Judged] = {}
 
+    def people(chunk: Chunk) -> TrainingPeople:
+        return study.people(chunk.cohort, chunk.repetition)
+
     def train(of: Sequence[Point], members: Sequence[Member], n_models: int, stage: str) -> None:
-        chunks.extend(train_members(study, members, execution, stage))
+        apart = len(study.redrawn) > 0  # repetitions have draws of their own of what was missing
+        chunks.extend(train_members(members, study.settings, people, execution, stage, apart=apart))
         judged.update({one: judge(study, one, n_models, chunks, execution, with_misfit=with_misfit) for one in of})
 
     in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_REPETITIONS
@@ -232,21 +240,6 @@ def best_of_each_number(judged: Sequence[Judged]) -> list[Judged]:
     return [max((one for one in judged if one.point.n_patterns == of), key=_rank) for of in numbers]
 
 
-def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int = 0) -> list[Member]:
-    """Return the models of some settings."""
-    return [Member(point, repetition, cohort) for point in points for repetition in repetitions]
-
-
-def train_members(study: Study, members: Sequence[Member], execution: Execution, stage: str) -> list[Chunk]:
-    """Train members in chunks, but for those that an earlier run trained; return the chunks."""
-    chunks = [chunk for chunk in execution.store.earlier() if not {*chunk.members}.isdisjoint(members)]
-    there = {member for chunk in chunks for member in chunk.members}
-    left = [member for member in members if member not in there]
-    chunks += cut(left, execution.models_per_chunk or 1, mixed=execution.mixed, apart=len(study.redrawn) > 0)
-    train_all(chunks, study.settings, lambda chunk: study.people(chunk.cohort, chunk.repetition), execution, stage)
-    return chunks
-
-
 def _rank(one: Judged) -> tuple[bool, float, int]:
     is_defined, n_models = not np.isnan(one.value), one.best_checkpoint.n_models
     return n_models > 0, one.value if is_defined else -1.0, n_models
@@ -307,21 +300,6 @@ def _misfit(study: Study, n_patterns: int, step: int, candidates: list[tuple[Tra
     return misfit(models, correlations, study.people(), study.settings.preset.training.composition, study.settings.seed)
 
 
-def found_models(
-    members: list[Member], chunks: Sequence[Chunk], execution: Execution
-) -> list[tuple[Trajectory, np.ndarray, int]]:
-    """Return each member's trajectory, which of its checkpoints to look at, and the member's place in it.
-
-    Models that were all frozen before the others ended stay as they were; those that were prolonged, as they ended.
-    """
-    place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
-    longer = {member._replace(prolonged=False): where for member, where in place.items() if member.prolonged}
-    chosen = [(member in longer, *(longer.get(member) or place[member])) for member in members]
-    trajectories = [(execution.store[chunk].end() if late else execution.store[chunk], k) for late, chunk, k in chosen]
-    rows = np.arange(max(len(trajectory.steps) for trajectory, _ in trajectories))
-    return [(trajectory, np.minimum(rows, len(trajectory.steps) - 1), k) for trajectory, k in trajectories]
-
-
 def _at_checkpoint(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> CheckpointResult:
     faults = agreement.faults(r_indices)
     usable = usable_models(faults)
@@ -342,3 +320,78 @@ def usable_models(faults: list[str]) -> np.ndarray:
     """Models without fault; if there are none, those that are at least finite, so that there is something to show."""
     sound = np.array([i for i, fault in enumerate(faults) if not fault], int)
     return sound if len(sound) else np.array([i for i, fault in enumerate(faults) if fault != "diverged"], int)
+
+
+def basis_of(swept: Swept, asked: str | int | Sequence[int], spectrum: Spectrum | None) -> Basis:
+    """Return what the number of patterns rests on; ``unsupported`` where nothing in the data speaks for it."""
+    numbers, rivals = {one.point.n_patterns for one in swept.judged}, best_of_each_number(swept.full())
+    if not isinstance(asked, str) and np.size(asked) == 1:
+        return "given"
+    if spectrum is not None and not spectrum.differs:
+        return "unsupported"
+    if len(numbers) == 1:
+        return "counted" if spectrum is not None and spectrum.found_again else "unsupported"
+    if not swept.chosen.value > UNLIKELY:
+        return "unsupported"
+    if not swept.asks_for_fit:
+        return "agreement"
+    return "fit" if swept.chosen.fits(rivals) else "unsupported"
+
+
+def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectrum: Spectrum | None) -> str:
+    """Say in words why a setting was chosen."""
+    chosen, name = swept.chosen, _name(swept.chosen.point, swept)
+    if basis == "counted" and spectrum is not None:
+        again = counted(spectrum.found_again, "direction")
+        nearest = "" if isinstance(asked, str) else ", and this is the nearest of the requested numbers"
+        return f"{name}: held-out people also differ in {again}{nearest}."
+    if len(swept.judged) == 1:
+        nothing = "no direction in which patients vary more was found again in held-out people, so the smallest number"
+        return (
+            f"{name}: "
+            f"{'specified in advance, not chosen from the data' if basis == 'given' else f'{nothing} was used'}."
+        )
+    if np.isnan(chosen.value):
+        return f"{name}: agreement is unknown, so the choice is arbitrary."
+    others = [one for one in swept.judged if one is not chosen]
+    agreement = f"repetitions agree at {chosen.value:.3f}"
+    if len({one.point.n_patterns for one in swept.judged}) == 1:
+        best = f"of {len(swept.judged)} weights, this agreed best after {swept.n_first} repetitions"
+        words = [f"{name}: {best}; {agreement}."]
+    elif basis == "fit":
+        words = [f"{name}: no other number fits the patients clearly better, and {agreement}."]
+    elif basis == "agreement":
+        words = [f"{name}: {agreement}, best of the numbers above one; this preset chooses by agreement alone."]
+    else:
+        fit = "both fits the patients and " if swept.asks_for_fit else ""
+        lack = f"no setting {fit}reaches an agreement of {UNLIKELY:g} or more"
+        if spectrum is not None and not spectrum.differs:
+            lack = "patients and controls differ no more than expected by chance, so the data support no number"
+        words = [f"{name}: {lack}. Of the settings trained in full, it agrees best: {agreement}."]
+    fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
+    if basis == "fit" and fewer:
+        worse = [one for one in fewer if not one.fits(swept.judged)]
+        unlike = [one for one in fewer if one not in worse and not one.value > UNLIKELY]
+        reasons = {
+            "fitted the patients clearly worse": worse,
+            "did not agree": unlike,
+            "also fitted and agreed, but repetitions agreed equally well about more patterns": [
+                one for one in fewer if one not in worse + unlike
+            ],
+        }
+        said = [f"{counted(len(of), 'setting')} with fewer patterns {why}" for why, of in reasons.items() if of]
+        words.append(f"{' and '.join(said)}.")
+    if dropped := [one for one in others if one.n_repetitions < swept.n_repetitions]:
+        were = "was" if len(dropped) == 1 else "were"
+        words.append(
+            f"{len(dropped)} of {len(swept.judged)} settings {were} dropped after {swept.n_first} repetitions."
+        )
+    if swept.untried:
+        left = counted(len(swept.untried), "setting")
+        words.append(f"For numbers of patterns that were dropped, other orthogonalities were not tried ({left}).")
+    return " ".join(words)
+
+
+def _name(point: Point, swept: Swept) -> str:
+    several = len({one.point.orthogonality for one in swept.judged}) > 1
+    return counted(point.n_patterns, "pattern") + (f" with orthogonality {point.orthogonality:g}" if several else "")

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from rindices.core import devices
-from rindices.core.train import People
+from rindices.core.train import TrainingPeople
 from rindices.judging.agreement_and_misfit import suited
 from rindices.judging.spectrum import NotTestable, Spectrum, look
 from rindices.linear import Method
@@ -115,8 +115,8 @@ class Study:
         return leverage_of(self.design, self.patient)
 
     @cached_property
-    def scaled(self) -> np.ndarray:
-        """What is trained on: residuals of one variance, whether effects were estimated in a person or not."""
+    def trained_on(self) -> np.ndarray:
+        """Residuals of one variance, whether effects were estimated in a person or not."""
         return self._of_one_variance(self.residuals)
 
     def _of_one_variance(self, residuals: np.ndarray) -> np.ndarray:
@@ -130,7 +130,7 @@ class Study:
         """Squared error of the covariates' effects in patients, relative to controls."""
         return 1.0 if self.design is None else uncertainty_of_patients(self.design, self.patient)
 
-    def people(self, cohort: int = 0, repetition: int = 0) -> People:
+    def people(self, cohort: int = 0, repetition: int = 0) -> TrainingPeople:
         """Return the data (cohort 0), or the same people without a difference between the groups.
 
         What is left after covariates were removed is dealt out to the people anew; everybody keeps group and
@@ -138,7 +138,7 @@ class Study:
         such a cohort the groups differ by chance alone, and by the error that removing covariates makes in patients.
         """
         draw = repetition % (len(self.redrawn) + 1)
-        drawn = self._of_one_variance(self.redrawn[draw - 1]) if draw else self.scaled
+        drawn = self._of_one_variance(self.redrawn[draw - 1]) if draw else self.trained_on
         if not cohort:
             return (self._grouped(drawn) if draw else self._data)._replace(methods=dict(self._methods))
         scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(drawn)
@@ -146,12 +146,12 @@ class Study:
         return self._grouped(self._of_one_variance(ControlScaler.fit(scaled[~self.patient]).transform(scaled)))
 
     @cached_property
-    def _data(self) -> People:
-        return self._grouped(self.scaled)
+    def _data(self) -> TrainingPeople:
+        return self._grouped(self.trained_on)
 
-    def _grouped(self, scaled: np.ndarray) -> People:
+    def _grouped(self, scaled: np.ndarray) -> TrainingPeople:
         controls, schedule = scaled[~self.patient], self.settings.preset.schedule
-        return People(controls, scaled[self.patient], whitening_matrix(controls, schedule.whitening))
+        return TrainingPeople(controls, scaled[self.patient], whitening_matrix(controls, schedule.whitening))
 
 
 class TrainingSet(NamedTuple):

@@ -6,7 +6,7 @@ change, and scales end at 1, 2 or 4, so that two reports can be laid side by sid
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Line
 
 from rindices.plots.brain import VIEWS, Panel, Piece, Rect, panels_of, points_of, strongest
-from rindices.plots.style import HIGHER, LOWER, STYLE, hover
+from rindices.plots.style import COLOUR_ENDS, HIGHER, LOWER, STYLE, colour_end, hover, signed
 from rindices.regions import Region, known_regions, split_measure
 
 SEVERITIES = (0.25, 0.5, 1.0)
@@ -32,8 +32,7 @@ _LARGEST = 0.7  # pixels for half a millimetre, which is the unit of outlines
 _MARGIN, _GAP, _HEAD, _TEXT = 72, 10, 22, 13  # pixels: names of rows, between pictures, names of views, letters
 _SCALE, _BAR, _SCALE_WIDTH = 58, 12, 300  # pixels: height of the scale of colours and of its bar, and its width
 _EDGE, _FAINT = 0.45, 0.16  # opacity of lines, and of regions whose sign is uncertain
-_LIMITS, _CENTILE = (1.0, 2.0, 4.0), 98  # where colours can end; the least that holds this centile of all changes
-_AMOUNT_LIMITS = (0.25, 0.5, *_LIMITS)  # the same of amounts, which are smaller
+_ENDS_OF_AMOUNTS = (0.25, 0.5, *COLOUR_ENDS)  # where colours can end: amounts are smaller than changes
 _KEYS = {"unsure": "uncertain", "unknown": "no value"}
 UNIT = "change (sd of controls)"
 
@@ -63,11 +62,6 @@ class Placed(NamedTuple):
     look: str
     opacity: float | None
     title: str
-
-    @property
-    def matrix(self) -> str:
-        """The way from an outline to the drawing."""
-        return f"matrix({self.zoom[0]:.4f} 0 0 {self.zoom[1]:.4f} {self.across:.1f} {self.down:.1f})"
 
 
 class Text(NamedTuple):
@@ -139,7 +133,7 @@ class BrainDrawing:
         (0.5, True)
         """
         own = {name: amount for name, amount in amounts.items() if name in self.drawn}
-        changes, limit = {next(iter(self.changes)): own}, colour_end(own.values(), _AMOUNT_LIMITS)
+        changes, limit = {next(iter(self.changes)): own}, colour_end(own.values(), _ENDS_OF_AMOUNTS)
         return replace(self, changes=changes, limit=limit, unsure=frozenset(), unit=unit, is_amount=True)
 
     @property
@@ -222,31 +216,25 @@ class BrainDrawing:
                 yield Text(0, down + 30 + 1.3 * _TEXT, severity, "start")
         if self.bare:
             return
-        (left, top, width, height), swatches = self._scale
+        left, top, width, height = self._bar
         for share in (0, 0.5, 1) if self.is_amount else (0, 0.25, 0.5, 0.75, 1):
-            words = f"{share * self.limit:g}" if self.is_amount else _signed((2 * share - 1) * self.limit)
+            words = f"{share * self.limit:g}" if self.is_amount else signed((2 * share - 1) * self.limit)
             yield Text(left + share * width, top + height + 15, words)
         yield Text(left + width / 2, top + height + 33, self.unit)
-        for words, (across, down, wide, _) in zip(self._keys, swatches, strict=True):
-            yield Text(across + wide + 6, down + height - 1, words, "start")
+        for look, (across, down, wide, _) in self._swatches.items():
+            yield Text(across + wide + 6, down + height - 1, _KEYS[look], "start")
 
     @property
-    def _keys(self) -> tuple[str, ...]:
-        """What else there is in the drawing."""
-        looks = {one.look for one in self._placed()}
-        return tuple(words for look, words in _KEYS.items() if look in looks)
+    def _bar(self) -> Rect:
+        """The bar of colours: left, top, width and height."""
+        return max(self._margin, 14), self.height - _SCALE, min(_SCALE_WIDTH, self.width / 2), _BAR
 
     @property
-    def _looks(self) -> list[str]:
-        return [look for look, words in _KEYS.items() if words in self._keys]
-
-    @property
-    def _scale(self) -> tuple[Rect, list[Rect]]:
-        """The bar of colours, and what other brain looks like: left, top, width and height."""
-        top, left, width = self.height - _SCALE, max(self._margin, 14), min(_SCALE_WIDTH, self.width / 2)
-        return (left, top, width, _BAR), [
-            (left + width + 30, top + 20 * place, 18, _BAR) for place in range(len(self._keys))
-        ]
+    def _swatches(self) -> dict[str, Rect]:
+        """Beside the bar, what other brain there is in the drawing looks like."""
+        (left, top, width, height), looks = self._bar, {one.look for one in self._placed()}
+        others = [look for look in _KEYS if look in looks]
+        return {look: (left + width + 30, top + 20 * place, 18, height) for place, look in enumerate(others)}
 
     def svg(self, key: str = "") -> str:
         """Return SVG text for a page or a file; browsers show the name of the region under the pointer.
@@ -261,15 +249,14 @@ class BrainDrawing:
         """
         placed, key = list(self._placed()), key or f"brain{self.pattern}"
         rings = dict.fromkeys(one.piece.rings for one in placed)
-        scale, swatches = self._scale
         return _template().render(
             drawing=self,
             key=key,
             paths={one: f"{key}-{place}" for place, one in enumerate(rings)},
             placed=placed,
             texts=self._texts(),
-            scale=scale,
-            swatches=zip(self._looks, swatches, strict=True),
+            scale=self._bar,
+            swatches=self._swatches.items(),
             letters=_TEXT,
             lower=LOWER,
             higher=HIGHER,
@@ -300,11 +287,11 @@ class BrainDrawing:
             side = {"start": "left", "end": "right", "middle": "center"}[anchor]
             axes.text(across, down, words, ha=side, va="baseline", fontsize=_TEXT * 72 / 96)
         if not self.bare:
-            (left, top, width, height), swatches = self._scale
+            left, top, width, height = self._bar
             above, shares = "black" if self.is_amount else HIGHER, np.linspace(0 if self.is_amount else -1, 1, 257)
             shades = [to_rgba(LOWER if share < 0 else above, abs(share)) for share in shares]
             axes.imshow(np.array([shades]), extent=(left, left + width, top + height, top), aspect="auto")
-            for look, swatch in zip(self._looks, swatches, strict=True):
+            for look, swatch in self._swatches.items():
                 hatch = "////" if look == "unknown" else None
                 axes.add_artist(Rectangle(swatch[:2], *swatch[2:], facecolor=fills[look], hatch=hatch, **edge))
         axes.set(xlim=(0, self.width), ylim=(self.height, 0), aspect="equal")
@@ -401,19 +388,6 @@ def draw_brain(
     return BrainDrawing(only, regions, lines, changes, end, missing, *looks)
 
 
-def colour_end(changes: Iterable[float], limits: Sequence[float] = _LIMITS) -> float:
-    """Return where colours end: at 1, 2 or 4, the least that holds nearly all changes; what is beyond has full colour.
-
-    Examples
-    --------
-    >>> colour_end([-0.7, 0.2]), colour_end([-1.5, 0.2]), colour_end([-9.0])
-    (1.0, 2.0, 4.0)
-    """
-    sizes = np.abs(np.asarray([*changes], dtype=float))
-    reached = np.percentile(sizes[np.isfinite(sizes)], _CENTILE) if np.isfinite(sizes).any() else 0.0
-    return next((limit for limit in limits if reached <= limit), limits[-1])
-
-
 @cache
 def _template() -> jinja2.Template:
     text = (Path(__file__).parent / "templates" / "brain.svg.j2").read_text(encoding="utf-8")
@@ -421,8 +395,4 @@ def _template() -> jinja2.Template:
 
 
 def _told(value: float | None, has_sign: bool) -> str:
-    return "no value" if value is None else f"{_signed(value) if has_sign else f'{value:.2g}'} sd"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2g}".replace("-", "−") if value else "0"
+    return "no value" if value is None else f"{signed(value) if has_sign else f'{value:.2g}'} sd"

@@ -21,7 +21,7 @@ from rindices.plots.style import (
     mark_legend,
     safe_label,
 )
-from rindices.regions import pair_sides, region_label
+from rindices.regions import pair_sides, split_measure
 
 MOST_VARIABLES = 40
 LEAST_REACH = 0.2  # a panel of tiny correlations must not look like one of strong ones
@@ -218,6 +218,23 @@ def _strongest(rows: pd.DataFrame, top: int, known: Mapping[str, str]) -> pd.Dat
     rows = rows.sort_values("strength", ascending=False, kind="stable")
     rows["row"] = pd.factorize(rows["key"])[0]
     return rows[rows["row"] < top]
+
+
+def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> tuple[str, str]:
+    """Return the full name of a region, or of both sides together, and the table's name to stand beside it.
+
+    Where no full name is known, the table's name comes alone.
+
+    Examples
+    --------
+    >>> region_label("Hip", pair_sides(["lHip", "rHip"]), {"lHip": "left hippocampus", "rHip": "right hippocampus"})
+    ('hippocampus', 'Hip')
+    """
+    sided = next((region for region, (_, base) in pairs.items() if base == short), None)
+    full = names.get(short if sided is None else sided, "")
+    if sided is not None:
+        full = full.removeprefix(f"{pairs[sided][0]} ")
+    return (full, split_measure(short)[0]) if full and full not in (short, sided) else (short, "")
 
 
 def _limits(shown: pd.DataFrame) -> tuple[float, float]:

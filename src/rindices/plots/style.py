@@ -40,6 +40,8 @@ PALETTE = {
 INK, PAPER, GREY, CONTROL, PATIENT, OTHER, *PATTERN_COLOURS, LOWER, HIGHER = (light for light, _ in PALETTE.values())
 STRIP = ("#fdecea", "#b3261e", "#7a150f")  # a warning: ground, edge, letters
 SHADES = (INK, "#5f6a73", "#9aa3ab")  # of what is neither group, pattern nor sign
+# Where colours of changes can end: at the least that holds this centile of all of them.
+COLOUR_ENDS, _CENTILE = (1.0, 2.0, 4.0), 98
 MARKERS = ("o", "s", "^", "D", "v", "<", ">")
 WIDTH = 9.6  # inches: a figure over the whole width of the page
 LONGEST_LABEL = 42
@@ -114,6 +116,24 @@ def short_name(name: str) -> str:
 def look_of(pattern: int) -> tuple[str, str]:
     """Return colour and marker of a pattern, the same in every figure; 42 patterns differ in the pair of both."""
     return PATTERN_COLOURS[(pattern - 1) % len(PATTERN_COLOURS)], MARKERS[(pattern - 1) % len(MARKERS)]
+
+
+def colour_end(changes: Iterable[float], limits: Sequence[float] = COLOUR_ENDS) -> float:
+    """Return where colours end: at 1, 2 or 4, the least that holds nearly all changes; what is beyond has full colour.
+
+    Examples
+    --------
+    >>> colour_end([-0.7, 0.2]), colour_end([-1.5, 0.2]), colour_end([-9.0])
+    (1.0, 2.0, 4.0)
+    """
+    sizes = np.abs(np.asarray([*changes], dtype=float))
+    reached = np.percentile(sizes[np.isfinite(sizes)], _CENTILE) if np.isfinite(sizes).any() else 0.0
+    return next((limit for limit in limits if reached <= limit), limits[-1])
+
+
+def signed(value: float) -> str:
+    """Return a change with its sign, a true minus, and two digits that count."""
+    return f"{value:+.2g}".replace("-", "−") if value else "0"
 
 
 def mark_legend(figure: Figure, marks: Sequence[tuple[Any, str, str]], columns: int) -> None:

@@ -398,14 +398,3 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     ),
     None: ("The reproducibility of the patterns was not assessed.", ""),
 }
-
-# Whether patterns are reliable.
-IN_SHORT: dict[State | None, str] = {
-    "reproducible": "yes",
-    "weak": "yes, for groups; an individual's severity is not informative",
-    "confounded": "yes, but patients and controls also differ in another variable",
-    "not found again": "no, although the groups differ",
-    "no difference": "no difference between the groups was found",
-    "not testable": "could not be tested",
-    None: "not judged",
-}

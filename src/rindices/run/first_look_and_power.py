@@ -49,7 +49,7 @@ _NEWTON = 30  # steps
 _STEEPEST = 5.0  # sd of the slopes before any study is seen, in log odds for a doubling
 
 
-class Study(NamedTuple):
+class SimulatedStudy(NamedTuple):
     """What a simulated study found: whether all patterns, and the error and concordance of severities."""
 
     found: bool
@@ -70,7 +70,7 @@ def stamp() -> str:
 
 def simulated_study(
     healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_patterns: int, strength: float, seed: int
-) -> Study:
+) -> SimulatedStudy:
     """Put patterns into healthy people, and look for them.
 
     Parameters
@@ -102,7 +102,7 @@ def simulated_study(
     scores = model.severities(values[patient]) / (model.mean * (1 + power_of_uniform(model.mean)))
     order, concordances = match_patterns(severities, scores)
     error = float(np.sqrt(np.mean((np.clip(scores[:, order], 0, None) - severities) ** 2)))
-    return Study(bool(seen.differs and seen.found_again >= n_patterns), error, float(np.mean(concordances)))
+    return SimulatedStudy(bool(seen.differs and seen.found_again >= n_patterns), error, float(np.mean(concordances)))
 
 
 @cache
@@ -259,9 +259,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     search
         What would be trained; the defaults where not given.
     """
-    search, training = search or SearchSettings(), cohort.training
-    regions, patient = cohort.features[training], (cohort.group[training] == "patient").to_numpy()
-    covariates = cohort.covariates[training] if cohort.covariates.shape[1] else None
+    search, (regions, patient, covariates) = search or SearchSettings(), cohort.of_training()
     model = ContrastiveFactors(correction=correction_of(cohort.settings), random_state=search.random_state)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

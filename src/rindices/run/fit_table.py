@@ -177,20 +177,12 @@ def _fit(
     search: SurrealGANSearch, plan: PlannedRun, journal: Journal, progress: Callable[[Progress], None] | None
 ) -> list[Text]:
     """Fit, and return all warnings."""
-    cohort = plan.cohort
-    training, covariates = cohort.training, cohort.covariates if cohort.covariates.shape[1] else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        search.fit(
-            cohort.features[training],
-            (cohort.group[training] == "patient").to_numpy(),
-            None if covariates is None else covariates[training],
-            progress=progress,
-            store=journal,
-        )
+        search.fit(*plan.cohort.of_training(), progress=progress, store=journal)
     messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
     damaged = [f"{name} in the journal was damaged and has been retrained." for name in journal.damaged]
-    return [*cohort.messages, *messages, *damaged]
+    return [*plan.cohort.messages, *messages, *damaged]
 
 
 def _complete_model(

@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 import rindices
 from rindices import record
 from rindices.analysis import group_balance
-from rindices.cohort import Cohort, Looked, look_at, wanted_names
-from rindices.cohort.column_roles import named_parts, paths_of
+from rindices.cohort import Cohort, Looked, look_at
+from rindices.cohort.column_roles import named_parts
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.presets import adjusted, get_preset
@@ -30,7 +30,7 @@ from rindices.problems import Blank, InputError, Message, Remedy, listed, roughl
 from rindices.schema.role_guesses import is_region_name
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
 from rindices.tables import Source, Table, files_of, read_source
-from rindices.value_kinds import check_level, check_scan_noise, settings_of
+from rindices.value_kinds import check_level, check_scan_noise, paths_of, settings_of, wanted_names
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20
@@ -216,9 +216,8 @@ def look(path: str | Path, table: TableSettings, read: Callable[..., Source] = r
 
 def balance_of(cohort: Cohort) -> pd.DataFrame:
     """Compare controls and patients of the training in their background; see `rindices.analysis.group_balance`."""
-    own = cohort.training
-    site, patient = None if cohort.site is None else cohort.site[own], (cohort.group[own] == "patient").to_numpy()
-    return group_balance(cohort.background[own], patient, site, cohort.features[own])
+    own, (regions, patient, _) = cohort.training, cohort.of_training()
+    return group_balance(cohort.background[own], patient, None if cohort.site is None else cohort.site[own], regions)
 
 
 # Seconds on one core whose `slowness` is 1: of a step with three patterns, and more for each pair of regions (16 to

@@ -18,7 +18,6 @@ import pandas as pd
 from pydantic import ValidationError
 
 from rindices import record
-from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.column_roles import require_column
 from rindices.cohort.people import check_follow_up
 from rindices.files import atomic_file, private_folder, write_csv
@@ -40,7 +39,7 @@ from rindices.settings import (
     follow_up_of,
 )
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
-from rindices.value_kinds import check_scan_noise
+from rindices.value_kinds import check_scan_noise, expand_names, wanted_names
 
 
 def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tuple[Path, tuple[Text, ...]]:
@@ -77,7 +76,7 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
     check_scan_noise(settings.scan_noise, (run.summary.n_patterns,), visits=run.summary.visits)
     follow_up = follow_up_of(settings)
     if settings.clinical is not None or settings.remove_scores or settings.limits or settings.scan_noise or follow_up:
-        removed = expand_names(wanted_names(settings.remove_scores), run.summary.clinical, source="remove_scores")
+        removed = expand_names(settings.remove_scores, run.summary.clinical, source="remove_scores")
         results = replace(run.results, variables=run.results.variables.drop(columns=list(removed)))
         scores = tuple(name for name in run.summary.clinical if name not in removed)
         before = run.summary.follow_up

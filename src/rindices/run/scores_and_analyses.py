@@ -126,12 +126,11 @@ def keep_training(model: SurrealGAN, results: Results) -> None:
 
 def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
     """Tell patients from controls whom the rule was not learned from; see `rindices.judging.verdict_and_separation`."""
-    own = cohort.training
+    regions, patient, covariates = cohort.of_training()
+    sites = None if cohort.site is None else pd.factorize(cohort.site[cohort.training])[0]
     # Where regions are missing, the middle of everybody says nothing of the group.
-    regions = cohort.features[own].fillna(cohort.features[own].median()).to_numpy(float)
-    covariates = cohort.covariates[own] if cohort.covariates.shape[1] else None
-    sites = None if cohort.site is None else pd.factorize(cohort.site[own])[0]
-    auc = separated(regions, (cohort.group[own] == "patient").to_numpy(), covariates, correction, sites)
+    filled = regions.fillna(regions.median()).to_numpy(float)
+    auc = separated(filled, patient, covariates, correction, sites)
     return None if auc is None else Separation(**auc._asdict())
 
 

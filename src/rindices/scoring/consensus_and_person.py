@@ -23,7 +23,7 @@ from rindices.core import inference
 from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters, n_patterns
 from rindices.judging.agreement_and_misfit import faults, match_patterns, pairwise
-from rindices.judging.selection import Judged, found_models, members_of, usable_models
+from rindices.judging.selection import Judged, usable_models
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.missing import Population
 from rindices.problems import listed
@@ -32,8 +32,8 @@ from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.scoring.intervals import Healthy, make_people, severity_intervals
 from rindices.scoring.severity_and_reference import SeverityScale
 from rindices.settings import State
-from rindices.training.chunks import Chunk
-from rindices.training.execution import Execution
+from rindices.training.chunks import Chunk, members_of
+from rindices.training.execution import Execution, found_models
 
 _KEPT_SHARE = 0.8  # members must agree with the medoid at least this far above chance, relative to the typical member
 

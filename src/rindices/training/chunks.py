@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import attrgetter
@@ -19,7 +19,7 @@ import numpy as np
 
 from rindices.core.devices import Device
 from rindices.core.networks import Parameters, shapes, sizes, unpad
-from rindices.core.train import Checkpoint, People, make_members, saved_states, train
+from rindices.core.train import Checkpoint, TrainingPeople, make_members, saved_states, train
 from rindices.linear import side_by_side
 from rindices.presets import Preset, Schedule
 from rindices.training.starts import Start, beside_networks, start_of
@@ -150,7 +150,7 @@ class Stopped(Exception):
 def train_chunk(
     chunk: Chunk,
     settings: Settings,
-    people: People,
+    people: TrainingPeople,
     keeper: Keeper | None = None,
     *,
     progress: Callable[[Chunk, int], bool] | None = None,
@@ -212,7 +212,7 @@ def _report(progress: Callable[[Chunk, int], bool] | None, chunk: Chunk, step: i
         raise Stopped
 
 
-def starts_of(members: Sequence[Member], settings: Settings, people: People) -> list[Start]:
+def starts_of(members: Sequence[Member], settings: Settings, people: TrainingPeople) -> list[Start]:
     """Return where each of some repetitions starts; none where training starts from nothing."""
     if settings.preset.training.start == "random":
         return []
@@ -255,7 +255,7 @@ def _joined(parts: list[Trajectory]) -> Trajectory:
     return Trajectory(steps, r_indices, losses, correlations, weights)
 
 
-def models_per_chunk(people: People, n_patterns: int, batch_size: int, device: Device, at_a_time: int) -> int:
+def models_per_chunk(people: TrainingPeople, n_patterns: int, batch_size: int, device: Device, at_a_time: int) -> int:
     """How many models train together: one on a processor's core, on an accelerator as many as fit.
 
     Parameters
@@ -276,6 +276,11 @@ def models_per_chunk(people: People, n_patterns: int, batch_size: int, device: D
     scores = len(people.patients) * (2 * n_patterns + 2) * n_regions
     memory = _MEMORY_SHARE * (device.memory or _UNKNOWN_MEMORY) * device.number / at_a_time
     return max(1, int(memory / (4 * (_COPIES * weights + passes + scores))))
+
+
+def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int = 0) -> list[Member]:
+    """Return the models of some settings."""
+    return [Member(point, repetition, cohort) for point in points for repetition in repetitions]
 
 
 def cut(members: Sequence[Member], size: int, *, mixed: bool = False, apart: bool = False) -> list[Chunk]:

@@ -1,20 +1,17 @@
 """Chunks on a Dask cluster: they outlive their workers, and whoever waits for one is told how it ended."""
 
 import logging
-import os
 import platform
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-import joblib
-
 from rindices.core import devices
-from rindices.core.train import People
+from rindices.core.train import TrainingPeople
 from rindices.problems import InputError, LostWorkers, Remedy
 from rindices.training.chunks import Stopped
 
@@ -27,42 +24,8 @@ _SAME_VERSIONS = "Install the same versions everywhere, restart the scheduler an
 
 
 @contextmanager
-def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[None]:
-    """Train on a Dask cluster or in processes; without either, in threads.
-
-    Parameters
-    ----------
-    dask
-        Address of a scheduler (``tcp://host:8786``), or ``local`` for a cluster of this machine's cores.
-    workers
-        Number of processes; with ``local``, of the cluster's workers.
-    """
-    if dask not in (None, "local") and workers is not None:
-        raise InputError(
-            Remedy("workers", workers),
-            " cannot be combined with ",
-            Remedy("dask", dask),
-            ": a running cluster has its own workers.\nOmit ",
-            Remedy("workers"),
-            ", or use ",
-            Remedy("dask", "local"),
-            ".",
-        )
-    # Helpers of Python remove what a run that is stopped at once leaves behind; they need not complain of it.
-    calm = [os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker:UserWarning"]
-    with ExitStack() as stack:
-        if dask is not None or workers is not None:
-            os.environ["PYTHONWARNINGS"] = ",".join(filter(None, calm))
-        if dask is not None:
-            client = stack.enter_context(_connected(dask, workers))
-            stack.enter_context(joblib.parallel_config(backend="dask", client=client))
-        elif workers is not None:
-            stack.enter_context(joblib.parallel_config(backend="loky", n_jobs=workers))
-        yield
-
-
-@contextmanager
-def _connected(address: str, workers: int | None) -> Iterator[Any]:
+def connected(address: str, workers: int | None) -> Iterator[Any]:
+    """Give a client of a running scheduler, or of a cluster of this machine's cores (``local``)."""
     try:
         import dask
         from distributed import Client, LocalCluster
@@ -140,7 +103,10 @@ class Cluster:
         """Call a function with the arguments of each task, and give results as they come."""
 
         def send(task: tuple[Any, ...]) -> Future[Any]:
-            values = [self.client.submit(People, *value) if isinstance(value, People) else value for value in task]
+            values = [
+                self.client.submit(TrainingPeople, *value) if isinstance(value, TrainingPeople) else value
+                for value in task
+            ]
             return pool.submit(_call, expected, function, *values)
 
         with self._within_reach():

@@ -8,18 +8,29 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import joblib
+import numpy as np
 from joblib.parallel import ParallelBackendBase, SequentialBackend, get_active_backend
 
 from rindices.core import devices
 from rindices.core.devices import Device
-from rindices.core.train import People
-from rindices.problems import InputError, LostWorkers
-from rindices.training.chunks import Chunk, Settings, Trajectory, models_per_chunk, schedule_of, train_chunk
-from rindices.training.clusters import Cluster, current_task, still_wanted
+from rindices.core.train import TrainingPeople
+from rindices.problems import InputError, LostWorkers, Remedy
+from rindices.training.chunks import (
+    Chunk,
+    Member,
+    Settings,
+    Trajectory,
+    cut,
+    models_per_chunk,
+    schedule_of,
+    train_chunk,
+)
+from rindices.training.clusters import Cluster, connected, current_task, still_wanted
 from rindices.training.journal import Journal
 
 # On an accelerator threads hide the time that compiling takes; more of them only share out its memory.
@@ -27,6 +38,41 @@ _ACCELERATOR_THREADS = 4
 _LOOK_SECONDS = 1.0  # between two looks whether a cluster has a worker, or whether the process that started this lives
 _ATTEMPTS = 5  # to go on after workers were lost, without a single chunk finished in between
 _LOSSES = (LostWorkers, BrokenExecutor)
+
+
+@contextmanager
+def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[None]:
+    """Train on a Dask cluster or in processes; without either, in threads.
+
+    Parameters
+    ----------
+    dask
+        Address of a scheduler (``tcp://host:8786``), or ``local`` for a cluster of this machine's cores.
+    workers
+        Number of processes; with ``local``, of the cluster's workers.
+    """
+    if dask not in (None, "local") and workers is not None:
+        raise InputError(
+            Remedy("workers", workers),
+            " cannot be combined with ",
+            Remedy("dask", dask),
+            ": a running cluster has its own workers.\nOmit ",
+            Remedy("workers"),
+            ", or use ",
+            Remedy("dask", "local"),
+            ".",
+        )
+    # Helpers of Python remove what a run that is stopped at once leaves behind; they need not complain of it.
+    calm = [os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker:UserWarning"]
+    with ExitStack() as stack:
+        if dask is not None or workers is not None:
+            os.environ["PYTHONWARNINGS"] = ",".join(filter(None, calm))
+        if dask is not None:
+            client = stack.enter_context(connected(dask, workers))
+            stack.enter_context(joblib.parallel_config(backend="dask", client=client))
+        elif workers is not None:
+            stack.enter_context(joblib.parallel_config(backend="loky", n_jobs=workers))
+        yield
 
 
 class Local(NamedTuple):
@@ -166,7 +212,7 @@ class Execution:
             raise LostWorkers("a worker was lost before the first chunk.") from error
         return device
 
-    def prepare(self, people: Callable[[], People], numbers: Collection[int], batch_size: int) -> None:
+    def prepare(self, people: Callable[[], TrainingPeople], numbers: Collection[int], batch_size: int) -> None:
         """Settle how models share chunks, before work starts.
 
         On a GPU of this machine one program can have models of several numbers of patterns; workers of a cluster need
@@ -205,10 +251,31 @@ def _describe() -> Device:
     return devices.describe()
 
 
+def train_members(
+    members: Sequence[Member],
+    settings: Settings,
+    people: Callable[[Chunk], TrainingPeople],
+    execution: Execution,
+    stage: str,
+    *,
+    apart: bool = False,
+) -> list[Chunk]:
+    """Train members in chunks, but for those that an earlier run trained; return the chunks.
+
+    The parameters are those of `train_all`, and `apart` as of `rindices.training.chunks.cut`.
+    """
+    chunks = [chunk for chunk in execution.store.earlier() if not {*chunk.members}.isdisjoint(members)]
+    there = {member for chunk in chunks for member in chunk.members}
+    left = [member for member in members if member not in there]
+    chunks += cut(left, execution.models_per_chunk or 1, mixed=execution.mixed, apart=apart)
+    train_all(chunks, settings, people, execution, stage)
+    return chunks
+
+
 def train_all(
     chunks: Sequence[Chunk],
     settings: Settings,
-    people: Callable[[Chunk], People],
+    people: Callable[[Chunk], TrainingPeople],
     execution: Execution,
     stage: str = "Training",
 ) -> None:
@@ -242,7 +309,7 @@ def train_all(
 def _trained(
     chunks: list[Chunk],
     settings: Settings,
-    people: Callable[[Chunk], People],
+    people: Callable[[Chunk], TrainingPeople],
     execution: Execution,
     progress: Callable[[Chunk, int], None],
 ) -> Iterator[Chunk]:
@@ -300,3 +367,18 @@ class _Tally:
 
     def _done(self) -> int:
         return sum(step * len(chunk.members) for chunk, step in self._steps.items())
+
+
+def found_models(
+    members: list[Member], chunks: Sequence[Chunk], execution: Execution
+) -> list[tuple[Trajectory, np.ndarray, int]]:
+    """Return each member's trajectory, which of its checkpoints to look at, and the member's place in it.
+
+    Models that were all frozen before the others ended stay as they were; those that were prolonged, as they ended.
+    """
+    place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
+    longer = {member._replace(prolonged=False): where for member, where in place.items() if member.prolonged}
+    chosen = [(member in longer, *(longer.get(member) or place[member])) for member in members]
+    trajectories = [(execution.store[chunk].end() if late else execution.store[chunk], k) for late, chunk, k in chosen]
+    rows = np.arange(max(len(trajectory.steps) for trajectory, _ in trajectories))
+    return [(trajectory, np.minimum(rows, len(trajectory.steps) - 1), k) for trajectory, k in trajectories]

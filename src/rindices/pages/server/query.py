@@ -9,14 +9,13 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from rindices.cohort.column_roles import paths_of
 from rindices.pages.server.page import Desk
 from rindices.problems import InputError, Value
 from rindices.run.check_table import FoundRemedy
 from rindices.schema.role_guesses import guessed_settings, id_by_name
 from rindices.settings import TableSettings
 from rindices.tables import Table, labelled_parts
-from rindices.value_kinds import Setting, settings_of
+from rindices.value_kinds import Setting, paths_of, settings_of
 
 Pairs = list[tuple[str, str]]
 Settings = TypeVar("Settings")

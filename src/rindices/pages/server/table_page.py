@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from rindices import record
-from rindices.cohort import Cohort, wanted_names
-from rindices.cohort.column_roles import paths_of
+from rindices.cohort import Cohort
 from rindices.pages.elements import Picture
 from rindices.pages.server import query
 from rindices.pages.server.page import Desk, address, free_name, on_page, page, soon, tables_of
@@ -37,7 +36,7 @@ from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, 
 from rindices.run.gather_folder import gather_folder
 from rindices.settings import FOLLOW_UP, GatherSettings, TableSettings
 from rindices.tables import Source, files_of, read_source
-from rindices.value_kinds import settings_of
+from rindices.value_kinds import paths_of, settings_of, wanted_names
 
 _BINS, _MOST_LEVELS = 16, 12
 _PER_PAGE = 250  # columns
