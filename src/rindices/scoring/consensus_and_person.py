@@ -24,13 +24,14 @@ from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters, n_patterns
 from rindices.judging.agreement_and_misfit import faults, match_patterns, pairwise
 from rindices.judging.selection import Judged, found_models, members_of, usable_models
-from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.preprocessing import SCALED_SD, ControlScaler, Preprocessing
+from rindices.preprocessing.covariates import leverage_of, without_effects
 from rindices.preprocessing.missing import Population
 from rindices.problems import listed
 from rindices.schema.contract import Contract
 from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.scoring.intervals import Healthy, make_people, severity_intervals
-from rindices.scoring.severity_and_reference import SeverityScale
+from rindices.scoring.severity_and_reference import SeverityScale, leave_one_out
 from rindices.settings import State
 from rindices.training.chunks import Chunk
 from rindices.training.execution import Execution
@@ -145,9 +146,32 @@ class Familiar:
 
 
 def fit_familiar(
-    models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray | None, seed: int
+    models: Parameters,
+    healthy: Healthy,
+    fitted: np.ndarray,
+    design: np.ndarray | None,
+    composition: str,
+    correlation: np.ndarray | None,
+    seed: int,
 ) -> Familiar | None:
-    """Learn what people a model can produce: controls, and as many made from them; None with too few controls."""
+    """Learn what people a model can produce: controls, and as many made from them; None with too few controls.
+
+    Controls who are left out are left out of the effects of covariates, too: with few controls for the number of
+    covariates, residuals of one fit to all of them would show each to the others.
+
+    Parameters
+    ----------
+    models, composition, correlation
+        What was learned.
+    healthy
+        Controls, each as if it had been left out.
+    fitted
+        The same controls, scaled as effects that were estimated in all of them leave them.
+    design
+        Of these effects, see `rindices.preprocessing.covariates.design_of`; None without covariates.
+    seed
+        Of the draws.
+    """
     n_controls, n_models = len(healthy.brains), len(healthy.held_out)
     if n_controls < FEWEST_CONTROLS:
         return None
@@ -156,13 +180,19 @@ def fit_familiar(
     factor = np.eye(number) if correlation is None else np.linalg.cholesky(correlation)
     severities = ndtr(rng.standard_normal((n_controls, number)) @ factor.T)
     maker = rng.integers(n_models, size=n_controls)
-    people = np.stack([healthy.brains, make_people(models, healthy.brains, severities, maker, composition)])
+    made = make_people(models, healthy.brains, severities, maker, composition)
     fold = rng.permutation(n_controls) % _FOLDS
+    design = np.ones((n_controls, 1)) if design is None else design
     logarithms = np.empty(n_controls)
     for one in range(_FOLDS):
-        others = Population.of(np.concatenate(people[:, fold != one]))
-        logarithms[fold == one] = np.log(others.distances(people[0, fold == one]))
-    return Familiar(Population.of(np.concatenate(people)), np.array([logarithms.mean(), logarithms.std(ddof=1)]))
+        left = fold == one
+        refitted = without_effects(fitted, design, left)
+        refitted = ControlScaler.fit(refitted[~left]).transform(refitted)
+        others = leave_one_out(refitted[~left], leverage_of(design, left)[~left])
+        population = Population.of(np.concatenate([others, others + (made - healthy.brains)[~left]]))
+        logarithms[left] = np.log(population.distances(refitted[left]))
+    usual = np.array([logarithms.mean(), logarithms.std(ddof=1)])
+    return Familiar(Population.of(np.concatenate([healthy.brains, made])), usual)
 
 
 DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
