@@ -58,6 +58,8 @@ def test_few_controls_with_many_covariates_do_not_make_strangers_of_healthy_peop
     healthy = leave_one_out(scaled[~fresh], leverage_of(design, fresh)[~fresh])
     known = familiar_of(healthy, scaled[~fresh], design[~fresh])
     assert (known.strangeness(scaled[fresh]) > 1).mean() < 0.06
+    hidden = np.random.default_rng(seed).random(scaled[fresh].shape) < 0.1
+    assert known.surprise[0] == pytest.approx(known.population.surprise(scaled[fresh], hidden), rel=0.25)
 
 
 def test_strangeness_is_a_distance_after_decorrelation(familiar):
@@ -102,7 +104,7 @@ def test_few_controls_say_nothing():
 
 def test_who_is_familiar_is_seen_in_the_population_only():
     population = Population(np.zeros(2), np.eye(2))
-    assert Familiar(population, np.array([0.0, 0.0])).strangeness(np.array([[1.0, 1.0]])).tolist() == [1.0]
+    assert Familiar(population, np.zeros(2), np.ones(1)).strangeness(np.array([[1.0, 1.0]])).tolist() == [1.0]
 
 
 def four_regions(harmonizer=None, healthy=None):
@@ -112,7 +114,7 @@ def four_regions(harmonizer=None, healthy=None):
     return SimpleNamespace(
         models_=None,
         inference="mean",
-        familiar_=SimpleNamespace(population=population),
+        familiar_=Familiar(population, np.zeros(2), np.array([1.5])),
         preprocessing_=SimpleNamespace(harmonizer=harmonizer),
         scale_=SimpleNamespace(reference=healthy),
     )
@@ -142,9 +144,10 @@ def test_regions_that_are_missing_add_the_scatter_of_what_they_are_filled_with(m
     made_up = SimpleNamespace(r_indices=lambda _, brains: np.einsum("pr,mrk->mpk", brains, weights))
     monkeypatch.setattr(consensus_and_person, "inference", made_up)
     found = score_people(model, SimpleNamespace(values=values, covariates=None, gaps=gaps))
-    filled = model.familiar_.population.fill(np.where(gaps, np.nan, values)[1:], DRAWS)[:, 0] @ weights.mean(axis=0)
+    measured = np.where(gaps, np.nan, values)[1:]
+    filled = model.familiar_.population.fill(measured, DRAWS, spread=1.5)[:, 0] @ weights.mean(axis=0)
     np.testing.assert_allclose(found.r_indices, [values[0] @ weights.mean(axis=0), filled.mean(axis=0)])
-    np.testing.assert_allclose(found.more_sd, [[0, 0], filled.std(axis=0, ddof=1)])
+    np.testing.assert_allclose(found.more_sd, [[0, 0], filled.std(axis=0)])
 
 
 @pytest.mark.parametrize(

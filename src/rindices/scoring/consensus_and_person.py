@@ -26,7 +26,7 @@ from rindices.judging.agreement_and_misfit import faults, match_patterns, pairwi
 from rindices.judging.selection import Judged, found_models, members_of, usable_models
 from rindices.preprocessing import SCALED_SD, ControlScaler, Preprocessing
 from rindices.preprocessing.covariates import leverage_of, without_effects
-from rindices.preprocessing.missing import Population
+from rindices.preprocessing.missing import HIDDEN, Population
 from rindices.problems import listed
 from rindices.schema.contract import Contract
 from rindices.schema.diagnosis_and_region_fields import missing_regions
@@ -125,10 +125,13 @@ class Familiar:
         Of controls and of people made from them, scaled.
     usual : ndarray of shape (2,)
         Mean and sd of the logarithm of the distances of controls that the population was not estimated from.
+    surprise : ndarray of shape (1,)
+        How far regions of such controls lie from what the others let expect, relative to what a population says.
     """
 
     population: Population
     usual: np.ndarray
+    surprise: np.ndarray
 
     def strangeness(self, people: np.ndarray, gaps: np.ndarray | None = None) -> np.ndarray:
         """Return how far people lie from all that the model can produce; above 1 they are strangers.
@@ -183,7 +186,7 @@ def fit_familiar(
     made = make_people(models, healthy.brains, severities, maker, composition)
     fold = rng.permutation(n_controls) % _FOLDS
     design = np.ones((n_controls, 1)) if design is None else design
-    logarithms = np.empty(n_controls)
+    logarithms, surprises = np.empty(n_controls), []
     for one in range(_FOLDS):
         left = fold == one
         refitted = without_effects(fitted, design, left)
@@ -191,11 +194,15 @@ def fit_familiar(
         others = leave_one_out(refitted[~left], leverage_of(design, left)[~left])
         population = Population.of(np.concatenate([others, others + (made - healthy.brains)[~left]]))
         logarithms[left] = np.log(population.distances(refitted[left]))
-    usual = np.array([logarithms.mean(), logarithms.std(ddof=1)])
-    return Familiar(Population.of(np.concatenate([healthy.brains, made])), usual)
+        surprises.append(population.surprise(refitted[left], rng.random(refitted[left].shape) < HIDDEN))
+    return Familiar(
+        Population.of(np.concatenate([healthy.brains, made])),
+        np.array([logarithms.mean(), logarithms.std(ddof=1)]),
+        np.maximum(np.sqrt(np.mean(np.square(surprises), keepdims=True)), 1),
+    )
 
 
-DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
+DRAWS = 40  # of missing regions; in pairs, so that few say what is expected
 _REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
 _STRANGEST = 3  # regions that are named where a person is a stranger
 
@@ -261,11 +268,11 @@ def score_people(model: FittedModel, people: Scaled) -> Scores:
     if people.gaps is not None and model.familiar_ is not None:
         rows = people.gaps.any(axis=1)
         measured = np.where(people.gaps[rows], np.nan, people.values[rows])
-        draws = model.familiar_.population.fill(measured, DRAWS).reshape(-1, measured.shape[1])
-        by_draw = inference.r_indices(model.models_, draws).reshape(len(members), DRAWS, len(measured), -1)
+        draws = model.familiar_.population.fill(measured, DRAWS, spread=float(model.familiar_.surprise[0]))
+        by_draw = inference.r_indices(model.models_, np.concatenate(draws)).reshape(len(members), *draws.shape[:2], -1)
         members[:, rows] = by_draw.mean(axis=1)
         scored = by_draw[0] if medoid else by_draw.mean(axis=0)
-        more_sd[rows] = np.hypot(more_sd[rows], scored.std(axis=0, ddof=1))
+        more_sd[rows] = np.hypot(more_sd[rows], scored.std(axis=0))
     return Scores(members[0] if medoid else members.mean(axis=0), spread_over_repetitions(members), more_sd)
 
 
