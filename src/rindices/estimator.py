@@ -206,7 +206,15 @@ class SurrealGAN(FittedEstimator):
             halves = maps_of_halves(*people, n_patterns, study.method(n_patterns), study.settings.seed)
             self.scale_ = widened(self.scale_, scored, healthy.brains, composition, halves, study.settings.seed)
         self._controls = Controls(unseen, healthy.brains - controls, np.flatnonzero(~study.patient))
-        self.familiar_ = fit_familiar(self.models_, full, composition, self.correlation_, study.settings.seed)
+        self.familiar_ = fit_familiar(
+            self.models_,
+            full,
+            controls,
+            None if study.design is None else study.design[~study.patient],
+            composition,
+            self.correlation_,
+            study.settings.seed,
+        )
         self.maps_: dict[str, np.ndarray] = {}
         self.held_out_r_indices_ = np.full(self.r_indices_.shape, np.nan)
         self.held_out_r_indices_[~study.patient] = honest

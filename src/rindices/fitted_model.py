@@ -20,7 +20,7 @@ from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.problems import InputError, OutsideTraining, joined
 from rindices.schema import Contract, RegionField, Roster
-from rindices.scoring.consensus_and_person import DRAWS, Familiar, Scaled, Scores, score_people, spread_over_repetitions
+from rindices.scoring.consensus_and_person import Familiar, Scaled, Scores, score_people, spread_over_repetitions
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.severity_and_reference import HeldOut, SeverityScale
 from rindices.settings import SearchSettings
@@ -354,4 +354,5 @@ class FittedEstimator(RIndexEstimator):
         scaled, gaps = self.preprocessing_.transform(X, table), np.isnan(X)
         if self.familiar_ is None or not gaps.any():
             return Scaled(scaled, table)
-        return Scaled(self.familiar_.population.fill(scaled, DRAWS).mean(axis=0), table, gaps)
+        # Two draws lie on both sides of what is expected.
+        return Scaled(self.familiar_.population.fill(scaled, 2).mean(axis=0), table, gaps)

@@ -140,7 +140,7 @@ def write_model(
     arrays |= {f"scale.{name}": of for name, of in vars(scale).items() if of is not None}
     if familiar is not None:
         arrays |= {f"familiar.{name}": of for name, of in vars(familiar.population).items()}
-        arrays["familiar.usual"] = familiar.usual
+        arrays |= {"familiar.usual": familiar.usual, "familiar.surprise": familiar.surprise}
     arrays |= {f"maps.{name}": np.asarray(of, np.float64) for name, of in maps.items()}
     write_arrays(path, texts, text, arrays)
     return path
@@ -265,7 +265,11 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
     if any(name.startswith("familiar.") for name in arrays):
         population = Population(read("familiar.mean", regions), read("familiar.precision", regions * 2))
         np.linalg.cholesky(population.precision)  # refuses what is no precision
-        familiar = Familiar(population, read("familiar.usual", (2,)))
+        familiar = Familiar(
+            population,
+            read("familiar.usual", (2,)),
+            read("familiar.surprise", (1,)) if "familiar.surprise" in arrays else np.ones(1),
+        )
     maps = {name: read(name, (sizes.patterns, sizes.regions)) for name in arrays if name.startswith("maps.")}
     return Contents(
         header,

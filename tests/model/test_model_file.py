@@ -54,6 +54,7 @@ def fitted(quick_preset, table, small_labels, covariates):
     model.fit(table, small_labels, covariates)
     scatter = np.random.default_rng(0).normal(size=(3, *SHAPES["quantiles"]))
     model.scale_ = replace(model.scale_, quantiles=scatter)  # too few repetitions agree to know it
+    model.familiar_ = replace(model.familiar_, surprise=np.array([1.7]))
     return model
 
 
@@ -122,6 +123,7 @@ def test_a_loaded_model_says_the_same_to_the_bit(fitted, loaded, table, covariat
     after, before = (model.synthesize(table, z, covariates) for model in (loaded, fitted))
     np.testing.assert_array_equal(after, before)
     jax.tree.map(np.testing.assert_array_equal, loaded.models_, fitted.models_)
+    assert loaded.familiar_.surprise == fitted.familiar_.surprise
 
 
 def test_fitted_attributes_are_kept(fitted, loaded):
@@ -296,7 +298,7 @@ def test_values_that_are_not_finite_are_refused(saved, forge, name, value):
 
 def test_any_array_that_is_missing_or_of_another_shape_is_refused(saved, forge):
     for name, array in contents(saved)[1].items():
-        optional = name in ("scale.reference", "scale.quantiles")
+        optional = name in ("scale.reference", "scale.quantiles", "familiar.surprise")
         for other in (*([] if optional else [None]), array[..., :-1].copy(), array[None]):
             refused(forge({name: other}), "is not a complete model")
 

@@ -37,6 +37,17 @@ def test_draws_have_the_mean_and_covariance_of_the_conditional_normal(covariance
     np.testing.assert_allclose(np.cov(draws[:, gaps].T), around, rtol=0.05, atol=0.05)
 
 
+@pytest.mark.parametrize("n_gaps", [1, 3, 5])
+def test_few_draws_vary_as_many_would_whatever_is_read_of_them(covariance, n_gaps):
+    """All people with such gaps have the same random numbers, which would be wrong about all of them."""
+    person, weights = np.zeros((1, N_REGIONS)), np.random.default_rng(6).normal(size=n_gaps)
+    person[:, :n_gaps] = np.nan
+    precision = np.linalg.inv(covariance)
+    read = Population(np.zeros(N_REGIONS), precision).fill(person, 20, spread=1.5)[:, 0, :n_gaps] @ weights
+    variance = 1.5**2 * weights @ np.linalg.inv(precision[:n_gaps, :n_gaps]) @ weights
+    np.testing.assert_allclose((read**2).mean(), variance)
+
+
 def test_people_do_not_depend_on_others_in_the_table(covariance):
     population = Population(np.zeros(N_REGIONS), np.linalg.inv(covariance))
     people = np.random.default_rng(1).normal(size=(5, N_REGIONS))

@@ -30,6 +30,16 @@ def test_limits_are_those_of_noise_alone_and_in_the_unit_of_severities():
     assert high[1] - low[1] > high[0] - low[0]  # the larger a change, the less is known how well readings follow it
 
 
+@pytest.mark.parametrize("surprise", [-1.9, 1.9])
+def test_small_changes_are_inside_where_noise_is_small(surprise):
+    """Of the changes that are tried, the outermost likely ones would leave out true ones beside them."""
+    scans = readings()[0] + 0.01 * np.random.default_rng(1).standard_normal((2, 4000, 1))
+    true = np.linspace(-0.05, 0.05, 18)
+    low, high = change_limits(scans, 0.8 * true + surprise * np.sqrt(2) * 0.01, np.full(18, 0.5), 0.95)
+    assert ((low < true) & (true < high)).all()
+    assert (high - low < 0.12).all()
+
+
 def test_limits_stay_within_what_can_be():
     low, high = change_limits(readings(), np.array([-0.1, 0.0, 9.0]), np.array([0.0, 1.9, 1.0]), 0.95)
     assert np.isnan([low[2], high[2]]).all()  # no change would be read as that

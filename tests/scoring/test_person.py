@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import mahalanobis
 
+from rindices.preprocessing import ControlScaler
+from rindices.preprocessing.covariates import leverage_of, without_effects
 from rindices.preprocessing.missing import Population
 from rindices.scoring import consensus_and_person
 from rindices.scoring.consensus_and_person import DRAWS, Familiar, fit_familiar, score_people, unknown_of
 from rindices.scoring.intervals import Healthy
+from rindices.scoring.severity_and_reference import leave_one_out
 from tests.core import plain
 
 N_REGIONS = 30
@@ -23,12 +26,17 @@ def brains(n_people, seed):
     return 1 + 0.05 * shared + 0.05 * rng.standard_normal((n_people, N_REGIONS))
 
 
-@pytest.fixture(scope="module")
-def familiar():
+def familiar_of(healthy, fitted, design):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(consensus_and_person, "make_people", lambda _, healthy, z, *__: healthy + z @ MAPS)
         models = plain.stacked([plain.random_parameters(N_REGIONS, 2, seed) for seed in range(3)])
-        return fit_familiar(models, Healthy(brains(200, 0), np.ones((3, 200), bool)), "additive", None, seed=1)
+        held_out = np.ones((3, len(healthy)), bool)
+        return fit_familiar(models, Healthy(healthy, held_out), fitted, design, "additive", None, seed=1)
+
+
+@pytest.fixture(scope="module")
+def familiar():
+    return familiar_of(brains(200, 0), brains(200, 0), None)
 
 
 def test_healthy_people_and_patients_are_no_strangers_and_mixed_up_regions_are(familiar):
@@ -38,6 +46,20 @@ def test_healthy_people_and_patients_are_no_strangers_and_mixed_up_regions_are(f
     assert (familiar.strangeness(fresh[:, np.random.default_rng(3).permutation(N_REGIONS)]) > 1).mean() > 0.7
     plain_distance = Population.of(brains(200, 0)).distances(fresh + severities @ MAPS)
     assert (plain_distance > np.quantile(Population.of(brains(200, 0)).distances(fresh), 0.98)).mean() > 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_controls_with_many_covariates_do_not_make_strangers_of_healthy_people(seed):
+    """A control who was left out is not to be seen in the effects of covariates of the others."""
+    n_controls, design = 40, np.random.default_rng(seed).standard_normal((1040, 16))
+    design[:, 0], fresh = 1, np.arange(1040) >= n_controls
+    residuals = without_effects(brains(1040, 10 + seed), design, fresh)
+    scaled = ControlScaler.fit(residuals[~fresh]).transform(residuals)
+    healthy = leave_one_out(scaled[~fresh], leverage_of(design, fresh)[~fresh])
+    known = familiar_of(healthy, scaled[~fresh], design[~fresh])
+    assert (known.strangeness(scaled[fresh]) > 1).mean() < 0.06
+    hidden = np.random.default_rng(seed).random(scaled[fresh].shape) < 0.1
+    assert known.surprise[0] == pytest.approx(known.population.surprise(scaled[fresh], hidden), rel=0.25)
 
 
 def test_strangeness_is_a_distance_after_decorrelation(familiar):
@@ -70,6 +92,8 @@ def test_few_controls_say_nothing():
         fit_familiar(
             plain.stacked([plain.random_parameters(N_REGIONS, 2, seed) for seed in range(3)]),
             Healthy(brains(10, 0), np.ones((3, 10), bool)),
+            brains(10, 0),
+            None,
             "additive",
             None,
             0,
@@ -80,7 +104,7 @@ def test_few_controls_say_nothing():
 
 def test_who_is_familiar_is_seen_in_the_population_only():
     population = Population(np.zeros(2), np.eye(2))
-    assert Familiar(population, np.array([0.0, 0.0])).strangeness(np.array([[1.0, 1.0]])).tolist() == [1.0]
+    assert Familiar(population, np.zeros(2), np.ones(1)).strangeness(np.array([[1.0, 1.0]])).tolist() == [1.0]
 
 
 def four_regions(harmonizer=None, healthy=None):
@@ -90,7 +114,7 @@ def four_regions(harmonizer=None, healthy=None):
     return SimpleNamespace(
         models_=None,
         inference="mean",
-        familiar_=SimpleNamespace(population=population),
+        familiar_=Familiar(population, np.zeros(2), np.array([1.5])),
         preprocessing_=SimpleNamespace(harmonizer=harmonizer),
         scale_=SimpleNamespace(reference=healthy),
     )
@@ -120,9 +144,10 @@ def test_regions_that_are_missing_add_the_scatter_of_what_they_are_filled_with(m
     made_up = SimpleNamespace(r_indices=lambda _, brains: np.einsum("pr,mrk->mpk", brains, weights))
     monkeypatch.setattr(consensus_and_person, "inference", made_up)
     found = score_people(model, SimpleNamespace(values=values, covariates=None, gaps=gaps))
-    filled = model.familiar_.population.fill(np.where(gaps, np.nan, values)[1:], DRAWS)[:, 0] @ weights.mean(axis=0)
+    measured = np.where(gaps, np.nan, values)[1:]
+    filled = model.familiar_.population.fill(measured, DRAWS, spread=1.5)[:, 0] @ weights.mean(axis=0)
     np.testing.assert_allclose(found.r_indices, [values[0] @ weights.mean(axis=0), filled.mean(axis=0)])
-    np.testing.assert_allclose(found.more_sd, [[0, 0], filled.std(axis=0, ddof=1)])
+    np.testing.assert_allclose(found.more_sd, [[0, 0], filled.std(axis=0)])
 
 
 @pytest.mark.parametrize(

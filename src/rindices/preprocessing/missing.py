@@ -21,7 +21,7 @@ _ROUNDS = 6  # of estimating and filling in; with a fifth missing, later ones ch
 _PASSES = 2  # of correcting and filling in
 _DRAWS = 10  # which repetitions take in turn
 _FOLDS = 3  # of people who are filled in by a population of the others
-_HIDDEN = 0.1  # share of their known regions that is hidden, to learn how good draws are
+HIDDEN = 0.1  # share of their known regions that is hidden, to learn how good draws are
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +58,17 @@ class Population:
         """Return people with their gaps (NaN) drawn, several times → ``(draws, people, regions)``.
 
         Draws come in pairs on both sides of what is expected, `spread` times as far from it as the population says.
-        Without a `seed`, a person's draws do not depend on who else is in the table.
+        Without a `seed`, a person's draws do not depend on who else is in the table; and since all have the same random
+        numbers, these have just the variance of normal ones in each direction, if there are as many pairs as gaps.
         """
         filled = np.repeat(people[None], n_draws, axis=0)
         for row, gaps, expected, factor in self._conditionals(people):
             rng = np.random.default_rng([*seed, row] if seed else 0)
-            noise = spread * rng.standard_normal((len(expected), (n_draws + 1) // 2))
-            one_side = solve_triangular(factor, noise)
+            noise = rng.standard_normal((len(expected), (n_draws + 1) // 2))
+            if not seed:
+                left, _, right = np.linalg.svd(noise, full_matrices=False)
+                noise = np.sqrt(max(noise.shape)) * left @ right
+            one_side = solve_triangular(factor, spread * noise)
             filled[:, row, gaps] = (expected[:, None] + np.hstack([one_side, -one_side])[:, :n_draws]).T
         return filled
 
@@ -129,7 +133,7 @@ def _filled(people: np.ndarray, seed: int, n_draws: int) -> np.ndarray:
     for one in range(_FOLDS):
         rows, others = fold == one, people[fold != one]
         population = Population.with_gaps(people if np.isnan(others).all(axis=0).any() else others)
-        hidden = rng.random(people[rows].shape) < _HIDDEN
+        hidden = rng.random(people[rows].shape) < HIDDEN
         spread = population.surprise(people[rows], hidden & ~np.isnan(people[rows]))
         filled[:, rows] = population.fill(people[rows], n_draws, (seed, one), max(spread, 1.0))
     return filled

@@ -24,13 +24,14 @@ from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters, n_patterns
 from rindices.judging.agreement_and_misfit import faults, match_patterns, pairwise
 from rindices.judging.selection import Judged, usable_models
-from rindices.preprocessing import SCALED_SD, Preprocessing
-from rindices.preprocessing.missing import Population
+from rindices.preprocessing import SCALED_SD, ControlScaler, Preprocessing
+from rindices.preprocessing.covariates import leverage_of, without_effects
+from rindices.preprocessing.missing import HIDDEN, Population
 from rindices.problems import listed
 from rindices.schema.contract import Contract
 from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.scoring.intervals import Healthy, make_people, severity_intervals
-from rindices.scoring.severity_and_reference import SeverityScale
+from rindices.scoring.severity_and_reference import SeverityScale, leave_one_out
 from rindices.settings import State
 from rindices.training.chunks import Chunk, members_of
 from rindices.training.execution import Execution, found_models
@@ -124,10 +125,13 @@ class Familiar:
         Of controls and of people made from them, scaled.
     usual : ndarray of shape (2,)
         Mean and sd of the logarithm of the distances of controls that the population was not estimated from.
+    surprise : ndarray of shape (1,)
+        How far regions of such controls lie from what the others let expect, relative to what a population says.
     """
 
     population: Population
     usual: np.ndarray
+    surprise: np.ndarray
 
     def strangeness(self, people: np.ndarray, gaps: np.ndarray | None = None) -> np.ndarray:
         """Return how far people lie from all that the model can produce; above 1 they are strangers.
@@ -145,9 +149,32 @@ class Familiar:
 
 
 def fit_familiar(
-    models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray | None, seed: int
+    models: Parameters,
+    healthy: Healthy,
+    fitted: np.ndarray,
+    design: np.ndarray | None,
+    composition: str,
+    correlation: np.ndarray | None,
+    seed: int,
 ) -> Familiar | None:
-    """Learn what people a model can produce: controls, and as many made from them; None with too few controls."""
+    """Learn what people a model can produce: controls, and as many made from them; None with too few controls.
+
+    Controls who are left out are left out of the effects of covariates, too: with few controls for the number of
+    covariates, residuals of one fit to all of them would show each to the others.
+
+    Parameters
+    ----------
+    models, composition, correlation
+        What was learned.
+    healthy
+        Controls, each as if it had been left out.
+    fitted
+        The same controls, scaled as effects that were estimated in all of them leave them.
+    design
+        Of these effects, see `rindices.preprocessing.covariates.design_of`; None without covariates.
+    seed
+        Of the draws.
+    """
     n_controls, n_models = len(healthy.brains), len(healthy.held_out)
     if n_controls < FEWEST_CONTROLS:
         return None
@@ -156,16 +183,26 @@ def fit_familiar(
     factor = np.eye(number) if correlation is None else np.linalg.cholesky(correlation)
     severities = ndtr(rng.standard_normal((n_controls, number)) @ factor.T)
     maker = rng.integers(n_models, size=n_controls)
-    people = np.stack([healthy.brains, make_people(models, healthy.brains, severities, maker, composition)])
+    made = make_people(models, healthy.brains, severities, maker, composition)
     fold = rng.permutation(n_controls) % _FOLDS
-    logarithms = np.empty(n_controls)
+    design = np.ones((n_controls, 1)) if design is None else design
+    logarithms, surprises = np.empty(n_controls), []
     for one in range(_FOLDS):
-        others = Population.of(np.concatenate(people[:, fold != one]))
-        logarithms[fold == one] = np.log(others.distances(people[0, fold == one]))
-    return Familiar(Population.of(np.concatenate(people)), np.array([logarithms.mean(), logarithms.std(ddof=1)]))
+        left = fold == one
+        refitted = without_effects(fitted, design, left)
+        refitted = ControlScaler.fit(refitted[~left]).transform(refitted)
+        others = leave_one_out(refitted[~left], leverage_of(design, left)[~left])
+        population = Population.of(np.concatenate([others, others + (made - healthy.brains)[~left]]))
+        logarithms[left] = np.log(population.distances(refitted[left]))
+        surprises.append(population.surprise(refitted[left], rng.random(refitted[left].shape) < HIDDEN))
+    return Familiar(
+        Population.of(np.concatenate([healthy.brains, made])),
+        np.array([logarithms.mean(), logarithms.std(ddof=1)]),
+        np.maximum(np.sqrt(np.mean(np.square(surprises), keepdims=True)), 1),
+    )
 
 
-DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
+DRAWS = 40  # of missing regions; in pairs, so that few say what is expected
 _REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
 _STRANGEST = 3  # regions that are named where a person is a stranger
 
@@ -231,11 +268,11 @@ def score_people(model: FittedModel, people: Scaled) -> Scores:
     if people.gaps is not None and model.familiar_ is not None:
         rows = people.gaps.any(axis=1)
         measured = np.where(people.gaps[rows], np.nan, people.values[rows])
-        draws = model.familiar_.population.fill(measured, DRAWS).reshape(-1, measured.shape[1])
-        by_draw = inference.r_indices(model.models_, draws).reshape(len(members), DRAWS, len(measured), -1)
+        draws = model.familiar_.population.fill(measured, DRAWS, spread=float(model.familiar_.surprise[0]))
+        by_draw = inference.r_indices(model.models_, np.concatenate(draws)).reshape(len(members), *draws.shape[:2], -1)
         members[:, rows] = by_draw.mean(axis=1)
         scored = by_draw[0] if medoid else by_draw.mean(axis=0)
-        more_sd[rows] = np.hypot(more_sd[rows], scored.std(axis=0, ddof=1))
+        more_sd[rows] = np.hypot(more_sd[rows], scored.std(axis=0))
     return Scores(members[0] if medoid else members.mean(axis=0), spread_over_repetitions(members), more_sd)
 
 

@@ -285,7 +285,7 @@ def usual_severities(quantiles: np.ndarray) -> np.ndarray:
 _PEOPLE_WHO_CHANGE = 500  # made for each pattern
 # Of simulated people's true changes, readings follow 0.84 to 1.0, by how severe they are (0.93 on average).
 _GAIN_SD = 0.15
-_CHANGES = np.linspace(-2, 2, 201)  # that are tried
+_CHANGES = np.linspace(-2, 2, 401)  # that are tried; limits lie between
 
 
 class Noise(NamedTuple):
@@ -330,10 +330,8 @@ def paired_readings(
     seed
         Of the draws.
     """
-    rng, curves = (
-        np.random.default_rng([seed, len(brains)]),
-        inference.doses(models, brains, composition, SEVERITIES_OF_F),
-    )
+    rng = np.random.default_rng([seed, len(brains)])
+    curves = inference.doses(models, brains, composition, SEVERITIES_OF_F)
     n_models, n_patterns = curves.shape[:2]
     correlation = np.eye(n_patterns) if correlation is None else correlation
     readings = []
@@ -386,11 +384,14 @@ def change_limits(
     begin = np.clip(about - _CHANGES / 2, np.maximum(-_CHANGES, 0), np.minimum(DOSES[-1] - _CHANGES, DOSES[-1]))
     pairs = np.stack([begin, np.clip(begin + _CHANGES, 0, DOSES[-1])], axis=-1)
     least, most = (RegularGridInterpolator((DOSES, DOSES), of)(pairs) for of in (middle - half, middle + half))
-    likely = (least <= change[:, None]) & (change[:, None] <= most)
-    sides = (np.where(likely, _CHANGES, fill) for fill in (np.inf, -np.inf))
-    least, most = (pick(of, axis=1) for pick, of in zip((np.min, np.max), sides, strict=True))
-    has_neighbours = likely.any(axis=1)
-    return np.where(has_neighbours, least, np.nan), np.where(has_neighbours, most, np.nan)
+    inside = np.minimum(change[:, None] - least, most - change[:, None])
+    likely, last = inside >= 0, len(_CHANGES) - 1
+    edge = np.stack([likely.argmax(axis=1), last - likely[:, ::-1].argmax(axis=1)])
+    beyond = np.clip(edge + np.array([[-1], [1]]), 0, last)
+    reached, missed = (inside[np.arange(len(change)), at] for at in (edge, beyond))
+    share = np.where(likely.any(axis=1), reached / np.maximum(reached - missed, np.finfo(float).eps), np.nan)
+    least, most = _CHANGES[edge] + share * (_CHANGES[beyond] - _CHANGES[edge])
+    return least, most
 
 
 def can_tell(scale: SeverityScale, n_models: int) -> bool:
