@@ -84,6 +84,9 @@ def test_sizes_of_groups_count_people():
         ((61.5, 63), "age", 1.5),
         ((0, 26), "weeks", 26 * 7 / 365.25),
         (("y1", "y3"), "wave", 2.0),
+        ((816, 834), "age_months", 1.5),
+        (("w0", "w24"), "wave", 24 * 7 / 365.25),
+        (("week 1", "week 2"), "wave", 7 / 365.25),
     ],
 )
 def test_years_from_the_visits_themselves(cells, name, expected):
@@ -121,3 +124,39 @@ def test_unknown_times_are_told():
     assert cohort.years is None
     assert "Change per year cannot be computed: the visits in 'wave'" in "\n".join(cohort.warnings)
     assert make_cohort(visits(1), visit="wave").years.tolist() == [0.0] * 60
+
+
+@pytest.mark.parametrize("cells", [("W1", "W2", "W3"), ("w2", "w8"), ("bl", "d1"), ("m1", "m2")])
+def test_labels_that_may_count_visits_are_an_order_only(cells):
+    cohort = make_cohort(visits(*cells, age=60.0), visit="wave")
+    assert cohort.years is None
+    assert cohort.first_visit.nonzero()[0].tolist() == [*range(60)]
+    assert "Change per year cannot be computed" in "\n".join(cohort.warnings)
+
+
+@pytest.mark.parametrize(("name", "cells"), [("wave", (1, 2)), ("age", (816, 828))])
+def test_ages_in_months_are_not_years(name, cells):
+    columns = {"age": APART * 12} if name == "wave" else {}
+    cohort = make_cohort(visits(*cells, **columns).rename(columns={"wave": name}), visit=name)
+    assert cohort.years is None
+    assert "Change per year cannot be computed" in "\n".join(cohort.warnings)
+    assert "Column 'age' cannot be the time in years: 120 values are above 120" in "\n".join(cohort.warnings)
+
+
+@pytest.mark.parametrize(
+    "cells", [("27/09/2019", "2/1/2020"), ("27-Sep-2019", "02-Jan-2020"), ("2019-03-01", "1.4.20")]
+)
+def test_other_dates_than_iso_are_refused(cells):
+    with pytest.raises(InputError, match=r"'wave' \(visit\) should contain dates such as 2021(.|\n)*YYYY-MM-DD"):
+        make_cohort(visits(*cells), visit="wave")
+
+
+@pytest.mark.parametrize("cells", [("year1", "year2"), ("2021-01-01", "2022-01-01"), (1, 2)])
+def test_an_order_of_visits_that_ages_contradict(cells):
+    with pytest.raises(InputError, match=r"In 60 of 60 people with several visits, age decreases(.|\n)*visit='age'"):
+        make_cohort(visits(*cells, age=APART[::-1]), visit="wave")
+    age = np.full(120, 60.0)
+    age[60] = 59
+    (warning,) = [one for one in make_cohort(visits(*cells, age=age), visit="wave").warnings if "decreases" in one]
+    assert warning.startswith("In 1 of 60 people")
+    assert "(participants 000)" in warning

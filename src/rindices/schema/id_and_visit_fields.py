@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from rindices.problems import Blank, Message, Problem, Remedy, counted, listed, listed_rows
+from rindices.problems import Blank, Message, Problem, Remedy, counted, listed, listed_rows, refusal
 from rindices.schema.cells import numbers_of, text_of
 from rindices.schema.field import Field, Roster
 from rindices.schema.role_guesses import USUAL_NAMES
@@ -81,12 +81,20 @@ def visit_columns(batch: pd.DataFrame, ids: str) -> list[str]:
 
 _DAYS_A_YEAR = 365.25
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
+_OTHER_DATE = re.compile(
+    r"\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}|\d{4}[/.-]\d{1,2}[/.-]\d{1,2}"
+    r"|\d{1,2}[ .-]*(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ .-]*\d{2,4}",
+    re.IGNORECASE,
+)
 _FIRST_WORDS = {"sc": 0, "scr": 0, "screening": 0, "bl": 1, "base": 1, "baseline": 1}
 _PREFIX = re.compile(r"^(ses|session|visit)[-_ ]*", re.IGNORECASE)
 _A_YEAR = {"y": 1.0, "m": 12.0, "w": _DAYS_A_YEAR / 7, "d": _DAYS_A_YEAR}  # how many of the unit make a year
 _UNIT = r"(y|yr|year|m|mo|month|w|wk|week|d|day)s?"
 _TIME = re.compile(rf"{_UNIT}[-_ ]?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)[-_ ]?{_UNIT}", re.IGNORECASE)
-_UNIT_OF_NAME = re.compile(r"(?:^|[_ .-])(age|years?|yrs?|months?|mos?|weeks?|days?)(?:$|[_ .-])", re.IGNORECASE)
+_LETTER = re.compile(r"([mwd])[-_ ]?(\d+(?:\.\d+)?)", re.IGNORECASE)
+_LAST_WAVE = 12  # w and d up to here may count waves; schedules in weeks or days go further
+_UNIT_OF_NAME = re.compile(r"(?<![^_ .-])(age|years?|yrs?|months?|mos?|weeks?|days?)(?![^_ .-])", re.IGNORECASE)
+_OLDEST = 120.0  # years
 _ENOUGH_GROW = 0.9  # share of people whose age must grow from visit to visit to be taken for the time
 
 
@@ -163,15 +171,18 @@ class VisitField(Field[Timeline]):
             return Timeline(ids, np.zeros(len(ids)), visits=column)
         if is_numeric_dtype(column):
             numbers = column.to_numpy(dtype=np.float64)
-            unit = _UNIT_OF_NAME.search(self.name)
-            letter = "" if unit is None else unit[1][0].lower().replace("a", "y")
-            return Timeline(ids, numbers, numbers / _A_YEAR[letter] if letter else None, bool(letter), column)
+            units = [unit.lower().replace("age", "y") for unit in _UNIT_OF_NAME.findall(self.name)]
+            letter = min(units, key="y".__eq__, default="")[:1]  # of age_months the months
+            if not letter or (letter in units and numbers.max() > _OLDEST):  # an age in months or days
+                return Timeline(ids, numbers, visits=column)
+            return Timeline(ids, numbers, numbers / _A_YEAR[letter], exact=True, visits=column)
         if column.str.fullmatch(_DATE).all():
             days = self._days(column, roster)
             return Timeline(ids, days, days / _DAYS_A_YEAR, exact=True, visits=column)
+        self._refuse(column, column.str.strip().str.fullmatch(_OTHER_DATE).to_numpy(dtype=bool), roster)
         labels = column.unique().tolist()
         times = {label: _years_of_label(label) for label in labels}
-        timed = None not in times.values()
+        timed = None not in times.values() and not _may_count(labels)
         ordered = sorted(labels, key=lambda label: (times[label] if timed else 0.0, _natural(label)))
         years = column.map(times).to_numpy(dtype=np.float64) if timed else None
         ranks = {label: float(rank) for rank, label in enumerate(ordered)}
@@ -179,15 +190,17 @@ class VisitField(Field[Timeline]):
 
     def _days(self, text: pd.Series, roster: Roster) -> NDArray[np.float64]:
         dates = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
-        wrong = np.flatnonzero(dates.isna())
-        if len(wrong):
-            first = int(wrong[0])
+        self._refuse(text, dates.isna().to_numpy(), roster)
+        return np.asarray((dates - dates.min()) / pd.Timedelta(days=1), dtype=np.float64)
+
+    def _refuse(self, text: pd.Series, is_wrong: NDArray[np.bool_], roster: Roster) -> None:
+        if is_wrong.any():
+            first = int(is_wrong.argmax())
             what = (
                 f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
-                f"{text.iloc[first]!r} ({counted(len(wrong), 'such cell')} in all)."
+                f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all)."
             )
-            self._wrong_dates = [Problem(what, ("correct the date",))]
-        return np.asarray((dates - dates.min()) / pd.Timedelta(days=1), dtype=np.float64)
+            self._wrong_dates = [Problem(what, ("write every date as YYYY-MM-DD",))]
 
     def check(self) -> list[Problem]:
         """Say which dates there are not."""
@@ -201,6 +214,14 @@ def _years_of_label(label: str) -> float | None:
         return 0.0
     match = _TIME.fullmatch(name)
     return None if match is None else float(match[2] or match[3]) / _A_YEAR[(match[1] or match[4])[0].lower()]
+
+
+def _may_count(labels: list[str]) -> bool:
+    """Tell whether labels such as W1, W2 and W3 may as well count waves: w12, w24 and m06 do not."""
+    matches = [_LETTER.fullmatch(_PREFIX.sub("", label.strip())) for label in labels]
+    numbers = {float(match[2]) for match in matches if match}
+    few = any(match[1] in "wWdD" for match in matches if match) and max(numbers) < _LAST_WAVE
+    return few or 1 < len(numbers) > max(numbers) - min(numbers)
 
 
 def _natural(label: str) -> list[tuple[int, float, str]]:
@@ -221,33 +242,51 @@ def years_since_first(
 
     Examples
     --------
-    >>> line = Timeline(pd.Index(["a", "a"]), np.array([1.0, 2.0]))
+    >>> line = Timeline(pd.Index(["a", "a"]), np.array([1.0, 2.0]), visits=pd.Series([1, 2]))
     >>> years_since_first(line, pd.DataFrame({"age": [61.0, 62.5]}), "visit")[0].tolist()
     [0.0, 1.5]
     """
     ids, several = timeline.ids, timeline.ids.duplicated(keep=False)
-    if column is None:
+    if column is None or timeline.visits is None:
         return None, ()
     if not several.any():
         return pd.Series(0.0, ids, name="years"), ()
+    ages = {**table, column: timeline.visits}
+    name = next((name for name in ages if str(name).casefold() == "age"), "age")
+    age = numbers_of(ages[name]) if name in ages else np.full(len(ids), np.nan)
+    steps, n_several = _steps(timeline, age), ids[several].nunique()
+    back = ids[steps < 0].unique()
+    contradicted = (
+        f"In {len(back)} of {counted(n_several, 'person', 'people')} with several visits, {name} decreases from one "
+        f"visit to the next in the order of {column!r} (participants {listed(back)})."
+    )
+    if len(back) > (1 - _ENOUGH_GROW) * n_several:
+        use_age = Message("order the visits by age with ", Remedy("visit", name))
+        raise refusal([Problem(contradicted, ("correct the visits or the ages", use_age), (column,))])
+    warnings: tuple[str, ...] = (f"{contradicted} Correct the visits or the ages.",) if len(back) else ()
     if timeline.exact and timeline.years is not None:
-        return _since_first(timeline, timeline.years), ()
-    ages = [numbers_of(table[name]) for name in table if str(name).casefold() == "age"]
-    if ages and np.isfinite(ages[0]).any():
-        grows = _growing(ids, timeline.rank, ages[0])
-        # Only people with several visits can tell.
-        if np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
-            standing = ids[~grows].nunique()
-            warning = (
-                f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
-                "missing, so their change per year is unknown."
-            )
-            return _since_first(timeline, ages[0]).where(grows), (warning,) if standing else ()
+        return _since_first(timeline, timeline.years), warnings
+    n_old, grows = int((age > _OLDEST).sum()), ~ids.isin(ids[~timeline.first() & ~(steps > 0)])
+    # Only people with several visits can tell.
+    if not n_old and np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
+        standing = ids[~grows].nunique()
+        warning = (
+            f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
+            "missing, so their change per year is unknown."
+        )
+        return _since_first(timeline, age).where(grows), (warning,) if standing else ()
+    if n_old:
+        warnings += (
+            f"Column {name!r} cannot be the time in years: {counted(n_old, 'value is', 'values are')} above "
+            f"{_OLDEST:g}, as in months or days. Convert the ages to years.",
+        )
     if timeline.years is not None:
-        return _since_first(timeline, timeline.years), ()
+        return _since_first(timeline, timeline.years), warnings
     return None, (
-        f"Change per year cannot be computed: the visits in {column!r} are neither dates nor times such as m06, and no "
-        "column 'age' increases from visit to visit.",
+        *warnings,
+        f"Change per year cannot be computed: the visits in {column!r} are neither dates nor times such as m06 or "
+        "'week 12', and no column 'age' increases from visit to visit. Write the visits as dates (2021-03-31) or "
+        "times, or add the age in years at each visit.",
     )
 
 
@@ -257,10 +296,7 @@ def _since_first(timeline: Timeline, time: NDArray[np.float64]) -> pd.Series:
     return pd.Series(time - beginning.reindex(timeline.ids).to_numpy(), timeline.ids, name="years")
 
 
-def _growing(ids: pd.Index, rank: NDArray[np.float64], age: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Mark all visits of the people whose age is known and grows from each visit to the next."""
-    people = pd.DataFrame({"id": ids, "rank": rank, "age": age}).sort_values(["id", "rank"], kind="stable")
-    later = people["id"].duplicated()
-    steps = people["age"].diff()
-    fine = people["age"].notna() & (~later | (steps > 0))
-    return fine.groupby(people["id"]).transform("all").sort_index().to_numpy(dtype=bool)
+def _steps(timeline: Timeline, age: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how much older people are than at their visit before; NaN at the first, and where it is unknown."""
+    people = pd.DataFrame({"rank": timeline.rank, "age": age}).sort_values("rank", kind="stable")
+    return people.groupby(timeline.ids[people.index])["age"].diff().sort_index().to_numpy()
