@@ -322,7 +322,7 @@ def again(label):
             .iloc[:44]
             .pipe(lambda table: pd.concat([table, table.iloc[36:].assign(wave="m12")]))
         ),
-        ("no intervals: 4 controls had repeated visits", "too few"),
+        ("no intervals: 4 controls had repeated visits", "too few", "Time between visits: from the labels of visits"),
         "--scan-noise",
         "--visit wave",
         code=0,

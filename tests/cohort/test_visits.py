@@ -99,16 +99,17 @@ APART = GROWING + np.tile(np.linspace(0, 9, 60), 2)
 
 
 @pytest.mark.parametrize(
-    ("cells", "columns", "covariates", "expected"),
+    ("cells", "columns", "covariates", "expected", "source"),
     [
-        (("bl", "m12"), {"Age": GROWING}, "", 1.25),
-        ((1, 2), {"age": APART}, "age", 1.25),
-        (("2019-01-01", "2021-01-01"), {"age": APART}, "", 731 / 365.25),
-        (("bl", "m12"), {"age": 60.0}, "", 1.0),
+        (("bl", "m12"), {"Age": GROWING}, "", 1.25, "the column 'Age'"),
+        ((1, 2), {"age": APART}, "age", 1.25, "the column 'age'"),
+        (("2019-01-01", "2021-01-01"), {"age": APART}, "", 731 / 365.25, "the dates of visits"),
+        (("bl", "m12"), {"age": 60.0}, "", 1.0, "the labels of visits"),
     ],
 )
-def test_an_age_that_grows_goes_before_names_and_not_before_dates(cells, columns, covariates, expected):
+def test_an_age_that_grows_goes_before_names_and_not_before_dates(cells, columns, covariates, expected, source):
     cohort = make_cohort(visits(*cells, **columns), visit="wave", covariates=covariates)
+    assert cohort.years_from == source
     np.testing.assert_allclose(cohort.years[60:], expected)
 
 

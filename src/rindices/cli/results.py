@@ -75,6 +75,7 @@ def apply(
         )
     warn(summary.warnings)
     if done.scan_noise is not None:
+        console.print(f"Time between visits: from {summary.years_from}.")
         console.print(_noise_in_words(done.scan_noise))
     if summary.state is not None:
         show_verdict(summary, "Verdict of the training run: ")

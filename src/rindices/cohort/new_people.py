@@ -234,7 +234,7 @@ class _Check:
             "group": group,
         }
         covariates, line = observed.background[used], observed.timeline.take(used)
-        years, notes = years_since_first(line, batch[used], self.visit)
+        years, years_from, notes = years_since_first(line, batch[used], self.visit)
         return People(
             features=pd.DataFrame(observed.regions.values[used], line.ids, list(contract.features)),
             covariates=covariates,
@@ -244,6 +244,7 @@ class _Check:
             clinical=observed.scores[used],
             visit=line.visits,
             years=years,
+            years_from=years_from,
             first_visit=line.first(),
             left_out=record.table(who)[~used],
             notes=(

@@ -43,9 +43,9 @@ class Rows:
         Clinical scores: numbers as float64, categories as text, gaps as NaN.
     first_visit
         True for each person's earliest visit; without visits for everybody.
-    visit, years
-        The visit as in the table, and the years since the person's first visit; None without visits, and years also
-        where they cannot be known.
+    visit, years, years_from
+        The visit as in the table, the years since the person's first visit, and what these are read from; None without
+        visits, and years also where they cannot be known.
     """
 
     features: pd.DataFrame
@@ -56,6 +56,7 @@ class Rows:
     clinical: pd.DataFrame = field(default_factory=pd.DataFrame)
     visit: pd.Series | None = None
     years: pd.Series | None = None
+    years_from: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

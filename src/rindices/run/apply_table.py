@@ -127,6 +127,7 @@ def apply_table(
         clinical=tuple(name for name in map(str, first.clinical.columns) if name not in follow_up.values()),
         follow_up=follow_up,
         visits=first.visit is not None,
+        years_from=first.years_from,
         subgroup_limits=output.limits,
         correction=asdict(fitted.correction or Correction()),
     )

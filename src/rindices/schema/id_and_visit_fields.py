@@ -89,6 +89,7 @@ _OTHER_DATE = re.compile(
 _FIRST_WORDS = {"sc": 0, "scr": 0, "screening": 0, "bl": 1, "base": 1, "baseline": 1}
 _PREFIX = re.compile(r"^(ses|session|visit)[-_ ]*", re.IGNORECASE)
 _A_YEAR = {"y": 1.0, "m": 12.0, "w": _DAYS_A_YEAR / 7, "d": _DAYS_A_YEAR}  # how many of the unit make a year
+_UNITS = {"y": "years", "m": "months", "w": "weeks", "d": "days"}
 _UNIT = r"(y|yr|year|m|mo|month|w|wk|week|d|day)s?"
 _TIME = re.compile(rf"{_UNIT}[-_ ]?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)[-_ ]?{_UNIT}", re.IGNORECASE)
 _LETTER = re.compile(r"([mwd])[-_ ]?(\d+(?:\.\d+)?)", re.IGNORECASE)
@@ -111,7 +112,7 @@ class Timeline:
     years
         Time in years from any beginning; None where the column of visits does not tell.
     exact
-        Whether `years` comes from dates or a column of times, rather than from names such as ``m06``.
+        What `years` are read from where these are dates or a column of times; empty for names such as ``m06``.
     visits
         The visits as in the table, by id; None where there are none.
     """
@@ -119,7 +120,7 @@ class Timeline:
     ids: pd.Index
     rank: NDArray[np.float64]
     years: NDArray[np.float64] | None = None
-    exact: bool = False
+    exact: str = ""
     visits: pd.Series | None = None
 
     def take(self, rows: NDArray[np.bool_]) -> Timeline:
@@ -175,10 +176,11 @@ class VisitField(Field[Timeline]):
             letter = min(units, key="y".__eq__, default="")[:1]  # of age_months the months
             if not letter or (letter in units and numbers.max() > _OLDEST):  # an age in months or days
                 return Timeline(ids, numbers, visits=column)
-            return Timeline(ids, numbers, numbers / _A_YEAR[letter], exact=True, visits=column)
+            exact = f"the column {self.name!r}, in {_UNITS[letter]}"
+            return Timeline(ids, numbers, numbers / _A_YEAR[letter], exact, column)
         if column.str.fullmatch(_DATE).all():
             days = self._days(column, roster)
-            return Timeline(ids, days, days / _DAYS_A_YEAR, exact=True, visits=column)
+            return Timeline(ids, days, days / _DAYS_A_YEAR, "the dates of visits", column)
         self._refuse(column, column.str.strip().str.fullmatch(_OTHER_DATE).to_numpy(dtype=bool), roster)
         labels = column.unique().tolist()
         times = {label: _years_of_label(label) for label in labels}
@@ -235,8 +237,8 @@ def _natural(label: str) -> list[tuple[int, float, str]]:
 
 def years_since_first(
     timeline: Timeline, table: pd.DataFrame, column: str | None
-) -> tuple[pd.Series | None, tuple[str, ...]]:
-    """Return the years since each person's first visit, NaN where unknown, and warnings.
+) -> tuple[pd.Series | None, str, tuple[str, ...]]:
+    """Return the years since each person's first visit, NaN where unknown, what they are read from, and warnings.
 
     Dates and columns of times come first; then an age that grows from visit to visit; then names such as ``m06``.
 
@@ -248,9 +250,9 @@ def years_since_first(
     """
     ids, several = timeline.ids, timeline.ids.duplicated(keep=False)
     if column is None or timeline.visits is None:
-        return None, ()
+        return None, "", ()
     if not several.any():
-        return pd.Series(0.0, ids, name="years"), ()
+        return pd.Series(0.0, ids, name="years"), "", ()
     ages = {**table, column: timeline.visits}
     name = next((name for name in ages if str(name).casefold() == "age"), "age")
     age = numbers_of(ages[name]) if name in ages else np.full(len(ids), np.nan)
@@ -265,7 +267,7 @@ def years_since_first(
         raise refusal([Problem(contradicted, ("correct the visits or the ages", use_age), (column,))])
     warnings: tuple[str, ...] = (f"{contradicted} Correct the visits or the ages.",) if len(back) else ()
     if timeline.exact and timeline.years is not None:
-        return _since_first(timeline, timeline.years), warnings
+        return _since_first(timeline, timeline.years), timeline.exact, warnings
     n_old, grows = int((age > _OLDEST).sum()), ~ids.isin(ids[~timeline.first() & ~(steps > 0)])
     # Only people with several visits can tell.
     if not n_old and np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
@@ -274,19 +276,23 @@ def years_since_first(
             f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
             "missing, so their change per year is unknown."
         )
-        return _since_first(timeline, age).where(grows), (warning,) if standing else ()
+        return _since_first(timeline, age).where(grows), f"the column {name!r}", (warning,) if standing else ()
     if n_old:
         warnings += (
             f"Column {name!r} cannot be the time in years: {counted(n_old, 'value is', 'values are')} above "
             f"{_OLDEST:g}, as in months or days. Convert the ages to years.",
         )
     if timeline.years is not None:
-        return _since_first(timeline, timeline.years), warnings
-    return None, (
-        *warnings,
-        f"Change per year cannot be computed: the visits in {column!r} are neither dates nor times such as m06 or "
-        "'week 12', and no column 'age' increases from visit to visit. Write the visits as dates (2021-03-31) or "
-        "times, or add the age in years at each visit.",
+        return _since_first(timeline, timeline.years), "the labels of visits", warnings
+    return (
+        None,
+        "",
+        (
+            *warnings,
+            f"Change per year cannot be computed: the visits in {column!r} are neither dates nor times such as m06 or "
+            "'week 12', and no column 'age' increases from visit to visit. Write the visits as dates (2021-03-31) or "
+            "times, or add the age in years at each visit.",
+        ),
     )
 
 
