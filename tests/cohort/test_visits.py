@@ -67,6 +67,16 @@ def test_a_diagnosis_may_change():
     cohort = make_cohort(frame, visit="wave")
     assert cohort.group[cohort.features.index == "000"].tolist() == ["control", "patient"]
     assert (cohort.n_controls, cohort.n_patients) == (30, 30)
+    assert "1 person (participant 000) changed between control and patient" in "\n".join(cohort.warnings)
+
+
+def test_a_sex_that_changes_is_told():
+    frame = visits("bl", "m06")
+    assert "changed between" not in (before := "\n".join(make_cohort(frame, visit="wave").warnings))
+    assert "'sex' differs" not in before
+    frame.loc[[60, 61], "sex"] = 1 - frame.loc[[60, 61], "sex"]
+    warnings = make_cohort(frame, visit="wave").warnings
+    assert "Column 'sex' differs between the visits of 2 people (participants 000, 001). Correct the cells." in warnings
 
 
 def test_sizes_of_groups_count_people():

@@ -36,6 +36,7 @@ from rindices.schema import (
     RegionField,
     ScoreField,
     VisitField,
+    changed_people,
     groups_of,
     years_since_first,
 )
@@ -250,6 +251,7 @@ class _Check:
             notes=(
                 *record.warning(),
                 *notes,
+                *changed_people(line.ids, group[used], batch[used]),
                 *self._fields.notes,
                 *self._unknown(),
                 *self._missing(observed.regions.values[used]),

@@ -25,6 +25,7 @@ from rindices.schema import (
     RegionField,
     ScoreField,
     VisitField,
+    changed_people,
     years_since_first,
 )
 from rindices.schema.cells import typed
@@ -247,7 +248,7 @@ def _cohort(looked: Looked) -> Cohort:
         outliers=tuple(record.outliers),
     )
     messages = [*looked.told, *looked.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
-    return replace(cohort, messages=(*messages, *seem, *untimed))
+    return replace(cohort, messages=(*messages, *seem, *untimed, *changed_people(line.ids, cohort.group, background)))
 
 
 def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> FieldSet:

@@ -13,7 +13,7 @@ from pandas.api.types import is_numeric_dtype
 from rindices.problems import Blank, Message, Problem, Remedy, counted, listed, listed_rows, refusal
 from rindices.schema.cells import numbers_of, text_of
 from rindices.schema.field import Field, Roster
-from rindices.schema.role_guesses import USUAL_NAMES
+from rindices.schema.role_guesses import SEX_NAMES, USUAL_NAMES
 
 
 class IdField(Field[pd.Index]):
@@ -294,6 +294,33 @@ def years_since_first(
             "times, or add the age in years at each visit.",
         ),
     )
+
+
+def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list[str]:
+    """Say who is a control at one visit and a patient at another, which may be, and whose sex changes, which may not.
+
+    Examples
+    --------
+    >>> changed_people(pd.Index(["a", "a"]), pd.Series(["control"] * 2), pd.DataFrame({"sex": ["F", "M"]}))
+    ["Column 'sex' differs between the visits of 1 person (participant a). Correct the cells."]
+    """
+    if not ids.has_duplicates:
+        return []
+    learned = group.where(group.isin(["control", "patient"])).set_axis(ids)
+    sexes = {str(name): text_of(table[name]).set_axis(ids) for name in table if str(name).casefold() in SEX_NAMES}
+    warnings = []
+    for name, values in {"": learned, **sexes}.items():
+        several = values.groupby(level=0).nunique() > 1
+        who = several.index[several].tolist()
+        people = f"{counted(len(who), 'person', 'people')} (participant{'' if len(who) == 1 else 's'} {listed(who)})"
+        if who and name:
+            warnings.append(f"Column {name!r} differs between the visits of {people}. Correct the cells.")
+        elif who:
+            warnings.append(
+                f"{people} changed between control and patient from visit to visit. Training uses the first visit. "
+                "Correct the cells if these are not changes of diagnosis."
+            )
+    return warnings
 
 
 def _since_first(timeline: Timeline, time: NDArray[np.float64]) -> pd.Series:
