@@ -69,8 +69,8 @@ def apply(
     console.print(f"Scored {who} in {counted(summary.n_features, 'region')}.")
     if done.n_flagged:
         console.print(
-            f"{counted(done.n_flagged, 'of them lies', 'of them lie')} outside the training range; see the column "
-            "flags.",
+            f"{counted(done.n_flagged, 'of them lies', 'of them lie')} outside the training range"
+            f"{' or at an unknown site' if columns.new_sites == 'uncorrected' else ''}; see the column flags.",
             style="yellow",
         )
     warn(summary.warnings)

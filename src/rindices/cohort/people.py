@@ -285,10 +285,10 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
 
     def refuse(name: str, wrong: np.ndarray, what: str, advice: str) -> None:
         if wrong.any():
-            place = int(wrong.argmax())
+            place, people = int(wrong.argmax()), counted(pd.Index(ids)[wrong].nunique(), "person", "people")
             raise InputError(
                 f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} {what}: column {columns[name]!r}, person "
-                f"{ids[place]}, found {shown(float(values[name][place]))} ({counted(int(wrong.sum()), 'such cell')})."
+                f"{ids[place]}, found {shown(float(values[name][place]))} ({people} in all)."
                 f"\n{advice}. Correct the cells or leave them empty, or name another column with ",
                 Remedy(name, Blank("COLUMN")),
                 ".",
