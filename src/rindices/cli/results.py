@@ -316,6 +316,7 @@ def compare(
     console.print(
         f"{n_people} in both, {compared.n_patients} of them patients. Patterns are matched by {compared.matched_by}."
     )
+    warn(compared.warnings)
     for pair in compared.pairs:
         parts = [f"Pattern {pair.first} of the first and {pair.second} of the second"]
         if pair.concordance == pair.concordance:  # a number
