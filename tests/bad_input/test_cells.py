@@ -200,6 +200,13 @@ def number(name, value, shown=None):
         ("'region3'", "every control has the value 4"),
         "--exclude region3",
     ),
+    fit(
+        "nearly all zeros",
+        both(lambda people: people.assign(region3=0.0), both(cell("region3", 4, 5.2), cell("region3", 60, 8.1))),
+        ("'region3'", "every control but 1 has the value 0"),
+        "--exclude region3",
+        "--features 'region*'",
+    ),
     fit("empty column", lambda people: people.assign(region3=""), ("excluded: region3",), code=0, remedy="11 regions"),
 )
 def test_numbers_that_cannot_be(stage, case):

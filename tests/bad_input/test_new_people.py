@@ -177,7 +177,7 @@ def accepted(name, change, found, flag, options=""):
 @cases(
     accepted("too old", cell("age", 4, 101), "1 of them lies outside", "flags"),
     accepted("large region", cell("region3", 4, 9000), "1 of them lies outside", "flags"),
-    accepted("unknown site", cell("site", 4, "Graz"), "1 of them lies outside", "flags", "--new-sites uncorrected"),
+    accepted("unknown site", cell("site", 4, "Graz"), "or at an unknown site", "flags", "--new-sites uncorrected"),
 )
 def test_people_outside_the_range_are_flagged(stage, case):
     flags = _without_strangers(pd.read_csv(stage(case).folder / "s.csv")["flags"])
@@ -316,13 +316,22 @@ def again(label):
         writes=("s.csv",),
     ),
     new(
+        "people who came twice count once",
+        lambda people: again("second")(people.assign(region3=people["region3"].where(people.index != 4, 9000))),
+        ("1 of them lies outside the training range;", "of 80 people"),
+        "flags",
+        "--visit wave",
+        code=0,
+        writes=("s.csv",),
+    ),
+    new(
         "too few controls came again",
         lambda people: (
             people.assign(wave="bl")
             .iloc[:44]
             .pipe(lambda table: pd.concat([table, table.iloc[36:].assign(wave="m12")]))
         ),
-        ("no intervals: 4 controls had repeated visits", "too few"),
+        ("no intervals: 4 controls had repeated visits", "too few", "Time between visits: from the labels of visits"),
         "--scan-noise",
         "--visit wave",
         code=0,

@@ -51,6 +51,12 @@ def test_follow_up_that_cannot_be_used_is_refused_with_the_remedy(columns, named
     assert "`" in str(refused.value) or "Enter times" in str(refused.value) or "=" in str(refused.value)
 
 
+def test_people_who_came_twice_count_once():
+    twice = pd.concat([table(years=[-1.0, *[2.0] * 79]).assign(visit=visit) for visit in (1, 2)])
+    with pytest.raises(InputError, match=r"person p00, found -1 \(1 person in all\)"):
+        make_cohort(twice, visit="visit", **NAMED)
+
+
 def test_few_events_are_a_warning_that_names_the_remedy():
     few = make_cohort(table(converted=[0.0] * 70 + [1.0] * 10, age=np.linspace(50, 80, 80)), covariates="age", **NAMED)
     [said] = [text for text in few.warnings if "fewer than ten per variable" in text]

@@ -67,6 +67,16 @@ def test_a_diagnosis_may_change():
     cohort = make_cohort(frame, visit="wave")
     assert cohort.group[cohort.features.index == "000"].tolist() == ["control", "patient"]
     assert (cohort.n_controls, cohort.n_patients) == (30, 30)
+    assert "1 person (participant 000) changed between control and patient" in "\n".join(cohort.warnings)
+
+
+def test_a_sex_that_changes_is_told():
+    frame = visits("bl", "m06")
+    assert "changed between" not in (before := "\n".join(make_cohort(frame, visit="wave").warnings))
+    assert "'sex' differs" not in before
+    frame.loc[[60, 61], "sex"] = 1 - frame.loc[[60, 61], "sex"]
+    warnings = make_cohort(frame, visit="wave").warnings
+    assert "Column 'sex' differs between the visits of 2 people (participants 000, 001). Correct the cells." in warnings
 
 
 def test_sizes_of_groups_count_people():
@@ -84,6 +94,9 @@ def test_sizes_of_groups_count_people():
         ((61.5, 63), "age", 1.5),
         ((0, 26), "weeks", 26 * 7 / 365.25),
         (("y1", "y3"), "wave", 2.0),
+        ((816, 834), "age_months", 1.5),
+        (("w0", "w24"), "wave", 24 * 7 / 365.25),
+        (("week 1", "week 2"), "wave", 7 / 365.25),
     ],
 )
 def test_years_from_the_visits_themselves(cells, name, expected):
@@ -96,16 +109,17 @@ APART = GROWING + np.tile(np.linspace(0, 9, 60), 2)
 
 
 @pytest.mark.parametrize(
-    ("cells", "columns", "covariates", "expected"),
+    ("cells", "columns", "covariates", "expected", "source"),
     [
-        (("bl", "m12"), {"Age": GROWING}, "", 1.25),
-        ((1, 2), {"age": APART}, "age", 1.25),
-        (("2019-01-01", "2021-01-01"), {"age": APART}, "", 731 / 365.25),
-        (("bl", "m12"), {"age": 60.0}, "", 1.0),
+        (("bl", "m12"), {"Age": GROWING}, "", 1.25, "the column 'Age'"),
+        ((1, 2), {"age": APART}, "age", 1.25, "the column 'age'"),
+        (("2019-01-01", "2021-01-01"), {"age": APART}, "", 731 / 365.25, "the dates of visits"),
+        (("bl", "m12"), {"age": 60.0}, "", 1.0, "the labels of visits"),
     ],
 )
-def test_an_age_that_grows_goes_before_names_and_not_before_dates(cells, columns, covariates, expected):
+def test_an_age_that_grows_goes_before_names_and_not_before_dates(cells, columns, covariates, expected, source):
     cohort = make_cohort(visits(*cells, **columns), visit="wave", covariates=covariates)
+    assert cohort.years_from == source
     np.testing.assert_allclose(cohort.years[60:], expected)
 
 
@@ -121,3 +135,39 @@ def test_unknown_times_are_told():
     assert cohort.years is None
     assert "Change per year cannot be computed: the visits in 'wave'" in "\n".join(cohort.warnings)
     assert make_cohort(visits(1), visit="wave").years.tolist() == [0.0] * 60
+
+
+@pytest.mark.parametrize("cells", [("W1", "W2", "W3"), ("w2", "w8"), ("bl", "d1"), ("m1", "m2")])
+def test_labels_that_may_count_visits_are_an_order_only(cells):
+    cohort = make_cohort(visits(*cells, age=60.0), visit="wave")
+    assert cohort.years is None
+    assert cohort.first_visit.nonzero()[0].tolist() == [*range(60)]
+    assert "Change per year cannot be computed" in "\n".join(cohort.warnings)
+
+
+@pytest.mark.parametrize(("name", "cells"), [("wave", (1, 2)), ("age", (816, 828))])
+def test_ages_in_months_are_not_years(name, cells):
+    columns = {"age": APART * 12} if name == "wave" else {}
+    cohort = make_cohort(visits(*cells, **columns).rename(columns={"wave": name}), visit=name)
+    assert cohort.years is None
+    assert "Change per year cannot be computed" in "\n".join(cohort.warnings)
+    assert "Column 'age' cannot be the time in years: 120 values are above 120" in "\n".join(cohort.warnings)
+
+
+@pytest.mark.parametrize(
+    "cells", [("27/09/2019", "2/1/2020"), ("27-Sep-2019", "02-Jan-2020"), ("2019-03-01", "1.4.20")]
+)
+def test_other_dates_than_iso_are_refused(cells):
+    with pytest.raises(InputError, match=r"'wave' \(visit\) should contain dates such as 2021(.|\n)*YYYY-MM-DD"):
+        make_cohort(visits(*cells), visit="wave")
+
+
+@pytest.mark.parametrize("cells", [("year1", "year2"), ("2021-01-01", "2022-01-01"), (1, 2)])
+def test_an_order_of_visits_that_ages_contradict(cells):
+    with pytest.raises(InputError, match=r"In 60 of 60 people with several visits, age decreases(.|\n)*visit='age'"):
+        make_cohort(visits(*cells, age=APART[::-1]), visit="wave")
+    age = np.full(120, 60.0)
+    age[60] = 59
+    (warning,) = [one for one in make_cohort(visits(*cells, age=age), visit="wave").warnings if "decreases" in one]
+    assert warning.startswith("In 1 of 60 people")
+    assert "(participants 000)" in warning

@@ -18,6 +18,13 @@ def test_scaling_is_relative_to_controls():
     np.testing.assert_allclose(scaler.transform(np.array([[40.0, 0.0]])), [[1.2, 0.8]])
 
 
+def test_a_region_without_variance_in_a_fold_of_controls_tells_nobody_apart():
+    scaler = ControlScaler.fit(np.array([[0.0, 1.0], [0.0, 3.0]]))
+    scaled = scaler.transform(np.array([[8.1, 2.0], [0.0, 2.0]]))
+    np.testing.assert_array_equal(scaled, np.ones((2, 2)))
+    np.testing.assert_array_equal(scaler.inverse_transform(scaled), [[0.0, 2.0], [0.0, 2.0]])
+
+
 # Whitening
 
 

@@ -87,6 +87,23 @@ def test_a_person_counts_once_however_many_visits(runs):
     assert "57 people are in both, 17 of them patients" in invoke(*runs)[1]
 
 
+def test_other_labels_of_visits_and_exchanged_groups_are_told(runs):
+    for run in runs:
+        add_analyses(run)
+        add_visits(run)
+    table = pd.read_csv(runs[1] / "r_indices.csv")
+    table["visit"] = table["visit"].replace({"bl": "1", "m12": "2"})
+    one, other = (table.index[table["group"] == group][0] for group in ("control", "patient"))
+    for place, group in ((one, "patient"), (other, "control")):
+        table.loc[table["participant_id"] == table["participant_id"][place], "group"] = group
+    table.to_csv(runs[1] / "r_indices.csv", index=False)
+    found = compare_runs(*runs)
+    assert (len(found.people), found.n_patients, found.matched_by) == (112, 60, "people")
+    said = " ".join(invoke(*runs)[1].split())
+    assert "The runs have no visit label in common (m12, bl) and (2, 1), so each person's first visits" in said
+    assert "2 people are controls in one run and patients in the other" in said
+
+
 def test_other_people_are_compared_by_maps(runs):
     for name in ("r_indices", "z_scores", "variables", "people"):
         path = runs[1] / f"{name}.csv"

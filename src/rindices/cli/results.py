@@ -77,12 +77,13 @@ def apply(
     console.print(f"Scored {who} in {counted(summary.n_features, 'region')}.")
     if done.n_flagged:
         console.print(
-            f"{counted(done.n_flagged, 'of them lies', 'of them lie')} outside the training range; see the column "
-            "flags.",
+            f"{counted(done.n_flagged, 'of them lies', 'of them lie')} outside the training range"
+            f"{' or at an unknown site' if columns.new_sites == 'uncorrected' else ''}; see the column flags.",
             style="yellow",
         )
     warn(summary.warnings)
     if done.scan_noise is not None:
+        console.print(f"Time between visits: from {summary.years_from}.")
         console.print(_noise_in_words(done.scan_noise))
     if summary.state is not None:
         show_verdict(summary, "Verdict of the training run: ")
@@ -321,6 +322,7 @@ def compare(
     console.print(
         f"{n_people} in both, {compared.n_patients} of them patients. Patterns are matched by {compared.matched_by}."
     )
+    warn(compared.warnings)
     for pair in compared.pairs:
         parts = [f"Pattern {pair.first} of the first and {pair.second} of the second"]
         if pair.concordance == pair.concordance:  # a number

@@ -14,6 +14,7 @@ from rindices.schema.role_guesses import Kind, grouped, kinds_of, unlike_regions
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
 _FEW_NAMES = 20
+_FEWEST_DIFFERENT = 5  # controls with another value than the rest; of fewer, halves and folds of the sample have none
 _THICKEST = 10.0  # mm; volumes in mm³ and areas are larger, volumes in mL need their names
 
 
@@ -72,17 +73,20 @@ def _other_warnings(
 
 
 def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_]) -> None:
-    """Refuse regions (columns of ``block``) that do not vary among the controls."""
+    """Refuse regions (columns of ``block``) in which no controls, or too few, differ from the others."""
     values = block[controls]
-    constant = np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0)
-    names = [name for name, is_constant in zip(regions, constant.tolist(), strict=True) if is_constant]
+    middle = np.median(values, axis=0)
+    n_others = (np.abs(values - middle) > 1e-9 * np.abs(values).max(axis=0)).sum(axis=0).tolist()
+    names = [name for name, number in zip(regions, n_others, strict=True) if number < _FEWEST_DIFFERENT]
     if names:
         first = list(regions).index(names[0])
         who = "everyone" if np.ptp(block[:, first]) == 0 else "every control"
+        who = f"every control but {n_others[first]}" if n_others[first] else who
         scores = Message("For scores, use ", Remedy("clinical", names), "; otherwise, exclude")
         raise InputError(
-            f"Regions must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
-            f"{listed(names)}.\nIn column {names[0]!r}, {who} has the value {shown(float(values[0, first]))}.\n",
+            f"Regions must vary among the controls (at least {_FEWEST_DIFFERENT} must differ from the rest), but "
+            f"{counted(len(names), 'region does', 'regions do')} not: "
+            f"{listed(names)}.\nIn column {names[0]!r}, {who} has the value {shown(float(middle[first]))}.\n",
             "Exclude" if who == "everyone" else scores,
             f" the column{'s' if len(names) > 1 else ''} with ",
             Remedy("exclude", names),

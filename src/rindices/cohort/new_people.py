@@ -36,6 +36,7 @@ from rindices.schema import (
     RegionField,
     ScoreField,
     VisitField,
+    changed_people,
     groups_of,
     years_since_first,
 )
@@ -235,7 +236,7 @@ class _Check:
             "group": group,
         }
         covariates, line = observed.background[used], observed.timeline.take(used)
-        years, notes = years_since_first(line, batch[used], self.visit)
+        years, years_from, notes = years_since_first(line, batch[used], self.visit)
         return People(
             features=pd.DataFrame(observed.regions.values[used], line.ids, list(contract.features)),
             covariates=covariates,
@@ -245,11 +246,13 @@ class _Check:
             clinical=observed.scores[used],
             visit=line.visits,
             years=years,
+            years_from=years_from,
             first_visit=line.first(),
             left_out=record.table(who)[~used],
             notes=(
                 *record.warning(),
                 *notes,
+                *changed_people(line.ids, group[used], batch[used]),
                 *self._fields.notes,
                 *self._unknown(),
                 *self._missing(observed.regions.values[used]),

@@ -43,9 +43,9 @@ class Rows:
         Clinical scores: numbers as float64, categories as text, gaps as NaN.
     first_visit
         True for each person's earliest visit; without visits for everybody.
-    visit, years
-        The visit as in the table, and the years since the person's first visit; None without visits, and years also
-        where they cannot be known.
+    visit, years, years_from
+        The visit as in the table, the years since the person's first visit, and what these are read from; None without
+        visits, and years also where they cannot be known.
     """
 
     features: pd.DataFrame
@@ -56,6 +56,7 @@ class Rows:
     clinical: pd.DataFrame = field(default_factory=pd.DataFrame)
     visit: pd.Series | None = None
     years: pd.Series | None = None
+    years_from: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -290,10 +291,10 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
 
     def refuse(name: str, wrong: np.ndarray, what: str, advice: str) -> None:
         if wrong.any():
-            place = int(wrong.argmax())
+            place, people = int(wrong.argmax()), counted(pd.Index(ids)[wrong].nunique(), "person", "people")
             raise InputError(
                 f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} {what}: column {columns[name]!r}, person "
-                f"{ids[place]}, found {shown(float(values[name][place]))} ({counted(int(wrong.sum()), 'such cell')})."
+                f"{ids[place]}, found {shown(float(values[name][place]))} ({people} in all)."
                 f"\n{advice}. Correct the cells or leave them empty, or name another column with ",
                 Remedy(name, Blank("COLUMN")),
                 ".",

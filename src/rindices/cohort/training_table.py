@@ -25,6 +25,7 @@ from rindices.schema import (
     RegionField,
     ScoreField,
     VisitField,
+    changed_people,
     years_since_first,
 )
 from rindices.schema.cells import typed
@@ -214,7 +215,7 @@ def _cohort(looked: Looked) -> Cohort:
     refuse_mixed_units(regions, observed.covariates, observed.roster.rows, groups.group)
     record = leave_out(observed, groups, roles, settings)
     used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
-    years, untimed = years_since_first(line, background, settings.visit)
+    years, years_from, untimed = years_since_first(line, background, settings.visit)
     controls = observed.regions.values[used & (groups.group == "control").to_numpy()]
     unit, seem = deviation_unit(
         settings.unit or unit_of(dictionary, roles.regions), controls, settings, roles.covariates
@@ -234,6 +235,7 @@ def _cohort(looked: Looked) -> Cohort:
         clinical=observed.scores[used],
         visit=line.visits,
         years=years,
+        years_from=years_from,
         people=record.table(who),
         ignored_columns=roles.others,
         source=looked.source,
@@ -247,7 +249,7 @@ def _cohort(looked: Looked) -> Cohort:
         outliers=tuple(record.outliers),
     )
     messages = [*looked.told, *looked.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
-    return replace(cohort, messages=(*messages, *seem, *untimed))
+    return replace(cohort, messages=(*messages, *seem, *untimed, *changed_people(line.ids, cohort.group, background)))
 
 
 def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> FieldSet:

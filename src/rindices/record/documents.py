@@ -285,6 +285,7 @@ class Summary(Document):
     clinical: tuple[str, ...] = ()
     follow_up: dict[str, str] = {}  # columns of the time, the event and what else is known of it
     visits: bool = False
+    years_from: str = ""  # what the time between visits is read from
     n_read: int | None = None
     excluded: dict[str, int] = {}
     n_patterns: int = 0

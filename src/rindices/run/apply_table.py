@@ -39,7 +39,7 @@ class Applied(NamedTuple):
     summary
         Who was scored, and by what model. Its warnings name nobody.
     n_rows, n_flagged
-        Rows of people, and of them those outside what the model was trained on.
+        Rows of people, and the people outside what the model was trained on.
     left_out
         Table of people who were left out, if anybody was.
     change, scan_noise
@@ -107,8 +107,8 @@ def apply_table(
         left_out.extend([people.left_out] if len(people.left_out) else [])
         results.extend([results_of(fitted, people, output.level)] if whole else [])
         scores = results[0].r_indices if whole else scores_of(fitted, people, output.level)
-        strangers = int((scores["strangeness"] > 1).sum()) if "strangeness" in scores else 0
-        counts.update(rows=len(scores), flagged=int((people.flags != "").sum()), strangers=strangers)
+        strangers = scores[scores["strangeness"] > 1]["participant_id"].nunique() if "strangeness" in scores else 0
+        counts.update(rows=len(scores), flagged=people.flags[people.flags != ""].index.nunique(), strangers=strangers)
         return scores
 
     write_csv_parts(map(scored, chain([first], batches)), out)
@@ -127,6 +127,7 @@ def apply_table(
         clinical=tuple(name for name in map(str, first.clinical.columns) if name not in follow_up.values()),
         follow_up=follow_up,
         visits=first.visit is not None,
+        years_from=first.years_from,
         subgroup_limits=output.limits,
         correction=asdict(fitted.correction or Correction()),
     )
@@ -241,8 +242,9 @@ def _of_strangers(counts: Counter[str]) -> list[str]:
     """Say how many people are strangers, and what may be wrong."""
     if not counts["strangers"]:
         return []
+    people = counts["control"] + counts["patient"] + counts["other"]
     return [
-        f"{counts['strangers']} of {counted(counts['rows'], 'person', 'people')} "
+        f"{counts['strangers']} of {counted(people, 'person', 'people')} "
         f"{'is' if counts['strangers'] == 1 else 'are'} unlike anyone the model can produce, as are one or two in a "
         "hundred healthy people. See the column strangeness. If there are many, check that regions, units and "
         "segmentation are the same as in training."

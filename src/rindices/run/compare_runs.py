@@ -13,7 +13,7 @@ from rindices.files import check_folder, write_csv
 from rindices.judging.agreement_and_misfit import concordance
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.layout import write_sheet
-from rindices.problems import InputError, Remedy, listed
+from rindices.problems import InputError, Remedy, counted, listed
 from rindices.record import Run, read_run
 from rindices.regions import known_regions
 from rindices.schema import MIN_REGIONS
@@ -69,6 +69,8 @@ class ComparedRuns(NamedTuple):
         Number of patients in both, on whom concordances are based.
     settings
         Settings that differ between the runs: name, value in the first, value in the second.
+    warnings
+        What makes it doubtful that ids or visits mean the same in both.
     """
 
     first: Run
@@ -80,6 +82,7 @@ class ComparedRuns(NamedTuple):
     regions: pd.DataFrame
     n_patients: int
     settings: tuple[tuple[str, str, str], ...]
+    warnings: tuple[str, ...]
 
 
 def compare_runs(first: Path, second: Path) -> ComparedRuns:
@@ -96,7 +99,7 @@ def compare_runs(first: Path, second: Path) -> ComparedRuns:
     if first.resolve() == second.resolve():
         raise InputError(f"{first} and {second} are the same run.\nProvide the folders of two different runs.")
     runs = read_run(first), read_run(second)
-    scores, maps = _common_scores(*runs), _common_maps(*runs)
+    (scores, warnings), maps = _common_scores(*runs), _common_maps(*runs)
     patients = (scores["group"] == "patient").to_numpy()
     by_people = patients.sum() >= FEWEST
     if not by_people and len(maps[0]) < MIN_REGIONS:
@@ -123,6 +126,7 @@ def compare_runs(first: Path, second: Path) -> ComparedRuns:
         _regions(maps, pairs),
         int(patients.sum()),
         _settings(*runs),
+        warnings,
     )
 
 
@@ -130,27 +134,33 @@ def _sides(runs: tuple[Run, Run]) -> Iterator[tuple[str, Run]]:
     return zip(("first_", "second_"), runs, strict=True)
 
 
-def _common_scores(first: Run, second: Run) -> pd.DataFrame:
-    """Return the scores of who is in both runs, at the first visit in both where both have visits.
+def _common_scores(first: Run, second: Run) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the scores of who is in both runs, at the first visit in both where both have visits, and warnings.
 
     A person counts once: visits of one person are not independent, and the minimum is one of patients.
     """
-    tables = [
-        run.results.r_indices if "visit" in run.results.r_indices else run.results.first_visits
-        for run in (first, second)
-    ]
-    keys = ["participant_id", *(["visit"] if all("visit" in table for table in tables) else [])]
-    if len(keys) == 1:
+    tables, warnings = [run.results.r_indices for run in (first, second)], list[str]()
+    visits = [dict.fromkeys(table.get("visit", ())) for table in tables]
+    by_visit = not visits[0].keys().isdisjoint(visits[1])
+    keys = ["participant_id", "visit"] if by_visit else ["participant_id"]
+    if not by_visit:
         tables = [run.results.first_visits for run in (first, second)]
-    named = [
-        table.set_index(keys).drop(columns=["group"], errors="ignore").add_prefix(side)
-        for table, side in zip(tables, ("first_", "second_"), strict=True)
-    ]
-    groups = tables[0].set_index(keys)["group"]
-    common = named[0].join(named[1], how="inner").join(groups).reset_index()
-    if len(keys) > 1:  # years may be unknown, the first visit is not
+    named = [table.set_index(keys).add_prefix(side) for table, side in zip(tables, ("first_", "second_"), strict=True)]
+    common = named[0].join(named[1], how="inner").assign(group=lambda both: both["first_group"]).reset_index()
+    if by_visit:  # years may be unknown, the first visit is not
         common = common.sort_values(["first_first_visit", "first_years"], ascending=[False, True])
-    return common.drop_duplicates("participant_id").sort_index().reset_index(drop=True)
+    common = common.drop_duplicates("participant_id").sort_index().reset_index(drop=True)
+    if len(common) and all(visits) and not by_visit:
+        labels = " and ".join(f"({listed(one, 3)})" for one in visits)
+        warnings.append(f"The runs have no visit label in common {labels}, so each person's first visits are compared.")
+    n_exchanged = int((common[["first_group", "second_group"]].replace("other", np.nan).nunique(axis=1) > 1).sum())
+    if n_exchanged:
+        warnings.append(
+            f"{counted(n_exchanged, 'person is a control', 'people are controls')} in one run and patient"
+            f"{'' if n_exchanged == 1 else 's'} in the other. If the studies use the same ids for different "
+            "people, make the ids unique."
+        )
+    return common, tuple(warnings)
 
 
 def _common_maps(first: Run, second: Run) -> tuple[pd.DataFrame, pd.DataFrame]:

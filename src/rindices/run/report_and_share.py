@@ -155,8 +155,8 @@ def _with_scores(
     notes: list[Text] = [*join_notes, *(note for field in fields for note in field.notes)]
     notes += [f"Not changed, because the run already has them: {', '.join(left)}."] if left else []
     for name in [name for name in names if name in before]:
-        lost = int((before[name].notna() & joined[name].isna()).sum())
-        emptied = counted(lost, "row that had a value now has", "rows that had a value now have")
+        lost = joined["participant_id"][before[name].notna() & joined[name].isna()].nunique()
+        emptied = counted(lost, "person who had a value now has", "people who had a value now have")
         notes.append(f"Replaced the column {name!r}: {emptied} none.")
     variables = before.assign(**{name: joined[name] for name in names})
     return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), tuple(notes)

@@ -101,6 +101,7 @@ def _people(cohort: Cohort) -> record.Summary:
         clinical=tuple(str(name) for name in cohort.clinical if name not in follow_up.values()),
         follow_up=follow_up,
         visits=cohort.visit is not None,
+        years_from=cohort.years_from,
         n_read=len(cohort.people),
         excluded={str(reason): int(n) for reason, n in left_out.value_counts().items()},
     )

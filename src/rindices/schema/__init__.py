@@ -21,7 +21,7 @@ from rindices.schema.diagnosis_and_region_fields import (
     labels_with_counts,
 )
 from rindices.schema.field import LEAVE_OUT, STRICT, Roster, Seen
-from rindices.schema.id_and_visit_fields import IdField, VisitField, years_since_first
+from rindices.schema.id_and_visit_fields import IdField, VisitField, changed_people, years_since_first
 
 __all__ = [
     "CONTROL_NAMES",
@@ -46,6 +46,7 @@ __all__ = [
     "ScoreField",
     "Seen",
     "VisitField",
+    "changed_people",
     "first_problem",
     "groups_of",
     "labels_with_counts",

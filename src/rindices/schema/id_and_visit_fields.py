@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from rindices.problems import Blank, Message, Problem, Remedy, counted, listed, listed_rows
+from rindices.problems import Blank, Message, Problem, Remedy, counted, listed, listed_rows, refusal
 from rindices.schema.cells import numbers_of, text_of
 from rindices.schema.field import Field, Roster
-from rindices.schema.role_guesses import USUAL_NAMES
+from rindices.schema.role_guesses import SEX_NAMES, USUAL_NAMES
 
 
 class IdField(Field[pd.Index]):
@@ -81,12 +81,21 @@ def visit_columns(batch: pd.DataFrame, ids: str) -> list[str]:
 
 _DAYS_A_YEAR = 365.25
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
+_OTHER_DATE = re.compile(
+    r"\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}|\d{4}[/.-]\d{1,2}[/.-]\d{1,2}"
+    r"|\d{1,2}[ .-]*(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ .-]*\d{2,4}",
+    re.IGNORECASE,
+)
 _FIRST_WORDS = {"sc": 0, "scr": 0, "screening": 0, "bl": 1, "base": 1, "baseline": 1}
 _PREFIX = re.compile(r"^(ses|session|visit)[-_ ]*", re.IGNORECASE)
 _A_YEAR = {"y": 1.0, "m": 12.0, "w": _DAYS_A_YEAR / 7, "d": _DAYS_A_YEAR}  # how many of the unit make a year
+_UNITS = {"y": "years", "m": "months", "w": "weeks", "d": "days"}
 _UNIT = r"(y|yr|year|m|mo|month|w|wk|week|d|day)s?"
 _TIME = re.compile(rf"{_UNIT}[-_ ]?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)[-_ ]?{_UNIT}", re.IGNORECASE)
-_UNIT_OF_NAME = re.compile(r"(?:^|[_ .-])(age|years?|yrs?|months?|mos?|weeks?|days?)(?:$|[_ .-])", re.IGNORECASE)
+_LETTER = re.compile(r"([mwd])[-_ ]?(\d+(?:\.\d+)?)", re.IGNORECASE)
+_LAST_WAVE = 12  # w and d up to here may count waves; schedules in weeks or days go further
+_UNIT_OF_NAME = re.compile(r"(?<![^_ .-])(age|years?|yrs?|months?|mos?|weeks?|days?)(?![^_ .-])", re.IGNORECASE)
+_OLDEST = 120.0  # years
 _ENOUGH_GROW = 0.9  # share of people whose age must grow from visit to visit to be taken for the time
 
 
@@ -103,7 +112,7 @@ class Timeline:
     years
         Time in years from any beginning; None where the column of visits does not tell.
     exact
-        Whether `years` comes from dates or a column of times, rather than from names such as ``m06``.
+        What `years` are read from where these are dates or a column of times; empty for names such as ``m06``.
     visits
         The visits as in the table, by id; None where there are none.
     """
@@ -111,7 +120,7 @@ class Timeline:
     ids: pd.Index
     rank: NDArray[np.float64]
     years: NDArray[np.float64] | None = None
-    exact: bool = False
+    exact: str = ""
     visits: pd.Series | None = None
 
     def take(self, rows: NDArray[np.bool_]) -> Timeline:
@@ -163,15 +172,19 @@ class VisitField(Field[Timeline]):
             return Timeline(ids, np.zeros(len(ids)), visits=column)
         if is_numeric_dtype(column):
             numbers = column.to_numpy(dtype=np.float64)
-            unit = _UNIT_OF_NAME.search(self.name)
-            letter = "" if unit is None else unit[1][0].lower().replace("a", "y")
-            return Timeline(ids, numbers, numbers / _A_YEAR[letter] if letter else None, bool(letter), column)
+            units = [unit.lower().replace("age", "y") for unit in _UNIT_OF_NAME.findall(self.name)]
+            letter = min(units, key="y".__eq__, default="")[:1]  # of age_months the months
+            if not letter or (letter in units and numbers.max() > _OLDEST):  # an age in months or days
+                return Timeline(ids, numbers, visits=column)
+            exact = f"the column {self.name!r}, in {_UNITS[letter]}"
+            return Timeline(ids, numbers, numbers / _A_YEAR[letter], exact, column)
         if column.str.fullmatch(_DATE).all():
             days = self._days(column, roster)
-            return Timeline(ids, days, days / _DAYS_A_YEAR, exact=True, visits=column)
+            return Timeline(ids, days, days / _DAYS_A_YEAR, "the dates of visits", column)
+        self._refuse(column, column.str.strip().str.fullmatch(_OTHER_DATE).to_numpy(dtype=bool), roster)
         labels = column.unique().tolist()
         times = {label: _years_of_label(label) for label in labels}
-        timed = None not in times.values()
+        timed = None not in times.values() and not _may_count(labels)
         ordered = sorted(labels, key=lambda label: (times[label] if timed else 0.0, _natural(label)))
         years = column.map(times).to_numpy(dtype=np.float64) if timed else None
         ranks = {label: float(rank) for rank, label in enumerate(ordered)}
@@ -179,15 +192,17 @@ class VisitField(Field[Timeline]):
 
     def _days(self, text: pd.Series, roster: Roster) -> NDArray[np.float64]:
         dates = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
-        wrong = np.flatnonzero(dates.isna())
-        if len(wrong):
-            first = int(wrong[0])
+        self._refuse(text, dates.isna().to_numpy(), roster)
+        return np.asarray((dates - dates.min()) / pd.Timedelta(days=1), dtype=np.float64)
+
+    def _refuse(self, text: pd.Series, is_wrong: NDArray[np.bool_], roster: Roster) -> None:
+        if is_wrong.any():
+            first = int(is_wrong.argmax())
             what = (
                 f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
-                f"{text.iloc[first]!r} ({counted(len(wrong), 'such cell')} in all)."
+                f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all)."
             )
-            self._wrong_dates = [Problem(what, ("correct the date",))]
-        return np.asarray((dates - dates.min()) / pd.Timedelta(days=1), dtype=np.float64)
+            self._wrong_dates = [Problem(what, ("write every date as YYYY-MM-DD",))]
 
     def check(self) -> list[Problem]:
         """Say which dates there are not."""
@@ -203,6 +218,14 @@ def _years_of_label(label: str) -> float | None:
     return None if match is None else float(match[2] or match[3]) / _A_YEAR[(match[1] or match[4])[0].lower()]
 
 
+def _may_count(labels: list[str]) -> bool:
+    """Tell whether labels such as W1, W2 and W3 may as well count waves: w12, w24 and m06 do not."""
+    matches = [_LETTER.fullmatch(_PREFIX.sub("", label.strip())) for label in labels]
+    numbers = {float(match[2]) for match in matches if match}
+    few = any(match[1] in "wWdD" for match in matches if match) and max(numbers) < _LAST_WAVE
+    return few or 1 < len(numbers) > max(numbers) - min(numbers)
+
+
 def _natural(label: str) -> list[tuple[int, float, str]]:
     """Return a key that sorts ses-2 before ses-10, and baseline before everything."""
     name = _PREFIX.sub("", label.strip()).casefold()
@@ -214,41 +237,90 @@ def _natural(label: str) -> list[tuple[int, float, str]]:
 
 def years_since_first(
     timeline: Timeline, table: pd.DataFrame, column: str | None
-) -> tuple[pd.Series | None, tuple[str, ...]]:
-    """Return the years since each person's first visit, NaN where unknown, and warnings.
+) -> tuple[pd.Series | None, str, tuple[str, ...]]:
+    """Return the years since each person's first visit, NaN where unknown, what they are read from, and warnings.
 
     Dates and columns of times come first; then an age that grows from visit to visit; then names such as ``m06``.
 
     Examples
     --------
-    >>> line = Timeline(pd.Index(["a", "a"]), np.array([1.0, 2.0]))
+    >>> line = Timeline(pd.Index(["a", "a"]), np.array([1.0, 2.0]), visits=pd.Series([1, 2]))
     >>> years_since_first(line, pd.DataFrame({"age": [61.0, 62.5]}), "visit")[0].tolist()
     [0.0, 1.5]
     """
     ids, several = timeline.ids, timeline.ids.duplicated(keep=False)
-    if column is None:
-        return None, ()
+    if column is None or timeline.visits is None:
+        return None, "", ()
     if not several.any():
-        return pd.Series(0.0, ids, name="years"), ()
-    if timeline.exact and timeline.years is not None:
-        return _since_first(timeline, timeline.years), ()
-    ages = [numbers_of(table[name]) for name in table if str(name).casefold() == "age"]
-    if ages and np.isfinite(ages[0]).any():
-        grows = _growing(ids, timeline.rank, ages[0])
-        # Only people with several visits can tell.
-        if np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
-            standing = ids[~grows].nunique()
-            warning = (
-                f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
-                "missing, so their change per year is unknown."
-            )
-            return _since_first(timeline, ages[0]).where(grows), (warning,) if standing else ()
-    if timeline.years is not None:
-        return _since_first(timeline, timeline.years), ()
-    return None, (
-        f"Change per year cannot be computed: the visits in {column!r} are neither dates nor times such as m06, and no "
-        "column 'age' increases from visit to visit.",
+        return pd.Series(0.0, ids, name="years"), "", ()
+    ages = {**table, column: timeline.visits}
+    name = next((name for name in ages if str(name).casefold() == "age"), "age")
+    age = numbers_of(ages[name]) if name in ages else np.full(len(ids), np.nan)
+    steps, n_several = _steps(timeline, age), ids[several].nunique()
+    back = ids[steps < 0].unique()
+    contradicted = (
+        f"In {len(back)} of {counted(n_several, 'person', 'people')} with several visits, {name} decreases from one "
+        f"visit to the next in the order of {column!r} (participants {listed(back)})."
     )
+    if len(back) > (1 - _ENOUGH_GROW) * n_several:
+        use_age = Message("order the visits by age with ", Remedy("visit", name))
+        raise refusal([Problem(contradicted, ("correct the visits or the ages", use_age), (column,))])
+    warnings: tuple[str, ...] = (f"{contradicted} Correct the visits or the ages.",) if len(back) else ()
+    if timeline.exact and timeline.years is not None:
+        return _since_first(timeline, timeline.years), timeline.exact, warnings
+    n_old, grows = int((age > _OLDEST).sum()), ~ids.isin(ids[~timeline.first() & ~(steps > 0)])
+    # Only people with several visits can tell.
+    if not n_old and np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
+        standing = ids[~grows].nunique()
+        warning = (
+            f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
+            "missing, so their change per year is unknown."
+        )
+        return _since_first(timeline, age).where(grows), f"the column {name!r}", (warning,) if standing else ()
+    if n_old:
+        warnings += (
+            f"Column {name!r} cannot be the time in years: {counted(n_old, 'value is', 'values are')} above "
+            f"{_OLDEST:g}, as in months or days. Convert the ages to years.",
+        )
+    if timeline.years is not None:
+        return _since_first(timeline, timeline.years), "the labels of visits", warnings
+    return (
+        None,
+        "",
+        (
+            *warnings,
+            f"Change per year cannot be computed: the visits in {column!r} are neither dates nor times such as m06 or "
+            "'week 12', and no column 'age' increases from visit to visit. Write the visits as dates (2021-03-31) or "
+            "times, or add the age in years at each visit.",
+        ),
+    )
+
+
+def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list[str]:
+    """Say who is a control at one visit and a patient at another, which may be, and whose sex changes, which may not.
+
+    Examples
+    --------
+    >>> changed_people(pd.Index(["a", "a"]), pd.Series(["control"] * 2), pd.DataFrame({"sex": ["F", "M"]}))
+    ["Column 'sex' differs between the visits of 1 person (participant a). Correct the cells."]
+    """
+    if not ids.has_duplicates:
+        return []
+    learned = group.where(group.isin(["control", "patient"])).set_axis(ids)
+    sexes = {str(name): text_of(table[name]).set_axis(ids) for name in table if str(name).casefold() in SEX_NAMES}
+    warnings = []
+    for name, values in {"": learned, **sexes}.items():
+        several = values.groupby(level=0).nunique() > 1
+        who = several.index[several].tolist()
+        people = f"{counted(len(who), 'person', 'people')} (participant{'' if len(who) == 1 else 's'} {listed(who)})"
+        if who and name:
+            warnings.append(f"Column {name!r} differs between the visits of {people}. Correct the cells.")
+        elif who:
+            warnings.append(
+                f"{people} changed between control and patient from visit to visit. Training uses the first visit. "
+                "Correct the cells if these are not changes of diagnosis."
+            )
+    return warnings
 
 
 def _since_first(timeline: Timeline, time: NDArray[np.float64]) -> pd.Series:
@@ -257,10 +329,7 @@ def _since_first(timeline: Timeline, time: NDArray[np.float64]) -> pd.Series:
     return pd.Series(time - beginning.reindex(timeline.ids).to_numpy(), timeline.ids, name="years")
 
 
-def _growing(ids: pd.Index, rank: NDArray[np.float64], age: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Mark all visits of the people whose age is known and grows from each visit to the next."""
-    people = pd.DataFrame({"id": ids, "rank": rank, "age": age}).sort_values(["id", "rank"], kind="stable")
-    later = people["id"].duplicated()
-    steps = people["age"].diff()
-    fine = people["age"].notna() & (~later | (steps > 0))
-    return fine.groupby(people["id"]).transform("all").sort_index().to_numpy(dtype=bool)
+def _steps(timeline: Timeline, age: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how much older people are than at their visit before; NaN at the first, and where it is unknown."""
+    people = pd.DataFrame({"rank": timeline.rank, "age": age}).sort_values("rank", kind="stable")
+    return people.groupby(timeline.ids[people.index])["age"].diff().sort_index().to_numpy()

@@ -108,7 +108,7 @@ def _forms(name: str) -> Iterable[str]:
 
 def not_found(number: int, ids: Iterable[str], what: str) -> Message:
     """Return a sentence on people whom only one of two tables has; who they are is left out of what is kept."""
-    return Message(f"{counted(number, 'row')} {what} (participants {listed(ids, 10)}).")
+    return Message(f"{counted(number, 'row')} {what} (participants {listed(dict.fromkeys(ids), 10)}).")
 
 
 _LABELLED = re.compile(r"([^=,/\\]+)=(.+)")
