@@ -301,6 +301,7 @@ class Summary(Document):
     latent: str = "independent"
     correlation: tuple[tuple[float, ...], ...] | None = None
     verdict: State | None = None  # None: not judged
+    supported: int | None = None  # patterns of an applied model that its training supports
     reliable: bool | None = None
     reliable_reason: str = ""
     evidence: Evidence | None = None
@@ -335,7 +336,7 @@ class Summary(Document):
     @property
     def n_supported(self) -> int | None:
         """The number of its patterns that held-out people support; None where that is unknown."""
-        again = None if self.evidence is None else self.evidence.found_again
+        again = self.supported if self.evidence is None else self.evidence.found_again
         return None if again is None else min(self.n_patterns, max(1, again))
 
     @property
@@ -397,15 +398,4 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
         "Do not interpret the patterns until the problem is resolved.",
     ),
     None: ("The reproducibility of the patterns was not assessed.", ""),
-}
-
-# Whether patterns are reliable.
-IN_SHORT: dict[State | None, str] = {
-    "reproducible": "yes",
-    "weak": "yes, for groups; an individual's severity is not informative",
-    "confounded": "yes, but patients and controls also differ in another variable",
-    "not found again": "no, although the groups differ",
-    "no difference": "no difference between the groups was found",
-    "not testable": "could not be tested",
-    None: "not judged",
 }
