@@ -55,6 +55,7 @@ def results_of(model: SurrealGAN, people: Cohort | People, level: float = Output
         variables=pd.DataFrame(variables, index=range(len(r_indices))),
         patterns=_patterns(model, scaled, group),
         people=everybody.reset_index(drop=True),
+        gaps=scaled.gaps,
     )
 
 
@@ -183,6 +184,8 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     # A person counts once: later visits are in `change` only.
     first = results.first_visit
     scores, z_scores, variables = (table[first] for table in (results.scores, results.z_scores, results.variables))
+    if results.gaps is not None:  # a region that nobody has is no finding
+        z_scores = z_scores.loc[:, ~results.gaps[first].all(axis=0)]
     group = results.r_indices["group"][first]
     patients, controls = (group == "patient").to_numpy(), (group == "control").to_numpy()
     if summary.clinical:
@@ -199,7 +202,8 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
             imbalanced = None if summary.balance is None else differing
             tables["group_check"] = analysis.group_check(scores, background, group, removed, imbalanced)
     if patients.any():
-        tables["dose_response"] = analysis.dose_response(z_scores, scores, group, results.patterns)
+        patterns = results.patterns[results.patterns["region"].isin(z_scores.columns)]
+        tables["dose_response"] = analysis.dose_response(z_scores, scores, group, patterns)
     tables |= change_of(model, results, summary)
     if "change" in tables:
         tables["change_summary"] = analysis.group_change(results.scores, *_whose(results))
@@ -388,5 +392,7 @@ def _drivers(model: SurrealGAN, results: Results) -> pd.DataFrame:
     # Not the mean: a repetition that agrees about R-indices may still have taken brains apart in a way of its own.
     alone = [jax.tree.map(lambda leaf, k=k: leaf[k : k + 1], model.models_) for k in range(len(model.members_))]
     changes = np.median([inference.decompose(one, brains) for one in alone], axis=0) / SCALED_SD
+    if results.gaps is not None:
+        changes = np.where(results.gaps[rows, None], 0, changes)  # imputed from others: no reason of its own
     who = results.r_indices.iloc[rows]
     return analysis.drivers(changes, z_scores, who["participant_id"], who.get("visit"))
