@@ -304,14 +304,14 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
 @pytest.mark.parametrize(
     ("state", "older", "final", "told"),
     [
-        ("reproducible", 0, "reproducible", "The patterns are reproducible. Why. Try --steps 19."),
-        ("weak", 0, "weak", "The patterns are reproducible, but weak. Why. Try --steps 19. Use them to compare groups"),
+        ("reproducible", 0, "reproducible", "At least 1 pattern is reproducible. Why. Try --steps 19."),
+        ("weak", 0, "weak", "At least 1 pattern is reproducible, but weak. Why. Try --steps 19. Use them to compare"),
         ("weak", 20, "confounded", "but the groups also differ in another variable. Why. Try --steps 19."),
         (
             "reproducible",
             20,
             "confounded",
-            "The patterns are reproducible, but the groups also differ in another variable.",
+            "At least 1 pattern is reproducible, but the groups also differ in another variable.",
         ),
         ("not found again", 20, "not found again", "the patterns were not found again. Why. Try --steps 19."),
         ("no difference", 20, "no difference", "No difference between patients and controls was found. Why. Try"),
@@ -319,8 +319,8 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
 )
 def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, older, final, told):
     _, _, table = fitted
-    reason, evidence = Message("Why. Try ", Remedy("max_steps", 19), "."), Evidence(p=0.25, eigenvalues=(2.0, 1.5))
-    verdict = Verdict(state, reason, evidence)
+    reason = Message("Why. Try ", Remedy("max_steps", 19), ".")
+    verdict = Verdict(state, reason, Evidence(p=0.25, eigenvalues=(2.0, 1.5), found_again=1))
     monkeypatch.setattr("rindices.search.judged", lambda *_: verdict)
     table.assign(age=table["age"] + older * (table["diagnosis"] == "PT")).to_csv(tmp_path / "table.csv", index=False)
     options = ("--patients", "PT", "--covariates", "age", *TINY, "--no-report")
@@ -331,8 +331,12 @@ def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, olde
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert (summary["verdict"], summary["reliable"]) == (final, final in ("reproducible", "weak", "confounded"))
     assert (summary["evidence"]["p"], summary["evidence"]["eigenvalues"]) == (0.25, [2.0, 1.5])
-    assert load_model(tmp_path / "run" / "model.safetensors").verdict_ == (final, summary["reliable_reason"])
     assert ("differ in age" in summary["reliable_reason"]) is (final == "confounded")
+    model = tmp_path / "run" / "model.safetensors"  # it says of itself, and to new people, what its training found
+    assert load_model(model).verdict_ == (final, summary["reliable_reason"])
+    assert told.partition(" Why")[0] in " ".join(succeed("describe", model).output.split())
+    applied = succeed("apply", model, tmp_path / "table.csv", "--out", tmp_path / "scores.csv")
+    assert told in " ".join(applied.output.split())
 
 
 def test_a_training_that_failed_is_called_so(fitted, tmp_path, monkeypatch):

@@ -90,6 +90,17 @@ def test_a_file_is_no_folder_for_figures(tmp_path):
             check_folder(path, "figures")
 
 
+def test_a_disk_that_takes_no_files_whatever_its_rights_say_is_refused(tmp_path, monkeypatch):
+    def full(**_):
+        raise OSError(28, "No space left on device")
+
+    check_folder(tmp_path / "figures", "figures")
+    assert not [*tmp_path.iterdir()]
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with pytest.raises(InputError, match=rf"{tmp_path} is not writable"):
+        check_folder(tmp_path / "figures", "figures")
+
+
 def test_what_is_read_is_not_written_over(tmp_path):
     with pytest.raises(InputError, match=r"would overwrite.*\n.*`truth`"):
         refuse_same(tmp_path / "x" / ".." / "a.csv", tmp_path / "b.csv", tmp_path / "a.csv", name="truth")

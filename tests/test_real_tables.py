@@ -124,7 +124,7 @@ def test_the_model_keeps_the_correction_and_scores_the_same_people_the_same(fitt
     assert json.loads((out / "summary.json").read_text())["reliable"] is False
     assert "the patterns were not found again" in said
     assert "the patterns were not found again." in page
-    assert "Reliable: no" in told("describe", out / "model.safetensors")
+    assert "the patterns were not found again." in told("describe", out / "model.safetensors")
 
 
 def test_scores_that_came_later_are_joined_by_id(fitted, copy, tmp_path):

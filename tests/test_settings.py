@@ -117,7 +117,7 @@ def test_corrections_that_make_no_sense_are_refused(given, message):
         (SearchSettings(n_patterns="1-2"), SearchSettings(n_patterns=(1, 2))),
         (SearchSettings(n_patterns="auto", n_repetitions="5"), SearchSettings(n_repetitions=5)),
         (SearchSettings(orthogonality="0.2,0.4"), SearchSettings(orthogonality=(0.2, 0.4))),
-        (OutputSettings(limits="0.3,0.6"), OutputSettings(limits=(0.3, 0.6))),
+        (OutputSettings(limits="0.3,0.6"), OutputSettings(limits=[0.3, 0.6])),
         (TableSettings(features=pd.Index(["a", "b"])), TableSettings(features=("a", "b"))),
         (
             TableSettings(control=np.array(["CN"]), covariates=["age"]),
@@ -128,6 +128,12 @@ def test_corrections_that_make_no_sense_are_refused(given, message):
 )
 def test_settings_read_what_a_command_does_and_any_sequence(given, meant):
     assert given == meant
+
+
+@pytest.mark.parametrize("wrong", [(0.9, 0.1), [0.5], 0.4, (0, 1)])
+def test_subgroup_limits_are_checked_before_anything_is_trained(wrong):
+    with pytest.raises(InputError, match=r"`limits` should be two increasing numbers such as 0.4,0.7, but got"):
+        OutputSettings(limits=wrong)
 
 
 @pytest.mark.parametrize("wrong", ["two", "2-", "5-2", ""])

@@ -120,6 +120,8 @@ class SurrealGAN(FittedEstimator):
     verdict_ : tuple of (str or None, str)
         The verdict of `SurrealGANSearch` (``reproducible``, ``weak``, ``confounded``, ``not found again``, ``no
         difference`` or ``not testable``) and the reason for it; None if there was no verdict.
+    n_supported_ : int or None
+        The number of patterns that held-out people support; None if that is unknown.
     models_ : Parameters
         Weights of the members, with the patterns in the same order in all of them.
     preprocessing_ : Preprocessing
@@ -182,6 +184,7 @@ class SurrealGAN(FittedEstimator):
         self.contract_, self.preprocessing_ = training.contract, training.preprocessing
         self.step_, self.agreement_ = used.step, used.agreement
         self.verdict_: tuple[State | None, str] = (None, "")  # a search judges it
+        self.n_supported_: int | None = None
         self.members_, self.left_out_ = selected.members, selected.left_out
         self.history_ = pd.DataFrame(
             {"step": one.step, "n_models": one.n_models} | one.agreement._asdict() | one.losses
@@ -241,6 +244,7 @@ class SurrealGAN(FittedEstimator):
             contract=self.contract_,
             agreement=StoredAgreement(**agreement),
             verdict=self.verdict_,
+            n_supported=self.n_supported_,
             left_out=tuple(self.left_out_.items()),
             correlation=None if self.correlation_ is None else tuple(map(tuple, self.correlation_.tolist())),
             named=hasattr(self, "feature_names_in_"),
@@ -264,6 +268,7 @@ def load_model(path: str | Path) -> SurrealGAN:
         model.preset_ = model.preset_with(model.n_patterns, model.orthogonality)
         agreement = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
         model.agreement_, model.verdict_, model.scale_ = Agreement(**agreement), header.verdict, scale
+        model.n_supported_ = header.n_supported
     model.members_, model.left_out_ = list(header.members), dict(header.left_out)
     model.step_, model.seed_ = header.step, header.seed
     model.correlation_ = None if header.correlation is None else np.array(header.correlation)

@@ -229,11 +229,20 @@ def check_writable(path: Path, name: str = "out") -> None:
     parent = _led_to(path, name).absolute().parent
     while not parent.exists():
         parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
+    if not parent.is_dir() or not _takes_files(parent):
         what = f"The folder {parent} is not writable" if parent.is_dir() else f"{parent} is a file, not a folder"
         raise InputError(
             f"{what}, so {path} cannot be created there.\nChoose another location with ", Remedy(name), "."
         )
+
+
+def _takes_files(folder: Path) -> bool:
+    """Try it: what the system says of rights is not true of every disk."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return os.access(folder, os.W_OK)
+    except OSError:
+        return False
 
 
 def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:

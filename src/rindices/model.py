@@ -83,6 +83,7 @@ class Header:
     contract: Contract
     agreement: StoredAgreement
     verdict: tuple[State | None, str]  # None: was not judged
+    n_supported: PositiveInt | None = None  # patterns that held-out people support; None: unknown
     left_out: tuple[tuple[int, str], ...]
     correlation: tuple[tuple[float, ...], ...] | None
     named: bool

@@ -12,7 +12,7 @@ from rindices.estimator import SurrealGAN
 from rindices.fitted_model import RIndexEstimator
 from rindices.judging.selection import basis_of, explain, sweep
 from rindices.judging.study import Study, training_set
-from rindices.judging.verdict_and_separation import Verdict, judged, not_testable
+from rindices.judging.verdict_and_separation import Verdict, judged, not_testable, supported
 from rindices.presets import get_preset
 from rindices.scoring.consensus_and_person import consensus
 from rindices.settings import AUTO, SearchSettings
@@ -120,6 +120,8 @@ class SurrealGANSearch(RIndexEstimator):
         if swept.chosen.best_checkpoint.n_models == 0 and self.verdict_.evidence.with_linear is not None:
             self.verdict_ = replace(self.verdict_, state="not found again", message=_COLLAPSED)
         best.verdict_ = self.verdict_.state, str(self.verdict_.message)
+        if self.verdict_.evidence.found_again is not None:
+            best.n_supported_ = supported(best.n_patterns, self.verdict_.evidence)
         self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
         self.models_exhaustive_ = swept.models_exhaustive
         return self

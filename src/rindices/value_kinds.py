@@ -256,6 +256,8 @@ class TakesPlainValues:
             value = getattr(self, one.name)
             if isinstance(value, str) and one.kind is FLAG:
                 raise InputError(Remedy(one.name), f" should be True or False, but got {value!r}.")
+            if one.kind is LIMITS and value is not None:
+                value = _listed(_together(value))  # checked as what is typed is
             object.__setattr__(self, one.name, one.kind.take(one.read(value) if isinstance(value, str) else value))
 
 

@@ -124,6 +124,8 @@ def test_largest_changes_come_first():
         np.testing.assert_array_equal(own["change_sd"], changes[person, pattern - 1, order])
         np.testing.assert_array_equal(own["z"], z.to_numpy()[person, order])
     assert table.loc[table["participant_id"] == "P1", "visit"].tolist() == [2] * 6
+    changes[0, 0, 2:], changes[1, 1] = 1e-4, 0  # a sparse pattern did not change the others
+    assert drivers(changes, z, range(5), n=3).groupby(["participant_id", "pattern"]).size().tolist()[:3] == [2, 3, 3]
 
 
 def test_a_covariate_may_have_any_name():

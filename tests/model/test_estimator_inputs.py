@@ -123,6 +123,20 @@ def test_covariates_in_another_order_are_refused():
     assert covariate_table(table["age"].to_numpy()[::-1], 3, table.index)["covariate0"].tolist() == [70.0, 60.0, 50.0]
 
 
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("edcba", "The rows of y and X are in different orders: sort both the same way"),
+        ("abcde", "Too few people"),  # which is looked at later
+        (range(5), "Too few people"),
+    ],
+)
+def test_diagnoses_in_another_order_are_refused(rows, message):
+    regions = pd.DataFrame(np.random.default_rng(0).normal(size=(5, 3)), index=list("abcde"))
+    with pytest.raises(InputError, match=message):
+        SurrealGAN().fit(regions.rename(columns=str), pd.Series([0, 0, 0, 1, 1], index=list(rows)))
+
+
 def test_a_pyarrow_table_of_covariates_is_a_table():
     table = pd.DataFrame({"age": [60.0, 70.0], "sex": ["F", "M"]})
     given = covariate_table(pa.Table.from_pandas(table), 2, pd.RangeIndex(2)[::-1])

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from rindices import plots
-from rindices.cli.console_and_exits import _VERDICT_STYLES, IN_SHORT
+from rindices.cli.console_and_exits import _VERDICT_STYLES
 from rindices.pages.elements import for_page
 from rindices.pages.layout import VERDICT_LOOKS, page_style
 from rindices.pages.report import make_report, write_report
@@ -276,7 +276,7 @@ def test_stopped_run_with_hostile_text_and_almost_nothing_known(tmp_path):
 
 def test_no_two_verdicts_share_words_or_colour():
     states = get_args(State)
-    for words in (SENTENCES, IN_SHORT, _VERDICT_STYLES, VERDICT_LOOKS):
+    for words in (SENTENCES, _VERDICT_STYLES, VERDICT_LOOKS):
         assert len({words[state] for state in states}) == len(states)
     style = str(page_style())
     for kind in (".verdict", ".tag"):

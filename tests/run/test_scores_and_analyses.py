@@ -6,10 +6,14 @@ from rindices.cohort import read_cohort
 from rindices.estimator import SurrealGAN, load_model
 from rindices.presets import Correction
 from rindices.problems import InputError
+from rindices.record import Summary
+from rindices.run.apply_table import people_for
 from rindices.run.fit_table import fit_table
-from rindices.run.scores_and_analyses import scores_of, separation
-from rindices.settings import OutputSettings, SearchSettings, TableSettings
+from rindices.run.scores_and_analyses import analyse, results_of, scores_of
+from rindices.run.write_results import separation
+from rindices.settings import ApplySettings, OutputSettings, SearchSettings, TableSettings
 from rindices.simulate import simulate_cohort
+from tests.longevity.freeze import COHORT, FROZEN
 
 
 def told_apart(tmp_path, kind, n_controls, n_patients, **changes):
@@ -87,3 +91,19 @@ def test_maps_at_a_severity_are_that_share_of_the_largest_change(tmp_path):
     for pattern in (1, 2, 3):
         own, low, high = (scores[f"severity{pattern}{end}"] for end in ("", "_low", "_high"))
         assert ((low <= own) & (own <= high)).all()
+
+
+def test_a_region_that_nobody_has_is_neither_a_finding_nor_a_reason(tmp_path):
+    """And in a single person, one that is missing there is no reason."""
+    gone, model = ["lAmy", "rAmy"], FROZEN / "linear" / "model.safetensors"
+    table = pd.read_csv(COHORT).drop(columns=gone)
+    table.loc[0, "lHip"] = None
+    table.to_csv(tmp_path / "people.csv", index=False)
+    (people,) = people_for(model, tmp_path / "people.csv", ApplySettings(), whole=True)
+    fitted = load_model(model)
+    tables = analyse(fitted, results_of(fitted, people), Summary(status="done", applied=True, covariates=("age",)))
+    for name in ("group_effects", "subgroups", "dose_response", "drivers"):
+        assert not set(tables[name]["region"]) & set(gone), name
+    own = tables["drivers"][tables["drivers"]["participant_id"] == table["participant_id"][0]]
+    assert "lHip" in set(tables["drivers"]["region"])
+    assert "lHip" not in set(own["region"])

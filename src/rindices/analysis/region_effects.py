@@ -15,6 +15,7 @@ EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0)  # of the bins of severity; the last
 FEWEST_IN_BIN = 5  # a mean of fewer is not shown
 LOW, HIGH = OutputSettings.limits
 FEWEST_PEOPLE = 10
+_LEAST_CHANGE = 0.005  # sd; less is written 0.00
 
 
 def dose_response(
@@ -277,7 +278,7 @@ def drivers(
     visit: ArrayLike | None = None,
     n: int = 6,
 ) -> pd.DataFrame:
-    """List the regions that each pattern changed most in each person.
+    """List the regions that each pattern changed most in each person, without those that it did not change.
 
     Parameters
     ----------
@@ -306,8 +307,9 @@ def drivers(
     who = {name: np.asarray(values, object) for name, values in named.items() if values is not None}
     same_people(len(z_scores), **who, decomposed=changes)
     order = np.argsort(-np.abs(changes), axis=2, kind="stable")[:, :, :n]
-    person, pattern, rank = (axis.ravel() for axis in np.indices(order.shape))
-    region = order.ravel()
+    changed = np.abs(np.take_along_axis(changes, order, axis=2)) >= _LEAST_CHANGE
+    person, pattern, rank = np.nonzero(changed)
+    region = order[changed]
     return pd.DataFrame(
         {name: values[person] for name, values in who.items()}
         | {

@@ -44,7 +44,7 @@ from rindices.problems import (
     without_people,
     worded,
 )
-from rindices.settings import State, option_name
+from rindices.settings import option_name
 
 if TYPE_CHECKING:
     from rindices.record import Summary
@@ -66,16 +66,6 @@ _VERDICT_STYLES = {
     "not found again": "bold red",
     "no difference": "bold",
     "not testable": "magenta",
-}
-# Whether the patterns of a model are reliable.
-IN_SHORT: dict[State | None, str] = {
-    "reproducible": "yes",
-    "weak": "yes, for groups; an individual's severity is not informative",
-    "confounded": "yes, but patients and controls also differ in another variable",
-    "not found again": "no, although the groups differ",
-    "no difference": "no difference between the groups was found",
-    "not testable": "could not be tested",
-    None: "not judged",
 }
 
 

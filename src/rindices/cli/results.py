@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rindices.cli.console_and_exits import (
-    IN_SHORT,
     console,
     counting_bar,
     on_command_line,
@@ -164,6 +163,7 @@ def import_official(
 def describe(model: Model) -> None:
     """Describe a model and the table it expects."""
     from rindices.model import read_header
+    from rindices.record.documents import verdict_words
 
     header = read_header(model)
     contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement
@@ -182,7 +182,7 @@ def describe(model: Model) -> None:
         f"step {header.step:,}",
         "Repetitions": f"{len(header.members)} used, {len(header.left_out)} excluded",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
-        "Reliable": IN_SHORT[header.verdict[0]],
+        "Verdict": " ".join(verdict_words(header.verdict[0], parameters.n_patterns, header.n_supported)).rstrip(),
         "Controls": ", ".join(contract.control_labels) or "y = 0",
         "Patients": ", ".join(contract.patient_labels) or "y = 1",
         "Id column": contract.id_column,

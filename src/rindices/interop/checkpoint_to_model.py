@@ -68,6 +68,7 @@ def import_official(
         "correlation": source.correlation,
         "step": source.n_updates or source.entry,
         "verdict": (None, origin(source)),
+        "n_supported": None,
         # At the average control: the authors' controls are not in the file, and neither are other repetitions.
         "scale": SeverityScale(fit_curves(source.models, np.ones((1, source.n_regions)), preset.training.composition)),
         "familiar": None,

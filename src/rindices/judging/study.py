@@ -183,6 +183,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     """
     correction = learner.correction
     index = X.index if isinstance(X, pd.DataFrame) else None
+    _check_order(index, y, "y")
     X, y = validate_data(learner, X, y, dtype=np.float64, ensure_min_samples=2, ensure_all_finite="allow-nan")
     patient, seed = is_patient(y), seed_from(learner.random_state)
     check_gaps(X, training=True)
@@ -233,13 +234,12 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     """Return covariates as a table with text names; None where there are none."""
     if covariates is None:
         return None
+    _check_order(index, covariates, "covariates")
     table: Any = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
     if hasattr(table, "to_pandas"):  # of pyarrow or polars, which X may be, too
         table = table.to_pandas()
     elif not isinstance(table, pd.DataFrame):
         table = pd.DataFrame(table).add_prefix("covariate")
-    elif index is not None and not index.equals(table.index) and set(index) == set(table.index):
-        raise InputError("The rows of covariates and X are in different orders: sort both the same way.")
     if len(table) != n_people:
         raise InputError(f"covariates should have as many rows as X ({n_people}), but have {len(table)}.")
     if table.shape[1] == 0:
@@ -255,6 +255,14 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     number = [name for name in table if is_numeric_dtype(table[name]) and not is_bool_dtype(table[name])]
     # Truth values stay objects: the categories False and True of a file, or 0 and 1 where a model expects numbers.
     return table.astype(object).assign(**{name: numbers_of(table, name) for name in number})
+
+
+def _check_order(index: pd.Index | None, other: Any, name: str) -> None:
+    """Refuse what has the rows of X in another order: it would be given to other people."""
+    if index is None or not isinstance(other, pd.Series | pd.DataFrame):
+        return
+    if not other.index.equals(index) and set(other.index) == set(index):
+        raise InputError(f"The rows of {name} and X are in different orders: sort both the same way.")
 
 
 def seed_from(random_state: Any) -> int:

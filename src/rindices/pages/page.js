@@ -703,7 +703,10 @@
       const isColumn = rows.every((one) => one.length === 2) && !byName.has(heads[1]);
       const isTable = !isColumn && row && heads.some((head) => byName.has(head));
       const pairs = isColumn ? rows : isTable ? heads.map((head, place) => [head, row[place] ?? ""]) : [];
-      if (cells.every((cell) => NUMBER.test(cell))) pairs.splice(0, pairs.length, ...regions.map((input, place) => [input.dataset.column, cells[place] ?? ""]));
+      const bare = cells.every((cell) => NUMBER.test(cell));
+      if (bare && cells.length === regions.length) pairs.splice(0, pairs.length, ...regions.map((input, place) => [input.dataset.column, cells[place]]));
+      // Nothing of whoever was pasted before stays.
+      if (area.value.trim()) inputs.forEach((input) => { input.value = input.defaultValue ?? ""; });
       const filled = pairs.filter(([name, text]) => {
         const input = byName.get(name);
         if (!input || text === "") return false;
@@ -711,7 +714,7 @@
         if (!input.value && NUMBER.test(text)) input.value = String(Number(text));  // a code that is written 1.0
         return regions.includes(input) && input.value !== "";
       }).length;
-      const hint = filled ? "" : ". Copy the header row as well.", first = isTable && rows.length > 2 ? `, from the first of ${rows.length - 1} rows` : "";
+      const hint = filled ? "" : `${bare ? `; ${cells.length} numbers were pasted` : ""}. Copy the header row as well.`, first = isTable && rows.length > 2 ? `, from the first of ${rows.length - 1} rows` : "";
       document.querySelector("[data-pasted]").textContent = area.value.trim() ? `${filled} of ${regions.length} regions filled in${first}${hint}` : "";
     });
   }

@@ -302,6 +302,7 @@ class Summary(Document):
     latent: str = "independent"
     correlation: tuple[tuple[float, ...], ...] | None = None
     verdict: State | None = None  # None: not judged
+    supported: int | None = None  # patterns of an applied model that its training supports
     reliable: bool | None = None
     reliable_reason: str = ""
     evidence: Evidence | None = None
@@ -336,7 +337,7 @@ class Summary(Document):
     @property
     def n_supported(self) -> int | None:
         """The number of its patterns that held-out people support; None where that is unknown."""
-        again = None if self.evidence is None else self.evidence.found_again
+        again = self.supported if self.evidence is None else self.evidence.found_again
         return None if again is None else min(self.n_patterns, max(1, again))
 
     @property

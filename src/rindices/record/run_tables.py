@@ -95,6 +95,8 @@ class Results:
         What each pattern does to each region.
     people
         The record of every row that was read, with who was left out and why.
+    gaps
+        Which z scores were imputed; not known of a run that is read. None where all were measured.
     """
 
     r_indices: pd.DataFrame
@@ -102,6 +104,7 @@ class Results:
     variables: pd.DataFrame
     patterns: pd.DataFrame
     people: pd.DataFrame
+    gaps: np.ndarray | None = None
 
     @property
     def score_names(self) -> list[str]:

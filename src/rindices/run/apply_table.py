@@ -266,6 +266,7 @@ def _summary(model: SurrealGAN, counts: Counter[str]) -> record.Summary:
         repetitions=len(model.members_),
         members_used=len(model.members_),
         verdict=verdict,
+        supported=model.n_supported_,
         reliable_reason=reason,
         control_labels=contract.control_labels,
         patient_labels=contract.patient_labels,

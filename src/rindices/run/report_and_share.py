@@ -92,7 +92,7 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
             "subgroup_limits": settings.limits or run.summary.subgroup_limits,
         }
         changes |= {"scan_noise": settings.scan_noise} if settings.scan_noise else {}
-        _analyse_again(folder, results, run.summary.updated(**changes, variables=results.kinds))
+        _analyse_again(run, results, run.summary.updated(**changes, variables=results.kinds))
     return write_report(folder, out, show_ids=show_ids, figures=figures), tuple(notes)
 
 
@@ -109,12 +109,15 @@ def _check_followed(results: record.Results, summary: record.Summary, settings: 
     return check_follow_up(settings, results.variables, ids, np.asarray(asked, bool), len(adjusted))
 
 
-def _analyse_again(folder: Path, results: record.Results, summary: record.Summary) -> None:
+def _analyse_again(run: record.Run, results: record.Results, summary: record.Summary) -> None:
     from rindices.estimator import load_model
     from rindices.run.scores_and_analyses import analyse
 
-    record.write_tables(folder, results, analyse(load_model(folder / record.MODEL), results, summary))
-    record.write_summary(folder, summary)
+    tables = analyse(load_model(run.folder / record.MODEL), results, summary)
+    # Only who scored the people knew which regions were imputed.
+    kept = {name: table for name, table in run.analyses.items() if name == "drivers"}
+    record.write_tables(run.folder, results, tables | kept)
+    record.write_summary(run.folder, summary)
 
 
 def _with_scores(

@@ -15,11 +15,9 @@ from rindices import analysis
 from rindices.cohort import Cohort, People
 from rindices.core import inference
 from rindices.estimator import SurrealGAN
-from rindices.judging.verdict_and_separation import separated
 from rindices.preprocessing import SCALED_SD
-from rindices.presets import Correction
 from rindices.problems import OutsideTraining
-from rindices.record import Results, Separation, Summary
+from rindices.record import Results, Summary
 from rindices.scoring.consensus_and_person import Scaled, person_columns, person_flags
 from rindices.scoring.intervals import Noise, can_tell, change_limits, fit_curves, paired_readings
 from rindices.scoring.severity_and_reference import CENTILES, DOSES, KNOTS
@@ -55,6 +53,7 @@ def results_of(model: SurrealGAN, people: Cohort | People, level: float = Output
         variables=pd.DataFrame(variables, index=range(len(r_indices))),
         patterns=_patterns(model, scaled, group),
         people=everybody.reset_index(drop=True),
+        gaps=scaled.gaps,
     )
 
 
@@ -132,16 +131,6 @@ def keep_training(model: SurrealGAN, results: Results) -> None:
     model.scale_ = replace(model.scale_, patients=centiles)
 
 
-def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
-    """Tell patients from controls whom the rule was not learned from; see `rindices.judging.verdict_and_separation`."""
-    regions, patient, covariates = cohort.of_training()
-    sites = None if cohort.site is None else pd.factorize(cohort.site[cohort.training])[0]
-    # Where regions are missing, the middle of everybody says nothing of the group.
-    filled = regions.fillna(regions.median()).to_numpy(float)
-    auc = separated(filled, patient, covariates, correction, sites)
-    return None if auc is None else Separation(**auc._asdict())
-
-
 def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
     """Preprocess people, once for all that is asked about them; people of new sites are not corrected for site."""
     covariates = model.preprocessing_.leave_new_sites(people.covariates)
@@ -190,6 +179,8 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     # A person counts once: later visits are in `change` only.
     first = results.first_visit
     scores, z_scores, variables = (table[first] for table in (results.scores, results.z_scores, results.variables))
+    if results.gaps is not None:  # a region that nobody has is no finding
+        z_scores = z_scores.loc[:, ~results.gaps[first].all(axis=0)]
     group = results.r_indices["group"][first]
     patients, controls = (group == "patient").to_numpy(), (group == "control").to_numpy()
     if summary.clinical:
@@ -206,7 +197,8 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
             imbalanced = None if summary.balance is None else differing
             tables["group_check"] = analysis.group_check(scores, background, group, removed, imbalanced)
     if patients.any():
-        tables["dose_response"] = analysis.dose_response(z_scores, scores, group, results.patterns)
+        patterns = results.patterns[results.patterns["region"].isin(z_scores.columns)]
+        tables["dose_response"] = analysis.dose_response(z_scores, scores, group, patterns)
     tables |= change_of(model, results, summary)
     if "change" in tables:
         tables["change_summary"] = analysis.group_change(results.scores, *_whose(results))
@@ -395,5 +387,7 @@ def _drivers(model: SurrealGAN, results: Results) -> pd.DataFrame:
     # Not the mean: a repetition that agrees about R-indices may still have taken brains apart in a way of its own.
     alone = [jax.tree.map(lambda leaf, k=k: leaf[k : k + 1], model.models_) for k in range(len(model.members_))]
     changes = np.median([inference.decompose(one, brains) for one in alone], axis=0) / SCALED_SD
+    if results.gaps is not None:
+        changes = np.where(results.gaps[rows, None], 0, changes)  # imputed from others: no reason of its own
     who = results.r_indices.iloc[rows]
     return analysis.drivers(changes, z_scores, who["participant_id"], who.get("visit"))

@@ -20,12 +20,13 @@ from rindices.cohort import Cohort
 from rindices.core import devices, inference
 from rindices.files import atomic_file, guarded, plain_text, write_text
 from rindices.judging.agreement_and_misfit import match_patterns
+from rindices.judging.verdict_and_separation import separated
 from rindices.pages.report import write_report
 from rindices.presets import Correction
 from rindices.problems import Text, Wording, without_data, without_people, worded
-from rindices.record import Results, Summary
+from rindices.record import Results, Separation, Summary
 from rindices.run.plan import PlannedRun, versions
-from rindices.run.scores_and_analyses import analyse, separation
+from rindices.run.scores_and_analyses import analyse
 from rindices.scoring.consensus_and_person import reference_of, unknown_of
 from rindices.search import SurrealGANSearch
 from rindices.settings import AUTO, follow_up_of
@@ -79,6 +80,16 @@ def summarise(
         "finished": date.today().isoformat(),
     }
     return _people(cohort).updated(**outcome)
+
+
+def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
+    """Tell patients from controls whom the rule was not learned from; see `rindices.judging.verdict_and_separation`."""
+    regions, patient, covariates = cohort.of_training()
+    sites = None if cohort.site is None else pd.factorize(cohort.site[cohort.training])[0]
+    # Where regions are missing, the middle of everybody says nothing of the group.
+    filled = regions.fillna(regions.median()).to_numpy(float)
+    auc = separated(filled, patient, covariates, correction, sites)
+    return None if auc is None else Separation(**auc._asdict())
 
 
 def _people(cohort: Cohort) -> record.Summary:

@@ -185,20 +185,26 @@ def test_one_person_is_pasted_in_any_of_three_ways(folder, visit):
     page = visit(folder).go("/person?model=three.safetensors")
     person = pd.read_csv(folder / "new.csv", dtype=str).iloc[[1]]
     regions = page.locator("[data-region]").evaluate_all("inputs => inputs.map((input) => input.dataset.column)")
-    numbers, all_of_them = person[regions].iloc[0], f"{len(regions)} of {len(regions)} regions filled in"
+    numbers, n = person[regions].iloc[0], len(regions)
     ways = {
-        pd.concat([person, person]).to_csv(sep="\t", index=False): f"{all_of_them}, from the first of 2 rows",
-        person.to_csv(sep=";", index=False).replace(".", ","): all_of_them,
-        numbers.to_csv(sep="\t", header=False): all_of_them,
-        "\t".join(numbers): all_of_them,
-        "\t".join(person.iloc[0]): f"0 of {len(regions)} regions filled in. Copy the header row as well.",
+        pd.concat([person, person]).to_csv(
+            sep="\t", index=False
+        ): f"{n} of {n} regions filled in, from the first of 2 rows",
+        person.to_csv(sep=";", index=False).replace(".", ","): f"{n} of {n} regions filled in",
+        numbers.to_csv(sep="\t", header=False): f"{n} of {n} regions filled in",
+        "\t".join(numbers): f"{n} of {n} regions filled in",
+        person.assign(**{regions[0]: ""}).to_csv(sep="\t", index=False): f"{n - 1} of {n} regions filled in",
+        "\t".join(person.iloc[0]): f"0 of {n} regions filled in. Copy the header row as well.",
+        "\t".join(
+            ["7", *numbers]
+        ): f"0 of {n} regions filled in; {n + 1} numbers were pasted. Copy the header row as well.",
     }
-    for pasted, told in ways.items():
-        page.reload()
+    for pasted, told in ways.items():  # into the same form: whoever was pasted before leaves nothing behind
         page.locator("[data-paste]").fill(pasted)
         assert page.locator("[data-pasted]").inner_text() == told
         values = page.locator("[data-region]").evaluate_all("inputs => inputs.map((input) => Number(input.value))")
-        assert values == pytest.approx([0 if told[0] == "0" else float(one) for one in numbers])
+        n_filled = int(told.split()[0])
+        assert values == pytest.approx([0] * (n - n_filled) + [float(one) for one in numbers[n - n_filled :]])
         if "participant_id" in pasted:
             assert page.locator("[name=id]").input_value() == person["participant_id"].iloc[0]
             assert page.locator("[name='covariate age']").input_value() != ""

@@ -334,7 +334,9 @@ def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
     assert done.status_code == 200, done.text
     assert done.text.index('class="verdict') < done.text.index("Severities with their intervals")
     assert pd.read_csv(folder / "new_scores.csv", dtype=str)["participant_id"][0] in done.text
-    assert client.get("/report/new_scores.html").headers["content-security-policy"].startswith("sandbox")
+    report = client.get("/report/new_scores.html")
+    assert report.headers["content-security-policy"].startswith("sandbox")
+    assert "Verdict of the training run: " in report.text
 
 
 def test_tables_that_do_not_match_a_model_say_what_helps(client, folder):

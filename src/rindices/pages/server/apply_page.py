@@ -63,9 +63,8 @@ def _model(desk: Desk, name: str) -> tuple[Path, Header]:
 def verdict_of(header: Header) -> Verdict:
     """Return what the training of a model found."""
     state, reason = header.verdict
-    return Verdict(
-        state, verdict_words(state, header.parameters.n_patterns), reason or "The model was trained elsewhere."
-    )
+    words = verdict_words(state, header.parameters.n_patterns, header.n_supported)
+    return Verdict(state, words, reason or "The model was trained elsewhere.")
 
 
 def apply_page(desk: Desk, request: Request) -> HTMLResponse:
