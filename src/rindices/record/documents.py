@@ -1,7 +1,6 @@
 """The two documents of a run folder: ``run.toml``, what was asked for, and ``summary.json``, what came of it.
 
-Both are read strictly: a wrong type, an unknown name or what is not a number is refused, and so is a run of a version
-before the first release.
+Both are read strictly: a wrong type, an unknown name or what is not a number is refused, as is an earlier version's run.
 """
 
 from __future__ import annotations
@@ -373,8 +372,7 @@ def verdict_words(state: State | None, n_patterns: int, n_supported: int | None 
     """Return a verdict in a sentence, and what follows from it, see `Summary.verdict_words`."""
     headline, advice = SENTENCES[state]
     number = "The pattern is" if n_patterns == 1 else "The patterns are"
-    if n_supported is not None:
-        number = f"At least {counted(n_supported, 'pattern is', 'patterns are')}"
+    number = number if n_supported is None else f"At least {counted(n_supported, 'pattern is', 'patterns are')}"
     return headline.replace("The patterns are", number), advice
 
 
