@@ -1,6 +1,6 @@
 """The two documents of a run folder: ``run.toml``, what was asked for, and ``summary.json``, what came of it.
 
-Both are read strictly: a wrong type, an unknown name or what is not a number is refused, as is an earlier version's run.
+Both are read strictly: a wrong type, an unknown name or what is not a number is refused, as is an earlier version.
 """
 
 from __future__ import annotations
