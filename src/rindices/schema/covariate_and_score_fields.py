@@ -11,13 +11,14 @@ from pydantic.dataclasses import dataclass
 from rindices.problems import ADAPT, Message, Problem, Remedy, counted, listed, shown
 from rindices.schema.cells import as_known, meant_as_numbers, numbers_of, plain_code, text_of
 from rindices.schema.field import CORRECT, DIGITS, LEAVE_OUT, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
-from rindices.schema.role_guesses import USUAL_NAMES
+from rindices.schema.role_guesses import SEX_NAMES, USUAL_NAMES
 from rindices.schema.units_and_impossible_values import impossible_covariate, suspected_codes
 
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 # Share of a covariate's range that may be exceeded: with 80 people a sixteenth lies beyond each of its two quantiles,
 # who should not be flagged themselves.
 _MARGIN = 0.2
+_SEXES = {"female": "f", "woman": "f", "male": "m", "man": "m"}
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -156,11 +157,12 @@ class CovariateField(NumberField):
         return marked[:, None] & (self._spec is None or self._spec.codes is None)
 
     def _look_for_spellings(self, column: pd.Series, roster: Roster) -> None:
-        """Find categories that are the same but for capitals and blanks, which would be corrected for one by one."""
+        """Find categories that are the same but for capitals, blanks or words, which would be corrected one by one."""
         counts = column.value_counts()  # the most frequent first
         usual: dict[str, str] = {}
         for level in map(str, counts.index):
-            same = usual.setdefault(" ".join(level.split()).casefold(), level)
+            plain = " ".join(level.split()).casefold()
+            same = usual.setdefault(_SEXES.get(plain, plain) if self.name.casefold() in SEX_NAMES else plain, level)
             if same != level:
                 first = roster.at(int(np.flatnonzero((column == level).to_numpy())[0]))
                 there, here = (counted(int(counts[name]), "person", "people") for name in (same, level))
