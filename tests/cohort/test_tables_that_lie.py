@@ -94,6 +94,24 @@ def test_spellings_of_controls_are_taken_in_with_the_command_that_is_said(check)
     assert "60 controls, 60 patients" in said
 
 
+@pytest.mark.parametrize("options", [(), ("--covariates", "age")])
+def test_ages_of_one_group_in_months_are_refused(check, options):
+    frame = people()
+    code, said = check(
+        frame.assign(age=np.linspace(50, 80, 120) * np.where(frame["diagnosis"] == "AD", 12, 1)), *options
+    )
+    assert (code, "'age' is above 120 in all patients and in no one else" in said) == (2, True), said
+
+
+def test_impossible_ages_without_a_role_are_not_averaged(check):
+    age = np.resize(np.linspace(50, 80, 30), 120)
+    age[[3, 70]] = -99
+    code, said = check(people(age=age))
+    assert code == 0
+    assert "age has impossible values (2 cells, for example -99 in row 5), which are not used" in said
+    assert "age: controls 65." in said
+
+
 def test_patients_alone_are_told_that_controls_are_missing(check):
     code, said = check(people().assign(diagnosis="SCZ"))
     assert code == 2

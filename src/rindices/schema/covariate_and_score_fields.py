@@ -235,11 +235,17 @@ class ScoreField(NumberField):
 
 
 class BackgroundField(ScoreField):
-    """A column such as age without a role: groups should not differ in it. Text among its numbers is a gap."""
+    """A column such as age without a role: groups should not differ in it. Text and impossible numbers are gaps."""
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the column in some rows: numbers, or categories as text, with gaps as NaN."""
         column, numbers = batch[self.name], numbers_of(batch[self.name])
+        impossible = impossible_covariate(self.name, numbers, numbers)
+        if impossible.any():
+            first = int(impossible.argmax())
+            where = f"{counted(int(impossible.sum()), 'cell')}, for example {shown(numbers[first])} in row"
+            self.notes.append(f"{self.name} has impossible values ({where} {roster.rows[first]}), which are not used.")
+            numbers, column = np.where(impossible, np.nan, numbers), column.mask(impossible)
         odd = np.flatnonzero(column.notna() & np.isnan(numbers))
         if not 0 < len(odd) < column.notna().sum() or not meant_as_numbers(column):
             return Seen.of(column.to_numpy())
