@@ -65,6 +65,14 @@ def test_an_error_that_means_missing_is_a_gap_in_a_workbook(tmp_path):
     assert read_source(tmp_path / "people.xlsx").frame["lHip"].isna().tolist() == [False, True]
 
 
+def test_text_in_a_region_is_neither_missing_nor_a_code(check):
+    frame = people()
+    code, said = check(frame.assign(lHip=frame["lHip"].map("{:.2f} mL".format)))
+    assert (code, "119 more cells have text" in said) == (2, True)
+    assert "Missing values" not in said
+    assert "judging by" not in said
+
+
 def test_words_for_missing_values_are_proposed_before_a_column_is_given_up(check):
     frame = people().astype(dict.fromkeys(REGIONS, object))
     frame.loc[3, "lHip"] = "failed"
