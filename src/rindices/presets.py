@@ -259,6 +259,8 @@ def adjusted(
     if orthogonality is not None:
         if not 0 <= orthogonality < float("inf"):
             raise InputError(f"orthogonality should be a finite non-negative number, but got {orthogonality!r}.")
+        if not preset.schedule.max_steps and orthogonality != preset.weights.orthogonality:
+            raise InputError(Remedy("orthogonality"), f" does not apply to {preset.name} models; omit it.")
         preset = replace(preset, weights=preset.weights._replace(orthogonality=float(orthogonality)))
     if max_steps is not None:
         if not preset.schedule.max_steps:

@@ -334,7 +334,8 @@ def expand_names(
             raise InputError(
                 f"{name!r} (from ",
                 Remedy(source),
-                f") {what} of the table.{did_you_mean(name, columns)}\nAvailable columns: {listed(candidates)}.",
+                f") {what} of the table.{did_you_mean(name, columns)}\n"
+                f"Available columns: {listed(candidates) or 'none'}.",
             )
         expanded.update(dict.fromkeys(matches))
     return tuple(expanded)

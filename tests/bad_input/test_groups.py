@@ -145,6 +145,13 @@ APART = "cannot be separated from"
         "--covariates sex",
     ),
     fit(
+        "sex in letters and words",
+        cell("sex", 4, "female"),
+        ("'sex' has 'F' (39 people) and 'female' (1 person, the first in row 6 (participant p04))",),
+        "Write both the same way",
+        "--covariates sex",
+    ),
+    fit(
         "site in two spellings",
         both(covariate(site=lambda p: p["site"] + " East"), cell("site", 7, "BERN  East")),
         ("'site' has 'Bern East' (39 people) and 'BERN East'", "row 9"),

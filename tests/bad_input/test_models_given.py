@@ -244,11 +244,17 @@ def test_checkpoints_of_the_authors(stage, case):
         {"own.csv": lambda people: people.assign(participant_id="p01")},
     ),
     Case(
+        "own table with patients",
+        "simulate null --out c.csv --own-controls people.csv",
+        ("'diagnosis' has 2 labels: CN (40), AD (40)",),
+        "Keep the rows of controls only",
+    ),
+    Case(
         "own table with negative volumes",
         "simulate basic --out c.csv --own-controls own.csv",
         ("'region0'", "row 2"),
         "correct",
-        {"own.csv": lambda people: people.assign(region0=-people["region0"])},
+        {"own.csv": lambda people: people.assign(diagnosis="CN", region0=-people["region0"])},
     ),
 )
 def test_simulations(stage, case):
@@ -279,14 +285,14 @@ def severities(name, content, found, remedy, options="--severities s.csv --patte
     severities("full correlation with age", "", ("--severity-age", "but got 1"), "0.3", "--severity-age 1"),
     severities(
         "no age",
-        lambda people: people.drop(columns="age"),
+        lambda people: people.drop(columns="age").assign(diagnosis="CN"),
         ("--severity-age", "'age' of --own-controls", "no such column"),
         "rename",
         "--severity-age 0.5 --own-controls s.csv",
     ),
     severities(
         "age in words",
-        lambda people: people.assign(age="old"),
+        lambda people: people.assign(diagnosis="CN", age="old"),
         ("old in column 'age', row",),
         "Fill in",
         "--severity-age 0.5 --own-controls s.csv",

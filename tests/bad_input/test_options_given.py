@@ -29,6 +29,8 @@ def option(options, found, remedy, name="", **rest):
     option("--method quick", "'quick'", "fast, linear, blind, paper, official"),
     option("--null 19", "--null", "-h"),
     option("--method linear --steps 10", ("--steps", "does not apply to linear models"), "omit it"),
+    option("--method linear --orthogonality 0.3", ("--orthogonality", "does not apply to linear models"), "omit it"),
+    option("--method linear --orthogonality 0.1,0.3", ("--orthogonality", "does not apply to linear"), "omit it"),
     option("--steps 0", "Invalid value for", "--steps"),
     option("--workers 0", "Invalid value for", "--workers"),
     option("--models-per-chunk 0", "Invalid value for", "--models-per-chunk"),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cohort import make_cohort, read_cohort
+from rindices.cohort import expand_names, make_cohort, read_cohort
 from rindices.cohort.comparability import group_separation
 from rindices.problems import InputError
 from tests.cohort.people import REGIONS, table
@@ -198,3 +198,8 @@ def test_names_may_come_in_any_sequence():
     cohort = make_cohort(frame, covariates=np.array(["age"]), features=regions[::-1], control=np.array(["CN"]))
     assert set(cohort.features.columns) == set(regions)
     assert list(cohort.covariates) == ["age"]
+
+
+def test_a_list_of_no_columns_says_so():
+    with pytest.raises(InputError, match="Available columns: none"):
+        expand_names(["score"], [], source="remove_scores")

@@ -65,6 +65,14 @@ def test_an_error_that_means_missing_is_a_gap_in_a_workbook(tmp_path):
     assert read_source(tmp_path / "people.xlsx").frame["lHip"].isna().tolist() == [False, True]
 
 
+def test_text_in_a_region_is_neither_missing_nor_a_code(check):
+    frame = people()
+    code, said = check(frame.assign(lHip=frame["lHip"].map("{:.2f} mL".format)))
+    assert (code, "119 more cells have text" in said) == (2, True)
+    assert "Missing values" not in said
+    assert "judging by" not in said
+
+
 def test_words_for_missing_values_are_proposed_before_a_column_is_given_up(check):
     frame = people().astype(dict.fromkeys(REGIONS, object))
     frame.loc[3, "lHip"] = "failed"
@@ -92,6 +100,24 @@ def test_spellings_of_controls_are_taken_in_with_the_command_that_is_said(check)
     assert "ad may denote patients: to include them, use --patients AD,ad" in said
     code, said = check(frame, "--control", "CN,cn,Control", "--patients", "AD,ad")
     assert "60 controls, 60 patients" in said
+
+
+@pytest.mark.parametrize("options", [(), ("--covariates", "age")])
+def test_ages_of_one_group_in_months_are_refused(check, options):
+    frame = people()
+    code, said = check(
+        frame.assign(age=np.linspace(50, 80, 120) * np.where(frame["diagnosis"] == "AD", 12, 1)), *options
+    )
+    assert (code, "'age' is above 120 in all patients and in no one else" in said) == (2, True), said
+
+
+def test_impossible_ages_without_a_role_are_not_averaged(check):
+    age = np.resize(np.linspace(50, 80, 30), 120)
+    age[[3, 70]] = -99
+    code, said = check(people(age=age))
+    assert code == 0
+    assert "age has impossible values (2 cells, for example -99 in row 5), which are not used" in said
+    assert "age: controls 65." in said
 
 
 def test_patients_alone_are_told_that_controls_are_missing(check):

@@ -96,3 +96,8 @@ def test_sizes(familiar, asked, expected):
 def test_what_cannot_be_used_is_refused(familiar, change, options):
     with pytest.raises(InputError):
         simulate_cohort(**{"controls": change(familiar)} | options)
+
+
+def test_patients_are_not_taken_for_healthy(familiar):
+    with pytest.raises(InputError, match=r"'diagnosis' has 2 labels: CN \(60\), AD \(30\). Keep the rows of controls"):
+        simulate_cohort("basic", controls=familiar.assign(diagnosis=["CN"] * 60 + ["AD"] * 30))

@@ -13,6 +13,7 @@ from rindices.schema.role_guesses import Kind, grouped, kinds_of, unlike_regions
 
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
+_OLDEST = 120.0  # years
 _FEW_NAMES = 20
 _FEWEST_DIFFERENT = 5  # controls with another value than the rest; of fewer, halves and folds of the sample have none
 _THICKEST = 10.0  # mm; volumes in mm³ and areas are larger, volumes in mL need their names
@@ -119,6 +120,13 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
         return []
     if controls.dtype.kind == "f":
         completely = controls.max() < patients.min() or patients.max() < controls.min()
+        groups = {"controls": controls, "patients": patients}
+        older = max(groups, key=lambda group: float(groups[group].min()))
+        if name.casefold() == "age" and min(controls.max(), patients.max()) <= _OLDEST < groups[older].min():
+            raise InputError(
+                f"Column {name!r} is above {_OLDEST:g} in all {older} and in no one else, as if their ages were in "
+                "months or days.\nConvert all ages to one unit."
+            )
     else:
         completely = not {*controls} & {*patients}
     nearly = f"almost perfectly: the patterns may reflect {name} rather than disease."

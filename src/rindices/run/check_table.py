@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
 from rindices.analysis import balance_warnings, flow_table
@@ -266,9 +265,8 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[Check
     """Describe every column, in the order of the table."""
     regions, observed = dict(zip(looked.roles.regions, kinds, strict=True)), looked.found
     block = observed.regions
-    seen = {
-        name: (block.values[:, at], block.missing[:, at], block.impossible[:, at]) for at, name in enumerate(regions)
-    }
+    gaps = np.isnan(block.values) & ~block.text  # those that fit would fill, too
+    seen = {name: (block.values[:, at], gaps[:, at], block.impossible[:, at]) for at, name in enumerate(regions)}
     seen |= {
         name: (one.values[:, 0], one.missing[:, 0], one.impossible[:, 0]) for name, one in observed.covariates.items()
     }
@@ -278,8 +276,7 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[Check
     columns = []
     for name, (role, why) in looked.roles.why.items():
         values, missing, impossible = seen.get(name, (np.array([]), none, none))
-        missing = missing | pd.isna(values) if len(values) else missing  # gaps that fit would fill are gaps, too
-        numbers = values[~missing & ~impossible] if values.dtype.kind == "f" and len(values) else values[:0]
+        numbers = values[np.isfinite(values) & ~impossible] if values.dtype.kind == "f" and len(values) else values[:0]
         span = [float(of(numbers)) for of in (np.min, np.median, np.max)] if len(numbers) else [None] * 3
         kind = regions.get(name)
         columns.append(

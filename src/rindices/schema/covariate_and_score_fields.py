@@ -11,13 +11,14 @@ from pydantic.dataclasses import dataclass
 from rindices.problems import ADAPT, Message, Problem, Remedy, counted, listed, shown
 from rindices.schema.cells import as_known, meant_as_numbers, numbers_of, plain_code, text_of
 from rindices.schema.field import CORRECT, DIGITS, LEAVE_OUT, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
-from rindices.schema.role_guesses import USUAL_NAMES
+from rindices.schema.role_guesses import SEX_NAMES, USUAL_NAMES
 from rindices.schema.units_and_impossible_values import impossible_covariate, suspected_codes
 
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 # Share of a covariate's range that may be exceeded: with 80 people a sixteenth lies beyond each of its two quantiles,
 # who should not be flagged themselves.
 _MARGIN = 0.2
+_SEXES = {"female": "f", "woman": "f", "male": "m", "man": "m"}
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -156,11 +157,12 @@ class CovariateField(NumberField):
         return marked[:, None] & (self._spec is None or self._spec.codes is None)
 
     def _look_for_spellings(self, column: pd.Series, roster: Roster) -> None:
-        """Find categories that are the same but for capitals and blanks, which would be corrected for one by one."""
+        """Find categories that are the same but for capitals, blanks or words, which would be corrected one by one."""
         counts = column.value_counts()  # the most frequent first
         usual: dict[str, str] = {}
         for level in map(str, counts.index):
-            same = usual.setdefault(" ".join(level.split()).casefold(), level)
+            plain = " ".join(level.split()).casefold()
+            same = usual.setdefault(_SEXES.get(plain, plain) if self.name.casefold() in SEX_NAMES else plain, level)
             if same != level:
                 first = roster.at(int(np.flatnonzero((column == level).to_numpy())[0]))
                 there, here = (counted(int(counts[name]), "person", "people") for name in (same, level))
@@ -233,11 +235,17 @@ class ScoreField(NumberField):
 
 
 class BackgroundField(ScoreField):
-    """A column such as age without a role: groups should not differ in it. Text among its numbers is a gap."""
+    """A column such as age without a role: groups should not differ in it. Text and impossible numbers are gaps."""
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the column in some rows: numbers, or categories as text, with gaps as NaN."""
         column, numbers = batch[self.name], numbers_of(batch[self.name])
+        impossible = impossible_covariate(self.name, numbers, numbers)
+        if impossible.any():
+            first = int(impossible.argmax())
+            where = f"{counted(int(impossible.sum()), 'cell')}, for example {shown(numbers[first])} in row"
+            self.notes.append(f"{self.name} has impossible values ({where} {roster.rows[first]}), which are not used.")
+            numbers, column = np.where(impossible, np.nan, numbers), column.mask(impossible)
         odd = np.flatnonzero(column.notna() & np.isnan(numbers))
         if not 0 < len(odd) < column.notna().sum() or not meant_as_numbers(column):
             return Seen.of(column.to_numpy())

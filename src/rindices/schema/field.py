@@ -57,17 +57,19 @@ class Roster(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a field found in some rows: values (people × columns), and which are missing or impossible."""
+    """What a field found in some rows: values (people × columns), and which are missing, impossible or text."""
 
     values: NDArray
     missing: NDArray[np.bool_]
     impossible: NDArray[np.bool_]
+    text: NDArray[np.bool_]
 
     @classmethod
     def of(cls, values: NDArray) -> Seen:
         """Return a column whose gaps are missing and nothing is impossible."""
         missing = pd.isna(values)[:, None]
-        return cls(values[:, None], missing, np.zeros(missing.shape, dtype=bool))
+        nothing = np.zeros(missing.shape, dtype=bool)
+        return cls(values[:, None], missing, nothing, nothing)
 
 
 class Field(ABC, Generic[Found]):
@@ -163,7 +165,7 @@ class NumberField(Field[Seen]):
         self.text.add(text, self.columns, roster, written)
         self.missing.add(missing, self.columns, roster, written)
         self.impossible.add(impossible, self.columns, roster, lambda row, column: shown(float(block[row, column])))
-        return Seen(block, missing, impossible)
+        return Seen(block, missing, impossible, text)
 
     def _unusable_gaps(self, block: NDArray[np.float64], gaps: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the gaps because of which a person cannot be used: all of them."""

@@ -202,7 +202,7 @@ class VisitField(Field[Timeline]):
                 f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
                 f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all)."
             )
-            self._wrong_dates = [Problem(what, ("write every date as YYYY-MM-DD",))]
+            self._wrong_dates = [Problem(what, ("correct the dates and write them as YYYY-MM-DD",))]
 
     def check(self) -> list[Problem]:
         """Say which dates there are not."""

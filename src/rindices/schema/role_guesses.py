@@ -284,7 +284,7 @@ def words_of(name: str) -> list[str]:
 
 def is_code(values: NDArray[np.float64]) -> bool:
     """Tell whether so few values differ that they are codes or counts."""
-    return len(np.unique(values)) <= min(_FEW_VALUES, len(values) // _PEOPLE_A_VALUE)
+    return 0 < len(np.unique(values)) <= min(_FEW_VALUES, len(values) // _PEOPLE_A_VALUE)
 
 
 def kind_of(name: str) -> Kind:

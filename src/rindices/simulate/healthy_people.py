@@ -236,6 +236,14 @@ def _check_people(controls: pd.DataFrame) -> None:
             f", but some values of participant_id are missing or repeated: {', '.join(cells)}. "
             "Keep one row per person, or drop the column to number people automatically.",
         )
+    labels = controls.get("diagnosis", pd.Series(dtype=str)).value_counts()
+    if len(labels) > 1:
+        said = ", ".join(f"{label} ({number})" for label, number in labels[:5].items())
+        raise InputError(
+            "Expected only healthy people in ",
+            _OWN,
+            f", but column 'diagnosis' has {len(labels)} labels: {said}. Keep the rows of controls only.",
+        )
 
 
 def _check_volumes(volumes: pd.DataFrame) -> None:
