@@ -213,6 +213,20 @@ def test_training_shows_its_command_and_its_time(client):
     assert "has a comma" in client.get("/train?table=cohort.csv&covariates=a,b").text
 
 
+@pytest.mark.parametrize(
+    ("name", "why"), [("cohort.csv", "is a file"), ("a (b)", "The name of a run"), ("a/b/c", "The name of a run")]
+)
+def test_the_name_of_a_run_is_refused_before_training_and_the_proposed_one_is_not(client, folder, name, why):
+    shutil.copy(folder / "cohort.csv", folder / "study (1).csv")
+    plan = {"table": "study (1).csv", "chosen": "yes"}
+    text = client.get("/train", params=plan).text
+    assert 'value="study-1-run"' in text
+    assert 'class="banner"' not in text
+    assert why in client.get("/train", params=plan | {"out": name}).text
+    refused = client.post("/train", params=plan | {"out": name})
+    assert (refused.status_code, why in refused.text) == (400, True)
+
+
 def fake(lines, seconds):
     """Return a program that logs these lines, and then goes on for so long."""
     return sys.executable, "-c", f"import time\nfor line in {lines!r}: print(line, flush=True)\ntime.sleep({seconds})"
