@@ -128,6 +128,8 @@ class InputError(ValueError):
     "The table has no column 'age'. Give another with `covariates`."
     """
 
+    sheets: tuple[str, ...] = ()  # of a workbook, one of which has to be chosen: "people.xlsx#Baseline"
+
     def __init__(self, *parts: Text, problems: Sequence[Problem] = (), remedies: Sequence[Text] = ()) -> None:
         self.message = Message(*parts)
         super().__init__(str(self.message))

@@ -176,6 +176,22 @@ def test_tables_that_cannot_be_read_say_why(client, folder):
     assert "controls (one)" in client.get(f"/table/checked?{query_of(text)}&label=one&group=control").text
 
 
+def test_a_sheet_of_a_workbook_is_chosen_with_a_button(client, folder):
+    with pd.ExcelWriter(folder / "book.xlsx") as book:
+        pd.DataFrame({"note": ["of 2024"]}).to_excel(book, sheet_name="Readme", index=False)
+        pd.read_csv(folder / "cohort.csv").to_excel(book, sheet_name="The data", index=False)
+    for path, fits in (
+        ("/table/checked?", "can be used for training"),
+        ("/apply?model=three.safetensors&", "matches the model"),
+    ):
+        text = client.get(f"{path}table=book.xlsx").text
+        assert re.findall(r'data-change="(.*?)">(Sheet: .*?)</button>', text) == [
+            ("table=book.xlsx%23Readme", "Sheet: Readme"),
+            ("table=book.xlsx%23The+data", "Sheet: The data"),
+        ]
+        assert fits in client.get(f"{path}table=book.xlsx&table=book.xlsx%23The+data").text
+
+
 def test_strangers_and_repeated_ids_are_told_with_what_helps(client, folder):
     table = pd.read_csv(folder / "cohort.csv")
     table.assign(UID=range(7000, 7000 + len(table))).to_csv(folder / "strange.csv", index=False)
