@@ -324,6 +324,7 @@ def test_interrupted_run_can_go_on(client):
 def test_result_has_verdict_slider_and_downloads(client, folder):
     text = client.get("/run?run=finished").text
     assert text.index('class="verdict') < text.index('id="slider"')
+    assert not set(re.findall(r'href="#([^"]+)', text)) - set(re.findall(r'id="([^"]+)', text))  # no link leads nowhere
     doses = json.loads(re.search(r'id="doses">(.*?)</script>', text, re.DOTALL)[1])
     assert set(doses["patterns"]) == {"1", "2"} or len(doses["patterns"]) >= 1
     got = client.get("/files/finished/patterns.csv")
