@@ -323,9 +323,9 @@ def test_patterns_are_numbered_by_size_of_change(fitted, regions, covariates, by
     np.testing.assert_allclose(spread, 10 * changes.std(axis=0, ddof=1).ravel(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("z", [np.zeros(2), np.zeros((79, 3)), 0.5, [0.1, np.nan, 0.1]])
-def test_severities_of_another_shape_are_refused(fitted, regions, covariates, z):
-    with pytest.raises(ValueError, match="z should contain 3 finite severities"):
+@pytest.mark.parametrize("z", [np.zeros(2), np.zeros((79, 3)), 0.5, [0.1, np.nan, 0.1], [5, 0, 0], [0, -1, 0]])
+def test_severities_of_another_shape_or_size_are_refused(fitted, regions, covariates, z):
+    with pytest.raises(ValueError, match="z should contain 3 severities from 0 to 1"):
         fitted.synthesize(regions, z, covariates)
 
 
@@ -353,6 +353,9 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
     ("setting", "message"),
     [
         ({"n_patterns": 0}, "n_patterns should be a positive integer, but got 0"),
+        ({"n_patterns": True}, "n_patterns should be a positive integer, but got True"),
+        ({"correction": "age"}, "correction should be like Correction"),
+        ({"orthogonality": "a"}, "orthogonality should be a finite non-negative number, but got 'a'"),
         ({"n_patterns": 2.0}, "n_patterns should be a positive integer"),
         ({"n_repetitions": -1}, "n_repetitions should be a positive integer"),
         ({"preset": "fats"}, "Unknown preset 'fats': choose one of fast, linear, blind, paper, official"),

@@ -132,7 +132,7 @@ def test_settings_read_what_a_command_does_and_any_sequence(given, meant):
 
 @pytest.mark.parametrize("wrong", [(0.9, 0.1), [0.5], 0.4, (0, 1)])
 def test_subgroup_limits_are_checked_before_anything_is_trained(wrong):
-    with pytest.raises(InputError, match=r"`limits` should be two increasing numbers such as 0.4,0.7, but got"):
+    with pytest.raises(InputError, match="`limits` should be two increasing numbers such as"):
         OutputSettings(limits=wrong)
 
 

@@ -126,6 +126,8 @@ class SurrealGAN(FittedEstimator):
         Weights of the members, with the patterns in the same order in all of them.
     preprocessing_ : Preprocessing
         Effects and scales estimated in controls.
+    contract_ : Contract
+        The table that new people have to fit: regions, covariates and their ranges.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -313,6 +315,8 @@ class ContrastiveFactors(OfTwoGroups):
         The test of whether patients and controls differ; None with too few people, and `untestable_` says why.
     preprocessing_ : Preprocessing
         Effects and scales estimated in controls.
+    contract_ : Contract
+        The table that new people have to fit: regions, covariates and their ranges.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

@@ -111,12 +111,14 @@ class RIndexEstimator(OfTwoGroups):
             raise ValueError(f"inference should be 'consensus' or 'medoid', but got {self.inference!r}.")
         if self.output not in ("r_indices", "severities"):
             raise ValueError(f"output should be 'r_indices' or 'severities', but got {self.output!r}.")
+        if not isinstance(self.correction, Correction | None):
+            raise ValueError(f"correction should be like Correction(smooth=['age']), but got {self.correction!r}.")
         return adjusted(get_preset(self.preset), orthogonality, self.max_steps, self.latent)
 
 
 def check_number(name: str, value: object) -> None:
     """Refuse a setting that should be 1 or more."""
-    if not isinstance(value, Integral) or value < 1:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} should be a positive integer, but got {value!r}.")
 
 
@@ -276,11 +278,11 @@ class FittedEstimator(RIndexEstimator):
         scaled, table, _ = self.prepare(X, covariates)
         shape = (len(scaled), self._n_features_out)
         z = np.asarray(z, float)
-        if z.shape not in {shape, shape[1:]} or not np.isfinite(z).all():
+        if z.shape not in {shape, shape[1:]} or not ((z >= 0) & (z <= 1)).all():
             raise ValueError(
-                f"z should contain {shape[1]} finite severities, the same for everyone or one row for each of the "
-                f"{shape[0]} people, "
-                f"but its shape is {z.shape}."
+                f"z should contain {shape[1]} severities from 0 to 1, the same for everyone or one row for each of the "
+                f"{shape[0]} people, but its shape is {z.shape} and its values go from {z.min(initial=1):g} to "
+                f"{z.max(initial=0):g}."
             )
         made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self.preset_.training.composition)
         return self.preprocessing_.inverse_transform(made.mean(axis=0), table)

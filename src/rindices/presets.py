@@ -6,7 +6,7 @@ them trains at once; `Training` holds the formulas that are compiled in. `Schedu
 
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Literal, NamedTuple
 
 from rindices.problems import InputError, Remedy
@@ -257,7 +257,7 @@ def adjusted(
         kind: Literal["independent", "sampled"] = "independent" if latent == "independent" else "sampled"
         preset = replace(preset, training=replace(preset.training, latent=kind))
     if orthogonality is not None:
-        if not 0 <= orthogonality < float("inf"):
+        if not isinstance(orthogonality, Real) or not 0 <= orthogonality < float("inf"):
             raise InputError(f"orthogonality should be a finite non-negative number, but got {orthogonality!r}.")
         if not preset.schedule.max_steps and orthogonality != preset.weights.orthogonality:
             raise InputError(Remedy("orthogonality"), f" does not apply to {preset.name} models; omit it.")

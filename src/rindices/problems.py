@@ -128,6 +128,8 @@ class InputError(ValueError):
     "The table has no column 'age'. Give another with `covariates`."
     """
 
+    sheets: tuple[str, ...] = ()  # of a workbook, one of which has to be chosen: "people.xlsx#Baseline"
+
     def __init__(self, *parts: Text, problems: Sequence[Problem] = (), remedies: Sequence[Text] = ()) -> None:
         self.message = Message(*parts)
         super().__init__(str(self.message))
@@ -233,11 +235,11 @@ def did_you_mean(name: str, options: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> did_you_mean("Age", ["age", "sex"])
-    " Did you mean 'age'?"
+    >>> did_you_mean("Age", ["age", "sex"]), did_you_mean("site", ["visit"])
+    (" Did you mean 'age'?", '')
     """
     by_folded = {option.casefold(): option for option in reversed(options)}
-    near = difflib.get_close_matches(name.casefold(), list(by_folded), n=2, cutoff=0.6)
+    near = difflib.get_close_matches(name.casefold(), list(by_folded), n=2, cutoff=0.7)
     return f" Did you mean {' or '.join(repr(by_folded[match]) for match in near)}?" if near else ""
 
 

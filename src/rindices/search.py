@@ -68,6 +68,10 @@ class SurrealGANSearch(RIndexEstimator):
         several numbers; or ``unsupported``.
     reason_ : str
         Why this setting was chosen.
+    models_trained_, models_exhaustive_ : int
+        Models that were trained, and those that an exhaustive search would have trained.
+    models_per_chunk_ : int
+        Models that were trained together.
 
     Examples
     --------

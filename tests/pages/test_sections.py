@@ -139,11 +139,25 @@ def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
     change_summary(analysed, evidence=FOUND | {"halves": 0.62, "repetitions": 0.76})
     line = page_text(analysed).split('class="number-line"')[1].split("</svg>")[0]
     assert line.index("two halves: <") < line.index("repetitions: <")  # else its line would cross these words
+    change_summary(analysed, evidence=FOUND | {"halves": 0.75, "repetitions": 0.93})
+    line = page_text(analysed).split('class="number-line"')[1].split("</svg>")[0]
+    assert line.index("repetitions: <") < line.index("two halves: <")
     change_summary(analysed, evidence=NOTHING)
     [line] = re.findall('<svg class="number-line".*?</svg>', page_text(analysed), re.DOTALL)
     assert "halves" not in line  # nothing was trained on them
     assert f">p = {NOTHING['p']:.2g}<" in line
     assert f'cx="{10 + 330 * NOTHING["p"]}"' in line
+
+
+@pytest.mark.parametrize(("preset", "number"), [("fast", 1), ("linear", 0)])
+def test_linear_models_have_neither_weights_nor_another_look_at_their_patterns(tmp_path, undrawn, preset, number):
+    make_run(tmp_path, n_patterns=1)
+    changes = pd.read_csv(tmp_path / "patterns.csv").assign(decomposed_sd=-0.5, decomposed_spread_sd=0.1)
+    changes.to_csv(tmp_path / "patterns.csv", index=False)
+    change_summary(tmp_path, preset=preset, step=1000 * number, weights={"change": 6.0})
+    text = page_text(tmp_path)
+    for words in ("In patients (sd)", "Faint: the same change", "Weights of the loss", "Training steps</th>"):
+        assert text.count(words) == number, words
 
 
 def test_regions_without_sides_and_full_names_have_neither_columns_for_them(run, undrawn):

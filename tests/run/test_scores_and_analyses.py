@@ -107,3 +107,16 @@ def test_a_region_that_nobody_has_is_neither_a_finding_nor_a_reason(tmp_path):
     own = tables["drivers"][tables["drivers"]["participant_id"] == table["participant_id"][0]]
     assert "lHip" in set(tables["drivers"]["region"])
     assert "lHip" not in set(own["region"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ([{"control": "CN"}], r"`table` should be TableSettings\(\.\.\.\), but got dict"),
+        ([SearchSettings()], r"`table` should be TableSettings\(\.\.\.\), but got SearchSettings"),
+        ([None, {"preset": "linear"}], r"`search` should be SearchSettings\(\.\.\.\), but got dict"),
+    ],
+)
+def test_settings_in_the_wrong_place_are_refused(tmp_path, settings, message):
+    with pytest.raises(InputError, match=message):
+        fit_table("people.csv", tmp_path / "run", *settings)

@@ -103,6 +103,7 @@ def test_save_writes_both_files_and_nothing_else(tmp_path):
     "options",
     [
         *({"kind": "easy"}, {"n_patterns": 0}, {"n_patterns": 9}, {"seed": -1}, {"n_controls": 0}),
+        *({"seed": "a"}, {"n_patients": 1.5}),
         *({"n_patients": 1_000_001}, {"severity_correlation": 1.5}, {"severity_correlation": -0.6}),
         *({"severity_correlation": value} for value in (np.nan, "high", [1, 0.5, 0.5], np.eye(2), 2 * np.eye(3))),
         {"severity_correlation": [[1, 0.2, 0], [0.5, 1, 0], [0, 0, 1]]},

@@ -259,9 +259,9 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
 
 def _check_order(index: pd.Index | None, other: Any, name: str) -> None:
     """Refuse what has the rows of X in another order: it would be given to other people."""
-    if index is None or not isinstance(other, pd.Series | pd.DataFrame):
+    if index is None or not isinstance(other, pd.Series | pd.DataFrame) or index.equals(other.index):
         return
-    if not other.index.equals(index) and set(other.index) == set(index):
+    if set(other.index) == set(index):
         raise InputError(f"The rows of {name} and X are in different orders: sort both the same way.")
 
 

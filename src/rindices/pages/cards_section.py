@@ -116,7 +116,7 @@ def cards_section(view: RunView) -> dict[str, object]:
         "ticks": [value for value in MaxNLocator(4).tick_values(*ends) if ends[0] <= value <= ends[1]],
         "training": training is not None,
         "mixture": mixture,
-        "decomposed": _is_decomposed(patterns),
+        "decomposed": _is_decomposed(view),
         "doses": _doses(view, brains.pieces) if brains.pieces else None,
     }
 
@@ -245,8 +245,10 @@ def _named(regions: pd.Series, names: Mapping[str, str]) -> list[Column]:
     return columns[:1] if columns[0].cells == columns[1].cells else columns
 
 
-def _is_decomposed(patterns: pd.DataFrame) -> bool:
-    return "decomposed_sd" in patterns and bool(patterns["decomposed_sd"].notna().any())
+def _is_decomposed(view: RunView) -> bool:
+    """Say whether the change seen in patients adds anything; of linear models it is the same by construction."""
+    patterns, networks = view.results.patterns, view.summary.preset != "linear"
+    return networks and "decomposed_sd" in patterns and bool(patterns["decomposed_sd"].notna().any())
 
 
 def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Picture, Table]:
@@ -262,7 +264,9 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Pictur
         measures("Spread (sd)", rows["spread_sd"]),
         measures("Change (%)", rows["change_percent"], 1, "+"),
     ]
-    if _is_decomposed(patterns):
+    if not _is_decomposed(view):
+        patterns = patterns.drop(columns="decomposed_sd", errors="ignore")
+    else:
         columns.append(measures("In patients (sd)", rows["decomposed_sd"], 2, "+"))
         columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))
     if (effects := view.analyses.get("group_effects")) is not None:

@@ -569,7 +569,7 @@
     if (query) history.replaceState(null, "", `/table?${query}`);
     prepare(box);
     for (const later of all("[data-later]", box)) look(later);
-    const again = focused && byId(focused);
+    const again = focused === undefined ? null : byId(focused) ?? box;
     if (again?.closest(".folded tr.alike")) unfoldColumns(box.querySelector("[data-unfold]"));
     if (again) again.focus({ preventScroll: true });
   }

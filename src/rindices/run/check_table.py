@@ -317,9 +317,10 @@ def refused_for(
     }
 
 
-def fixes_in(texts: Iterable[Text]) -> tuple[FoundRemedy, ...]:
-    """Return the settings that would help, by what messages say."""
-    return tuple(FoundRemedy(setting=name, value=value) for name, value in remedies_in(texts) if value is not None)
+def fixes_in(texts: Iterable[Text], sheets: Iterable[str] = ()) -> tuple[FoundRemedy, ...]:
+    """Return the settings that would help, by what messages say; or the sheets of which one has to be chosen."""
+    named = [*remedies_in(texts), *(Remedy("sheet", one) for one in sheets)]
+    return tuple(FoundRemedy(setting=name, value=value) for name, value in named if value is not None)
 
 
 def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, object]:

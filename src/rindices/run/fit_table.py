@@ -41,6 +41,9 @@ class FittedRun(NamedTuple):
     cohort: Cohort
 
 
+_KINDS = TableSettings, SearchSettings, OutputSettings
+
+
 def fit_table(
     path: str | Path,
     out: str | Path,
@@ -91,6 +94,9 @@ def fit_table(
     (3, 'reproducible', True)
     """
     asked = table or TableSettings(), search or SearchSettings(), output or OutputSettings()
+    for name, given, kind in zip(("table", "search", "output"), asked, _KINDS, strict=True):
+        if not isinstance(given, kind):
+            raise InputError(f"`{name}` should be {kind.__name__}(...), but got {type(given).__name__}.")
     plan = planned(path, Path(out), *asked)
     if not overwrite and plan.is_complete():
         return FittedRun(plan.out, record.read_summary(plan.out), plan.cohort)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -175,11 +176,11 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
     n_controls = N_CONTROLS if n_controls is None else n_controls
     n_patients = N_PATIENTS if n_patients is None else n_patients
     for name, n in {"n_controls": n_controls, "n_patients": n_patients}.items():
-        if not 1 <= n <= _MOST_PEOPLE:
+        if not isinstance(n, Integral) or not 1 <= n <= _MOST_PEOPLE:
             raise InputError(
                 "Expected ",
                 Remedy(name),
-                f" to be between 1 and {_MOST_PEOPLE:,}, but got {n:,}.\n"
+                f" to be an integer between 1 and {_MOST_PEOPLE:,}, but got {n:,}.\n"
                 "Provide a positive number, or request fewer people.",
             )
     population = ReferencePopulation.load()

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -212,8 +213,8 @@ def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
             Remedy("n_patterns", n_patterns),
             ". Choose a number in this range.",
         )
-    if seed < 0:
-        raise InputError(f"Expected the seed to be a non-negative integer such as 0, but got {seed}.")
+    if not isinstance(seed, Integral) or seed < 0:
+        raise InputError(f"Expected the seed to be a non-negative integer such as 0, but got {seed!r}.")
     return KINDS[kind]
 
 

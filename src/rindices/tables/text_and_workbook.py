@@ -360,10 +360,12 @@ def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
             "Expected a header and one row per person."
         )
     if len(seen) > 1:
-        raise InputError(
+        several = InputError(
             f"{path.name} has {len(seen)} non-empty sheets: {listed(map(repr, seen), 12)}.\n"
             f"Add the sheet to use after the file name: '{path.name}#{seen[0]}'."
         )
+        several.sheets = tuple(f"{path.name}#{name}" for name in seen)
+        raise several
     return seen[0]
 
 

@@ -210,6 +210,16 @@ def test_one_person_is_pasted_in_any_of_three_ways(folder, visit):
             assert page.locator("[name='covariate age']").input_value() != ""
 
 
+def test_a_remedy_leaves_the_focus_at_the_table(folder, visit):
+    pd.read_csv(folder / "cohort.csv").assign(age=lambda table: table["age"].mask(table.index == 3)).to_csv(
+        folder / "gap.csv", index=False
+    )
+    page = visit(folder).go("/table?table=gap.csv", "button.remedy")
+    page.locator("button.remedy", has_text="Exclude these people").first.click()
+    page.wait_for_selector("text=people with missing values are excluded")
+    page.wait_for_function("document.activeElement.id === 'checked'")
+
+
 def test_whoever_is_chosen_stays_chosen(folder, visit):
     """Arrow keys move to the next person on the axis, as the page says; ids shown or hidden, it is the same person."""
     seen = visit(folder)

@@ -176,6 +176,22 @@ def test_tables_that_cannot_be_read_say_why(client, folder):
     assert "controls (one)" in client.get(f"/table/checked?{query_of(text)}&label=one&group=control").text
 
 
+def test_a_sheet_of_a_workbook_is_chosen_with_a_button(client, folder):
+    with pd.ExcelWriter(folder / "book.xlsx") as book:
+        pd.DataFrame({"note": ["of 2024"]}).to_excel(book, sheet_name="Readme", index=False)
+        pd.read_csv(folder / "cohort.csv").to_excel(book, sheet_name="The data", index=False)
+    for path, fits in (
+        ("/table/checked?", "can be used for training"),
+        ("/apply?model=three.safetensors&", "matches the model"),
+    ):
+        text = client.get(f"{path}table=book.xlsx").text
+        assert re.findall(r'data-change="(.*?)">(Sheet: .*?)</button>', text) == [
+            ("table=book.xlsx%23Readme", "Sheet: Readme"),
+            ("table=book.xlsx%23The+data", "Sheet: The data"),
+        ]
+        assert fits in client.get(f"{path}table=book.xlsx&table=book.xlsx%23The+data").text
+
+
 def test_strangers_and_repeated_ids_are_told_with_what_helps(client, folder):
     table = pd.read_csv(folder / "cohort.csv")
     table.assign(UID=range(7000, 7000 + len(table))).to_csv(folder / "strange.csv", index=False)
@@ -211,6 +227,20 @@ def test_training_shows_its_command_and_its_time(client):
     assert "log-json" not in text
     assert "Training takes about" in text
     assert "has a comma" in client.get("/train?table=cohort.csv&covariates=a,b").text
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("cohort.csv", "is a file"), ("a (b)", "The name of a run"), ("a/b/c", "The name of a run")]
+)
+def test_the_name_of_a_run_is_refused_before_training_and_the_proposed_one_is_not(client, folder, name, why):
+    shutil.copy(folder / "cohort.csv", folder / "study (1).csv")
+    plan = {"table": "study (1).csv", "chosen": "yes"}
+    text = client.get("/train", params=plan).text
+    assert 'value="study-1-run"' in text
+    assert 'class="banner"' not in text
+    assert why in client.get("/train", params=plan | {"out": name}).text
+    refused = client.post("/train", params=plan | {"out": name})
+    assert (refused.status_code, why in refused.text) == (400, True)
 
 
 def fake(lines, seconds):
@@ -294,6 +324,7 @@ def test_interrupted_run_can_go_on(client):
 def test_result_has_verdict_slider_and_downloads(client, folder):
     text = client.get("/run?run=finished").text
     assert text.index('class="verdict') < text.index('id="slider"')
+    assert not set(re.findall(r'href="#([^"]+)', text)) - set(re.findall(r'id="([^"]+)', text))  # no link leads nowhere
     doses = json.loads(re.search(r'id="doses">(.*?)</script>', text, re.DOTALL)[1])
     assert set(doses["patterns"]) == {"1", "2"} or len(doses["patterns"]) >= 1
     got = client.get("/files/finished/patterns.csv")

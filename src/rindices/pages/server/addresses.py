@@ -6,6 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlencode
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,7 +20,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rindices.pages.layout import page_script, page_style
 from rindices.pages.server import apply_page, run_pages, table_page
 from rindices.pages.server.page import Desk, NotYet, TooLarge, busy, receive_file, trouble
+from rindices.pages.server.query import buttons_of
 from rindices.problems import InputError, Wording, without_data
+from rindices.run.check_table import fixes_in
+from rindices.settings import TableSettings
 
 ENTRANCE = "/enter"
 _DAYS = 30  # that a browser may stay away
@@ -167,7 +171,9 @@ def _refused(desk: Desk, request: Request, error: Exception) -> Response:
     if request.method == "PUT":  # what is still being sent is not waited for
         status = 413 if isinstance(error, TooLarge) else 400
         return JSONResponse({"refused": desk.said(error.message)}, status, {"connection": "close"})
-    return trouble(desk, error.message)
+    table = request.query_params.get("table", "")
+    buttons = buttons_of(fixes_in([], error.sheets), TableSettings, table)
+    return trouble(desk, error.message, buttons=buttons, query=urlencode({"table": table}))
 
 
 def _failed(desk: Desk, request: Request, error: Exception) -> Response:

@@ -82,7 +82,7 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
         pairs: Pairs = [("model", model), ("table", table), *pairs_of(settings, desk)]
         scores, report = _outputs(desk, table)
         command = desk.words("apply", model, table, **options_of(settings, desk), out=scores, report=report)
-        key = ("match", stamp_of(path), stamp_of(desk.path(table)), settings)
+        key = ("match", stamp_of(path), table, stamp_of(desk.path(table)), settings)
         shown |= {"match": soon(key, lambda: _match(desk, path, table, settings)), "query": urlencode(pairs)}
     return page(desk, "apply", "Apply", {**shown}, command=command)
 
@@ -96,7 +96,7 @@ def _match(desk: Desk, model: Path, table: str, settings: ApplySettings) -> Matc
         return Match(
             problems=tuple(desk.said(one.what) for one in error.problems),
             remedies=tuple(map(desk.said, error.remedies)),
-            buttons=tuple(buttons_of(fixes_in([error.message]), ApplySettings)),
+            buttons=tuple(buttons_of(fixes_in([error.message], error.sheets), ApplySettings, table)),
         )
     notes = dict.fromkeys(desk.said(note) for people in batches for note in people.notes)
     flagged = sum(int((people.flags != "").sum()) for people in batches)

@@ -234,9 +234,9 @@ def page(
     return HTMLResponse(render(f"server/{template}.html.j2", **shown), status)
 
 
-def trouble(desk: Desk, message: Text, status: int = 400) -> HTMLResponse:
-    """Return a page that says what was wrong with what was asked for."""
-    return page(desk, "trouble", "This is not possible", {"text": desk.said(message)}, status=status)
+def trouble(desk: Desk, message: Text, status: int = 400, **more: object) -> HTMLResponse:
+    """Return a page that says what was wrong with what was asked for, and may have buttons that help."""
+    return page(desk, "trouble", "This is not possible", {"text": desk.said(message), **more}, status=status)
 
 
 class NotYet(Exception):

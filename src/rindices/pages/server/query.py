@@ -132,11 +132,14 @@ class Button(NamedTuple):
     query: str
 
 
-def buttons_of(fixes: Iterable[FoundRemedy], kind: type) -> list[Button]:
-    """Return a button for each setting that would help and that can be chosen here."""
+def buttons_of(fixes: Iterable[FoundRemedy], kind: type, table: str = "") -> list[Button]:
+    """Return a button for each setting that would help and that can be chosen here, and for each sheet of the table."""
     buttons, names = [], {one.name for one in settings_of(kind)}
     for fix in fixes:
-        if fix.setting in names:
+        if fix.setting == "sheet" and str(fix.value).startswith(f"{Path(table).name}#"):
+            meant = Path(table).with_name(str(fix.value))
+            buttons.append(Button("Sheet", (meant.name.partition("#")[2],), urlencode({"table": meant.as_posix()})))
+        elif fix.setting in names:
             values = fix.value if isinstance(fix.value, tuple) else (_YES if fix.value is True else str(fix.value),)
             buttons.append(Button(fix.setting, values, urlencode([(fix.setting, text) for text in values])))
     return buttons

@@ -14,7 +14,6 @@ import subprocess
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from statistics import median
 
 from markupsafe import Markup, escape
 from starlette.concurrency import run_in_threadpool
@@ -47,8 +46,7 @@ from rindices.pages.server.page import (
 )
 from rindices.pages.server.query import form_of, guessed, options_of, pairs_of, read_query
 from rindices.pages.server.table_page import checked, stamp_of
-from rindices.presets import get_preset
-from rindices.problems import InputError, Remedy, roughly
+from rindices.problems import InputError, Remedy
 from rindices.record.run_folder import Progress, log_of, progress_of
 from rindices.run.compare_runs import compare_runs, shown_pairs
 from rindices.settings import AUTO, SearchSettings, TableSettings
@@ -64,8 +62,6 @@ def training_of(desk: Desk, name: str) -> Progress:
 
 def start(desk: Desk, name: str, words: list[str]) -> None:
     """Start a training, unless one is at work in that folder; it lives on without the page."""
-    if not _NAME.fullmatch(name):
-        raise InputError(f"A run name may contain only letters, digits, spaces, - and _, but got {name!r}.")
     if is_running(desk, name):
         raise InputError(f"A training run is already in progress in {name!r}.\nStop it first, or choose another name.")
     with log_of(desk.path(name)).open("wb") as log:
@@ -107,7 +103,8 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
     if "chosen" not in asked:
         settings = guessed(settings, desk, name)
     stem = "-".join(part.label for part in desk.parts(name)) or Path(name).name.partition(".")[0]
-    out = asked.get("out", "").strip() or free_name(desk, f"{stem}-run", "")
+    plain = re.sub(r"[^\w-]+", "-", stem).strip("-")
+    out = asked.get("out", "").strip() or free_name(desk, f"{plain}-run".lstrip("-"), "")
     words, refused, estimate = list[str](), "", ""
     try:
         search = read_query(SearchSettings, asked, desk)
@@ -136,24 +133,19 @@ def _read_along(desk: Desk) -> list[str]:
 
 
 def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSettings, out: str) -> list[str]:
-    desk.path(out)
+    if not _NAME.fullmatch(out):
+        raise InputError(
+            "The name of a run begins with a letter or a digit and may also contain spaces, dots, - and _, and one / "
+            f"for a run in another folder, but got {out!r}."
+        )
+    if desk.path(out).is_file():
+        raise InputError(f"{out!r} is a file in this folder.\nChoose another name for the run.")
     options = options_of(settings, desk) | options_of(search, desk)
     return desk.words("fit", name, **options, out=out, log_json=True)
 
 
 def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSettings) -> str:
-    """Say about how long a training takes: by earlier ones of this folder, or by people and regions."""
-    steps = search.max_steps or get_preset(search.preset).schedule.max_steps
-    models = search.n_repetitions  # of one number of patterns, which is counted before
-    earlier = [
-        row.summary.seconds / (row.summary.search.models_trained * row.summary.step)
-        for row in runs_of(desk)
-        if row.summary and row.summary.seconds and row.summary.search.models_trained
-        # The time that a short training takes is that of everything else.
-        if row.summary.step and row.summary.step >= steps / 2
-    ]
-    if earlier:
-        return f"about {roughly(models * steps * median(earlier))}, judging by earlier runs in this folder"
+    """Say about how long a training takes, by people and regions."""
     path = desk.table(name)
     cohort = checked(stamp_of(path, settings), path, settings).cohort
     if cohort is None:
@@ -205,7 +197,7 @@ _TABLES = {
     record.PEOPLE: "who was included or excluded, and why",
     record.Z_SCORES: "corrected regions of all participants",
     record.MODEL: "the model, for scoring new people",
-    record.REPORT: "the report, a single file to share",
+    record.REPORT: "the report, a single file; it contains scores of individuals",
     record.SETTINGS: "settings, sufficient to repeat the run",
 }
 

@@ -102,7 +102,7 @@ def checked(stamp: Stamp, path: Path, settings: TableSettings) -> Check:
     except InputError as error:
         problems = tuple(FoundProblem(text=worded(one.what, on_page), columns=one.where) for one in error.problems)
         remedies = tuple(worded(one, on_page) for one in error.remedies)
-        return Check(None, problems, remedies, fixes_in([error.message]), _histograms(sources))
+        return Check(None, problems, remedies, fixes_in([error.message], error.sheets), _histograms(sources))
     return Check(found, found.problems, found.remedies, found.fixes, _histograms(sources), cohort)
 
 
@@ -172,7 +172,7 @@ def checked_part(desk: Desk, request: Request) -> Response:
             "found": check.found,
             "problems": [one.shown or one.text for one in check.problems],
             "remedies": check.remedies,
-            "buttons": buttons_of(check.fixes, TableSettings),
+            "buttons": buttons_of(check.fixes, TableSettings, name),
             "doubts": buttons_of(check.found.advice if check.found else (), TableSettings),
             "warnings": check.found.warnings if check.found else (),
             "given": [
