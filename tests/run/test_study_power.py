@@ -95,6 +95,10 @@ def test_own_controls_are_simulated_on(tmp_path, monkeypatch):
     result = asked("--controls", 40, "--patients", 40, "--like", tmp_path / "healthy.csv")
     assert result.exit_code == 0, result.output
     assert not [part for part in ("40 controls, 40 patients, 12 regions", "2 studies") if part not in result.output]
+    healthy.assign(diagnosis=["CN", "AD"] * 45).to_csv(tmp_path / "all.csv", index=False)
+    assert (
+        "healthy people in --like, but column 'diagnosis' has 2 labels" in asked("--like", tmp_path / "all.csv").output
+    )
     both = asked("--like", tmp_path / "healthy.csv", "--figure", tmp_path / "power.png")
     assert both.exit_code == 2
     assert "--figure" in both.output

@@ -252,7 +252,10 @@ def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, in
     from rindices.simulate.healthy_people import own_people
     from rindices.tables import read_table
 
-    people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
+    try:
+        people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
+    except InputError as error:  # which names the setting of a simulation
+        raise InputError(*(Remedy("like") if part == Remedy("controls") else part for part in error.message)) from error
     covariates = [name for name in _COVARIATES if name in people.table]
     columns = [people.table[name] for name in covariates]
     numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
