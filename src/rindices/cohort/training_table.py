@@ -215,7 +215,7 @@ def _cohort(looked: Looked) -> Cohort:
     refuse_mixed_units(regions, observed.covariates, observed.roster.rows, groups.group)
     record = leave_out(observed, groups, roles, settings)
     used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
-    years, years_from, untimed = years_since_first(line, background, settings.visit)
+    years, years_from, untimed = years_since_first(line, background, settings.visit, training=True)
     controls = observed.regions.values[used & (groups.group == "control").to_numpy()]
     unit, seem = deviation_unit(
         settings.unit or unit_of(dictionary, roles.regions), controls, settings, roles.covariates

@@ -200,15 +200,15 @@ def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_pati
     columns = np.column_stack([np.ones(len(healthy)), *([] if design is None else [design])])
     effects, _, rank, _ = np.linalg.lstsq(columns, healthy, rcond=None)
     rest = healthy - columns @ effects
-    sd = rest.std(axis=0, ddof=min(rank, len(rest) - 1))
-    root = linear.Whitening.of(rest / sd).root * sd
+    freedom = max(len(rest) - rank, 1)
+    root = linear.Whitening.of(rest / rest.std(axis=0)).root * np.sqrt((rest**2).sum(axis=0) / freedom)
     rows = []
     for patterns, strength in ((m, s) for m in PATTERNS for s in STRENGTHS):
         studies = []
         for seed in range(LIKE):
             rng = np.random.default_rng([seed, patterns])
             people = rng.integers(0, len(healthy), n_controls + n_patients)
-            drawn = columns[people] @ effects + rng.standard_normal((len(people), len(sd))) @ root
+            drawn = columns[people] @ effects + rng.standard_normal((len(people), len(root))) @ root
             own = None if design is None else design[people]
             try:
                 studies.append(simulated_study(drawn, own, n_controls, patterns, strength, seed))

@@ -78,8 +78,7 @@ def scores_of(
     """
     who: dict[str, object] = {"participant_id": people.features.index}
     if people.visit is not None:
-        years = np.full(len(people.features), np.nan) if people.years is None else people.years.to_numpy()
-        years = np.where(_always_learned(model, people), np.nan, years) if isinstance(people, Cohort) else years
+        years = np.nan if people.years is None else people.years.to_numpy()
         who |= {"visit": people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
     who |= {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
     scaled = scaled or _scaled(model, people)
@@ -94,13 +93,6 @@ def scores_of(
         flags = person_flags(model, scaled, people.flags, columns.get("strangeness", np.zeros(len(scaled.values))))
     rows = pd.DataFrame(columns, index=range(len(scaled.values)))
     return pd.concat([pd.DataFrame(who), rows], axis=1).assign(flags=flags)
-
-
-def _always_learned(model: SurrealGAN, people: Cohort) -> np.ndarray:
-    """Say who is a control whose first visit every repetition learned from: later ones would seem worse than it."""
-    ids, training = people.features.index, people.training
-    unknown = np.isnan(model.held_out_r_indices_[:, 0]) & (people.group[training] == "control").to_numpy()
-    return ids.duplicated(keep=False) & ids.isin(ids[training][unknown])
 
 
 def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.ndarray) -> np.ndarray:

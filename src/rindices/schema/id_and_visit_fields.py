@@ -81,9 +81,10 @@ def visit_columns(batch: pd.DataFrame, ids: str) -> list[str]:
 
 _DAYS_A_YEAR = 365.25
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _OTHER_DATE = re.compile(
-    r"\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}|\d{4}[/.-]\d{1,2}[/.-]\d{1,2}"
-    r"|\d{1,2}[ .-]*(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ .-]*\d{2,4}",
+    r"(\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}|\d{4}[/.-]\d{1,2}[/.-]\d{1,2}|\d{1,2}[/.-]\d{4}"
+    rf"|\d{{1,2}}[ .-]*{_MONTH}[ .-]*\d{{2,4}}|{_MONTH}[ .-]*(\d{{1,2}},?[ .-]+)?\d{{4}})([T ].*)?",
     re.IGNORECASE,
 )
 _FIRST_WORDS = {"sc": 0, "scr": 0, "screening": 0, "bl": 1, "base": 1, "baseline": 1}
@@ -178,10 +179,12 @@ class VisitField(Field[Timeline]):
                 return Timeline(ids, numbers, visits=column)
             exact = f"the column {self.name!r}, in {_UNITS[letter]}"
             return Timeline(ids, numbers, numbers / _A_YEAR[letter], exact, column)
-        if column.str.fullmatch(_DATE).all():
+        is_date = column.str.fullmatch(_DATE).to_numpy(dtype=bool)
+        if is_date.all():
             days = self._days(column, roster)
             return Timeline(ids, days, days / _DAYS_A_YEAR, "the dates of visits", column)
-        self._refuse(column, column.str.strip().str.fullmatch(_OTHER_DATE).to_numpy(dtype=bool), roster)
+        other = column.str.strip().str.fullmatch(_OTHER_DATE).to_numpy(dtype=bool)
+        self._refuse(column, ~is_date if is_date.any() else other, roster)
         labels = column.unique().tolist()
         times = {label: _years_of_label(label) for label in labels}
         timed = None not in times.values() and not _may_count(labels)
@@ -236,11 +239,12 @@ def _natural(label: str) -> list[tuple[int, float, str]]:
 
 
 def years_since_first(
-    timeline: Timeline, table: pd.DataFrame, column: str | None
+    timeline: Timeline, table: pd.DataFrame, column: str | None, *, training: bool = False
 ) -> tuple[pd.Series | None, str, tuple[str, ...]]:
     """Return the years since each person's first visit, NaN where unknown, what they are read from, and warnings.
 
-    Dates and columns of times come first; then an age that grows from visit to visit; then names such as ``m06``.
+    Dates and columns of times come first; then an age that grows from visit to visit; then names such as ``m06``. For
+    `training`, which learns from first visits, an order that the ages of many contradict is refused.
 
     Examples
     --------
@@ -262,9 +266,10 @@ def years_since_first(
         f"In {len(back)} of {counted(n_several, 'person', 'people')} with several visits, {name} decreases from one "
         f"visit to the next in the order of {column!r} (participants {listed(back)})."
     )
-    if len(back) > (1 - _ENOUGH_GROW) * n_several:
-        use_age = Message("order the visits by age with ", Remedy("visit", name))
-        raise refusal([Problem(contradicted, ("correct the visits or the ages", use_age), (column,))])
+    if training and 1 - len(back) / n_several < _ENOUGH_GROW:
+        raise refusal(
+            [Problem(contradicted, ("correct the visits or the ages", "number the visits by age"), (column,))]
+        )
     warnings: tuple[str, ...] = (f"{contradicted} Correct the visits or the ages.",) if len(back) else ()
     if timeline.exact and timeline.years is not None:
         return _since_first(timeline, timeline.years), timeline.exact, warnings
@@ -276,14 +281,15 @@ def years_since_first(
             f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
             "missing, so their change per year is unknown."
         )
-        return _since_first(timeline, age).where(grows), f"the column {name!r}", (warning,) if standing else ()
+        unknown = (warning,) if standing else ()
+        return _since_first(timeline, age).where(grows), f"the column {name!r}", (*warnings, *unknown)
     if n_old:
         warnings += (
             f"Column {name!r} cannot be the time in years: {counted(n_old, 'value is', 'values are')} above "
             f"{_OLDEST:g}, as in months or days. Convert the ages to years.",
         )
     if timeline.years is not None:
-        return _since_first(timeline, timeline.years), "the labels of visits", warnings
+        return _since_first(timeline, timeline.years).mask(ids.isin(back)), "the labels of visits", warnings
     return (
         None,
         "",
@@ -317,8 +323,8 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
             warnings.append(f"Column {name!r} differs between the visits of {people}. Correct the cells.")
         elif who:
             warnings.append(
-                f"{people} changed between control and patient from visit to visit. Training uses the first visit. "
-                "Correct the cells if these are not changes of diagnosis."
+                f"{people} changed between control and patient from visit to visit. Correct the cells if these are not "
+                "changes of diagnosis."
             )
     return warnings
 

@@ -269,7 +269,9 @@ def score_people(model: FittedModel, people: Scaled) -> Scores:
         rows = people.gaps.any(axis=1)
         measured = np.where(people.gaps[rows], np.nan, people.values[rows])
         draws = model.familiar_.population.fill(measured, DRAWS, spread=float(model.familiar_.surprise[0]))
-        by_draw = inference.r_indices(model.models_, np.concatenate(draws)).reshape(len(members), *draws.shape[:2], -1)
+        by_draw = inference.r_indices(model.models_, draws.reshape(-1, draws.shape[2])).reshape(
+            len(members), *draws.shape[:2], -1
+        )
         members[:, rows] = by_draw.mean(axis=1)
         scored = by_draw[0] if medoid else by_draw.mean(axis=0)
         more_sd[rows] = np.hypot(more_sd[rows], scored.std(axis=0))

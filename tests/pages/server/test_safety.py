@@ -8,7 +8,7 @@ import socket
 import httpx
 import pytest
 
-from rindices.pages.server import page
+from rindices.pages.server import addresses, page
 from tests.pages.server.conftest import TOKEN
 
 
@@ -110,6 +110,14 @@ def test_uploads_are_streamed_and_replace_nothing(client, folder):
         refused = client.put("/upload", params={"name": name}, content=b"x")
         assert (refused.status_code, "longer than 240 bytes" in refused.json()["refused"]) == (400, True)
     assert not list(folder.glob(".*"))
+
+
+def test_an_internal_error_has_a_page_that_says_so(client_of, folder, monkeypatch):
+    monkeypatch.setitem(addresses._PAGES, "/", lambda desk, request: 1 / 0)
+    client = client_of(folder)
+    client.get("/enter", params={"token": TOKEN})
+    answer = client.get("/")
+    assert (answer.status_code, "Internal error in rindices: ZeroDivisionError" in answer.text) == (500, True)
 
 
 def test_too_large_uploads_are_cut_off(client, folder, monkeypatch):

@@ -236,7 +236,13 @@ def page(
 
 def trouble(desk: Desk, message: Text, status: int = 400, **more: object) -> HTMLResponse:
     """Return a page that says what was wrong with what was asked for, and may have buttons that help."""
-    return page(desk, "trouble", "This is not possible", {"text": desk.said(message), **more}, status=status)
+    return page(
+        desk,
+        "trouble",
+        "This is not possible",
+        {"text": desk.said(message), "buttons": (), "query": ""} | more,
+        status=status,
+    )
 
 
 class NotYet(Exception):
