@@ -180,7 +180,7 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
             raise InputError(
                 "Expected ",
                 Remedy(name),
-                f" to be an integer between 1 and {_MOST_PEOPLE:,}, but got {n!r}.\n"
+                f" to be an integer between 1 and {_MOST_PEOPLE:,}, but got {f'{n:,}' if isinstance(n, int) else repr(n)}.\n"
                 "Provide a positive number, or request fewer people.",
             )
     population = ReferencePopulation.load()
