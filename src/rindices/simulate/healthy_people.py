@@ -180,8 +180,8 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
             raise InputError(
                 "Expected ",
                 Remedy(name),
-                f" to be an integer between 1 and {_MOST_PEOPLE:,}, but got {f'{n:,}' if isinstance(n, int) else repr(n)}.\n"
-                "Provide a positive number, or request fewer people.",
+                f" to be an integer between 1 and {_MOST_PEOPLE:,}, but got "
+                f"{f'{n:,}' if isinstance(n, int) else repr(n)}.\nProvide a positive number, or request fewer people.",
             )
     population = ReferencePopulation.load()
     return HealthyPeople(population.draw(n_controls + n_patients, rng), list(population.regions), n_controls)
