@@ -10,10 +10,10 @@ from rindices.cohort.people import Cohort, check_follow_up
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
 from rindices.schema import CONTROL_NAMES, labels_with_counts
 from rindices.schema.role_guesses import Kind, grouped, kinds_of, unlike_regions
+from rindices.schema.units_and_impossible_values import OLDEST
 
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
-_OLDEST = 120.0  # years
 _FEW_NAMES = 20
 _FEWEST_DIFFERENT = 5  # controls with another value than the rest; of fewer, halves and folds of the sample have none
 _THICKEST = 10.0  # mm; volumes in mm³ and areas are larger, volumes in mL need their names
@@ -122,9 +122,9 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
         completely = controls.max() < patients.min() or patients.max() < controls.min()
         groups = {"controls": controls, "patients": patients}
         older = max(groups, key=lambda group: float(groups[group].min()))
-        if name.casefold() == "age" and min(controls.max(), patients.max()) <= _OLDEST < groups[older].min():
+        if name.casefold() == "age" and min(controls.max(), patients.max()) <= OLDEST < groups[older].min():
             raise InputError(
-                f"Column {name!r} is above {_OLDEST:g} in all {older} and in no one else, as if their ages were in "
+                f"Column {name!r} is above {OLDEST:g} in all {older} and in no one else, as if their ages were in "
                 "months or days.\nConvert all ages to one unit."
             )
     else:

@@ -170,7 +170,7 @@ class CovariateField(NumberField):
                     f"Column {self.name!r} has {same!r} ({there}) and {level!r} ({here}, the first in {first}), which "
                     "would count as two categories."
                 )
-                self._spellings.append(Problem(text, (f"write both the same way, such as {same}",)))
+                self._spellings.append(Problem(text, ("write both the same way",)))
 
     def check(self) -> list[Problem]:
         """Say what is wrong with it."""

@@ -14,6 +14,7 @@ from rindices.problems import Blank, Message, Problem, Remedy, counted, listed, 
 from rindices.schema.cells import numbers_of, text_of
 from rindices.schema.field import Field, Roster
 from rindices.schema.role_guesses import SEX_NAMES, USUAL_NAMES
+from rindices.schema.units_and_impossible_values import OLDEST
 
 
 class IdField(Field[pd.Index]):
@@ -96,7 +97,6 @@ _TIME = re.compile(rf"{_UNIT}[-_ ]?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)[-_ ]?{_UNIT}"
 _LETTER = re.compile(r"([mwd])[-_ ]?(\d+(?:\.\d+)?)", re.IGNORECASE)
 _LAST_WAVE = 12  # w and d up to here may count waves; schedules in weeks or days go further
 _UNIT_OF_NAME = re.compile(r"(?<![^_ .-])(age|years?|yrs?|months?|mos?|weeks?|days?)(?![^_ .-])", re.IGNORECASE)
-_OLDEST = 120.0  # years
 _ENOUGH_GROW = 0.9  # share of people whose age must grow from visit to visit to be taken for the time
 
 
@@ -175,7 +175,7 @@ class VisitField(Field[Timeline]):
             numbers = column.to_numpy(dtype=np.float64)
             units = [unit.lower().replace("age", "y") for unit in _UNIT_OF_NAME.findall(self.name)]
             letter = min(units, key="y".__eq__, default="")[:1]  # of age_months the months
-            if not letter or (letter in units and numbers.max() > _OLDEST):  # an age in months or days
+            if not letter or (letter in units and numbers.max() > OLDEST):  # an age in months or days
                 return Timeline(ids, numbers, visits=column)
             exact = f"the column {self.name!r}, in {_UNITS[letter]}"
             return Timeline(ids, numbers, numbers / _A_YEAR[letter], exact, column)
@@ -273,7 +273,7 @@ def years_since_first(
     warnings: tuple[str, ...] = (f"{contradicted} Correct the visits or the ages.",) if len(back) else ()
     if timeline.exact and timeline.years is not None:
         return _since_first(timeline, timeline.years), timeline.exact, warnings
-    n_old, grows = int((age > _OLDEST).sum()), ~ids.isin(ids[~timeline.first() & ~(steps > 0)])
+    n_old, grows = int((age > OLDEST).sum()), ~ids.isin(ids[~timeline.first() & ~(steps > 0)])
     # Only people with several visits can tell.
     if not n_old and np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
         standing = ids[~grows].nunique()
@@ -286,7 +286,7 @@ def years_since_first(
     if n_old:
         warnings += (
             f"Column {name!r} cannot be the time in years: {counted(n_old, 'value is', 'values are')} above "
-            f"{_OLDEST:g}, as in months or days. Convert the ages to years.",
+            f"{OLDEST:g}, as in months or days. Convert the ages to years.",
         )
     if timeline.years is not None:
         return _since_first(timeline, timeline.years).mask(ids.isin(back)), "the labels of visits", warnings

@@ -23,7 +23,7 @@ _FEW = 0.02  # where more values than this share are negative or 0, they are ord
 _WELL_ABOVE = 0.5  # a size has its 5 % quantile above this share of its median; lesions and scores have not
 _ANOTHER_UNIT = 5  # times the largest of other heads
 _NEXT_TO_NOTHING = 0.1  # share of the median: no head is a tenth of another's
-_OLDEST = 120.0
+OLDEST = 120.0  # years; ages above are in months or days
 _LARGE = 100.0  # whole numbers below are counts and codes, where 0 is ordinary: years of education, sex
 
 
@@ -88,7 +88,7 @@ def impossible_covariate(
     if not len(others):
         return bad
     if name.casefold() == "age":
-        return bad | (values < 0) | ((values > _OLDEST) & bool(np.median(others) <= _OLDEST))  # else months or days
+        return bad | (values < 0) | ((values > OLDEST) & bool(np.median(others) <= OLDEST))  # else months or days
     if name.casefold() in SEX_NAMES:
         return bad | (np.isfinite(values) & ~np.isin(values, pd.Series(others).value_counts().index[:2]))
     if _is_size(others):
