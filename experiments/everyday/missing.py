@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 sys.path.append(str(Path(__file__).parent))
-from trained import FIRST_SEED, Made, models, with_gaps
+from trained import FIRST_SEED, Made, measured, with_gaps
 
 sys.path.append(str(Path(__file__).parents[1] / "numbers"))
 from figures import unit
@@ -149,11 +148,9 @@ def main() -> None:
         print(pd.read_csv(FILLED).groupby(["n_controls", "gaps"])["needed"].agg(["mean", "std"]).round(3))
         return
     if not options.show:
-        warnings.simplefilter("ignore")
         before = pd.read_csv(RESULTS).query("gaps == 0") if options.training else pd.DataFrame()
-        found = models(options.weights, purposes=("gaps",) if options.training else ("plain", "gaps"))
-        rows = [row for of, model in found for row in measure(of, model)]
-        pd.concat([before, pd.DataFrame(rows)]).to_csv(RESULTS, index=False, float_format="%.5g")
+        found = measured(options.weights, measure, ("gaps",) if options.training else ("plain", "gaps"))
+        pd.concat([before, found]).to_csv(RESULTS, index=False, float_format="%.5g")
     show(pd.read_csv(RESULTS))
 
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 sys.path.append(str(Path(__file__).parent))
-from trained import Made, models
+from trained import Made, measured
 
 from rindices import SurrealGAN
 
@@ -82,9 +81,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     if not options.show:
-        warnings.simplefilter("ignore")
-        rows = [row for of, model in models(options.weights) for row in measure(of, model)]
-        pd.DataFrame(rows).to_csv(RESULTS, index=False, float_format="%.5g")
+        measured(options.weights, measure).to_csv(RESULTS, index=False, float_format="%.5g")
     show(pd.read_csv(RESULTS))
 
 

@@ -21,6 +21,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 sys.path.append(str(Path(__file__).parents[1] / "numbers"))
+from cases import on_all_cores
 from people import Given, Recipe, make
 from together import Job, Looks, Pretrained, train_jobs
 
@@ -220,6 +221,21 @@ def models(
                     store=Pretrained({3: _stored(folder, case, regions.shape[1])}),
                 )
             yield of, model
+
+
+def measured(
+    folder: Path, measure: Callable[[Made, SurrealGAN], list[dict[str, object]]], purposes: tuple[str, ...] = ("plain",)
+) -> pd.DataFrame:
+    """Return the rows of all cohorts of these purposes, which are fitted and scored on all cores."""
+    names = [case.name for case in cases(real=False) if case.purpose in purposes]
+    found = on_all_cores(_measured, [(folder, measure, purposes, name) for name in names])
+    return pd.DataFrame([row for rows in found for row in rows])
+
+
+def _measured(
+    folder: Path, measure: Callable[[Made, SurrealGAN], list[dict[str, object]]], purposes: tuple[str, ...], name: str
+) -> list[dict[str, object]]:
+    return [row for of, model in models(folder, purposes=purposes, only=(name,)) for row in measure(of, model)]
 
 
 def _flat(name: str, looks: Looks) -> dict[str, np.ndarray]:

@@ -161,6 +161,29 @@ def test_intervals_of_change_and_elsewhere():
         assert f" | {' | '.join(cells)} |" in page
 
 
+def test_missing_regions_and_strangers():
+    page = (ROOT / "docs" / "how-to" / "anybody.md").read_text(encoding="utf-8")
+    table = pd.read_csv(RESULTS / "missing_regions.csv").query("gaps == 0")
+    whole = table[table["missing"] == "complete"].set_index("cohort")["concordance"]
+    table = table.assign(lost=table["cohort"].map(whole) - table["concordance"])
+    for missing, of in table[table["missing"] != "complete"].groupby("missing"):
+        sizes = [own for _, own in of.groupby("n_controls")][::-1]
+        cells = [
+            f"{own['lost'].mean():.3f}; {own['lost'].max():.3f} | {percent([own['cover'].mean()], 1)[0]}"
+            for own in sizes
+        ]
+        assert f" | {' | '.join(cells)} |" in DETAILS, missing
+    flagged = (
+        pd.read_csv(RESULTS / "strangers.csv")
+        .groupby(["people", "n_controls"])["strangers"]
+        .agg(["mean", "min", "max"])
+    )
+    for kind, told in (("controls", "| controls |"), ("patients", "| patients; the most severe tenth |")):
+        line = next(line for line in page.splitlines() if line.startswith(told))
+        for _, row in (100 * flagged.loc[kind]).iterrows():
+            assert f"{row['mean']:.1f} % ({row['min']:.1f} to {row['max']:.1f})" in line
+
+
 def test_resemblance():
     table = pd.read_csv(RESULTS / "resemblance.csv")
     told = {
