@@ -62,7 +62,7 @@ SIDES = {"L": "left", "R": "right"}
 SUBCORTEX = {"accumb": "Accumbens-area", "amyg": "Amygdala", "caud": "Caudate", "hippo": "Hippocampus"} | {
     "pal": "Pallidum",
     "put": "Putamen",
-    "thal": "Thalamus",
+    "thal": "Thalamus-Proper",
     "LatVent": "Lateral-Ventricle",
 }
 SMOOTHINGS = 15  # of the surface, so that the walls of sulci face where their gyri do
