@@ -162,7 +162,9 @@ def _describe_cohort(cohort: Cohort) -> None:
     console.print(f"Read {cohort.source}: {', '.join(people)} ({labels}).")
     names = [str(name) for name in cohort.features.columns]
     console.print(regions_in_words(grouped(names, kinds_of(names, cohort.features.to_numpy()))))
-    console.print(f"Covariates whose effects are removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
+    size = cohort.settings.proportion
+    removed = listed([name for name in cohort.covariates if name != size], 20) or "none"
+    console.print(f"Covariates whose effects are removed: {removed}.{f' Regions are divided by {size}.' if size else ''}")
     sizes = {"controls": cohort.n_controls, "patients": cohort.n_patients, "others": cohort.n_other}
     log("table", source=cohort.source, regions=len(names), **sizes)
     warn(cohort.messages)

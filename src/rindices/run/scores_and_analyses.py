@@ -184,7 +184,9 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
         tables["subgroups"] = analysis.subgroup_effects(z_scores, scores, group, low=low, high=high)
         background = variables.drop(columns=[*summary.clinical, *summary.follow_up.values()])
         if background.shape[1]:
-            removed = () if summary.applied else summary.covariates
+            # Division by head size need not remove its effect, so what remains is tested.
+            kept = summary.correction.proportion
+            removed = [name for name in summary.covariates if name != kept and not summary.applied]
             differing = [str(row["variable"]) for row in summary.balance or () if row["imbalanced"]]
             imbalanced = None if summary.balance is None else differing
             tables["group_check"] = analysis.group_check(scores, background, group, removed, imbalanced)
