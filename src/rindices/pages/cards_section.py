@@ -75,7 +75,7 @@ def groups_section(view: RunView) -> dict[str, object] | None:
         "n_larger": int((clear & (rows["effect"] > 0)).sum()),
         "n_below": int((rows["effect"] < 0).sum()),
         "sizes": table[["n_controls", "n_patients"]].iloc[0],
-        "covariates": view.summary.covariates,
+        "covariates": view.run.adjusted,
         "imbalanced": imbalanced_in(view.summary),
     }
 

@@ -54,6 +54,7 @@ def associations_section(view: RunView) -> dict[str, object] | None:
     return {
         "parts": [_part(table[table["people"] == people], people, view.gallery) for people in table["people"].unique()],
         "partial": bool(table["partial"].notna().any()),
+        "adjusted": view.run.adjusted,
         "eta": bool((table["statistic"] == "eta²").any()),
     }
 
@@ -199,8 +200,8 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
         picture = view.gallery.draw("follow_up", figure, alt)
     return {
         "told": told,
-        "covariates": [name for name in view.summary.covariates if name != view.summary.correction.site],
-        "site": view.summary.correction.site,
+        "covariates": [name for name in view.run.adjusted if name != view.summary.correction.site],
+        "site": view.summary.correction.site in view.run.adjusted,
         "kind": table["kind"].iloc[0],
         "rows": table.to_dict("records"),
         "changing": listed(table["pattern"][table["p_proportional"] < _CHANGING]),

@@ -173,6 +173,12 @@ class Run:
     truth: pd.DataFrame | None
     analyses: Mapping[str, pd.DataFrame]
 
+    @property
+    def adjusted(self) -> list[str]:
+        """Covariates that analyses are adjusted for: not those with one value in all of these people, such as a site."""
+        same = self.results.variables.nunique() == 1
+        return [name for name in self.summary.covariates if not same.get(name, False)]
+
 
 def sha256_of(path: Path) -> str:
     """Return the checksum of a file."""
