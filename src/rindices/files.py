@@ -72,6 +72,9 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         with contextlib.suppress(OSError):  # some network drives know no rights
             beside.chmod(rights)
         beside.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a write that fails, as on a full disk, does not say where
+        raise
     finally:
         beside.unlink(missing_ok=True)
         _half_written.discard(beside)

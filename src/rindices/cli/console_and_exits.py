@@ -6,6 +6,7 @@ And how a command ends: errors without tracebacks, exit codes, and signals that 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import multiprocessing
@@ -227,11 +228,17 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             if isinstance(error, InputError):
                 # A log is kept; who and what is wrong with the table is told on the other channel.
                 code, logged = USER_ERROR, f"The input was rejected ({logged}); see standard error for the reason."
+            elif _is_disk_full(error):
+                code = USER_ERROR
             log("error", status="failed", exit_code=code, message=logged)
             errors.print(_in_words(error), style="red")
             raise typer.Exit(code) from error
 
     return run
+
+
+def _is_disk_full(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None))
 
 
 def _in_words(error: Exception) -> str:
@@ -245,8 +252,11 @@ def _in_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         # A half-written file is called by the name that it would have got.
         file = re.sub(r"(^|[\\/])\.([^\\/]+?)\.[^.\\/]+\.partial$", r"\1\2", str(error.filename or ""))
-        again = "Once this is fixed, repeat the same command; it resumes where it stopped."
-        trouble, remedy = f"{error.strerror}{f': {file}' if file else ''}.", again
+        again = "repeat the same command; it resumes where it stopped."
+        trouble, remedy = f"{error.strerror}{f': {file}' if file else ''}.", f"Once this is fixed, {again}"
+        if _is_disk_full(error):
+            folder = Path(file).absolute().parent if file else "your results"
+            return f"Error: {trouble}\nFailed. Free space on the disk of {folder} (or raise your quota), then {again}"
     elif isinstance(error, MemoryError):
         more = "Close other programs or use a machine with more memory, and repeat the same command."
         trouble, remedy = "there is not enough memory.", more
