@@ -9,7 +9,7 @@ from rindices.cohort.region_candidates import choose_regions
 from rindices.presets import Correction
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, did_you_mean, joined, listed
 from rindices.schema.cells import meant_as_numbers
-from rindices.schema.role_guesses import BACKGROUND_NAMES, guessed_settings, is_region_name
+from rindices.schema.role_guesses import BACKGROUND_NAMES, guessed_settings, is_region_name, kind_of
 from rindices.settings import FOLLOW_UP, TableSettings
 from rindices.value_kinds import expand_names, wanted_names
 
@@ -182,7 +182,10 @@ def require_column(names: Collection[str], name: str, role: str, remedy: Text) -
     elif numbers > _A_ROW:
         remedy = "The first line should contain the column names, but it contains numbers."
     shortened = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
+    # icv and eTIV mean the same, but hardly share letters.
+    sizes = [repr(one) for one in columns if kind_of(one).suspicion == kind_of(name).suspicion == "head size"][:2]
+    alike = did_you_mean(name, columns) or (f" Did you mean {' or '.join(sizes)}?" if sizes else "")
     raise InputError(
-        f"The table has no column {name!r} for {role}.{did_you_mean(name, columns)}\nColumns found: {shortened}.\n",
+        f"The table has no column {name!r} for {role}.{alike}\nColumns found: {shortened}.\n",
         remedy,
     )

@@ -83,6 +83,12 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
     if program is None:
         raise InputError(f"{folder} contains no recognised files.\nExpected {_LOOKED_FOR}.")
     people, repeated = _without_repeats(program.people)
+    if settings.leave_out:
+        most = max((len(one.values) for one in people if not one.problem), default=0)
+        people = [
+            replace(one, problem=_lacking(one)) if one.missing and not one.problem and len(one.values) < most else one
+            for one in people
+        ]
     troubled = [f"{one.where.relative_to(folder)}: {one.problem}" for one in people if one.problem]
     if troubled and not settings.leave_out:
         named = "\n".join(f"  {line}" for line in troubled[:_MOST_NAMED])
@@ -110,6 +116,10 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         (*program.notes, *repeated, *notes),
         dictionary,
     )
+
+
+def _lacking(one: Measured) -> str:
+    return f"{listed(one.missing)} {'is' if len(one.missing) == 1 else 'are'} missing"
 
 
 def _ways_out(people: Sequence[Measured]) -> list[str | Remedy]:
@@ -167,7 +177,7 @@ def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
     lacking = table.isna().sum(axis=1)
     for one, n_gaps in zip(people, lacking.tolist(), strict=True):
         if n_gaps:
-            why = f" ({listed(one.missing)} {'is' if len(one.missing) == 1 else 'are'} missing)" if one.missing else ""
+            why = f" ({_lacking(one)})" if one.missing else ""
             notes.append(f"{one.person} lacks {n_gaps} of {table.shape[1]} columns{why}.")
     ids = {"participant_id": [one.person for one in people]}
     if any(one.session for one in people):
