@@ -79,7 +79,7 @@ def _balance_table(rows: pd.DataFrame) -> Table:
     columns = [
         *(words(name.capitalize(), rows[name]) for name in ("variable", "controls", "patients")),
         measures("Difference", rows["difference"]).shown_as(differences),
-        probabilities("p", rows["p_corrected"]),
+        probabilities("p, corrected", rows["p_corrected"]),
         words("Remark", rows["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
     ]
     return Table("Comparison of controls and patients", columns)

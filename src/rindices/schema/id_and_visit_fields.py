@@ -303,27 +303,32 @@ def years_since_first(
 
 
 def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list[str]:
-    """Say who is a control at one visit and a patient at another, which may be, and whose sex changes, which may not.
+    """Say whose ids are equal but for case, who changes between control and patient, and whose sex changes.
 
     Examples
     --------
     >>> changed_people(pd.Index(["a", "a"]), pd.Series(["control"] * 2), pd.DataFrame({"sex": ["F", "M"]}))
     ["Column 'sex' differs between the visits of 1 person (participant a). Correct the cells."]
     """
+    people = pd.Series(ids.unique()).astype(str)
+    alike = people[people.str.casefold().duplicated(keep=False)].sort_values(key=lambda names: names.str.casefold())
+    warnings = [
+        f"{len(alike)} ids differ from another only in upper and lower case (participants {listed(alike)}). If they "
+        "are the same person's, write them alike and keep each scan once."
+    ] * (len(alike) > 0)
     if not ids.has_duplicates:
-        return []
+        return warnings
     learned = group.where(group.isin(["control", "patient"])).set_axis(ids)
     sexes = {str(name): text_of(table[name]).set_axis(ids) for name in table if str(name).casefold() in SEX_NAMES}
-    warnings = []
     for name, values in {"": learned, **sexes}.items():
         several = values.groupby(level=0).nunique() > 1
         who = several.index[several].tolist()
-        people = f"{counted(len(who), 'person', 'people')} (participant{'' if len(who) == 1 else 's'} {listed(who)})"
+        whose = f"{counted(len(who), 'person', 'people')} (participant{'' if len(who) == 1 else 's'} {listed(who)})"
         if who and name:
-            warnings.append(f"Column {name!r} differs between the visits of {people}. Correct the cells.")
+            warnings.append(f"Column {name!r} differs between the visits of {whose}. Correct the cells.")
         elif who:
             warnings.append(
-                f"{people} changed between control and patient from visit to visit. Correct the cells if these are not "
+                f"{whose} changed between control and patient from visit to visit. Correct the cells if these are not "
                 "changes of diagnosis."
             )
     return warnings
