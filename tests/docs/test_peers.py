@@ -58,8 +58,7 @@ def test_readme_has_the_measured_numbers(measured):
 def test_a_claim_fails_where_measurements_say_otherwise(measured, monkeypatch):
     table = measured.TABLE
     sequence = table["cohort"].str.startswith("sequence") & (table["method"] == measured.OURS)
-    better = table.assign(concordance=table["concordance"].mask(sequence, 0.99))
-    monkeypatch.setattr(measured, "TABLE", better)
+    monkeypatch.setattr(measured, "TABLE", table.assign(concordance=table["concordance"].mask(sequence, 0.99)))
     assert [claim.text[:30] for claim in measured.findings() if not claim.holds] == ["**If the disease is a sequence"]
 
 
@@ -86,21 +85,18 @@ def test_where_time_stopped_a_method_the_page_says_so(page):
     assert f"Surreal-GAN had trained for {' to '.join(rest)} epochs" in SETTINGS
     first = epochs[smile["seed"] == 0]
     assert f"for {round(first.min(), -3):,.0f} to {round(first.max(), -3):,.0f} epochs in the" in PAGE
-    stopped = smile["note"].str.contains("10 stopped by their rule") | (epochs >= 14_000)
-    assert stopped[smile["seed"] == 1].all()
+    assert (smile["note"].str.contains("10 stopped by their rule") | (epochs >= 14_000))[smile["seed"] == 1].all()
     assert set(page.rows_of("HYDRA")["note"]) == {"5 of 100 repetitions"}
     assert set(page.rows_of("SuStaIn")["note"]) == {"25 starts, no sampling"}
     assert "HYDRA had 5 repetitions instead of 100, and SuStaIn no sampling" in PAGE
     for method, said in (("HYDRA", "5 repetitions"), ("SuStaIn", "without sampling")):
-        row = next(line for line in SETTINGS.splitlines() if line.startswith(f"| {method} ("))
-        assert said in row.split(" | ")[2]
+        assert said in next(line for line in SETTINGS.splitlines() if line.startswith(f"| {method} (")).split(" | ")[2]
     assert set(page.rows_of("HYDRA", part="chosen")["number"]) == {2}
 
 
 def test_the_figure_fits_the_page_and_its_text_can_be_read():
     drawn = (ROOT / "docs" / "pictures" / "peers.svg").read_text(encoding="utf-8")
-    points = float(re.search(r'width="([\d.]+)pt"', drawn)[1])
-    assert points * 4 / 3 <= 700
+    assert float(re.search(r'width="([\d.]+)pt"', drawn)[1]) * 4 / 3 <= 700
     sizes = {float(size) for size in re.findall(r"font(?:-size)?: *([\d.]+)", drawn)}
     assert sizes
     assert min(sizes) * 4 / 3 >= 10
@@ -125,8 +121,7 @@ def test_sequence_makes_lobes_abnormal_one_after_the_other(truths):
 
 
 def test_subtypes_have_one_pattern_at_one_strength_and_no_disease_has_none(truths):
-    cohort = truths.COHORTS["subtypes"](0)
-    assert (np.sort(cohort.truth, axis=1) == [0, 0, truths.STRENGTH]).all()
+    assert (np.sort(truths.COHORTS["subtypes"](0).truth, axis=1) == [0, 0, truths.STRENGTH]).all()
     assert not truths.COHORTS["no disease"](0).truth.any()
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from rindices.run.first_look_and_power import chances
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, missing
 
 PAGE = (ROOT / "docs" / "tutorials" / "schizophrenia.md").read_text(encoding="utf-8")
 RESULTS = ROOT / "results"
@@ -44,7 +44,7 @@ def rows_of(contrast):
 
 
 def test_contrast_is_that_of_the_table():
-    assert not [line for line in rows_of(pd.read_csv(RESULTS / "schizophrenia_contrast.csv")) if line not in PAGE]
+    assert missing(PAGE, *rows_of(pd.read_csv(RESULTS / "schizophrenia_contrast.csv"))) == []
 
 
 def test_verdicts_are_those_of_the_table():
@@ -75,7 +75,7 @@ def test_sentences_on_groups_and_regions_are_those_of_the_tables():
     groups = pd.read_csv(RESULTS / "schizophrenia_background.csv").set_index("people")
     everybody = groups.loc["everybody"]
     sexes = f"({share(everybody.sex_controls)} of the controls and {share(everybody.sex_patients)} of the patients"
-    assert not [part for part in (sexes, f"head sizes differ by {everybody.icv_d:.2f} sd") if part not in PAGE]
+    assert missing(PAGE, sexes, f"head sizes differ by {everybody.icv_d:.2f} sd") == []
     near = groups.loc["matched for sex and head size"]
     assert near.sex_controls == near.sex_patients
     assert abs(near.icv_d) < 0.05

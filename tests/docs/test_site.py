@@ -15,7 +15,7 @@ import rindices.analysis
 from rindices import plots
 from rindices.pages import report
 from rindices.plots.style import PALETTE
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, missing
 from tests.docs.test_commands import COMMANDS
 
 mkdocs_config = pytest.importorskip("mkdocs.config", reason="the site needs mkdocs")
@@ -132,7 +132,13 @@ def test_the_command_line_page_is_made_from_the_application():
     hooks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hooks)
     text = hooks.command_line()
-    assert "| `--repetitions` | Number of training runs to compare and average. | `10` |" in text
-    assert "| `--steps` | Maximum number of training steps. | by preset |" in text
-    assert "| `--report / --no-report` | Write report.html. | on |" in text
+    assert (
+        missing(
+            text,
+            "| `--repetitions` | Number of training runs to compare and average. | `10` |",
+            "| `--steps` | Maximum number of training steps. | by preset |",
+            "| `--report / --no-report` | Write report.html. | on |",
+        )
+        == []
+    )
     assert re.search(r"\| `--maps` \| [^|]+ \| needed \|", text)

@@ -156,8 +156,7 @@ def _case(content: bytes, *words: str, same: bool = True) -> Case:
 
 def _paths(tree, path: tuple = ()) -> Iterator[tuple]:
     """Return the way to every entry of a tree of dictionaries and lists."""
-    entries = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for key, value in entries:
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
         yield (*path, key)
         yield from _paths(value, (*path, key))
 

@@ -27,7 +27,7 @@ from tests.pages.made_run import (
     make_run,
     save_summary,
 )
-from tests.pages.page import LAYERS, POLICY, SCRIPT, Page, pictures, report_of, rows_of, sections_of, words_of
+from tests.pages.page import LAYERS, POLICY, SCRIPT, Page, missing, pictures, report_of, rows_of, sections_of, words_of
 
 
 def test_sections_and_headline(run, undrawn):
@@ -47,7 +47,7 @@ def test_sections_and_headline(run, undrawn):
         "Surreal-GAN",
         "ICLR",
     ]
-    assert [words for words in expected if words not in page.words] == []
+    assert missing(page.words, *expected) == []
     search = {"basis": "counted"}
     change_summary(run, patterns_chosen_from_data=True, search=search, warnings=["Sites differ between the groups."])
     page = report_of(run)
@@ -211,8 +211,7 @@ def test_every_result_carries_its_strip(tmp_path, changes, strip):
     results = ("severities_1", "pattern_1")  # how a single pattern mixes is no question
     assert {*drawn} == {*results, "agreement_over_training"}
     for name, picture in drawn.items():
-        written = strip is not None and strip in words_of(picture)
-        assert written is (strip is not None and name in results), name
+        assert (strip is not None and strip in words_of(picture)) is (strip is not None and name in results), name
     assert text.count('<p class="strip">') == (strip is not None)  # of the people
 
 
@@ -255,8 +254,8 @@ def test_stopped_run_shows_no_results(run, status, headline):
     page = Page(report.html)
     assert (report.status, page.headings[:3]) == (status, [(1, "R-indices report"), (2, headline), (3, "Warnings")])
     told = ["Out of memory.", "repeat the same command. It resumes where it stopped.", "One region is constant."]
-    assert [words for words in (*told, 'line = "rindices fit volumes.csv"') if words not in page.words] == []
-    assert not [part for part in ("Patients60", "jax0.7.0") if part not in page.words.replace(" ", "")]
+    assert missing(page.words, *told, 'line = "rindices fit volumes.csv"') == []
+    assert missing(page.words.replace(" ", ""), "Patients60", "jax0.7.0") == []
     assert not page.every("svg")
     for word in ("greement", "reproducible", "reliable", "Training steps", "each of 3", "0.95", "Quartiles"):
         assert word not in page.words, word

@@ -9,6 +9,7 @@ import pytest
 from rindices.pages.report import make_report, write_report
 from rindices.problems import Curtain
 from tests.pages.made_run import add_analyses, add_truth, add_visits, change_summary, make_run
+from tests.pages.page import missing
 
 
 def distinctive(folder):
@@ -44,7 +45,7 @@ def named(tmp_path):
 def test_no_id_is_in_the_page(named):
     text = write_report(named).read_text(encoding="utf-8")
     assert not re.findall(r"QX\w+", text)
-    assert not [part for part in ("Row 3 is odd.", "/data/[id]/table.csv") if part not in text]
+    assert missing(text, "Row 3 is odd.", "/data/[id]/table.csv") == []
     data = json.loads(re.search(r'id="people-data">(.*?)</script>', text)[1])
     assert len(data["people"]) == 112
     assert {name for person in data["people"] for name in person} == {"group", "site", "visits", "change"}

@@ -6,6 +6,7 @@ import pandas as pd
 from rindices.analysis import FollowUp, prognosis, survival_curves
 from rindices.pages.report import make_report
 from tests.pages.made_run import change_summary, make_run
+from tests.pages.page import missing
 
 
 def with_follow_up(folder, **told):
@@ -35,7 +36,7 @@ def test_report_has_hazard_ratios_and_curves(tmp_path):
 def test_competing_events_and_entry_are_said(tmp_path):
     with_follow_up(tmp_path / "run", competing="died", entry="came")
     page = make_report(tmp_path / "run").html
-    assert not [part for part in ("Other events (died) end the observation", "with entry times") if part not in page]
+    assert missing(page, "Other events (died) end the observation", "with entry times") == []
 
 
 def test_runs_without_follow_up_have_no_such_section(tmp_path):

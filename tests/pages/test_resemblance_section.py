@@ -6,6 +6,7 @@ from rindices.analysis import resemblance
 from rindices.analysis.associations_and_resemblance import _FOLDER
 from rindices.pages.report import make_report
 from tests.pages.made_run import make_run
+from tests.pages.page import missing
 
 ENIGMA = pd.read_csv(_FOLDER / "enigma.csv")
 
@@ -29,5 +30,7 @@ def test_report_says_that_no_map_is_at_hand(tmp_path):
     folder = tmp_path / "run"
     make_run(folder, n_regions=4, names=["lh_cuneus_volume", "rh_cuneus_volume"])
     page = make_report(folder).html
-    assert "No cortical disorder map is available for these regions" in page
-    assert "this table has volume of regions" in page
+    assert (
+        missing(page, "No cortical disorder map is available for these regions", "this table has volume of regions")
+        == []
+    )

@@ -311,6 +311,5 @@ def test_amounts_have_the_views_of_the_changes_and_a_scale_from_zero():
     svg = amount.svg("b")
     assert "spread (sd)" in svg
     assert not re.search('class="(lower|higher)"|>[−+]', svg)
-    scale = [text.text for text in ET.fromstring(svg).iter(f"{SVG}text")][-5:]
-    assert {"0", "0.125", "0.25"} <= set(scale)
+    assert {"0", "0.125", "0.25"} <= set([text.text for text in ET.fromstring(svg).iter(f"{SVG}text")][-5:])
     assert amount.figure().get_size_inches() == pytest.approx(drawing.figure().get_size_inches())

@@ -23,8 +23,7 @@ def test_histogram_is_bounded_and_counts_everybody():
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["Controls", "Patients"]
     assert controls.get_data().edges[0] == 0  # nobody is below
     assert patients.get_data().edges[-1] < 7
-    assert "n = 60" in patients.get_gid()
-    assert "1 beyond" in patients.get_gid()
+    assert not [part for part in ("n = 60", "1 beyond") if part not in patients.get_gid()]
     assert axes.texts[0].get_text().startswith("1: largest change learned")
 
 

@@ -75,8 +75,7 @@ def corrections(draw, sites=True):
     smooth = draw(st.sets(st.sampled_from(["age", "score"])).map(sorted))
     pairs = draw(st.sampled_from([[], [("age", "sex")], [("age", "score")], [("sex", "age"), ("score", "sex")]]))
     proportion = draw(st.sampled_from([None, "head"]))
-    site = draw(st.sampled_from([None, "site"])) if sites else None
-    return Correction(smooth, pairs, proportion, site)
+    return Correction(smooth, pairs, proportion, draw(st.sampled_from([None, "site"])) if sites else None)
 
 
 @st.composite

@@ -38,8 +38,7 @@ def test_concordance_is_that_of_somers_d_and_that_of_the_reverse_its_complement(
     truth, score = pair
     assume(np.ptp(truth) > 0)
     found = agreement.concordance(truth, score)
-    expected = (1 + somersd(truth, score).statistic) / 2 if np.ptp(score) > 0 else 0.5
-    assert found == pytest.approx(expected, abs=EXACT)
+    assert found == pytest.approx((1 + somersd(truth, score).statistic) / 2 if np.ptp(score) > 0 else 0.5, abs=EXACT)
     assert agreement.concordance(truth, -score) == pytest.approx(1 - found, abs=EXACT)
 
 

@@ -25,8 +25,7 @@ def test_r_indices_go_with_their_person_and_columns_with_their_names(fitted, dat
     assert np.isfinite(everybody).all()
     order, named = data.draw(orders(len(everybody))), isinstance(regions, pd.DataFrame)
     for rows in (order, order[:1], np.repeat(order, 20)):  # the last in more than one block
-        some = regions.iloc[rows] if named else regions[rows]
-        found = model.transform(some, covariates.iloc[rows])
+        found = model.transform(regions.iloc[rows] if named else regions[rows], covariates.iloc[rows])
         np.testing.assert_allclose(found, everybody[rows], rtol=0, atol=ROUNDING * np.abs(everybody).max())
     # Columns are put in order before anything is computed: not a bit may differ.
     turned = regions.iloc[:, data.draw(orders(N_REGIONS))] if named else regions

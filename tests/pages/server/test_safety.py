@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from rindices.pages.server import addresses, page
+from tests.pages.page import missing
 from tests.pages.server.conftest import TOKEN
 
 
@@ -23,7 +24,7 @@ def test_nothing_is_served_without_the_token(client_of, folder):
 def test_token_works_once_and_becomes_a_strict_cookie(client_of, folder):
     first = client_of(folder)
     cookie = first.get("/enter", params={"token": TOKEN}).headers["set-cookie"].lower()
-    assert not [part for part in ("httponly", "samesite=strict") if part not in cookie]
+    assert missing(cookie, "httponly", "samesite=strict") == []
     assert "max-age=" in cookie  # whoever closes the browser can come back
     assert first.get("/").status_code == 200
     assert first.get("/enter", params={"token": TOKEN}).status_code == 200  # the same browser again
