@@ -16,7 +16,7 @@ from rindices import plots
 from rindices.pages import report
 from rindices.plots.style import PALETTE
 from tests.docs.pages import ROOT, missing
-from tests.docs.test_commands import COMMANDS
+from tests.docs.test_pages import COMMANDS
 
 mkdocs_config = pytest.importorskip("mkdocs.config", reason="the site needs mkdocs")
 

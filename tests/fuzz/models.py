@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from rindices import InputError, load_model
 from rindices.cli import app
-from tests.fuzz.engine import Case, Failure, deep_stack
-from tests.fuzz.mutations import altered, chance, damaged, pick
+from tests.fuzz.engine import Case, Failure, altered, chance, damaged, deep_stack, pick
 from tests.longevity.freeze import PEOPLE, inputs_of, model_of
 
 # Entries of the header that scores follow from; a change of any other must leave every score as it is.

@@ -1,5 +1,6 @@
-"""Pictures of the brain in the page, as a browser without a network shows them."""
+"""Sections on the brain, on follow-up and on what patterns resemble."""
 
+import re
 import shutil
 
 import nibabel
@@ -7,10 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.pages.report import write_report
+from rindices.analysis import FollowUp, prognosis, resemblance, survival_curves
+from rindices.analysis.associations_and_resemblance import _FOLDER
+from rindices.pages.report import make_report, write_report
 from rindices.simulate import simulate_cohort
-from tests.pages.made_run import make_run
+from tests.pages.made_run import change_summary, make_run
 from tests.pages.page import missing
+
+# Pictures of the brain in the page, as a browser without a network shows them.
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +109,66 @@ def test_a_damaged_image_is_named(folder, tmp_path):
     with pytest.raises(ValueError, match="pattern-1_high_t"):
         write_report(folder, tmp_path / "report.html")
     image.write_bytes(before)
+
+
+def with_follow_up(folder, **told):
+    """Make a run whose people were followed up."""
+    make_run(folder, n_patterns=2)
+    rng = np.random.default_rng(0)
+    scores = pd.DataFrame(rng.uniform(size=(90, 2)), columns=["severity1", "severity2"])
+    time = rng.exponential(np.exp(-2 * scores["severity1"].to_numpy()))
+    follow_up = FollowUp(time, (time < 1).astype(float))
+    (folder / "analysis").mkdir(exist_ok=True)
+    table = prognosis(scores, follow_up, pd.DataFrame({"age": rng.normal(size=90)}), n_resamples=5)
+    table.to_csv(folder / "analysis" / "prognosis.csv", index=False)
+    survival_curves(scores, follow_up).to_csv(folder / "analysis" / "survival_curves.csv", index=False)
+    change_summary(folder, follow_up={"time": "years", "event": "converted"} | told)
+    return table
+
+
+def test_report_has_hazard_ratios_and_curves(tmp_path):
+    table, report = with_follow_up(tmp_path / "run"), make_report(tmp_path / "run")
+    ratio = f"{table['hazard_ratio'][0]:.2f}"
+    assert re.search(rf"Pattern 1: hazard ratio {ratio} \(95 % interval", report.html)
+    assert "time: <code>years</code>" in report.html
+    assert "cumulative incidence" not in report.html
+    assert "follow_up" in [name for name, *_ in report.gallery.figures]
+
+
+def test_competing_events_and_entry_are_said(tmp_path):
+    with_follow_up(tmp_path / "run", competing="died", entry="came")
+    page = make_report(tmp_path / "run").html
+    assert missing(page, "Other events (died) end the observation", "with entry times") == []
+
+
+def test_runs_without_follow_up_have_no_such_section(tmp_path):
+    make_run(tmp_path / "run")
+    assert "Follow-up and prognosis" not in make_report(tmp_path / "run").html
+
+
+ENIGMA = pd.read_csv(_FOLDER / "enigma.csv")
+
+
+def test_report_says_what_a_pattern_resembles(tmp_path):
+    own = ENIGMA[(ENIGMA["disorder"] == "autism") & (ENIGMA["measure"] == "thickness")]
+    names = [f"{side[0]}h_{region}_thickness" for side, region in zip(own["side"], own["region"], strict=True)]
+    folder = tmp_path / "run"
+    make_run(folder, n_patterns=1, n_regions=68, names=names)
+    patterns = pd.read_csv(folder / "patterns.csv").assign(change_sd=own["d"].to_numpy())
+    (folder / "analysis").mkdir(exist_ok=True)
+    resemblance(patterns, n_spins=200).to_csv(folder / "analysis" / "resemblance.csv", index=False)
+    report = make_report(folder)
+    assert re.search(
+        "Pattern 1, thickness: resembles autism.* more than rotated maps do .largest correlation 1.00", report.html
+    )
+    assert "resemblance" in [name for name, *_ in report.gallery.figures]
+
+
+def test_report_says_that_no_map_is_at_hand(tmp_path):
+    folder = tmp_path / "run"
+    make_run(folder, n_regions=4, names=["lh_cuneus_volume", "rh_cuneus_volume"])
+    page = make_report(folder).html
+    assert (
+        missing(page, "No cortical disorder map is available for these regions", "this table has volume of regions")
+        == []
+    )
