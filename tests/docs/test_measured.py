@@ -1,13 +1,18 @@
-"""Figures of docs/results.md and results/README.md are those of the committed tables."""
+"""Figures of docs/results.md, results/README.md and the tutorial on schizophrenia are those of the committed tables."""
 
-import importlib.util
+import json
+import os
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from rindices.core.inference import MOST_AT_ZERO
 from rindices.run.first_look_and_power import chances
-from tests.docs.pages import ROOT, missing
+from tests.docs.pages import ROOT, missing, script
+
+# Figures of docs/results.md and results/README.md are those of the committed tables.
+
 
 RESULTS, PAGE = ROOT / "results", (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 DETAILS = (RESULTS / "README.md").read_text(encoding="utf-8")
@@ -26,25 +31,19 @@ def test_where_severities_are_counted_from():
         assert f"| {' | '.join(told)} |" in DETAILS
     severe = table.index.str.contains(r"Beta\(3, 1\)")
     recognised, failing = cohorts["at_zero"] > MOST_AT_ZERO, cohorts["f_inside"] < 0.85
-    assert (
-        missing(
-            PAGE,
-            f"this recognised {recognised[failing].sum()} of {failing.sum()} cohorts in which",
-            f"and {recognised[~failing].sum()} of {(~failing).sum()} others",
-        )
-        == []
+    assert not missing(
+        PAGE,
+        f"this recognised {recognised[failing].sum()} of {failing.sum()} cohorts in which",
+        f"and {recognised[~failing].sum()} of {(~failing).sum()} others",
     )
     assert (cohorts["unit"][recognised] - 2 / 3).abs().max() < 0.05  # severities are too low by "about a third"
-    assert (
-        missing(
-            PAGE,
-            f"contain {100 * table['inside'].min():.0f} to {100 * table['inside'].max():.0f} % of severities",
-            f"compared with {100 * table['f_inside'].min():.0f} to {100 * table['f_inside'].max():.0f} % for f",
-            f"{100 * table[severe]['at_zero'].min():.0f} to {100 * table[severe]['at_zero'].max():.0f} % of its",
-            f"as few as {100 * table['raw'].min():.0f} % of the true",
-            f"In {len(table)} kinds of cohort chosen to break intervals",
-        )
-        == []
+    assert not missing(
+        PAGE,
+        f"contain {100 * table['inside'].min():.0f} to {100 * table['inside'].max():.0f} % of severities",
+        f"compared with {100 * table['f_inside'].min():.0f} to {100 * table['f_inside'].max():.0f} % for f",
+        f"{100 * table[severe]['at_zero'].min():.0f} to {100 * table[severe]['at_zero'].max():.0f} % of its",
+        f"as few as {100 * table['raw'].min():.0f} % of the true",
+        f"In {len(table)} kinds of cohort chosen to break intervals",
     )
 
 
@@ -52,9 +51,8 @@ def test_how_intervals_do_with_few_people():
     table = pd.read_csv(RESULTS / "few_people.csv")
     lowest = table.loc[table["inside"].idxmin()]
     where = f"({lowest['kind']}, {lowest['n_controls']} + {lowest['n_patients']})"
-    assert (
-        missing(PAGE, f"In none of the {len(table)} cohorts", f"the lowest is {100 * lowest['inside']:.0f} % {where}")
-        == []
+    assert not missing(
+        PAGE, f"In none of the {len(table)} cohorts", f"the lowest is {100 * lowest['inside']:.0f} % {where}"
     )
     assert lowest["inside"] > 0.85
 
@@ -63,14 +61,11 @@ def test_how_intervals_of_associations_do():
     table = pd.read_csv(RESULTS / "calibrate_associations.csv")
     covered = table[~((table["statistic"] == "eta²") & (table["correlation"] == 0))].dropna(subset="coverage")
     own, any_q = covered["coverage"], table["false_discoveries"].dropna()
-    assert (
-        missing(
-            DETAILS,
-            f"over {len(own)} combinations",
-            f"in {100 * own.mean():.1f} % on average, and in {100 * own.min():.1f} to {percent([own.max()], 1)[0]}",
-            f"in {100 * any_q.min():.1f} to {percent([any_q.max()], 1)[0]} of data sets",
-        )
-        == []
+    assert not missing(
+        DETAILS,
+        f"over {len(own)} combinations",
+        f"in {100 * own.mean():.1f} % on average, and in {100 * own.min():.1f} to {percent([own.max()], 1)[0]}",
+        f"in {100 * any_q.min():.1f} to {percent([any_q.max()], 1)[0]} of data sets",
     )
 
 
@@ -96,32 +91,24 @@ def test_how_stable_r_indices_are():
     shares = [
         f"{100 * row['covered', 'min']:.0f} to {100 * row['covered', 'max']:.0f} %" for row in (again, others, truth)
     ]
-    assert (
-        missing(
-            PAGE,
-            f"covers {shares[0]} of the changes due to retraining and {shares[1]} of those",
-            f"only {shares[2]} of true severities",
-        )
-        == []
+    assert not missing(
+        PAGE,
+        f"covers {shares[0]} of the changes due to retraining and {shares[1]} of those",
+        f"only {shares[2]} of true severities",
     )
     told = [f"{value:.2f}" for value in table.groupby(["correlation", "kind"])["correlation_error"].mean()]
-    assert (
-        missing(
-            PAGE,
-            f"is {told[0]} (basic) and {told[1]} (mild) if",
-            f"and {told[2]} and {told[3]} at a true correlation of 0.6",
-        )
-        == []
+    assert not missing(
+        PAGE,
+        f"is {told[0]} (basic) and {told[1]} (mild) if",
+        f"and {told[2]} and {told[3]} at a true correlation of 0.6",
     )
 
 
 def test_every_table_is_computed_from_committed_ones():
-    spec = importlib.util.spec_from_file_location("claims", ROOT / "experiments" / "numbers" / "claims.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    for head, rows in script.HEADS.items():
+    claims = script("experiments/numbers/claims.py")
+    for head, rows in claims.HEADS.items():
         assert (PAGE + DETAILS).split(f"{head}\n")[1].split("\n\n")[0].split("\n")[1:] == rows()
-    for row in script.claims():
+    for row in claims.claims():
         assert (ROOT / "experiments" / "numbers" / row.command.strip("`").split()[0]).exists()
 
 
@@ -176,9 +163,8 @@ def test_intervals_of_change_and_elsewhere():
         assert f"| {kind}, {'growing' if progression else 'unchanged'} | {' | '.join(cells)} |" in page
     groups = pd.read_csv(RESULTS / "group_change.csv")
     basic, mild = percent((groups["least_q"] < 0.05).groupby(groups["kind"]).mean(), 1)
-    assert (
-        missing(page, f"In {len(groups) // 2} studies of 40 + 40", f"below 0.05 in {basic} (basic) and {mild} (mild).")
-        == []
+    assert not missing(
+        page, f"In {len(groups) // 2} studies of 40 + 40", f"below 0.05 in {basic} (basic) and {mild} (mild)."
     )
     assert f"below 0.05 in {basic} of basic and {mild} of mild studies." in how_to
     inside = 100 * table.groupby(["noise", "kind", "seed"])["inside"].mean().groupby("noise").mean()
@@ -223,22 +209,16 @@ def test_resemblance():
 def test_prognosis():
     table = pd.read_csv(RESULTS / "prognosis.csv")
     held, wrong = table["held"].mean(), (table["p_without_effect"] < 0.05).mean()
-    assert (
-        missing(
-            DETAILS,
-            f"Of {len(table)} intervals, {100 * held:.1f} % contain",
-            f"{100 * wrong:.1f} % of {len(table)} tests have p below 0.05",
-            f"about {table['n_events'].mean():.0f} events",
-        )
-        == []
+    assert not missing(
+        DETAILS,
+        f"Of {len(table)} intervals, {100 * held:.1f} % contain",
+        f"{100 * wrong:.1f} % of {len(table)} tests have p below 0.05",
+        f"about {table['n_events'].mean():.0f} events",
     )
-    assert (
-        missing(
-            PAGE,
-            f"{100 * held:.1f} % of {len(table)} intervals contain",
-            f"{100 * wrong:.1f} % of tests have p below 0.05",
-        )
-        == []
+    assert not missing(
+        PAGE,
+        f"{100 * held:.1f} % of {len(table)} intervals contain",
+        f"{100 * wrong:.1f} % of tests have p below 0.05",
     )
 
 
@@ -257,13 +237,10 @@ def test_planned_studies_are_as_far_from_new_ones_as_the_page_says():
     found = pd.read_csv(RESULTS / "planning_check.csv")
     page = (ROOT / "docs" / "how-to" / "plan-a-study.md").read_text(encoding="utf-8")
     away = (found["chance"] - found["new_found"]).abs()
-    assert (
-        missing(
-            page,
-            f"In {len(found)} comparisons with 40 new studies each",
-            f"differed by {away.mean():.2f} on average and by {away.max():.2f} at most",
-        )
-        == []
+    assert not missing(
+        page,
+        f"In {len(found)} comparisons with 40 new studies each",
+        f"differed by {away.mean():.2f} on average and by {away.max():.2f} at most",
     )
     first = found.iloc[:9]
     said = chances(*first[["controls", "patients", "regions"]].iloc[0].astype(int))
@@ -304,13 +281,135 @@ def test_severities_by_age():
     limits = (ROOT / "docs" / "explanation" / "limits.md").read_text(encoding="utf-8")
     assert [f"{value:.2f}" for value in lower["volumes"]] == ["-0.09", "-0.09"]
     true = "{:.2f} and {:.2f}".format(*means["true_with_age"]["volumes"])
-    assert (
-        missing(
-            limits,
-            "r = −0.09 with age in ten simulated cohorts and in ten of IXI's",
-            f"where the truth has {true}. With",
-        )
-        == []
+    assert not missing(
+        limits,
+        "r = −0.09 with age in ten simulated cohorts and in ten of IXI's",
+        f"where the truth has {true}. With",
     )
     rises = [f"from {rank['volumes'][of]:.3f} to {rank['logarithms'][of]:.3f}" for of in ("simulated", "real")]
     assert "r was {:.2f} and {:.2f}, and concordance rose {} and {} (".format(*lower["logarithms"], *rises) in limits
+
+
+# Numbers of the tutorial on schizophrenia are those of its tables; the contrast is computed again from the data.
+
+
+TUTORIAL = (ROOT / "docs" / "tutorials" / "schizophrenia.md").read_text(encoding="utf-8")
+DATA = Path(os.environ.get("RINDICES_DATA", "none")) / "schizophrenia" / "nimh_one_table.csv"
+RUNS = Path(os.environ.get("RINDICES_SCHIZOPHRENIA", "none"))
+WHEN = {"visit 1": "first visit", "visit 2": "second visit", "change": "change"}
+TABLES = {
+    "averaged": "left and right averaged",
+    "averaged_matched": "the same, matched for sex",
+    "both_sides": "both sides",
+}
+
+
+SCRIPT = script("experiments/schizophrenia.py")
+
+
+def number(value):
+    return f"{value:.2f}".replace("-", "−")
+
+
+def rows_of(contrast):
+    for row in contrast.itertuples():
+        numbers = f"{row.controls} | {row.patients} | {number(row.d)} | {number(row.low)} to {number(row.high)}"
+        yield f"| {row.people} | {WHEN[row.what]} | {numbers} |"
+
+
+def test_contrast_is_that_of_the_table():
+    assert not missing(TUTORIAL, *rows_of(pd.read_csv(RESULTS / "schizophrenia_contrast.csv")))
+
+
+def test_verdicts_are_those_of_the_table():
+    for row in pd.read_csv(RESULTS / "schizophrenia_verdicts.csv").itertuples():
+        evidence = f"{row.p} | {row.p_spread:.2f} | {row.p_shift} | {row.auc:.2f} | {row.halves:.2f}"
+        sizes = f"{row.controls} | {row.patients} | {row.regions}"
+        assert f"| {TABLES[row.table]} | {sizes} | {evidence} | {row.verdict} |" in TUTORIAL
+
+
+def test_changes_and_resemblances_are_those_of_the_tables():
+    change = pd.read_csv(RESULTS / "schizophrenia_change.csv")
+    own = change[change["group"] == "patients minus controls"]
+    assert (len(own), (own["q"] < 0.05).sum()) == (6, 1)
+    alike = pd.read_csv(RESULTS / "schizophrenia_resemblance.csv").set_index(["table", "pattern", "disorder"])
+    for key, r, p in (
+        (("averaged", 2, "ADHD"), "0.56", 0.010),
+        (("averaged_matched", 2, "schizophrenia"), "0.43", 0.042),
+    ):
+        assert (f"{alike.loc[key, 'r']:.2f}", alike.loc[key, "p_corrected"]) == (r, pytest.approx(p, abs=0.0006))
+        assert r in TUTORIAL
+
+
+def share(value):
+    return f"{100 * value:.0f} %"
+
+
+def test_sentences_on_groups_and_regions_are_those_of_the_tables():
+    groups = pd.read_csv(RESULTS / "schizophrenia_background.csv").set_index("people")
+    everybody = groups.loc["everybody"]
+    sexes = f"({share(everybody.sex_controls)} of the controls and {share(everybody.sex_patients)} of the patients"
+    assert not missing(TUTORIAL, sexes, f"head sizes differ by {everybody.icv_d:.2f} sd")
+    near = groups.loc["matched for sex and head size"]
+    assert near.sex_controls == near.sex_patients
+    assert abs(near.icv_d) < 0.05
+    regions = pd.read_csv(RESULTS / "schizophrenia_regions.csv").set_index("region")
+    sure = regions[regions["q"] < 0.05]
+    assert f"{len(sure)} of {len(regions)} are thinner in patients" in TUTORIAL
+    assert (sure["effect"] < 0).all()
+    assert regions["effect"].idxmin() == "lh_S_circular_insula_sup_thickness"
+    assert f"insula (d = {number(regions['effect'].min())})" in TUTORIAL
+    stated = [name for name in regions.index if name[3:].removesuffix("_thickness") in SCRIPT.FRONTO_INSULAR]
+    assert f"{len(sure.index.intersection(stated))} of the {len(stated)} regions in the contrast" in TUTORIAL
+
+
+def test_sentences_on_verdicts_are_those_of_the_table():
+    verdicts = pd.read_csv(RESULTS / "schizophrenia_verdicts.csv")
+    assert {*verdicts["p"], *verdicts["p_shift"]} == {0.005}
+    assert f"p for spread {verdicts['p_spread'].min():.2f} or more" in TUTORIAL
+    halves = verdicts["halves"]
+    assert f"agreement {halves.min():.2f} to {halves.max():.2f}" in TUTORIAL
+    change = pd.read_csv(RESULTS / "schizophrenia_change.csv")
+    own = change[(change["group"] == "patients minus controls") & (change["q"] < 0.05)]
+    assert own["table"].tolist() == ["averaged"]  # and not of the same table matched for sex
+
+
+def test_numbers_of_people_needed_are_those_of_the_planning_table():
+    def found(n_controls, n_patients, strength):
+        table = chances(n_controls, n_patients, 74).set_index(["patterns", "strength"])["chance"]
+        return share(table[1, strength]), share(table[2, strength])
+
+    one, two = found(67, 98, 1.0)
+    assert f"in {one} of such studies if there is one and in {two} if there are two" in TUTORIAL
+    assert "with 160 people in each group, the proportions are {} and {}.".format(*found(160, 160, 1.0)) in TUTORIAL
+    assert "Patterns of 0.5 sd are found in {} and {} of studies of this size".format(*found(67, 98, 0.5)) in TUTORIAL
+    assert "with 320 people in each group, in {} and {}.".format(*found(320, 320, 0.5)) in TUTORIAL
+
+
+@pytest.mark.skipif(not DATA.is_file(), reason="the published table is not here: set RINDICES_DATA")
+def test_tables_of_groups_are_those_of_the_published_table():
+    table, regions = SCRIPT.people_of(DATA)
+    assert len(regions) == 148
+    ages = table.pivot(index="participant_id", columns="session", values="age")
+    assert f"{(ages[2] - ages[1]).mean():.1f} years apart" in TUTORIAL
+    people = {
+        "everybody": table,
+        "matched for sex": SCRIPT.matched(table),
+        "matched for sex and head size": SCRIPT.paired(table),
+    }
+    for line in rows_of(pd.DataFrame([row for who, own in people.items() for row in SCRIPT.contrast(own, who)])):
+        assert line in TUTORIAL
+    for name, made in (("background", SCRIPT.background(people)), ("regions", SCRIPT.of_regions(table, regions))):
+        stored = pd.read_csv(RESULTS / f"schizophrenia_{name}.csv")
+        pd.testing.assert_frame_equal(made.round(4), stored, check_dtype=False, atol=2e-4)
+
+
+@pytest.mark.skipif(not RUNS.is_dir(), reason="the runs of the script are not here: set RINDICES_SCHIZOPHRENIA")
+def test_verdicts_are_those_of_the_runs():
+    for row in pd.read_csv(RESULTS / "schizophrenia_verdicts.csv").itertuples():
+        summary = json.loads((RUNS / row.table / "summary.json").read_text(encoding="utf-8"))
+        evidence = summary["evidence"]
+        assert (summary["verdict"], summary["n_features"]) == (row.verdict, row.regions)
+        assert [evidence[name] for name in ("p", "p_spread", "p_shift", "halves")] == pytest.approx(
+            [row.p, row.p_spread, row.p_shift, row.halves], abs=1e-4
+        )

@@ -1,35 +1,27 @@
 """What docs/peers.md says is measured in results/peers.csv; its cohorts are what the page says."""
 
-import importlib.util
 import re
 import sys
 
 import numpy as np
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, script
 
 FOLDER = ROOT / "benchmarks" / "peers"
 PAGE = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")
 SETTINGS = (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
-def script(name):
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def measured():
-    return script("peers_findings")
+    return script(FOLDER / "peers_findings.py")
 
 
 @pytest.fixture
 def page(monkeypatch):
     monkeypatch.setattr(sys, "path", [str(FOLDER), str(ROOT / "experiments"), *sys.path])
-    return script("peers_page")
+    return script(FOLDER / "peers_page.py")
 
 
 def test_tables_and_findings_are_those_of_the_measurements(page):
@@ -63,7 +55,7 @@ def test_a_claim_fails_where_measurements_say_otherwise(measured, monkeypatch):
 
 
 def test_every_method_has_every_cohort_that_it_can_fit(page, measured, truths):
-    impossible = script("compare_peers").IMPOSSIBLE
+    impossible = script(FOLDER / "compare_peers.py").IMPOSSIBLE
     whole = measured.TABLE[measured.TABLE["part"] == "whole"].groupby(["method", "cohort"]).size()
     for method in measured.METHODS:
         for cohort in set(truths.COHORTS) - {"small"}:
@@ -104,7 +96,7 @@ def test_the_figure_fits_the_page_and_its_text_can_be_read():
 
 @pytest.fixture(scope="module")
 def truths():
-    return script("truths")
+    return script(FOLDER / "truths.py")
 
 
 def test_sequence_makes_lobes_abnormal_one_after_the_other(truths):
@@ -129,7 +121,7 @@ def test_own_methods_learn_from_those_trained_on_alone(truths, monkeypatch):
     for folder in (ROOT / "experiments", FOLDER):
         monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setattr(sys, "path", [*sys.path])
-    methods = script("own_methods")
+    methods = script(FOLDER / "own_methods.py")
     made = truths.simulated("basic", 0, n_controls=40, n_patients=60)
     train = np.arange(100) % 2 == 0
     given = {"regions": made.regions, "patient": made.patient, "train": train, "truth": made.truth, "seed": 0}

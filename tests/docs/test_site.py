@@ -1,7 +1,6 @@
 """The site: builds strictly (links, anchors, names in the reference), and needs no network to be read."""
 
 import html.parser
-import importlib.util
 import json
 import logging
 import re
@@ -15,7 +14,7 @@ import rindices.analysis
 from rindices import plots
 from rindices.pages import report
 from rindices.plots.style import PALETTE
-from tests.docs.pages import ROOT, missing
+from tests.docs.pages import ROOT, missing, script
 from tests.docs.test_pages import COMMANDS
 
 mkdocs_config = pytest.importorskip("mkdocs.config", reason="the site needs mkdocs")
@@ -128,17 +127,11 @@ def test_the_gallery_has_every_function_that_draws():
 
 
 def test_the_command_line_page_is_made_from_the_application():
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "tools" / "site_hooks.py")
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
-    text = hooks.command_line()
-    assert (
-        missing(
-            text,
-            "| `--repetitions` | Number of training runs to compare and average. | `10` |",
-            "| `--steps` | Maximum number of training steps. | by preset |",
-            "| `--report / --no-report` | Write report.html. | on |",
-        )
-        == []
+    text = script("tools/site_hooks.py").command_line()
+    assert not missing(
+        text,
+        "| `--repetitions` | Number of training runs to compare and average. | `10` |",
+        "| `--steps` | Maximum number of training steps. | by preset |",
+        "| `--report / --no-report` | Write report.html. | on |",
     )
     assert re.search(r"\| `--maps` \| [^|]+ \| needed \|", text)

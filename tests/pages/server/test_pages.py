@@ -70,17 +70,14 @@ def test_controls_and_patients_in_files_of_their_own_are_one_table(client, folde
     opened, name = client.get("/table", params=asked), f"{first}={first}.csv,SCZ={second}.csv"
     assert opened.url.params["table"] == name
     text = client.get("/table/checked", params={"table": name}).text
-    assert (
-        missing(
-            text,
-            "This table can be used for training",
-            f"rindices check {first}={first}.csv SCZ={second}.csv --covariates age,sex",
-        )
-        == []
+    assert not missing(
+        text,
+        "This table can be used for training",
+        f"rindices check {first}={first}.csv SCZ={second}.csv --covariates age,sex",
     )
     assert "covariates=age" in query_of(text)
     plan = client.get(f"/train?{query_of(text)}").text
-    assert missing(plan, f"{first}-SCZ-run", f"rindices fit {first}={first}.csv SCZ={second}.csv") == []
+    assert not missing(plan, f"{first}-SCZ-run", f"rindices fit {first}={first}.csv SCZ={second}.csv")
     for name in (f"A=../secret.csv,B={first}.csv", "A=/etc/passwd,B=/etc/hosts", f"A={first}.csv,A={second}.csv"):
         assert client.get("/table/checked", params={"table": name}).status_code == 400, name
     assert "There is no table &#39;none.csv&#39;" in client.get("/table/checked?table=A=none.csv,B=cohort.csv").text
@@ -91,7 +88,7 @@ def test_a_table_of_the_same_people_is_joined_and_its_columns_guessed(client, fo
     table[who].rename(columns={"participant_id": "subject"}).to_csv(folder / "labels.csv", index=False)
     table.drop(columns=who[1:]).to_csv(folder / "volumes.csv", index=False)
     text = client.get("/table/checked?table=volumes.csv").text
-    assert missing(text, "no column &#39;diagnosis&#39;", "<option>labels.csv</option>") == []
+    assert not missing(text, "no column &#39;diagnosis&#39;", "<option>labels.csv</option>")
     joined = client.get(f"/table/checked?{query_of(text)}&also=labels.csv").text
     assert "This table can be used for training" in joined
     assert re.search("rindices check volumes.csv --covariates age,sex .*--join labels.csv", joined)
@@ -114,14 +111,11 @@ def test_a_score_by_its_name_is_left_out_and_offered_for_what_it_is(client, fold
     table = pd.read_csv(folder / "cohort.csv")
     table.assign(mmse=table.index % 13, qc_rating=table["age"] % 7).to_csv(folder / "more.csv", index=False)
     text = client.get("/table/checked?table=more.csv").text
-    assert (
-        missing(
-            text,
-            "This table can be used for training",
-            "Not treated as regions because of their names: mmse (score).",
-            "Not treated as regions because of their names: qc_rating (quality measure).",
-        )
-        == []
+    assert not missing(
+        text,
+        "This table can be used for training",
+        "Not treated as regions because of their names: mmse (score).",
+        "Not treated as regions because of their names: qc_rating (quality measure).",
     )
     button = re.search(r'data-change="(clinical=mmse)"', text)[1]
     used = client.get(f"/table/checked?{query_of(text)}&{button}").text
@@ -136,9 +130,8 @@ def test_a_folder_is_gathered_and_refusals_stand_above_the_form(client, folder):
     asked = {"folder": "subjects", "out": "gathered.csv", "measures": "volume,thickness", "atlas": ""}
     done = client.post("/gather", data=asked)
     assert done.status_code == 200
-    assert (
-        missing(done.text, "has 3 rows and", "rindices gather subjects --measures volume,thickness --out gathered.csv")
-        == []
+    assert not missing(
+        done.text, "has 3 rows and", "rindices gather subjects --measures volume,thickness --out gathered.csv"
     )
     assert len(pd.read_csv(folder / "gathered.csv")) == 3
     seen = client.get("/table/checked?table=gathered.csv&dictionary=gathered.json").text
@@ -151,7 +144,7 @@ def test_a_folder_is_gathered_and_refusals_stand_above_the_form(client, folder):
     ):
         refused = client.post("/gather", data=asked | change)
         assert refused.status_code == 400
-        assert missing(refused.text, said, 'name="folder"') == []
+        assert not missing(refused.text, said, 'name="folder"')
 
 
 def test_problems_stand_at_their_column_with_a_button_that_helps(client, folder):
@@ -161,9 +154,9 @@ def test_problems_stand_at_their_column_with_a_button_that_helps(client, folder)
     text = checked(client)
     assert "cannot be used for training yet" in text
     assert re.search(r'<tr class="wrong">\s*<th scope="row">age<', text)
-    assert missing(text, "row 5", 'data-change="drop_missing=yes"') == []
+    assert not missing(text, "row 5", 'data-change="drop_missing=yes"')
     mended = client.get(f"/table/checked?{query_of(text)}&drop_missing=yes").text
-    assert missing(mended, "This table can be used for training", 'data-change="without=drop_missing"') == []
+    assert not missing(mended, "This table can be used for training", 'data-change="without=drop_missing"')
 
 
 def test_what_can_be_said_before_training_comes_after_the_check(client, folder):
@@ -180,7 +173,7 @@ def test_what_can_be_said_before_training_comes_after_the_check(client, folder):
 def test_tables_that_cannot_be_read_say_why(client, folder):
     (folder / "odd.csv").write_text("who;b\n1;2\n")
     text = client.get("/table/checked?table=odd.csv").text
-    assert missing(text, "cannot be used for training", "no column &#39;diagnosis&#39;") == []
+    assert not missing(text, "cannot be used for training", "no column &#39;diagnosis&#39;")
     assert "Role of who" in text
     (folder / "labels.csv").write_text((folder / "cohort.csv").read_text().replace("CN", "one"))
     text = client.get("/table/checked?table=labels.csv").text
@@ -208,7 +201,7 @@ def test_strangers_and_repeated_ids_are_told_with_what_helps(client, folder):
     table = pd.read_csv(folder / "cohort.csv")
     table.assign(UID=range(7000, 7000 + len(table))).to_csv(folder / "strange.csv", index=False)
     text = client.get("/table/checked?table=strange.csv").text
-    assert missing(text, "UID: neither its name nor its values show that it is a region", "exclude=UID") == []
+    assert not missing(text, "UID: neither its name nor its values show that it is a region", "exclude=UID")
     table.assign(score=table["age"]).replace({"participant_id": {"s0001": "s0000"}}).to_csv(
         folder / "twice.csv", index=False
     )
@@ -322,13 +315,13 @@ def test_a_refused_training_under_the_name_of_a_run_is_not_taken_for_that_run(cl
 def test_a_damaged_run_is_damaged_on_its_own_page_too(client, folder):
     (folder / "finished" / "summary.json").write_text('{"status": "do')
     text = client.get("/run?run=finished").text
-    assert missing(text, "This run is damaged", "summary.json cannot be used") == []
+    assert not missing(text, "This run is damaged", "summary.json cannot be used")
     assert "It was stopped" not in text
 
 
 def test_interrupted_run_can_go_on(client):
     text = client.get("/run?run=interrupted").text
-    assert missing(text, "This run is not finished", "/continue?run=interrupted") == []
+    assert not missing(text, "This run is not finished", "/continue?run=interrupted")
     assert "There is no run" in client.get("/run?run=nowhere").text or "refused" in client.get("/run?run=nowhere").text
 
 
@@ -370,13 +363,10 @@ def test_people_are_without_ids_unless_asked_for(client, folder):
 
 def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
     text = client.get("/apply?model=three.safetensors&table=new.csv").text
-    assert (
-        missing(
-            text,
-            "This table matches the model",
-            "rindices apply three.safetensors new.csv --out new_scores.csv --report new_scores.html",
-        )
-        == []
+    assert not missing(
+        text,
+        "This table matches the model",
+        "rindices apply three.safetensors new.csv --out new_scores.csv --report new_scores.html",
     )
     done = client.post("/apply?model=three.safetensors&table=new.csv")
     assert done.status_code == 200, done.text
@@ -449,4 +439,4 @@ def test_a_run_that_is_not_there_says_so(folder, client_of):
     client.get("/enter", params={"token": TOKEN})
     answer = client.get("/run?run=gone")
     assert answer.status_code == 400
-    assert missing(answer.text, "There is no run", "gone") == []
+    assert not missing(answer.text, "There is no run", "gone")
