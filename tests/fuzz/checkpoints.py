@@ -153,8 +153,20 @@ class Checkpoints:
 
     def make(self, number: int, rng: np.random.Generator) -> Case:
         """Draw what happens to the archive, to the pickle in it, or to the numbers."""
-        kinds = [self._damaged, self._structures, self._zipped, self._pickle_bytes, self._altered, self._altered]
-        kinds += [self._hostile, self._hostile, self._stored, self._contents, self._contents, self._neutral]
+        kinds = [
+            self._damaged,
+            self._structures,
+            self._zipped,
+            self._pickle_bytes,
+            self._altered,
+            self._altered,
+            self._hostile,
+            self._hostile,
+            self._stored,
+            self._contents,
+            self._contents,
+            self._neutral,
+        ]
         return pick(rng, kinds)(rng)
 
     def _damaged(self, rng: np.random.Generator) -> Case:

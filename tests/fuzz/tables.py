@@ -78,8 +78,13 @@ def draw_grid(rng: np.random.Generator) -> Grid:
     style = pick(rng, ["{:.3f}", "{!r}", "{:.6e}", "{:.0f}", "{:.17g}"])
     volumes, rows = rng.normal(3000, 300, (N_PEOPLE, len(REGIONS))), []
     for number in range(N_PEOPLE):
-        person = [f"{number:03d}", "CN" if number % 2 else "AD", f"{rng.uniform(50, 90):.2f}"]
-        person += [pick(rng, ["F", "M"]), "AB"[number // 2 % 2]]
+        person = [
+            f"{number:03d}",
+            "CN" if number % 2 else "AD",
+            f"{rng.uniform(50, 90):.2f}",
+            pick(rng, ["F", "M"]),
+            "AB"[number // 2 % 2],
+        ]
         rows.append([*person, *(style.format(float(volume)) for volume in volumes[number])])
     return Grid([*TEXT_COLUMNS, "age", "sex", "site", *REGIONS], rows)
 

@@ -279,8 +279,16 @@ def test_figures_are_saved_under_names(tmp_path):
 def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
     for name in ("selection.csv", "run.toml"):
         (analysed / name).unlink()
-    summary = {"status": "done", "applied": True, "n_features": 20, "n_patterns": 2, "warnings": ["Two are odd."]}
-    summary |= {"model": {"file": "model.safetensors", "sha256": "abc"}, "n_controls": 40, "n_patients": 60}
+    summary = {
+        "status": "done",
+        "applied": True,
+        "n_features": 20,
+        "n_patterns": 2,
+        "warnings": ["Two are odd."],
+        "model": {"file": "model.safetensors", "sha256": "abc"},
+        "n_controls": 40,
+        "n_patients": 60,
+    }
     save_summary(analysed, summary | {"n_other": 12, "covariates": ["age"], "variables": KINDS})
     page = report_of(analysed)
     expected = [
@@ -299,8 +307,11 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
 def test_fifty_thousand_people_fit_into_five_megabytes(tmp_path):
     make_run(tmp_path, n_patterns=5, n_controls=20_000, n_patients=30_000, n_regions=200)
     add_analyses(tmp_path, clinical=[f"score {place}" for place in range(20)], n_drivers=3000)
-    for show_ids in (False, True):
-        assert write_report(tmp_path, show_ids=show_ids).stat().st_size < 5_000_000
+    assert [
+        show_ids
+        for show_ids in (False, True)
+        if not (write_report(tmp_path, show_ids=show_ids).stat().st_size < 5_000_000)
+    ] == []
 
 
 # The search and the verdict.
@@ -310,9 +321,16 @@ def test_fifty_thousand_people_fit_into_five_megabytes(tmp_path):
 def searched(run, undrawn):
     add_settings(run, [(2, 0.8, 10, 0.91), (4, 0.8, 3, 0.85), (1, 0.8, 10, 0.98), (2, 0.2, 9, 0.1)])
     runner_up = {"n_patterns": 2, "orthogonality": 0.8, "pattern_agreement": 0.91, "n_models": 10}
-    search = {"n_patterns": [1, 2, 3, 4], "orthogonality": [0.2, 0.8], "exhaustive": False}
-    search |= {"first_stage_repetitions": 3, "models_trained": 1057, "models_exhaustive": 2120}
-    search |= {"runners_up": [runner_up], "reason": "It agrees best & most clearly."}
+    search = {
+        "n_patterns": [1, 2, 3, 4],
+        "orthogonality": [0.2, 0.8],
+        "exhaustive": False,
+        "first_stage_repetitions": 3,
+        "models_trained": 1057,
+        "models_exhaustive": 2120,
+        "runners_up": [runner_up],
+        "reason": "It agrees best & most clearly.",
+    }
     change_summary(run, search=search)
     return run, search
 
@@ -326,8 +344,9 @@ def test_search_lists_settings_best_first(searched):
         page.words,
         "It agrees best & most clearly.",
         "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models).",
+        "1,057 models were trained",
+        "instead of the 2,120",
     )
-    assert not missing(page.words, "1,057 models were trained", "instead of the 2,120")
     rows = rows_of(text, "Fit and agreement of each setting, best agreement first")
     assert [row[:4] for row in rows] == [
         ["1", "0.8", "", "10"],

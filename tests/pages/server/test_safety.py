@@ -50,8 +50,15 @@ def test_other_sites_cannot_change_anything(client, folder, origin):
 )
 def test_nothing_outside_the_folder_is_reached(client, folder, name):
     (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
-    addresses = [f"/files/{name}", f"/report/{name}", f"/table/checked?table={name}", f"/run?run={name}"]
-    addresses += [f"/scored?model={name}", f"/people?run={name}", f"/person?model={name}"]
+    addresses = [
+        f"/files/{name}",
+        f"/report/{name}",
+        f"/table/checked?table={name}",
+        f"/run?run={name}",
+        f"/scored?model={name}",
+        f"/people?run={name}",
+        f"/person?model={name}",
+    ]
     if name:
         addresses += [f"/apply?model=three.safetensors&table={name}", f"/apply?model={name}"]
         addresses += [f"/table/checked?table=cohort.csv&join={name}"]
