@@ -17,7 +17,7 @@ from rindices.judging.spectrum import N_PERMUTATIONS
 from rindices.judging.verdict_and_separation import _FOLDS
 from rindices.presets import Schedule
 from rindices.training.starts import PATIENTS
-from tests.sentences.kinds import KINDS, N_REGIONS, REGIONS
+from tests.sentences.conftest import KINDS, N_REGIONS, REGIONS
 
 PAGES = Path(rindices.__file__).parent / "pages"
 N = r"(−?\d+(?:,\d{3})*(?:\.\d+)?)"

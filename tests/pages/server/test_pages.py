@@ -246,6 +246,13 @@ def test_the_name_of_a_run_is_refused_before_training_and_the_proposed_one_is_no
     assert (refused.status_code, why in refused.text) == (400, True)
 
 
+# A fifth of a training, which took 20 seconds.
+TRAINED = [
+    f'{{"event": "progress", "stage": "Training", "done": {n}, "total": 100, "time": "2026-01-01T00:00:{n:02}+0000"}}'
+    for n in (0, 20)
+]
+
+
 def fake(lines, seconds):
     """Return a program that logs these lines, and then goes on for so long."""
     return sys.executable, "-c", f"import time\nfor line in {lines!r}: print(line, flush=True)\ntime.sleep({seconds})"
@@ -258,11 +265,7 @@ def watched(client, run):
 
 
 def test_one_training_a_folder_is_watched_and_stopped(client_of, folder):
-    when = "2026-01-01T00:00:{:02}+0000"
-    events = [
-        {"event": "progress", "stage": "Training", "done": n, "total": 100, "time": when.format(n)} for n in (0, 20)
-    ]
-    client = client_of(folder, fake([json.dumps(one) for one in events], 60))
+    client = client_of(folder, fake(TRAINED, 60))
     client.get("/enter", params={"token": TOKEN})
     begun = client.post("/train?table=cohort.csv&out=next", follow_redirects=False)
     assert (begun.status_code, begun.headers["location"]) == (303, "/run?run=next")
@@ -279,11 +282,7 @@ def test_one_training_a_folder_is_watched_and_stopped(client_of, folder):
 
 
 def test_progress_has_speed_and_time_left(client_of, folder):
-    when = "2026-01-01T00:00:{:02}+0000"
-    events = [
-        {"event": "progress", "stage": "Training", "done": n, "total": 100, "time": when.format(n)} for n in (0, 20)
-    ]
-    client = client_of(folder, fake([json.dumps(one) for one in events], 4))
+    client = client_of(folder, fake(TRAINED, 4))
     client.get("/enter", params={"token": TOKEN})
     client.post("/train?table=cohort.csv&out=next", follow_redirects=False)
     seen = [one for one in watched(client, "next") if one["rate"]]
@@ -318,10 +317,12 @@ def test_a_damaged_run_is_damaged_on_its_own_page_too(client, folder):
     assert "It was stopped" not in text
 
 
-def test_interrupted_run_can_go_on(client):
+def test_interrupted_run_can_go_on_and_one_that_is_not_there_is_refused(client):
     text = client.get("/run?run=interrupted").text
     assert not missing(text, "This run is not finished", "/continue?run=interrupted")
-    assert "There is no run" in client.get("/run?run=nowhere").text or "refused" in client.get("/run?run=nowhere").text
+    answer = client.get("/run?run=gone")
+    assert answer.status_code == 400
+    assert not missing(answer.text, "There is no run", "gone")
 
 
 def test_result_has_verdict_slider_and_downloads(client, folder):
@@ -430,11 +431,3 @@ def test_what_is_missing_or_taken_is_said(folder, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         told = CliRunner().invoke(app, ["open", str(folder), "--port", str(taken.getsockname()[1])])
     assert (told.exit_code, "cannot be used" in told.output) == (2, True)
-
-
-def test_a_run_that_is_not_there_says_so(folder, client_of):
-    client = client_of(folder, fake([], 0))
-    client.get("/enter", params={"token": TOKEN})
-    answer = client.get("/run?run=gone")
-    assert answer.status_code == 400
-    assert not missing(answer.text, "There is no run", "gone")
