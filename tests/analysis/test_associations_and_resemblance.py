@@ -241,8 +241,7 @@ def test_a_disorder_s_own_map_is_recognised_by_its_measure():
 
 
 def test_correlations_are_those_of_numpy_and_beyond_is_a_partial_correlation():
-    rng = np.random.default_rng(1)
-    own = enigma("autism", "thickness") + rng.normal(0, 0.1, 68)
+    own = enigma("autism", "thickness") + np.random.default_rng(1).normal(0, 0.1, 68)
     table = resemblance(as_patterns([own], "thickness"), n_spins=20).set_index("disorder")
     wide = ENIGMA[ENIGMA["measure"] == "thickness"].pivot(index=["side", "region"], columns="disorder", values="d")
     wide, own = wide.sort_index(), own.sort_index()

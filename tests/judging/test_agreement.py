@@ -24,10 +24,9 @@ from tests.linear.test_factors import N_REGIONS, cohort, dense_maps, sparse_maps
 
 
 def brute_concordance(truth, score):
-    """Count the pairs, one by one."""
+    """Count the pairs whose truth differs, one by one."""
     pairs = [(i, j) for i, j in combinations(range(len(truth)), 2) if truth[i] != truth[j]]
-    same_order = [(truth[i] - truth[j]) * (score[i] - score[j]) for i, j in pairs]
-    return np.mean([0.5 if order == 0 else float(order > 0) for order in same_order])
+    return np.mean([(1 + np.sign((truth[i] - truth[j]) * (score[i] - score[j]))) / 2 for i, j in pairs])
 
 
 def severities(n_people=60, n_patterns=3, seed=0):

@@ -68,9 +68,12 @@ def test_patterns_that_halves_repetitions_and_a_linear_model_find_are_reproducib
     assert (evidence.p, evidence.halves_p, evidence.repetitions) == (0.005, pytest.approx(0.05), 0.95)
     assert evidence.halves > max(0.75, evidence.halves_chance)
     assert evidence.with_linear > 0.85
-    assert "Patients and controls differ (p = 0.005, permutation test)." in verdict.message
-    assert f"rank {100 * evidence.halves:.0f} of 100 pairs of patients in the same order" in verdict.message
-    assert "Any two repetitions agree on 95 of 100 pairs." in verdict.message
+    told = (
+        "Patients and controls differ (p = 0.005, permutation test).",
+        f"rank {100 * evidence.halves:.0f} of 100 pairs of patients in the same order",
+        "Any two repetitions agree on 95 of 100 pairs.",
+    )
+    assert not [words for words in told if words not in verdict.message]
     assert "supported" not in verdict.message
 
 
@@ -86,9 +89,12 @@ def test_groups_that_do_not_differ_are_told_what_would_have_shown():
     verdict = judged(spectrum(p=0.4), study_of(0)[0], np.zeros((N_PATIENTS, 2)), np.nan)
     assert (verdict.state, verdict.reliable, verdict.evidence.halves) == ("no difference", False, None)
     auc, ratio = spectrum().detectable
-    assert "randomly assigned groups of the same people (p = 0.4)" in verdict.message
-    assert f"an AUC of about {auc:.2f}" in verdict.message
-    assert f"{ratio:.1f} times as much as controls" in verdict.message
+    told = (
+        "randomly assigned groups of the same people (p = 0.4)",
+        f"an AUC of about {auc:.2f}",
+        f"{ratio:.1f} times as much as controls",
+    )
+    assert not [words for words in told if words not in verdict.message]
 
 
 @pytest.fixture
