@@ -15,9 +15,6 @@ from rindices.analysis.statistics import (
     share_limits,
 )
 
-COLUMNS = ["people", "pattern", "variable", "level", "kind", "statistic", "n", "coefficient", "low", "high", "p", "q"]
-COLUMNS += ["partial", "partial_low", "partial_high", "partial_p", "partial_q", "note"]
-
 
 def people(n_people=150, seed=0):
     """R-indices of two patterns, clinical variables that follow the first, covariates."""

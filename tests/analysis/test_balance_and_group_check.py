@@ -253,18 +253,9 @@ def test_a_record_from_a_file_has_gaps_for_no_reason():
 
 
 CHECK_COLUMNS = [
-    "pattern",
-    "variable",
-    "kind",
-    "statistic",
-    "removed",
-    "n_controls",
-    "coefficient",
-    "p",
-    "q",
-    "n_patients",
+    *("pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q", "n_patients"),
+    *("coefficient_patients", "q_patients", "imbalanced", "difference", "adjusted", "explained", "remark"),
 ]
-CHECK_COLUMNS += ["coefficient_patients", "q_patients", "imbalanced", "difference", "adjusted", "explained", "remark"]
 
 
 def aged(age_effect=0.02, older=6.0, seed=1):

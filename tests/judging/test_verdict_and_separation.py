@@ -109,10 +109,6 @@ def given(monkeypatch, with_patterns):
     return of
 
 
-def noise():
-    return np.random.default_rng(3).uniform(size=(N_PATIENTS, 2))
-
-
 @pytest.mark.parametrize(
     ("found", "state", "words"),
     [
@@ -122,7 +118,11 @@ def noise():
         ({"halves": 0.599}, "weak", "rank 60 of 100 pairs"),
         ({"p": 0.1}, "not found again", "These patterns were therefore not found again in other people from the same"),
         ({"repetitions": 0.599}, "not found again", "these training runs did not find them"),
-        ({"r_indices": noise()}, "not found again", "these training runs did not find them"),
+        (
+            {"r_indices": np.random.default_rng(3).uniform(size=(N_PATIENTS, 2))},
+            "not found again",
+            "these training runs did not find them",
+        ),
         ({"p": 0.1, "halves": 0.55}, "not found again", "therefore not found again in other people"),
     ],
 )
