@@ -77,9 +77,7 @@ def test_without_phi_and_without_covariates(tmp_path):
     for nothing in (None, {}):
         content["correction_variables"] = nothing
         model = read_checkpoint(save(tmp_path / "model.pt", content))
-        assert model.correlation is None
-        assert model.preprocessing(()).residualizer is None
-        assert model.effects.shape == (0, 8)
+        assert (model.correlation, model.preprocessing(()).residualizer, model.effects.shape) == (None, None, (0, 8))
 
 
 def test_entries_are_chosen_by_number(tmp_path):
