@@ -123,8 +123,7 @@ def test_run_that_failed_goes_on_as_one_that_is_not_finished(out):
     begin(out)
     finish(out, FAILED)
     with held(out, SETTINGS) as goes_on:
-        assert goes_on
-        assert status_of(out) == UNFINISHED
+        assert (goes_on, status_of(out)) == (True, UNFINISHED)
 
 
 def test_the_same_table_elsewhere_by_another_command_is_the_same_run(out):
@@ -229,10 +228,9 @@ def test_only_a_finished_run_is_complete(out):
     assert not is_complete(out, SETTINGS)
     begin(out)
     assert not is_complete(out, SETTINGS)
-    finish(out, FAILED)
-    assert not is_complete(out, SETTINGS)
-    finish(out)
-    assert is_complete(out, SETTINGS)
+    for status in (FAILED, DONE):
+        finish(out, status)
+        assert is_complete(out, SETTINGS) == (status == DONE)
 
 
 def test_finished_run_stays_complete_on_another_machine(out):
