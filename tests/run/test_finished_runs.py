@@ -46,11 +46,6 @@ def runs(tmp_path):
     return tmp_path / "a", tmp_path / "b"
 
 
-def compared(*words):
-    result = CliRunner().invoke(app, ["compare", *map(str, words)])
-    return result.exit_code, result.output
-
-
 def test_patterns_are_matched_and_who_moved_is_found(runs):
     found = compare_runs(*runs)
     assert {(pair.first, pair.second) for pair in found.pairs} == {(1, 2), (2, 1), (3, 3)}
