@@ -21,6 +21,7 @@ from rindices.problems import Message, Remedy
 from rindices.run.write_results import summarise
 from rindices.simulate import simulate_cohort
 from rindices.training.execution import Progress
+from tests.longevity.freeze import FROZEN
 from tests.pages.page import pictures, rows_of
 
 TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]
@@ -408,6 +409,12 @@ def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(table, tmp_
     assert (option, [path.name for path in tmp_path.iterdir()]) == (["--exclude", ",".join(others)], ["wide.csv"])
     command = ("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
     assert "12 regions" in told(*command)
+
+
+def test_ranges_are_described_as_a_table_has_them(tmp_path):
+    model = load_model(FROZEN / "linear" / "model.safetensors")
+    model.contract_ = replace(model.contract_, feature_maximum=(18143.7,) * len(model.contract_.features))
+    assert "to 18144" in told("describe", model.save(tmp_path / "m.safetensors"))
 
 
 def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch):

@@ -308,11 +308,12 @@ def test_dkt_and_averages_of_both_sides_have_a_map():
     assert table.sort_values("r")["disorder"].iloc[-1] == "schizophrenia"
 
 
-def test_subcortex_is_description_without_a_test():
+@pytest.mark.parametrize("thalamus", ["Thalamus", "Thalamus-Proper"])  # in FreeSurfer 7 and before
+def test_subcortex_is_description_without_a_test(thalamus):
     own = enigma("schizophrenia", "subcortex")
-    names = [f"{side.capitalize()}-{region}" for side, region in own.index]
+    names = [f"{side.capitalize()}-{region.replace('Thalamus-Proper', thalamus)}" for side, region in own.index]
     table = resemblance(pd.DataFrame({"pattern": 1, "region": names, "change_sd": own.to_numpy()}))
-    assert {*table["measure"]} == {"subcortex"}
+    assert ({*table["measure"]}, {*table["n_regions"]}) == ({"subcortex"}, {16})
     assert table.loc[table["disorder"] == "schizophrenia", "r"].item() == pytest.approx(1)
     assert table["p"].isna().all()
 

@@ -75,6 +75,13 @@ APART = "cannot be separated from"
 
 @cases(
     fit("misspelt", None, ("no column 'agee'", "Did you mean 'age'?"), "--covariates", "--covariates agee,sex"),
+    fit(
+        "head size by another name",
+        lambda p: p.rename(columns={"icv": "EstimatedTotalIntraCranialVol"}),
+        ("no column 'icv'", "Did you mean 'EstimatedTotalIntraCranialVol'?"),
+        "--covariates",
+        "--covariates icv",
+    ),
     fit("gap", cell("age", 4, ""), ("Missing", "age (1 person)", "row 6"), "--drop-missing", "--covariates age"),
     fit("gap in a category", cell("sex", 4, ""), ("sex (1 person)", "row 6"), "--drop-missing", "--covariates sex"),
     fit("age in words", cell("age", 4, "61y"), ("'age' (covariate)", "row 6", "'61y'"), "61", "--covariates age"),
@@ -252,10 +259,13 @@ def test_more_regions_than_the_method_is_meant_for_are_told_before_training(stag
     assert "--features" in said
 
 
-@pytest.mark.parametrize(("option", "warned"), [("--covariates", True), ("--proportion", False)])
-def test_a_head_size_that_is_divided_by_is_not_extrapolated(stage, option, warned):
+@pytest.mark.parametrize(
+    ("option", "warned", "told"),
+    [("--covariates", True, "icv."), ("--proportion", False, "none. Regions are divided by")],
+)
+def test_a_head_size_that_is_divided_by_is_not_extrapolated(stage, option, warned, told):
     large = covariate(icv=lambda p: np.where(p.index > 70, p["icv"] + 600, p["icv"]))
-    said = stage(fit(option, large, "effects are removed: icv", "12 regions", f"{option} icv", code=0)).message
+    said = stage(fit(option, large, f"effects are removed: {told}", "12 regions", f"{option} icv", code=0)).message
     assert ("icv outside the controls' range" in said) is warned
 
 

@@ -282,7 +282,8 @@ def test_a_finished_run_once_more(stage, case):
 def full(name, line, file, **rest):
     """Return a case of a full disk."""
     spoil = refuse_opening(errno.ENOSPC, ".partial", "wax")
-    return Case(name, line, ("No space left on device", file), "repeat the same command", code=3, spoil=spoil, **rest)
+    told = ("Error: No space left on device", file, "Free space on the disk of")
+    return Case(name, line, told, "repeat the same command", spoil=spoil, **rest)
 
 
 @cases(

@@ -141,6 +141,18 @@ def test_competing_events_and_entry_are_said(tmp_path):
     assert not missing(page, "Other events (died) end the observation", "with entry times")
 
 
+@pytest.mark.parametrize("n_sites", [1, 2])
+def test_scored_people_were_not_learned_from_and_one_site_is_no_stratum(tmp_path, n_sites):
+    with_follow_up(folder := tmp_path / "run")
+    assert "follow-up data, but from the same people." in make_report(folder).html
+    variables = pd.read_csv(folder / "variables.csv")
+    variables.assign(site=variables.index % n_sites).to_csv(folder / "variables.csv", index=False)
+    change_summary(folder, applied=True, covariates=["site"], correction={"site": "site"})
+    page = make_report(folder).html
+    assert "learned without the follow-up data. Concordances" in page
+    assert ("with a stratum for each site" in page) is (n_sites > 1)
+
+
 def test_runs_without_follow_up_have_no_such_section(tmp_path):
     make_run(tmp_path / "run")
     assert "Follow-up and prognosis" not in make_report(tmp_path / "run").html
@@ -162,6 +174,9 @@ def test_report_says_what_a_pattern_resembles(tmp_path):
         "Pattern 1, thickness: resembles autism.* more than rotated maps do .largest correlation 1.00", report.html
     )
     assert "resemblance" in [name for name, *_ in report.gallery.figures]
+    table = pd.read_csv(folder / "analysis" / "resemblance.csv").assign(beyond_p_corrected=0.1)
+    table.to_csv(folder / "analysis" / "resemblance.csv", index=False)
+    assert "After adjusting for what all maps share, no corrected p is below 0.025." in make_report(folder).html
 
 
 def test_report_says_that_no_map_is_at_hand(tmp_path):

@@ -433,6 +433,10 @@ def test_balance_of_groups_and_learned_correlation(run, undrawn):
         ["scanner", *values, "V = 0.00", "–", "no clear difference"],
     ]
     assert rows_of(text, "Learned correlation of severities")[2] == ["Pattern 3", "−0.10", "0.30", "1.00"]
+    change_summary(run, correction={"proportion": "age"})
+    words = report_of(run).words
+    assert "Regions were divided by age, which may leave part of its effects." in words
+    assert "The effects of age" not in words
     change_summary(run, balance=[balance_row("age", "number", -0.02, 0.8, False)])
     words = report_of(run).words
     assert not missing(words, "do not differ clearly in these variables", "−0.02 sd")

@@ -196,7 +196,7 @@ class Runs(RuleBasedStateMachine):
         with pytest.MonkeyPatch.context() as patch:
             FullDisk(patch, self.out, moment, times)
             outcome = self.fit()
-        assert outcome.exit_code == (0 if self.done else 3), outcome.output
+        assert outcome.exit_code == (0 if self.done else 2), outcome.output
         assert self.done or "No space left on device" in outcome.output
 
     @precondition(lambda self: (self.out / "run.toml").exists())

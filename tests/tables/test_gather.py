@@ -111,13 +111,18 @@ def test_who_cannot_be_used_is_named_and_left_out_only_if_asked(tmp_path):
     assert "leave_out=True" in str(caught.value)
     assert not list(tmp_path.glob("t.*"))
     found, table, _ = gathered(folder, tmp_path / "t.csv", leave_out=True)
-    assert found.left_out == EXPECTED
-    assert table["participant_id"].tolist() == ["sub-0000", "sub-0001", "sub-0002", "sub-0006", "sub-0007"]
+    assert found.left_out == EXPECTED | {"sub-0006": "rh.aparc.stats is missing"}
+    assert table["participant_id"].tolist() == ["sub-0000", "sub-0001", "sub-0002", "sub-0007"]
     assert "Ignored FreeSurfer templates: fsaverage, lh.EC_average." in found.notes
-    assert "sub-0006 lacks 5 of 20 columns (rh.aparc.stats is missing)." in found.notes
-    assert table.set_index("participant_id").loc["sub-0006"].isna().sum() == 5
     result = run("gather", folder, "--out", tmp_path / "other.csv")
     assert (result.exit_code, "--leave-out" in result.output) == (2, True)
+
+
+def test_who_lacks_a_file_has_gaps(tmp_path):
+    (subjects_dir(tmp_path / "subjects", 3) / "sub-0001/stats/rh.aparc.stats").unlink()
+    found, table, _ = gathered(tmp_path / "subjects", tmp_path / "t.csv")
+    assert "sub-0001 lacks 5 of 20 columns (rh.aparc.stats is missing)." in found.notes
+    assert table.set_index("participant_id").loc["sub-0001"].isna().sum() == 5
 
 
 @pytest.mark.parametrize(

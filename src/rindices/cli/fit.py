@@ -164,7 +164,9 @@ def _describe_cohort(cohort: Cohort) -> None:
     console.print(regions_in_words(grouped(names, kinds_of(names, cohort.features.to_numpy()))))
     size = cohort.settings.proportion
     removed = listed([name for name in cohort.covariates if name != size], 20) or "none"
-    console.print(f"Covariates whose effects are removed: {removed}.{f' Regions are divided by {size}.' if size else ''}")
+    console.print(
+        f"Covariates whose effects are removed: {removed}.{f' Regions are divided by {size}.' if size else ''}"
+    )
     sizes = {"controls": cohort.n_controls, "patients": cohort.n_patients, "others": cohort.n_other}
     log("table", source=cohort.source, regions=len(names), **sizes)
     warn(cohort.messages)

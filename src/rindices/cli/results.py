@@ -195,7 +195,9 @@ def describe(model: Model) -> None:
     for name, value in lines.items():
         console.print(f"{name + ':':<13}{value}")
     for region, low, high in zip(contract.features, contract.feature_minimum, contract.feature_maximum, strict=True):
-        console.print(f"  {region}" if low is None or high is None else f"  {region:<32} {shown(low):>10} to {shown(high)}")
+        console.print(
+            f"  {region}" if low is None or high is None else f"  {region:<32} {shown(low):>10} to {shown(high)}"
+        )
 
 
 def _range_in_words(contract: Contract) -> str:
