@@ -99,6 +99,14 @@ def test_interval_is_the_jackknife_on_fishers_scale():
     np.testing.assert_allclose([found.low, found.high], np.tanh([centre - half, centre + half]), rtol=1e-8)
 
 
+@pytest.mark.parametrize(("n_people", "n_rare"), [(60, 3), (100, 5)])
+def test_a_rare_category_does_not_narrow_the_interval(n_people, n_rare):
+    rng, rare = np.random.default_rng(2), (np.arange(n_people) < n_rare) - n_rare / n_people
+    severities = rng.beta(0.6, 4, (n_people, 1000))
+    found = correlation(severities - severities.mean(axis=0), rare)
+    assert ((found.low <= 0) & (found.high >= 0)).mean() > 0.94
+
+
 def test_interval_of_eta_is_near_the_noncentral_f_where_scores_are_normal():
     rng, stage = np.random.default_rng(3), np.repeat(list("ABC"), 200)
     r = pd.DataFrame({"r1": np.repeat([0, 0.3, 0.6], 200) + rng.standard_normal(600)})

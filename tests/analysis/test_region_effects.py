@@ -31,7 +31,7 @@ def test_subgroups_follow_their_rules():
     assert table["used"].all()
 
 
-def test_effects_are_cohens_d_and_students_t():
+def test_effects_are_cohens_d_and_welchs_t():
     z, r, group = people()
     table = subgroup_effects(z, r, group)
     assert list(table) == ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"]
@@ -42,13 +42,13 @@ def test_effects_are_cohens_d_and_students_t():
         own, controls = z[region][members], z[region][group == "control"]
         n, m = len(own), len(controls)
         pooled = np.sqrt(((n - 1) * own.var() + (m - 1) * controls.var()) / (n + m - 2))
-        expected = stats.ttest_ind(own, controls)
+        expected = stats.ttest_ind(own, controls, equal_var=False)
         assert (found.n[region], found.effect[region]) == (n, pytest.approx((own.mean() - controls.mean()) / pooled))
         assert (found.t[region], found.p[region]) == pytest.approx((expected.statistic, expected.pvalue))
-        # The exact interval inverts the noncentral t distribution.
-        factor = np.sqrt(1 / n + 1 / m)
+        # With such variances, the exact interval would invert the noncentral t distribution.
+        error = found.effect[region] / expected.statistic
         for limit, tail in ((found.low[region], 0.975), (found.high[region], 0.025)):
-            assert stats.nct.cdf(expected.statistic, n + m - 2, limit / factor) == pytest.approx(tail, abs=0.005)
+            assert stats.nct.cdf(expected.statistic, expected.df, limit / error) == pytest.approx(tail, abs=0.005)
     assert found.effect["insula"] < -0.8
 
 
@@ -99,15 +99,26 @@ def test_all_patients_are_compared_with_all_controls_given_covariates():
     z["b"] -= 0.2 * (age - 70)  # differs between the groups by age alone
     plain, given = group_effects(z, group), group_effects(z, group, pd.DataFrame({"age": age}))
     patients, controls = z[group == "patient"], z[group == "control"]
-    np.testing.assert_allclose(plain["t"], stats.ttest_ind(patients, controls).statistic)
-    np.testing.assert_allclose(plain["p"], stats.ttest_ind(patients, controls).pvalue)
-    model = sm.OLS(z["b"][:140], sm.add_constant(pd.DataFrame({"patient": group == "patient", "age": age})[:140] * 1.0))
-    assert given["p"][1] == pytest.approx(model.fit().pvalues["patient"])
+    welch = stats.ttest_ind(patients, controls, equal_var=False)
+    np.testing.assert_allclose(plain[["t", "p"]], np.column_stack([welch.statistic, welch.pvalue]))
+    design = sm.add_constant(pd.DataFrame({"patient": group == "patient", "age": age})[:140] * 1.0)
+    robust = sm.OLS(z["b"][:140], design).fit(cov_type="HC2")  # each person with a variance of his own
+    assert given["t"][1] == pytest.approx(robust.tvalues["patient"], rel=0.02)
     assert plain["q"][1] < 0.05 < given["q"][1]
     assert given["q"][0] < 0.001
     assert given["low"][0] < given["effect"][0] < given["high"][0] < 0
     assert given[["n_controls", "n_patients"]].to_numpy().tolist() == [[60, 80]] * 4
     assert group_effects(z[:65], group[:65]).empty  # five patients
+
+
+@pytest.mark.parametrize(("n_controls", "n_patients"), [(400, 40), (40, 400)])
+def test_groups_of_unequal_size_and_variance_differ_in_5_percent_without_a_difference(n_controls, n_patients):
+    rng, group = np.random.default_rng(6), np.repeat(["control", "patient"], [n_controls, n_patients])
+    age = rng.normal(size=len(group))
+    z = pd.DataFrame(rng.normal(size=(len(group), 2000)) * np.where(group == "patient", 1.5, 1)[:, None])
+    table = group_effects(z + 0.5 * age[:, None], group, pd.DataFrame({"age": age}))
+    assert (table["p"] < 0.05).mean() == pytest.approx(0.05, abs=0.015)
+    assert ((table["low"] < 0) & (table["high"] > 0)).mean() == pytest.approx(0.95, abs=0.015)
 
 
 def test_largest_changes_come_first():

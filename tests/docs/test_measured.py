@@ -191,13 +191,13 @@ def test_missing_regions_and_strangers():
     table = pd.read_csv(RESULTS / "missing_regions.csv").query("gaps == 0")
     whole = table[table["missing"] == "complete"].set_index("cohort")["concordance"]
     table = table.assign(lost=table["cohort"].map(whole) - table["concordance"])
-    for missing, of in table[table["missing"] != "complete"].groupby("missing"):
+    for lost, of in table[table["missing"] != "complete"].groupby("missing"):
         sizes = [own for _, own in of.groupby("n_controls")][::-1]
         cells = [
             f"{own['lost'].mean():.3f}; {own['lost'].max():.3f} | {percent([own['cover'].mean()], 1)[0]}"
             for own in sizes
         ]
-        assert f" | {' | '.join(cells)} |" in DETAILS, missing
+        assert f" | {' | '.join(cells)} |" in DETAILS, lost
     flagged = (
         pd.read_csv(RESULTS / "strangers.csv")
         .groupby(["people", "n_controls"])["strangers"]

@@ -102,9 +102,9 @@ def given(monkeypatch, with_patterns):
     """Judge with made-up halves; returns the verdict."""
     study, severities, _ = with_patterns
 
-    def of(halves=0.8, chance=0.6, p=0.05, r_indices=severities, repetitions=0.9):
+    def of(halves=0.8, chance=0.6, p=0.05, r_indices=severities, repetitions=0.9, directions=2):
         monkeypatch.setattr(verdicts, "halves_test", lambda *_: (halves, chance, p))
-        return judged(spectrum(), study, r_indices, repetitions)
+        return judged(spectrum(n_directions=directions), study, r_indices, repetitions)
 
     return of
 
@@ -123,6 +123,7 @@ def given(monkeypatch, with_patterns):
             "not found again",
             "these training runs did not find them",
         ),
+        ({"directions": 0}, "weak", "patients vary no more than controls in any direction: they may all share one"),
         ({"p": 0.1, "halves": 0.55}, "not found again", "therefore not found again in other people"),
     ],
 )

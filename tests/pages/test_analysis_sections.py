@@ -147,7 +147,8 @@ def test_scored_people_were_not_learned_from_and_one_site_is_no_stratum(tmp_path
     assert "follow-up data, but from the same people." in make_report(folder).html
     variables = pd.read_csv(folder / "variables.csv")
     variables.assign(site=variables.index % n_sites).to_csv(folder / "variables.csv", index=False)
-    change_summary(folder, applied=True, covariates=["site"], correction={"site": "site"})
+    scored = {"applied": True, "model": {"file": "m.safetensors", "sha256": "abc"}}
+    change_summary(folder, **scored, covariates=["site"], correction={"site": "site"})
     page = make_report(folder).html
     assert "learned without the follow-up data. Concordances" in page
     assert ("with a stratum for each site" in page) is (n_sites > 1)

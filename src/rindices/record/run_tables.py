@@ -175,7 +175,7 @@ class Run:
 
     @property
     def adjusted(self) -> list[str]:
-        """Covariates that analyses are adjusted for: not those with one value in all of these people, such as a site."""
+        """Covariates that analyses are adjusted for: not one with the same value in everybody, such as one site."""
         same = self.results.variables.nunique() == 1
         return [name for name in self.summary.covariates if not same.get(name, False)]
 
