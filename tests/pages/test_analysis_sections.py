@@ -148,6 +148,7 @@ def test_scored_people_were_not_learned_from_and_one_site_is_no_stratum(tmp_path
     variables = pd.read_csv(folder / "variables.csv")
     variables.assign(site=variables.index % n_sites).to_csv(folder / "variables.csv", index=False)
     scored = {"applied": True, "model": {"file": "m.safetensors", "sha256": "abc"}}
+    scored |= {"variables": {"age": "number", "sex": "category", "site": "category"}}
     change_summary(folder, **scored, covariates=["site"], correction={"site": "site"})
     page = make_report(folder).html
     assert "learned without the follow-up data. Concordances" in page

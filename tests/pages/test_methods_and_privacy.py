@@ -74,11 +74,9 @@ CHANGES = [
             "search": {"basis": "given"},
             "visits": False,
             "excluded": {"outlier": 1},
-            "n_other": 1,
         },
         [
             "1 was excluded (outlier: 1)",
-            "1 other person was scored only",
             "199 permutations of rows orthogonal to the covariates (Huh & Jhun, 2001) (joint p = 0.410)",
             "Random permutation testing in multiple linear regression",
             "2 patterns were specified in advance.",
