@@ -239,6 +239,8 @@ class BackgroundField(ScoreField):
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the column in some rows: numbers, or categories as text, with gaps as NaN."""
+        if self.name.casefold() in USUAL_NAMES["site"]:  # the mean of their numbers would mean nothing, either
+            return Seen.of(text_of(batch[self.name]).to_numpy())
         column, numbers = batch[self.name], numbers_of(batch[self.name])
         impossible = impossible_covariate(self.name, numbers, numbers)
         if impossible.any():
