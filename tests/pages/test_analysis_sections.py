@@ -152,6 +152,7 @@ def test_scored_people_were_not_learned_from_and_one_site_is_no_stratum(tmp_path
     change_summary(folder, **scored, covariates=["site"], correction={"site": "site"})
     page = make_report(folder).html
     assert "learned without the follow-up data. Concordances" in page
+    assert "these people were not used to train or adapt the model" in page
     assert ("with a stratum for each site" in page) is (n_sites > 1)
 
 

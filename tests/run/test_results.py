@@ -12,7 +12,7 @@ from rindices.pages.report import make_report
 from rindices.presets import Correction
 from rindices.problems import InputError
 from rindices.record import Summary
-from rindices.run.apply_table import adapt_model, apply_table, people_for
+from rindices.run.apply_table import people_for
 from rindices.run.fit_table import carry_out, fit_table
 from rindices.run.plan import planned
 from rindices.run.scores_and_analyses import analyse, results_of, scores_of
@@ -109,16 +109,6 @@ def test_a_region_that_nobody_has_is_neither_a_finding_nor_a_reason(tmp_path):
     own = tables["drivers"][tables["drivers"]["participant_id"] == table["participant_id"][0]]
     assert "lHip" in set(tables["drivers"]["region"])
     assert "lHip" not in set(own["region"])
-
-
-def test_controls_of_a_site_learned_later_may_have_set_their_own_reference(tmp_path):
-    model, here = FROZEN / "every-correction" / "model.safetensors", tmp_path / "here.csv"
-    pd.read_csv(COHORT).assign(site="Graz").to_csv(here, index=False)
-    adapt_model(model, here, tmp_path / "m.safetensors", ApplySettings())
-    for own, table, told in ((tmp_path / "m.safetensors", here, True), (model, COHORT, False)):
-        applied = apply_table(own, table, tmp_path / "s.csv", ApplySettings(), output=OutputSettings())
-        warned = "controls are from sites that the model was adapted to" in "\n".join(applied.summary.warnings)
-        assert warned is told
 
 
 def test_head_size_that_regions_are_divided_by_is_tested_in_controls():

@@ -102,7 +102,7 @@ def apply_table(
     notes, left_out, results = dict[str, None](), list[pd.DataFrame](), list[record.Results]()
 
     def scored(people: People) -> pd.DataFrame:
-        counts.update(people.group[people.first_visit], adapted=_at_adapted_sites(fitted, people))
+        counts.update(people.group[people.first_visit])
         notes.update(dict.fromkeys(worded(note, wording) for note in people.notes))
         left_out.extend([people.left_out] if len(people.left_out) else [])
         results.extend([results_of(fitted, people, output.level)] if whole else [])
@@ -118,7 +118,7 @@ def apply_table(
     summary = _summary(fitted, counts).updated(
         model={"file": model.name, "sha256": record.sha256_of(model)},
         source=path.name,
-        warnings=(*notes, *(worded(one, wording) for one in few_events), *_of_counts(counts), *unknown_of(fitted)),
+        warnings=(*notes, *(worded(one, wording) for one in few_events), *_of_strangers(counts), *unknown_of(fitted)),
         level=output.level,
         scan_noise=output.scan_noise,
         reference=reference_of(fitted),
@@ -236,24 +236,6 @@ def adapt_model(
     notes = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))
     sizes = people.covariates[local][contract.site_column].value_counts()
     return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), notes)
-
-
-def _at_adapted_sites(model: SurrealGAN, people: People) -> int:
-    """Return how many controls are from sites that the model learned after its training."""
-    harmonizer, controls = model.preprocessing_.harmonizer, people.first_visit & (people.group == "control").to_numpy()
-    if harmonizer is None or harmonizer.errors is None:
-        return 0
-    covariates = harmonizer.leave_new_sites(people.covariates[controls])
-    return int((harmonizer.errors_left(covariates).shared > 0).sum())
-
-
-def _of_counts(counts: Counter[str]) -> list[str]:
-    """Say how many controls may have set their own reference and how many people are strangers, and what follows."""
-    adapted = [
-        f"{counted(counts['adapted'], 'control is', 'controls are')} from sites that the model was adapted to. If the "
-        "model was adapted with these same controls, comparisons of patients with them are somewhat too favourable."
-    ]
-    return [*(adapted if counts["adapted"] else []), *_of_strangers(counts)]
 
 
 def _of_strangers(counts: Counter[str]) -> list[str]:
