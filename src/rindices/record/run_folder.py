@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 from safetensors import SafetensorError, safe_open
 
 from rindices.files import check_writable, may_be_alive, write_text
-from rindices.problems import InputError, Message, Remedy, counted, listed
+from rindices.problems import InputError, Message, Problem, Remedy, counted, listed
 from rindices.record.documents import (
     DONE,
     FAILED,
@@ -134,10 +134,8 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     status = status_of(out)
     replace_it = Message("replace the run with ", Remedy("overwrite", True), ".")
     if not (out / SETTINGS).is_file():
-        raise InputError(
-            f"The run in {out} has no run.toml, so it cannot be resumed.\nTo start again, ",
-            replace_it,
-        )
+        lost = f"The run in {out} has no run.toml, so it cannot be resumed."
+        raise InputError(f"{lost}\nTo start again, ", replace_it, problems=[Problem(lost)])
     before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
     others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
     grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
@@ -150,12 +148,13 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     if said:
         gone = "\nIts models are missing, so nothing can be added." if others == grown and status == DONE else ""
         changes = "".join(f"\n  {name}: {change}" for name, change in said.items())
+        different = f"The folder {out} contains a different run:{changes}{gone}"
         raise InputError(
-            f"The folder {out} contains a different run:{changes}{gone}\nRepeat the "
-            "original command to resume that run, choose another folder with ",
+            f"{different}\nRepeat the original command to resume that run, choose another folder with ",
             Remedy("out"),
             ", or ",
             replace_it,
+            problems=[Problem(different)],
         )
     return {}
 
@@ -300,7 +299,8 @@ def progress_of(folder: Path, *, running: bool) -> Progress:
         as_asked = any(one.event in ("done", "stopped") for one in events)
         if status == DONE and not as_asked:  # of another run than the one that is there, unless that came later
             as_asked = not said or log_of(folder).stat().st_mtime < (folder / SUMMARY).stat().st_mtime
-        return Progress(status or "refused", said="" if as_asked else failure or said)
+        said = "" if as_asked else failure or said
+        return Progress(status or ("refused" if said else UNFINISHED), said=said)
     steps = [one for one in events if one.event == "progress"]
     agreed = _agreement_so_far(folder)
     if not steps:
