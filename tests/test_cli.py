@@ -52,6 +52,17 @@ def succeed(*arguments):
     return result
 
 
+def told(*arguments, code=0):
+    """Run a command, which has to end with this exit code; return what it said."""
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def summary_of(folder):
+    return json.loads((folder / "summary.json").read_text())
+
+
 def small_table(n_controls=40, n_patients=40, n_regions=12):
     table = simulate_cohort("basic", n_controls=n_controls, n_patients=n_patients, seed=0).table
     table["sex"] = table["sex"].map({0: "F", 1: "M"})
@@ -65,7 +76,17 @@ def fitted(tmp_path_factory):
     table.to_csv(folder / "cohort.csv", index=False)
     out = folder / "run"
     options = ["--patients", "PT", "--covariates", "age,sex", "--unit", "mL", *TINY]
-    return run("fit", folder / "cohort.csv", "--out", out, *options), out, table
+    return succeed("fit", folder / "cohort.csv", "--out", out, *options), out, table
+
+
+@pytest.fixture(scope="module")
+def out(fitted):
+    return fitted[1]
+
+
+@pytest.fixture(scope="module")
+def table(fitted):
+    return fitted[2]
 
 
 def test_simulate_writes_the_cohort_and_the_truth(tmp_path):
@@ -77,25 +98,23 @@ def test_simulate_writes_the_cohort_and_the_truth(tmp_path):
     assert str(tmp_path / "c.csv") in result.output
 
 
-def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(fitted, tmp_path):
+def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(out, tmp_path):
     visits = simulate_cohort("basic", n_controls=20, n_patients=20, seed=1, n_visits=2).table
     folder = tmp_path / "run"
     columns = ["--patients", "PT", "--covariates", "age,sex", "--unit", "mL", "--patterns", "2"]
     linear = ["--method", "linear", "--repetitions", "3", "--no-report"]
-    succeed("fit", fitted[1].parent / "cohort.csv", "--out", folder, *columns, *linear)
+    succeed("fit", out.parent / "cohort.csv", "--out", folder, *columns, *linear)
     regions = pd.read_csv(folder / "z_scores.csv").columns[1:]
     visits["sex"] = visits["sex"].map({0: "F", 1: "M"})
     visits[["participant_id", "visit", "diagnosis", "age", "sex", *regions]].to_csv(tmp_path / "v.csv", index=False)
     asked = ["apply", folder / "model.safetensors", tmp_path / "v.csv", "--visit", "visit", "--out", tmp_path / "s.csv"]
-    result = succeed(*asked)
-    assert "scan noise of 20 controls with repeated visits" in " ".join(result.output.split())
+    assert "scan noise of 20 controls with repeated visits" in told(*asked)
     change = pd.read_csv(tmp_path / "s_change.csv")
     assert len(change) == 40
     assert (change["severity1_change_high"] - change["severity1_change"]).nunique() > 10  # each person's own
     widths = []
     for noise in ("0.05", "0.2"):
-        result = run(*asked, "--scan-noise", noise, "--level", "0.9")
-        assert "scan noise that you specified" in " ".join(result.output.split())
+        assert "scan noise that you specified" in told(*asked, "--scan-noise", noise, "--level", "0.9")
         change = pd.read_csv(tmp_path / "s_change.csv")
         widths.append((change["severity1_change_high"] - change["severity1_change_low"]).mean())
     assert 0 < widths[0] < widths[1]
@@ -134,15 +153,13 @@ def test_simulate_correlates_severities_by_a_number_or_a_matrix(tmp_path, given,
 def test_a_matrix_that_cannot_be_used_is_refused(tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "r.csv").write_bytes(text)
-    result = run("simulate", "basic", "--out", "c.csv", "--correlation", "r.csv")
-    assert result.exit_code == 2, result.output
-    assert "r.csv" in result.output or "--correlation" in result.output
+    said = told("simulate", "basic", "--out", "c.csv", "--correlation", "r.csv", code=2)
+    assert "r.csv" in said or "--correlation" in said
     assert [path.name for path in tmp_path.iterdir()] == ["r.csv"]
 
 
 def test_fit_writes_the_whole_run_folder(fitted):
     result, out, _ = fitted
-    assert result.exit_code == 0, result.output
     assert {path.name for path in out.iterdir()} == FILES
     assert not list(out.parent.glob(".*")), "something half-written was left"
     assert result.output.strip().splitlines()[-1].startswith("Done in")
@@ -150,8 +167,7 @@ def test_fit_writes_the_whole_run_folder(fitted):
     assert str(out / "report.html") in result.output
 
 
-def test_fit_scores_everybody_and_says_who_they_are(fitted):
-    _, out, table = fitted
+def test_fit_scores_everybody_and_says_who_they_are(out, table):
     scores = pd.read_csv(out / "r_indices.csv")
     known = [name.format(k) for name in ("r{}", "r{}_sd", "severity{}", "centile{}", "r{}_networks") for k in (1, 2)]
     assert list(scores) == [
@@ -167,9 +183,8 @@ def test_fit_scores_everybody_and_says_who_they_are(fitted):
     assert np.isfinite(scores[known].to_numpy()).all()
 
 
-def test_summary_says_what_was_done(fitted):
-    _, out, table = fitted
-    summary = json.loads((out / "summary.json").read_text())
+def test_summary_says_what_was_done(out, table):
+    summary = summary_of(out)
     assert (summary["status"], summary["n_other"]) == ("done", 1)
     assert summary["n_controls"] + summary["n_patients"] + 1 == len(table)
     assert summary["patterns_chosen_from_data"] is False
@@ -185,8 +200,7 @@ def test_summary_says_what_was_done(fitted):
     assert (selection["chosen"].sum(), selection.loc[selection["chosen"], "step"].item()) == (1, summary["step"])
 
 
-def test_run_toml_is_enough_to_run_again(fitted, tmp_path):
-    _, out, table = fitted
+def test_run_toml_is_enough_to_run_again(out, table, tmp_path):
     assert tomllib.loads((out / "run.toml").read_text())["command"]["line"].startswith("rindices")
     table.to_csv(tmp_path / "moved.csv", index=False)
     succeed(
@@ -196,24 +210,22 @@ def test_run_toml_is_enough_to_run_again(fitted, tmp_path):
     assert not (tmp_path / "again" / "report.html").exists()
 
 
-def test_fit_learns_the_correlation_of_severities_unless_told_otherwise(fitted, tmp_path):
-    _, out, _ = fitted
-    summary = json.loads((out / "summary.json").read_text())
+def test_fit_learns_the_correlation_of_severities_unless_told_otherwise(out, tmp_path):
+    summary = summary_of(out)
     (first, one), (other, last) = summary["correlation"]
     assert (summary["latent"], first, last) == ("correlated", pytest.approx(1), pytest.approx(1))
     assert one == pytest.approx(other)
     assert one != 0
     options = ("--out", tmp_path / "run", "--patients", "PT", "--latent", "independent", *TINY)
     succeed("fit", out.parent / "cohort.csv", *options)
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    summary = summary_of(tmp_path / "run")
     assert (summary["latent"], summary["correlation"]) == ("independent", None)
     heading = "Correlation of the patterns"
     assert heading not in (tmp_path / "run" / "report.html").read_text()
     assert heading in (out / "report.html").read_text()
 
 
-def test_apply_gives_the_same_people_the_same_scores_whatever_the_order(fitted, tmp_path):
-    _, out, table = fitted
+def test_apply_gives_the_same_people_the_same_scores_whatever_the_order(out, table, tmp_path):
     shuffled = table.sample(frac=1, random_state=0)[table.columns[::-1]].drop(columns="diagnosis")
     shuffled.to_csv(tmp_path / "new.tsv", sep="\t", index=False)
     result = succeed("apply", out / "model.safetensors", tmp_path / "new.tsv", "--out", tmp_path / "scores.csv")
@@ -232,8 +244,7 @@ def maps_in(text):
     return [[row[:7] for row in rows] for rows in tables]
 
 
-def test_what_a_report_says_of_a_model_does_not_depend_on_who_is_scored(fitted, tmp_path):
-    _, out, table = fitted
+def test_what_a_report_says_of_a_model_does_not_depend_on_who_is_scored(out, table, tmp_path):
     found, drawn = [], []
     for name, people in {"two": table[:2], "some": table[5:50]}.items():
         people.to_csv(tmp_path / f"{name}.csv", index=False)
@@ -247,8 +258,7 @@ def test_what_a_report_says_of_a_model_does_not_depend_on_who_is_scored(fitted, 
     assert ">Controls, n = " not in drawn[0]  # two people get no bars
 
 
-def test_report_can_be_written_again(fitted, tmp_path):
-    _, out, _ = fitted
+def test_report_can_be_written_again(out, tmp_path):
     succeed("report", out, "--out", tmp_path / "again.html")
     assert (tmp_path / "again.html").read_bytes() == (out / "report.html").read_bytes()
 
@@ -258,9 +268,8 @@ def test_demo_compares_with_the_truth(tmp_path):
     assert "Concordance of the severities with the known truth: 0." in result.output
     folder = tmp_path / "demo" / "run"
     assert {path.name for path in folder.iterdir()} == FILES | {"truth.csv"}
-    assert sorted(json.loads((folder / "summary.json").read_text())["recovery"]["matched_truth"]) == ["s1", "s2", "s3"]
-    again = run("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10)
-    assert again.exit_code == 0, "a second demonstration replaces the first"
+    assert sorted(summary_of(folder)["recovery"]["matched_truth"]) == ["s1", "s2", "s3"]
+    succeed("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10)  # replaces the first
 
 
 @pytest.mark.parametrize(
@@ -302,7 +311,7 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
 
 
 @pytest.mark.parametrize(
-    ("state", "older", "final", "told"),
+    ("state", "older", "final", "said"),
     [
         ("reproducible", 0, "reproducible", "At least 1 pattern is reproducible. Why. Try --steps 19."),
         ("weak", 0, "weak", "At least 1 pattern is reproducible, but weak. Why. Try --steps 19. Use them to compare"),
@@ -317,53 +326,44 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
         ("no difference", 20, "no difference", "No difference between patients and controls was found. Why. Try"),
     ],
 )
-def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, older, final, told):
-    _, _, table = fitted
+def test_the_verdict_is_told_and_kept(table, tmp_path, monkeypatch, state, older, final, said):
     reason = Message("Why. Try ", Remedy("max_steps", 19), ".")
     verdict = Verdict(state, reason, Evidence(p=0.25, eigenvalues=(2.0, 1.5), found_again=1))
     monkeypatch.setattr("rindices.search.judged", lambda *_: verdict)
     table.assign(age=table["age"] + older * (table["diagnosis"] == "PT")).to_csv(tmp_path / "table.csv", index=False)
     options = ("--patients", "PT", "--covariates", "age", *TINY, "--no-report")
-    result = succeed("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *options)
-    words = " ".join(result.output.split())
-    assert told in words
+    words = told("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *options)
+    assert said in words
     assert ("Do not interpret" in words) is (final not in ("reproducible", "weak"))
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    summary = summary_of(tmp_path / "run")
     assert (summary["verdict"], summary["reliable"]) == (final, final in ("reproducible", "weak", "confounded"))
     assert (summary["evidence"]["p"], summary["evidence"]["eigenvalues"]) == (0.25, [2.0, 1.5])
     assert ("differ in age" in summary["reliable_reason"]) is (final == "confounded")
     model = tmp_path / "run" / "model.safetensors"  # it says of itself, and to new people, what its training found
     assert load_model(model).verdict_ == (final, summary["reliable_reason"])
-    assert told.partition(" Why")[0] in " ".join(succeed("describe", model).output.split())
-    applied = succeed("apply", model, tmp_path / "table.csv", "--out", tmp_path / "scores.csv")
-    assert told in " ".join(applied.output.split())
+    assert said.partition(" Why")[0] in told("describe", model)
+    assert said in told("apply", model, tmp_path / "table.csv", "--out", tmp_path / "scores.csv")
 
 
-def test_a_training_that_failed_is_called_so(fitted, tmp_path, monkeypatch):
+def test_a_training_that_failed_is_called_so(out, tmp_path, monkeypatch):
     monkeypatch.setattr("rindices.judging.agreement_and_misfit.COLLAPSED_SD", 1.0)
-    result = succeed("fit", fitted[1].parent / "cohort.csv", *("--out", tmp_path / "run", "--patients", "PT", *TINY))
-    told = "the patterns were not found again. Training failed: in every repetition an R-index is nearly the same"
-    assert told in " ".join(result.output.split())
-    assert told.partition(". ")[0] in (tmp_path / "run" / "report.html").read_text()
+    said = "the patterns were not found again. Training failed: in every repetition an R-index is nearly the same"
+    assert said in told("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
+    assert said.partition(". ")[0] in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_report_of_an_unfinished_run_says_so_and_does_not_outlive_it(fitted, tmp_path, monkeypatch):
-    _, out, _ = fitted
-
-    def reported_meanwhile(*told):
-        result = run("report", tmp_path / "run")
-        assert (result.exit_code, "not finished" in result.output) == (2, True)
+def test_report_of_an_unfinished_run_says_so_and_does_not_outlive_it(out, tmp_path, monkeypatch):
+    def reported_meanwhile(*results):
+        assert "not finished" in told("report", tmp_path / "run", code=2)
         assert "not finished" in (tmp_path / "run" / "report.html").read_text()
-        return summarise(*told)
+        return summarise(*results)
 
     monkeypatch.setattr("rindices.run.write_results.summarise", reported_meanwhile)
-    options = ["--patients", "PT", *TINY, "--no-report"]
-    succeed("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *options)
+    succeed("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY, "--no-report")
     assert not (tmp_path / "run" / "report.html").exists()
 
 
-def test_python_makes_the_same_run_as_the_command_line(fitted, tmp_path):
-    _, out, _ = fitted
+def test_python_makes_the_same_run_as_the_command_line(out, tmp_path):
     columns = TableSettings(patients="PT", covariates="age,sex", unit="mL")
     search = SearchSettings(n_patterns=2, n_repetitions=2, max_steps=10)
     made = fit_table(out.parent / "cohort.csv", tmp_path / "run", columns, search)
@@ -377,15 +377,14 @@ def test_python_makes_the_same_run_as_the_command_line(fitted, tmp_path):
         fit_table(out.parent / "cohort.csv", tmp_path / "run", columns, replace(search, n_patterns=3))
 
 
-def test_codes_for_missing_values_are_gaps(fitted, tmp_path):
-    _, out, table = fitted
+def test_codes_for_missing_values_are_gaps(out, table, tmp_path):
     coded = table.assign(mmse=np.where(np.arange(len(table)) % 4, 28.0, -9999), code=table["participant_id"])
     coded.loc[5, "lAcc"] = -9999
     coded.to_csv(tmp_path / "coded.csv", index=False)
     line = ("--covariates", "age,sex", "--patients", "PT", "--clinical", "mmse", "--exclude", "code", *TINY)
     missing = ("--missing", "-9999", "--drop-missing", "--complete-only")
     succeed("fit", tmp_path / "coded.csv", "--out", tmp_path / "run", *line, *missing, "--no-report")
-    assert sum(json.loads((tmp_path / "run" / "summary.json").read_text())["excluded"].values()) == 1
+    assert sum(summary_of(tmp_path / "run")["excluded"].values()) == 1
     assert pd.read_csv(tmp_path / "run" / "variables.csv")["mmse"].min() == 28
     succeed("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
     assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (tmp_path / "run" / "r_indices.csv").read_bytes()
@@ -395,8 +394,8 @@ def test_codes_for_missing_values_are_gaps(fitted, tmp_path):
     assert len(pd.read_csv(tmp_path / "scores.csv")) == len(coded) - 1
 
 
-def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(fitted, tmp_path, monkeypatch):
-    table, rng = fitted[2], np.random.default_rng(0)
+def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(table, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
     monkeypatch.chdir(tmp_path)
     others = {
         f"item {i}": np.where(np.arange(len(table)) == i, np.nan, rng.integers(7, size=len(table))) for i in range(30)
@@ -407,8 +406,8 @@ def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(fitted, tmp
     assert "exclude the columns with --exclude NAMES" in refused.stderr
     option = shlex.split(refused.stderr.splitlines()[-1])
     assert (option, [path.name for path in tmp_path.iterdir()]) == (["--exclude", ",".join(others)], ["wide.csv"])
-    result = succeed("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
-    assert "12 regions" in result.output
+    command = ("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
+    assert "12 regions" in told(*command)
 
 
 def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch):
@@ -422,11 +421,11 @@ def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch
     assert result.exit_code == console_and_exits.INNER_ERROR == 3
     assert "the device went away" in result.output
     assert "Traceback" not in result.output
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    summary = summary_of(tmp_path / "run")
     assert (summary["status"], summary["failure"]) == ("failed", "RuntimeError: the device went away")
     assert "the device went away" in (tmp_path / "run" / "report.html").read_text()
     succeed("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "done"
+    assert summary_of(tmp_path / "run")["status"] == "done"
     assert {path.name for path in (tmp_path / "run").iterdir()} == FILES
 
 
@@ -449,9 +448,7 @@ def test_a_bad_table_is_refused_without_loading_the_engine(tmp_path):
 
 @pytest.mark.parametrize("command", ["simulate", "fit", "apply", "import-official", "describe", "report", "demo"])
 def test_every_command_and_option_is_explained(command):
-    result = run(command, "--help")
-    assert result.exit_code == 0
-    options = [line for line in result.output.splitlines() if line.strip().startswith("--")]
+    options = [line for line in succeed(command, "--help").output.splitlines() if line.strip().startswith("--")]
     assert all(len(line.split(maxsplit=2)) == 3 for line in options if "--help" not in line)
 
 

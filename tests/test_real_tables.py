@@ -1,6 +1,5 @@
 """From a research spreadsheet to a report, as a user does it: sites, visits, clinical scores, gaps, BIDS."""
 
-import json
 import shutil
 import tomllib
 
@@ -10,7 +9,7 @@ import pytest
 
 from rindices import load_model
 from rindices.simulate import simulate_cohort
-from tests.test_cli import TINY, run
+from tests.test_cli import TINY, summary_of, told
 
 SITES = ("north", "south", "west")
 ROLES = ["--site", "site", "--visit", "session", "--covariates", "age,sex", "--drop-missing", "--proportion", "icv"]
@@ -24,13 +23,6 @@ OPTIONS = [
     "memory,gene,education_level",
     "--bids",
 ]
-
-
-def told(*arguments, code=0):
-    """Run a command, which has to end with this exit code; return what it said."""
-    result = run(*arguments)
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
 
 
 def study(n=60, n_regions=12):
@@ -59,14 +51,23 @@ def fitted(tmp_path_factory):
     return folder / "run", table
 
 
+@pytest.fixture(scope="module")
+def out(fitted):
+    return fitted[0]
+
+
+@pytest.fixture(scope="module")
+def table(fitted):
+    return fitted[1]
+
+
 @pytest.fixture
-def copy(fitted, tmp_path):
+def copy(out, tmp_path):
     """Return a copy of the run that may change."""
-    return shutil.copytree(fitted[0], tmp_path / "run")
+    return shutil.copytree(out, tmp_path / "run")
 
 
-def test_one_command_does_the_whole(fitted):
-    out, _ = fitted
+def test_one_command_does_the_whole(out):
     made = {path.name for path in (out / "analysis").iterdir()}
     expected = "flow associations subgroup_sizes group_check dose_response change change_summary drivers"
     assert made >= {f"{name}.csv" for name in expected.split()}
@@ -74,21 +75,19 @@ def test_one_command_does_the_whole(fitted):
     assert (out / "bids" / "phenotype" / "r_indices.tsv").exists()
 
 
-def test_everybody_is_scored_and_the_impossible_is_listed(fitted):
-    out, table = fitted
+def test_everybody_is_scored_and_the_impossible_is_listed(out, table):
     scores, people = pd.read_csv(out / "r_indices.csv"), pd.read_csv(out / "people.csv", keep_default_na=False)
     assert (len(people), people.loc[7, ["used", "reason"]].tolist()) == (len(table), [False, "impossible value"])
     assert "icv" in people.loc[7, "flags"]
     used = table.drop(index=7)
     assert scores[["participant_id", "visit"]].values.tolist() == used[["participant_id", "session"]].values.tolist()
     assert np.isfinite(scores[["r1", "r2"]]).all(axis=None)
-    summary = json.loads((out / "summary.json").read_text())
+    summary = summary_of(out)
     assert summary["n_controls"] + summary["n_patients"] == used["participant_id"].nunique()
     assert summary["excluded"] == {"impossible value": 1}
 
 
-def test_associations_count_each_person_once_and_gaps_per_variable(fitted):
-    out, table = fitted
+def test_associations_count_each_person_once_and_gaps_per_variable(out, table):
     found = pd.read_csv(out / "analysis" / "associations.csv")
     first = table[(table["session"] == "bl") & (table.index != 7)]
     rows = found[(found["people"] == "patients") & (found["pattern"] == 1)].set_index("variable")
@@ -106,8 +105,7 @@ def test_associations_count_each_person_once_and_gaps_per_variable(fitted):
     assert rows.loc["memory", "coefficient"] == pytest.approx(expected, abs=1e-4)
 
 
-def test_the_model_keeps_the_correction_and_scores_the_same_people_the_same(fitted, tmp_path):
-    out, table = fitted
+def test_the_model_keeps_the_correction_and_scores_the_same_people_the_same(out, table, tmp_path):
     model, used = load_model(out / "model.safetensors"), table.drop(index=7)
     assert (model.correction.site, model.correction.smooth) == ("site", ("age",))
     used.to_csv(tmp_path / "new.csv", index=False)
@@ -119,68 +117,62 @@ def test_the_model_keeps_the_correction_and_scores_the_same_people_the_same(fitt
     np.testing.assert_allclose(*(scores[["first_visit", "years"]].astype(float) for scores in (after, before)))
     assert f"Scored {used['participant_id'].nunique()} people at {len(used)} visits" in said
     page = (tmp_path / "s.html").read_text()
-    assert "model.safetensors" in page
-    assert "sub-0001" not in page
-    assert json.loads((out / "summary.json").read_text())["reliable"] is False
-    assert "the patterns were not found again" in said
-    assert "the patterns were not found again." in page
-    assert "the patterns were not found again." in told("describe", out / "model.safetensors")
+    assert ("model.safetensors" in page, "sub-0001" in page) == (True, False)
+    assert summary_of(out)["reliable"] is False
+    for words in (said, page, told("describe", out / "model.safetensors")):
+        assert "the patterns were not found again." in words
 
 
-def test_scores_that_came_later_are_joined_by_id(fitted, copy, tmp_path):
-    out, table = fitted
+def test_scores_that_came_later_are_joined_by_id(out, table, copy, tmp_path):
     ids = table["participant_id"].unique()
-    later = pd.DataFrame({"participant_id": [*ids[:100], "stranger"], "tau": np.arange(101.0)})
-    later.to_csv(tmp_path / "tau.csv", index=False)
+    later = {"participant_id": [*ids[:100], "stranger"], "tau": np.arange(101.0)}
+    pd.DataFrame(later).to_csv(tmp_path / "tau.csv", index=False)
     told("report", copy, "--clinical", tmp_path / "tau.csv", "--subgroup-limits", "0.3,0.6")
     found = pd.read_csv(copy / "analysis" / "associations.csv")
     assert set(found["variable"]) == {"memory", "gene", "education_level", "tau"}
-    everybody = found[(found["people"] == "everybody") & (found["variable"] == "tau")]
-    assert (everybody["n"] == 99).all()  # one of the hundred was left out
-    assert json.loads((copy / "summary.json").read_text())["subgroup_limits"] == [0.3, 0.6]
+    assert (
+        found.query("people == 'everybody' and variable == 'tau'")["n"] == 99
+    ).all()  # one of the hundred was left out
+    assert summary_of(copy)["subgroup_limits"] == [0.3, 0.6]
     assert (copy / "r_indices.csv").read_bytes() == (out / "r_indices.csv").read_bytes()
 
 
-def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(fitted, copy, tmp_path):
-    out, table = fitted
+def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(out, table, copy, tmp_path):
     some = table.loc[table["session"] == "bl", ["participant_id"]].head(30)
     later = some.assign(age=1.0, diagnosis="?", memory=[*np.linspace(1, 9, 20), *[-9999] * 10])
     later.to_csv(tmp_path / "later.csv", index=False)
     said = told("report", copy, "--clinical", tmp_path / "later.csv")
     assert "people have memory = -9999, which looks like a code" in said  # and is in no test until it is named
-    assert pd.read_csv(copy / "variables.csv")["memory"].max() == 9
-    assert pd.read_csv(copy / "variables.csv")["memory"].min() == 1
+    assert pd.read_csv(copy / "variables.csv")["memory"].agg(["min", "max"]).tolist() == [1, 9]
     said = told("report", copy, "--clinical", tmp_path / "later.csv", "--missing", "-9999")
-    assert "Not changed, because the run already has them: age, diagnosis." in said
-    assert "Replaced the column 'memory'" in said
+    expected = ("Not changed, because the run already has them: age, diagnosis.", "Replaced the column 'memory'")
+    assert not [sentence for sentence in expected if sentence not in said]
     before, after = (pd.read_csv(folder / "variables.csv") for folder in (out, copy))
     pd.testing.assert_series_equal(before["age"], after["age"])
     known = after["participant_id"].isin(some["participant_id"].head(20))
     assert after.loc[known, "memory"].between(1, 9).all()
     assert after.loc[~known, "memory"].isna().all()  # neither what was known before nor the code
     told("report", copy, "--remove-scores", "gene,memory")
-    assert json.loads((copy / "summary.json").read_text())["clinical"] == ["education_level"]
+    assert summary_of(copy)["clinical"] == ["education_level"]
     assert set(pd.read_csv(copy / "analysis" / "associations.csv")["variable"]) == {"education_level"}
     assert "memory" not in pd.read_csv(copy / "variables.csv")
     assert "'age'" in told("report", copy, "--remove-scores", "age", code=2)
 
 
-def test_a_table_of_scores_may_repeat_other_columns(fitted, tmp_path):
-    table = fitted[1]
+def test_a_table_of_scores_may_repeat_other_columns(table, tmp_path):
     table.drop(columns=["memory", "gene"]).to_csv(tmp_path / "study.csv", index=False)
     table[["participant_id", "session", "diagnosis", "age", "memory"]].to_csv(tmp_path / "scores.csv", index=False)
     scores = ("--clinical", tmp_path / "scores.csv", "--exclude", "education_level")
     told("fit", tmp_path / "study.csv", "--out", tmp_path / "run", *ROLES, *scores, *TINY)
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["clinical"] == ["memory"]
+    assert summary_of(tmp_path / "run")["clinical"] == ["memory"]
 
 
-def test_figures_are_written_where_they_can_be_found_again(fitted, tmp_path):
-    told("report", fitted[0], "--out", tmp_path / "r.html", "--figures", tmp_path / "figures")
+def test_figures_are_written_where_they_can_be_found_again(out, tmp_path):
+    told("report", out, "--out", tmp_path / "r.html", "--figures", tmp_path / "figures")
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".png"}
 
 
-def test_the_same_run_again_from_its_settings(fitted, tmp_path):
-    out, _ = fitted
+def test_the_same_run_again_from_its_settings(out, tmp_path):
     assert tomllib.loads((out / "run.toml").read_text())["table"]["smooth"] == ["age"]
     told("fit", "--config", out / "run.toml", "--out", tmp_path / "again")
     for name in ("r_indices.csv", "z_scores.csv", "analysis/associations.csv"):

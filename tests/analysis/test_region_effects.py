@@ -4,7 +4,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from rindices.analysis import drivers, group_effects, subgroup_effects, subgroup_sizes
+from rindices.analysis import dose_response, drivers, group_effects, subgroup_effects, subgroup_sizes
 from rindices.problems import InputError
 
 
@@ -31,7 +31,7 @@ def test_subgroups_follow_their_rules():
     assert table["used"].all()
 
 
-def test_effects_are_cohens_d_and_students_t():
+def test_effects_are_cohens_d_and_welchs_t():
     z, r, group = people()
     table = subgroup_effects(z, r, group)
     assert list(table) == ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"]
@@ -42,13 +42,13 @@ def test_effects_are_cohens_d_and_students_t():
         own, controls = z[region][members], z[region][group == "control"]
         n, m = len(own), len(controls)
         pooled = np.sqrt(((n - 1) * own.var() + (m - 1) * controls.var()) / (n + m - 2))
-        expected = stats.ttest_ind(own, controls)
+        expected = stats.ttest_ind(own, controls, equal_var=False)
         assert (found.n[region], found.effect[region]) == (n, pytest.approx((own.mean() - controls.mean()) / pooled))
         assert (found.t[region], found.p[region]) == pytest.approx((expected.statistic, expected.pvalue))
-        # The exact interval inverts the noncentral t distribution.
-        factor = np.sqrt(1 / n + 1 / m)
+        # With such variances, the exact interval would invert the noncentral t distribution.
+        error = found.effect[region] / expected.statistic
         for limit, tail in ((found.low[region], 0.975), (found.high[region], 0.025)):
-            assert stats.nct.cdf(expected.statistic, n + m - 2, limit / factor) == pytest.approx(tail, abs=0.005)
+            assert stats.nct.cdf(expected.statistic, expected.df, limit / error) == pytest.approx(tail, abs=0.005)
     assert found.effect["insula"] < -0.8
 
 
@@ -99,15 +99,26 @@ def test_all_patients_are_compared_with_all_controls_given_covariates():
     z["b"] -= 0.2 * (age - 70)  # differs between the groups by age alone
     plain, given = group_effects(z, group), group_effects(z, group, pd.DataFrame({"age": age}))
     patients, controls = z[group == "patient"], z[group == "control"]
-    np.testing.assert_allclose(plain["t"], stats.ttest_ind(patients, controls).statistic)
-    np.testing.assert_allclose(plain["p"], stats.ttest_ind(patients, controls).pvalue)
-    model = sm.OLS(z["b"][:140], sm.add_constant(pd.DataFrame({"patient": group == "patient", "age": age})[:140] * 1.0))
-    assert given["p"][1] == pytest.approx(model.fit().pvalues["patient"])
+    welch = stats.ttest_ind(patients, controls, equal_var=False)
+    np.testing.assert_allclose(plain[["t", "p"]], np.column_stack([welch.statistic, welch.pvalue]))
+    design = sm.add_constant(pd.DataFrame({"patient": group == "patient", "age": age})[:140] * 1.0)
+    robust = sm.OLS(z["b"][:140], design).fit(cov_type="HC2")  # each person with a variance of his own
+    assert given["t"][1] == pytest.approx(robust.tvalues["patient"], rel=0.02)
     assert plain["q"][1] < 0.05 < given["q"][1]
     assert given["q"][0] < 0.001
     assert given["low"][0] < given["effect"][0] < given["high"][0] < 0
     assert given[["n_controls", "n_patients"]].to_numpy().tolist() == [[60, 80]] * 4
     assert group_effects(z[:65], group[:65]).empty  # five patients
+
+
+@pytest.mark.parametrize(("n_controls", "n_patients"), [(400, 40), (40, 400)])
+def test_groups_of_unequal_size_and_variance_differ_in_5_percent_without_a_difference(n_controls, n_patients):
+    rng, group = np.random.default_rng(6), np.repeat(["control", "patient"], [n_controls, n_patients])
+    age = rng.normal(size=len(group))
+    z = pd.DataFrame(rng.normal(size=(len(group), 2000)) * np.where(group == "patient", 1.5, 1)[:, None])
+    table = group_effects(z + 0.5 * age[:, None], group, pd.DataFrame({"age": age}))
+    assert (table["p"] < 0.05).mean() == pytest.approx(0.05, abs=0.015)
+    assert ((table["low"] < 0) & (table["high"] > 0)).mean() == pytest.approx(0.95, abs=0.015)
 
 
 def test_largest_changes_come_first():
@@ -135,3 +146,50 @@ def test_a_covariate_may_have_any_name():
     group = np.where(patient, "patient", "control")
     one, other = (group_effects(z, group, pd.DataFrame({name: age})) for name in ("one", "age"))
     pd.testing.assert_frame_equal(one, other)
+
+
+def scored(seed=0):
+    rng, group = np.random.default_rng(seed), np.array(["control"] * 50 + ["patient"] * 300)
+    r = pd.DataFrame(rng.uniform(-0.1, 1.1, (350, 2)), columns=["r1", "r2"])
+    z = pd.DataFrame(rng.standard_normal((350, 3)), columns=["insula", "hippocampus", "cuneus"])
+    z["insula"] -= 2 * r["r1"]
+    patterns = pd.DataFrame(
+        {"region": list(z) * 2, "pattern": [1] * 3 + [2] * 3, "change_sd": [-2.0, 0.1, -0.5, 0.2, -1.0, 0.3]}
+    )
+    return z, r, group, patterns
+
+
+def test_means_of_the_strongest_regions_by_severity():
+    z, r, group, patterns = scored()
+    table = dose_response(z, r, group, patterns, n_regions=2)
+    assert list(dict.fromkeys(table["region"][table["pattern"] == 1])) == ["insula", "cuneus"]
+    assert list(dict.fromkeys(table["region"][table["pattern"] == 2])) == ["hippocampus", "cuneus"]
+    assert len(table) == 2 * 2 * 6
+    patients = group == "patient"
+    own = r["r1"][patients]
+    insula = table[(table["pattern"] == 1) & (table["region"] == "insula")].reset_index(drop=True)
+    assert insula["n"].sum() == 300
+    for place, (low, high) in enumerate([(-9, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1), (1, 9)]):
+        values, row = z["insula"][patients][(own >= low) & (own < high)], insula.iloc[place]
+        interval = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
+        assert (row.n, row.severity) == (len(values), pytest.approx(own[(own >= low) & (own < high)].mean()))
+        assert (row["mean"], (row.mean_low, row.mean_high)) == (pytest.approx(values.mean()), pytest.approx(interval))
+    np.testing.assert_allclose(insula[["low", "high"]].T, [[0, 0.2, 0.4, 0.6, 0.8, 1], [0.2, 0.4, 0.6, 0.8, 1, 2]])
+
+
+def test_small_bins_are_left_out():
+    z, r, group, patterns = scored()
+    r["r1"] = np.where(np.arange(350) < 346, 0.1, 0.9)
+    table = dose_response(z, r, group, patterns)
+    assert set(table.loc[table["pattern"] == 1, "low"]) == {0.0}
+    nobody = dose_response(z, r, np.full(350, "control"), patterns)
+    assert nobody.empty
+    assert list(nobody) == list(table)
+
+
+def test_tables_of_other_people_or_regions_are_refused():
+    z, *others = scored()
+    with pytest.raises(InputError):
+        dose_response(z[1:], *others)
+    with pytest.raises(KeyError, match="insula"):
+        dose_response(z.drop(columns="insula"), *others)

@@ -2,7 +2,15 @@
 
 import errno
 import gzip
+import io
 import pickle
+import shutil
+import zipfile
+from pathlib import Path
+
+import openpyxl
+import pandas as pd
+import pytest
 
 from tests.bad_input.harness import FOLDER, Case, as_text, cases, fit, refuse_opening
 
@@ -222,4 +230,204 @@ def umlauts(people):
     fit("Windows", lambda people: as_text(people, lineterminator="\r\n"), "12 regions", "40 controls", code=0),
 )
 def test_tables_of_other_countries(stage, case):
+    stage(case)
+
+
+# Excel workbooks that cannot be read as a table, or only in part
+
+
+def book(*changes, **more_sheets):
+    """Return what makes the bytes of a workbook of the table, changed and with more sheets."""
+
+    def made(people):
+        workbook = openpyxl.Workbook()
+        sheet = workbook.active
+        sheet.title = "People"
+        for row in [list(people), *people.to_numpy().tolist()]:
+            sheet.append(row)
+        for name, rows in more_sheets.items():
+            other = workbook.create_sheet(name)
+            for row in rows:
+                other.append(row)
+        for change in changes:
+            change(sheet)
+        content = io.BytesIO()
+        workbook.save(content)
+        return content.getvalue()
+
+    return made
+
+
+def put(place, value):
+    """Return a change of one cell, named as in a spreadsheet."""
+
+    def change(sheet):
+        sheet[place] = value
+
+    return change
+
+
+def titled(sheet):
+    """Put a title above the header."""
+    sheet.insert_rows(1, 2)
+    sheet["A1"] = "Volumes of the study, March 2021"
+
+
+def numbered(sheet):
+    """Put row numbers before the ids, twice, as a program does that saves a table again."""
+    sheet.insert_cols(1, 2)
+    sheet["B1"] = "Unnamed: 0"
+    for row in range(2, 82):
+        sheet.cell(row, 1).value = sheet.cell(row, 2).value = row
+
+
+def emptied(sheet):
+    """Take all rows."""
+    sheet.delete_rows(1, sheet.max_row)
+
+
+def archive(people):
+    """Return a zip archive of the table."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as packed:
+        packed.writestr("people.csv", as_text(people))
+    return content.getvalue()
+
+
+def excel(name, content, found, remedy, file="people.xlsx", options="", **rest):
+    """Return a case of a workbook."""
+    return Case(name, f"fit {file} --out run {options}", found, remedy, {file: content}, **rest)
+
+
+@cases(
+    excel("several sheets", book(Scores=[["participant_id", "mmse"], ["p01", 28]]), ("People", "Scores"), "#"),
+    excel("error in a cell", book(put("J6", "#DIV/0!")), ("'region3'", "row 6", "#DIV/0!"), "leave the cell empty"),
+    excel("formula that was never computed", book(put("J6", "=SUM(A1:A2)")), ("region3", "6"), "save"),
+    excel(
+        "number as text",
+        book(put("J6", "4,999.5 mm3")),
+        ("'region3'", "row 6", "'4,999.5 mm3'"),
+        "with digits and a decimal point only",
+    ),
+    excel("title above the header", book(titled), ("people.xlsx", "row 1"), "remove titles above"),
+    excel("empty", book(emptied), ("people.xlsx", "no data in 1 sheet ('People')"), "header"),
+    excel("damaged", b"PK\x03\x04" + bytes(600), ("people.xlsx",), "save it again"),
+    excel("half", lambda people: book()(people)[:3000], ("people.xlsx",), "save it again"),
+    excel("archive of a table", archive, ("people.xlsx",), "save"),
+    excel("text in spite of its name", lambda people: as_text(people), ("people.xlsx", "text"), ".csv"),
+    excel("old", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), ("people.xls",), "CSV UTF-8", file="people.xls"),
+    excel("protected", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), ("people.xlsx", "password"), "save"),
+    excel(
+        "gap",
+        book(put("J6", None)),
+        ("Missing", "'region3', row 6 (participant p04)"),
+        "--drop-missing",
+        options="--complete-only",
+    ),
+    excel("repeated column", book(put("K1", "region3")), ("'region3'", "more than once"), "Rename"),
+)
+def test_workbooks(stage, case):
+    stage(case)
+
+
+@cases(
+    excel("as it is", book(), ("40 controls", "12 regions"), "CN versus AD", code=0),
+    excel("saved twice", book(numbered), ("40 controls", "12 regions"), "CN versus AD", code=0),
+    excel("empty second sheet", book(Notes=[]), ("40 controls", "12 regions"), "CN versus AD", code=0),
+)
+def test_workbooks_that_do(stage, case):
+    stage(case)
+
+
+# Runs that were finished, and changed since by somebody
+
+
+SAME = "fit people.csv --out run --patterns 3 --repetitions 2 --no-report --covariates age,sex --site site --unit mm3"
+SCORES = {"scores.csv": "participant_id,mmse\np01,29\n"}
+
+
+def some_lines(path: Path, keep: slice) -> None:
+    """Keep some some_lines of a file."""
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[keep]), encoding="utf-8")
+
+
+def last_line_lost(run: Path) -> None:
+    """Delete a person from the R-indices."""
+    some_lines(run / "r_indices.csv", slice(0, -1))
+
+
+def people_lost(run: Path) -> None:
+    """Leave only the header of the record of people."""
+    some_lines(run / "people.csv", slice(0, 1))
+
+
+def other_model(run: Path) -> None:
+    """Put another model in the place of the run's own."""
+    (run / "model.safetensors").write_bytes((run / "model.safetensors").read_bytes() + b" ")
+
+
+def sorted_anew(run: Path) -> None:
+    """Sort a table whose rows are known by their position."""
+    pd.read_csv(run / "z_scores.csv").sort_values("region0").to_csv(run / "z_scores.csv", index=False)
+
+
+def changed(finished: Path, folder: Path, change) -> dict:
+    """Return a copy of the finished run in which something was changed."""
+    run = shutil.copytree(finished, folder / "changed")
+    change(run)
+    return {"run": run}
+
+
+@pytest.mark.parametrize("options", ["", " --clinical scores.csv", " --subgroup-limits 0.3,0.6"])
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (last_line_lost, ("r_indices.csv", "39 people of the group patient", "summary.json has 40")),
+        (people_lost, ("people.csv", "participant p00 has 0 rows")),
+        (other_model, ("model.safetensors", "not the model of this run")),
+        (sorted_anew, ("z_scores.csv", "a different order")),
+    ],
+)
+def test_report_of_a_changed_run_is_refused(stage, finished, tmp_path, change, found, options):
+    if change is last_line_lost and options:
+        found = ("different numbers of rows",)
+    stage(
+        Case(
+            "changed",
+            f"report run{options}",
+            found,
+            "rindices fit ... --overwrite",
+            SCORES | changed(finished, tmp_path, change),
+        )
+    )
+
+
+def test_report_of_a_run_without_a_result_says_how_to_make_it_again(stage, finished, tmp_path):
+    files = changed(finished, tmp_path, lambda run: (run / "r_indices.csv").unlink())
+    stage(Case("missing", "report run", ("r_indices.csv is missing",), "--overwrite", files))
+
+
+def test_finished_run_without_a_result_is_not_called_complete(stage, finished, tmp_path):
+    files = changed(finished, tmp_path, lambda run: (run / "r_indices.csv").unlink())
+    stage(Case("missing", SAME, ("1 of its results is missing: r_indices.csv",), "--overwrite", files))
+
+
+def test_finished_run_is_complete(stage, finished, tmp_path):
+    stage(Case("complete", SAME, ("already complete",), "Done before", {"run": finished}, code=0))
+
+
+@cases(
+    Case(
+        "compare: no run",
+        "compare people.csv nothing",
+        ("summary.json is missing",),
+        "Provide the folder of a finished run",
+    ),
+    Case("compare: one run", "compare . .", ("are the same run",), "two different runs"),
+    Case("share: no run", "share nothing --out m.zip", ("summary.json is missing",), "folder of a finished run"),
+    Case("share: no archive", "share nothing --out m.csv", (".zip",), "use m.zip"),
+    Case("verify: a table", "verify people.csv", ("cannot be read as a zip file",), "rindices share"),
+    Case("verify: nothing", "verify nothing.zip", ("There is no file nothing.zip",), "rindices share"),
+)
+def test_what_can_be_neither_compared_nor_shared(stage, case):
     stage(case)

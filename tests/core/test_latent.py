@@ -103,8 +103,7 @@ def test_density_is_that_of_the_copula(many):
 
 
 def test_density_is_one_on_average(many):
-    weak = np.asarray(unit_rows(0.5 * RAW))
-    assert np.mean(copula_density(many.earlier, weak)) == pytest.approx(1, abs=0.03)
+    assert np.mean(copula_density(many.earlier, np.asarray(unit_rows(0.5 * RAW)))) == pytest.approx(1, abs=0.03)
 
 
 def test_divergence_follows_its_formula():

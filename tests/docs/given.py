@@ -21,8 +21,7 @@ def table(labels=_LABELS, seed=0):
     rng, diagnosis = np.random.default_rng(seed), np.repeat(list(labels), list(labels.values()))
     n_people, patient = len(diagnosis), np.isin(diagnosis, ["MCI", "AD"])
     volumes = 5 * (1 + 0.1 * rng.standard_normal((n_people, N_REGIONS)))
-    severity = patient[:, None] * rng.uniform(size=(n_people, 3))
-    volumes *= 1 - 0.35 * np.repeat(severity, N_REGIONS // 3, axis=1)
+    volumes *= 1 - 0.35 * np.repeat(patient[:, None] * rng.uniform(size=(n_people, 3)), N_REGIONS // 3, axis=1)
     about = {
         "participant_id": [f"sub-{seed}{k:03}" for k in range(n_people)],
         "diagnosis": diagnosis,

@@ -1,5 +1,6 @@
 """The pages of the documentation, taken apart: blocks of code, words of code in a line, links."""
 
+import importlib.util
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -36,8 +37,21 @@ class Block(NamedTuple):
         return f"{self.page}, line {self.line}"
 
 
+def script(path):
+    """Return the module that a script outside of the package is."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def text_of(page):
     return (ROOT / page).read_text(encoding="utf-8")
+
+
+def missing(text, *parts):
+    """Return what is not in a text although it should be."""
+    return [part for part in parts if part not in text]
 
 
 def blocks_of(page):

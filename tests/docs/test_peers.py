@@ -1,35 +1,27 @@
 """What docs/peers.md says is measured in results/peers.csv; its cohorts are what the page says."""
 
-import importlib.util
 import re
 import sys
 
 import numpy as np
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, missing, script
 
 FOLDER = ROOT / "benchmarks" / "peers"
 PAGE = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")
 SETTINGS = (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
-def script(name):
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def measured():
-    return script("peers_findings")
+    return script(FOLDER / "peers_findings.py")
 
 
 @pytest.fixture
 def page(monkeypatch):
     monkeypatch.setattr(sys, "path", [str(FOLDER), str(ROOT / "experiments"), *sys.path])
-    return script("peers_page")
+    return script(FOLDER / "peers_page.py")
 
 
 def test_tables_and_findings_are_those_of_the_measurements(page):
@@ -48,23 +40,25 @@ def test_readme_has_the_measured_numbers(measured):
         measured.told(np.mean([measured.cell(name, kind) for kind in measured.KINDS]))
         for name in (measured.OURS, measured.SURREAL, measured.HYDRA, measured.NMF)
     )
-    assert f"is {ours} for rindices, {surreal} for Surreal-GAN, {hydra} for HYDRA and {nmf} for NMF" in readme
     labels = measured.found(measured.OURS, "subtypes", column="ari"), measured.told(measured.best_subtypes()[1])
-    assert f"is {labels[0]} for rindices and at most {labels[1]} for other methods" in readme
     stages = [measured.found(name, "sequence") for name in (measured.SUSTAIN, measured.OURS)]
-    assert f"({stages[0]}, compared with {stages[1]} for rindices)" in readme
+    assert not missing(
+        readme,
+        f"is {ours} for rindices, {surreal} for Surreal-GAN, {hydra} for HYDRA and {nmf} for NMF",
+        f"is {labels[0]} for rindices and at most {labels[1]} for other methods",
+        f"({stages[0]}, compared with {stages[1]} for rindices)",
+    )
 
 
 def test_a_claim_fails_where_measurements_say_otherwise(measured, monkeypatch):
     table = measured.TABLE
     sequence = table["cohort"].str.startswith("sequence") & (table["method"] == measured.OURS)
-    better = table.assign(concordance=table["concordance"].mask(sequence, 0.99))
-    monkeypatch.setattr(measured, "TABLE", better)
+    monkeypatch.setattr(measured, "TABLE", table.assign(concordance=table["concordance"].mask(sequence, 0.99)))
     assert [claim.text[:30] for claim in measured.findings() if not claim.holds] == ["**If the disease is a sequence"]
 
 
 def test_every_method_has_every_cohort_that_it_can_fit(page, measured, truths):
-    impossible = script("compare_peers").IMPOSSIBLE
+    impossible = script(FOLDER / "compare_peers.py").IMPOSSIBLE
     whole = measured.TABLE[measured.TABLE["part"] == "whole"].groupby(["method", "cohort"]).size()
     for method in measured.METHODS:
         for cohort in set(truths.COHORTS) - {"small"}:
@@ -79,28 +73,28 @@ def test_where_time_stopped_a_method_the_page_says_so(page):
     assert set(zip(longer["cohort"], longer["seed"], strict=True)) == {("basic", 0), ("mild", 0)}
     shorter = page.rows_of("Surreal-GAN", part="shorter").set_index("cohort")["concordance"]
     changes = [page.told(gain) for gain in longer.set_index("cohort")["concordance"] - shorter]
-    assert f"it ran for 108,000, which changed its concordance by {' and '.join(changes)}" in PAGE
     assert round(steps[steps > 100_000].mean() / 2, -3) == 108_000  # two batches an epoch
     rest = [f"{round(count / 2, -3):,.0f}" for count in (steps[steps < 100_000].min(), steps[steps < 100_000].max())]
-    assert f"Surreal-GAN ran for {' to '.join(rest)} epochs" in PAGE
     assert f"Surreal-GAN had trained for {' to '.join(rest)} epochs" in SETTINGS
     first = epochs[smile["seed"] == 0]
-    assert f"for {round(first.min(), -3):,.0f} to {round(first.max(), -3):,.0f} epochs in the" in PAGE
-    stopped = smile["note"].str.contains("10 stopped by their rule") | (epochs >= 14_000)
-    assert stopped[smile["seed"] == 1].all()
+    assert (smile["note"].str.contains("10 stopped by their rule") | (epochs >= 14_000))[smile["seed"] == 1].all()
     assert set(page.rows_of("HYDRA")["note"]) == {"5 of 100 repetitions"}
     assert set(page.rows_of("SuStaIn")["note"]) == {"25 starts, no sampling"}
-    assert "HYDRA had 5 repetitions instead of 100, and SuStaIn no sampling" in PAGE
+    assert not missing(
+        PAGE,
+        f"it ran for 108,000, which changed its concordance by {' and '.join(changes)}",
+        f"Surreal-GAN ran for {' to '.join(rest)} epochs",
+        f"for {round(first.min(), -3):,.0f} to {round(first.max(), -3):,.0f} epochs in the",
+        "HYDRA had 5 repetitions instead of 100, and SuStaIn no sampling",
+    )
     for method, said in (("HYDRA", "5 repetitions"), ("SuStaIn", "without sampling")):
-        row = next(line for line in SETTINGS.splitlines() if line.startswith(f"| {method} ("))
-        assert said in row.split(" | ")[2]
+        assert said in next(line for line in SETTINGS.splitlines() if line.startswith(f"| {method} (")).split(" | ")[2]
     assert set(page.rows_of("HYDRA", part="chosen")["number"]) == {2}
 
 
 def test_the_figure_fits_the_page_and_its_text_can_be_read():
     drawn = (ROOT / "docs" / "pictures" / "peers.svg").read_text(encoding="utf-8")
-    points = float(re.search(r'width="([\d.]+)pt"', drawn)[1])
-    assert points * 4 / 3 <= 700
+    assert float(re.search(r'width="([\d.]+)pt"', drawn)[1]) * 4 / 3 <= 700
     sizes = {float(size) for size in re.findall(r"font(?:-size)?: *([\d.]+)", drawn)}
     assert sizes
     assert min(sizes) * 4 / 3 >= 10
@@ -108,7 +102,7 @@ def test_the_figure_fits_the_page_and_its_text_can_be_read():
 
 @pytest.fixture(scope="module")
 def truths():
-    return script("truths")
+    return script(FOLDER / "truths.py")
 
 
 def test_sequence_makes_lobes_abnormal_one_after_the_other(truths):
@@ -125,8 +119,7 @@ def test_sequence_makes_lobes_abnormal_one_after_the_other(truths):
 
 
 def test_subtypes_have_one_pattern_at_one_strength_and_no_disease_has_none(truths):
-    cohort = truths.COHORTS["subtypes"](0)
-    assert (np.sort(cohort.truth, axis=1) == [0, 0, truths.STRENGTH]).all()
+    assert (np.sort(truths.COHORTS["subtypes"](0).truth, axis=1) == [0, 0, truths.STRENGTH]).all()
     assert not truths.COHORTS["no disease"](0).truth.any()
 
 
@@ -134,7 +127,7 @@ def test_own_methods_learn_from_those_trained_on_alone(truths, monkeypatch):
     for folder in (ROOT / "experiments", FOLDER):
         monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setattr(sys, "path", [*sys.path])
-    methods = script("own_methods")
+    methods = script(FOLDER / "own_methods.py")
     made = truths.simulated("basic", 0, n_controls=40, n_patients=60)
     train = np.arange(100) % 2 == 0
     given = {"regions": made.regions, "patient": made.patient, "train": train, "truth": made.truth, "seed": 0}

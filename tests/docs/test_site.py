@@ -1,7 +1,6 @@
 """The site: builds strictly (links, anchors, names in the reference), and needs no network to be read."""
 
 import html.parser
-import importlib.util
 import json
 import logging
 import re
@@ -15,8 +14,8 @@ import rindices.analysis
 from rindices import plots
 from rindices.pages import report
 from rindices.plots.style import PALETTE
-from tests.docs.pages import ROOT
-from tests.docs.test_commands import COMMANDS
+from tests.docs.pages import ROOT, missing, script
+from tests.docs.test_pages import COMMANDS
 
 mkdocs_config = pytest.importorskip("mkdocs.config", reason="the site needs mkdocs")
 
@@ -88,8 +87,11 @@ def test_the_reference_has_every_command_option_and_public_name(site):
     page = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
     for name, options in COMMANDS.items():
         assert f'id="rindices-{name}"' in page
-        for option in options - {"--help"}:
-            assert (option if option.startswith("-") else option.upper()) in page, option
+        assert [
+            option
+            for option in options - {"--help"}
+            if (option if option.startswith("-") else option.upper()) not in page
+        ] == []
     api = "".join(path.read_text(encoding="utf-8") for path in (site / "reference" / "api").glob("*.html"))
     for name in [*rindices.__all__, *rindices.analysis.__all__]:
         assert re.search(rf'id="rindices\.[\w.]+\.{name}"', api), f"{name} is not in the reference"
@@ -128,11 +130,11 @@ def test_the_gallery_has_every_function_that_draws():
 
 
 def test_the_command_line_page_is_made_from_the_application():
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "tools" / "site_hooks.py")
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
-    text = hooks.command_line()
-    assert "| `--repetitions` | Number of training runs to compare and average. | `10` |" in text
-    assert "| `--steps` | Maximum number of training steps. | by preset |" in text
-    assert "| `--report / --no-report` | Write report.html. | on |" in text
+    text = script("tools/site_hooks.py").command_line()
+    assert not missing(
+        text,
+        "| `--repetitions` | Number of training runs to compare and average. | `10` |",
+        "| `--steps` | Maximum number of training steps. | by preset |",
+        "| `--report / --no-report` | Write report.html. | on |",
+    )
     assert re.search(r"\| `--maps` \| [^|]+ \| needed \|", text)

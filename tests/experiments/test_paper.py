@@ -2,22 +2,31 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import all as driver
+import jax
 import numpy as np
 import pandas as pd
 import pytest
-from cases import Case, draw
+import summaries
+from cases import Case, draw, whole
 from clinical import VARIABLES, draw_variables
 from folds import concordances, fold_brains, splits
-from many_cohorts import Brains, Group, Trained
+from judging import agree, best_look, chosen_looks, judge, together
+from many_cohorts import Brains, Group, Trained, members_of, pattern_maps, stack, start, train
 from page import main as write_page
 from paper_preset import Store, brains_of, restored
+from scipy.stats import kendalltau
 from split_half import half_brains, in_first_half
-from tables import Results
+from tables import Results, scope
 
+from rindices.core import inference
+from rindices.core.train import TrainingPeople, make_members
+from rindices.core.train import train as train_one
 from rindices.presets import paper
+from rindices.scoring.consensus_and_person import find_consensus
 
 PAPER = Path(driver.__file__).with_name("paper_figures.csv")
 
@@ -131,3 +140,188 @@ def test_stages_run_and_go_into_the_page(stage, tmp_path):
     text = (tmp_path / "page.md").read_text() + (tmp_path / "reproduction.md").read_text()
     assert all(f"`{name}.csv`" in text for name in written)
     assert "Smoke run" in text
+
+
+# Many cohorts in one program give what one cohort alone gives through the product's own training
+
+
+PRESET, CASES = scope(small=True).preset, [Case(40, 45, "basic", 3), Case(35, 50, "mild", 4)]
+
+
+@pytest.fixture(scope="module")
+def brains():
+    first, second = (whole(case) for case in CASES)
+    return [first, second._replace(others=first.patients)]
+
+
+def test_people_who_are_not_trained_on_are_scored_behind_the_patients(brains):
+    data, scored = stack(brains, 50)
+    assert scored.shape == (2, 95, 128)
+    np.testing.assert_allclose(scored[1, 50:], brains[0].patients, rtol=1e-6)
+    assert (data.controls.shape, data.n_patients.tolist()) == ((2, 50, 128), [45, 50])
+
+
+def test_maps_are_those_of_inference_for_each_members_own_controls(brains):
+    group = Group(2, CASES, [3, 4], [PRESET.weights], 1)
+    data, _ = stack(brains, 50)
+    members = members_of(group, 50, PRESET)
+    parameters = start(members.key, n_regions=128, n_patterns=2, preset=PRESET).parameters
+    found = np.asarray(pattern_maps(parameters, data, members.cohort))
+    for place, one in enumerate(brains):
+        model = jax.tree.map(lambda leaf, place=place: np.asarray(leaf[place : place + 1]), parameters)
+        expected = inference.pattern_changes(model, one.controls, "additive")[0]
+        np.testing.assert_allclose(found[place], expected, atol=1e-5)
+
+
+def test_each_cohort_may_have_its_own_weightings_and_rates_and_folds_are_left_out():
+    weightings = [[PRESET.weights._replace(orthogonality=value)] for value in (0.1, 0.6)]
+    rates = [PRESET.rates, PRESET.rates._replace(generator=1e-4)]
+    members = members_of(Group(2, CASES, [3, 4], weightings, 3, rates), 50, PRESET)
+    assert members.cohort.tolist() == [0, 0, 0, 1, 1, 1]
+    np.testing.assert_allclose(members.weights.orthogonality, np.repeat([0.1, 0.6], 3), rtol=1e-6)
+    np.testing.assert_allclose(members.rates.generator, np.repeat([8e-4, 1e-4], 3), rtol=1e-6)
+    assert members.n_controls.tolist() == [32, 32, 32, 28, 28, 28]  # four fifths of 40 and 35
+
+
+@pytest.mark.slow
+def test_cohorts_together_train_as_each_alone(brains):
+    weightings = [PRESET.weights, PRESET.weights._replace(orthogonality=0.1)]
+    trained, steps = train(Group(3, CASES, [3, 4], weightings, 2), brains, 50, PRESET), PRESET.schedule
+    for place, (case, one) in enumerate(zip(CASES, brains, strict=True)):
+        members = make_members(case.seed, [weightings[1]] * 2, [PRESET.rates] * 2, case.n_controls, n_folds=steps.folds)
+        first = next(
+            train_one(
+                TrainingPeople(one.controls, one.patients, one.whitening),
+                members,
+                PRESET.training,
+                replace(steps, batch_size=32),
+                n_patterns=3,
+            )
+        )
+        together = trained.of_cohort(place, case.n_patients)[0, 1]
+        np.testing.assert_allclose(together, first.r_indices, atol=1e-3)  # rounding grows from step to step
+    own = trained.of_cohort(1, 95)[-1]
+    assert np.isfinite(own).all()
+    assert np.abs(own[..., 50:, :]).max() > 0  # the others are scored too
+
+
+# How models are judged and looks are chosen
+
+
+@pytest.fixture
+def truth():
+    return np.random.default_rng(0).random((60, 2))
+
+
+def members_around(truth, noise, n_models=4, seed=1):
+    found = truth + noise * np.random.default_rng(seed).standard_normal((n_models, *truth.shape))
+    found[1] = found[1][:, ::-1]  # models number their patterns as they like
+    return found
+
+
+def test_single_models_have_the_mean_and_spread_of_their_concordances(truth):
+    members = members_around(truth, 0.3)
+    row = judge(members[None], [10], truth)[0]
+    own = [
+        np.mean([0.5 + 0.5 * kendalltau(truth[:, i], one[:, k]).statistic for i, k in enumerate(order)])
+        for one, order in zip(members, ([0, 1], [1, 0], [0, 1], [0, 1]), strict=True)
+    ]
+    assert (row["single"], row["single_sd"]) == (pytest.approx(np.mean(own)), pytest.approx(np.std(own, ddof=1)))
+    assert row["single_se"] == pytest.approx(np.std(own, ddof=1) / 2)
+
+
+def test_collapsed_and_diverged_models_do_not_count_for_agreement(truth):
+    members = np.concatenate(
+        [members_around(truth, 0.1), np.full((1, *truth.shape), 0.5), np.full((1, *truth.shape), np.nan)]
+    )
+    row = judge(members[None], [10], truth)[0]
+    assert (row["n_models"], row["n_sound"]) == (6, 4)
+    assert row["pattern_agreement"] == judge(members[None, :4], [10], truth)[0]["pattern_agreement"]
+    assert row["single"] < judge(members[None, :4], [10], truth)[0]["single"]  # a collapsed model is still a model
+
+
+def test_agreeing_models_are_averaged_in_one_order(truth):
+    members = members_around(truth, 0.1)
+    agreed = agree(members)
+    assert agreed is not None
+    found, straight = find_consensus(members), members.copy()
+    straight[1] = straight[1][:, ::-1]
+    expected, average = straight[found.kept].mean(axis=0), together(members, agreed)
+    turned = expected if found.medoid != 1 else expected[:, ::-1]
+    np.testing.assert_allclose(average, turned)
+
+
+def test_best_look_is_the_one_of_the_highest_agreement_among_those_allowed(truth):
+    looks = np.stack([members_around(truth, noise) for noise in (0.01, 0.5, 0.2)])
+    assert (best_look(looks, [5, 10, 15], 0)[0], best_look(looks, [5, 10, 15], 10)[0]) == (0, 2)
+
+
+def test_rows_are_chosen_by_agreement_and_never_by_the_truth():
+    table = pd.DataFrame(
+        {
+            "kind": ["a", "a", "a", "b"],
+            "step": [5, 10, 20, 10],
+            "pattern_agreement": [0.99, 0.7, 0.8, np.nan],
+            "consensus": [0.9, 0.95, 0.6, 0.5],
+        }
+    )
+    assert chosen_looks(table, ["kind"], 10)[["kind", "step", "consensus"]].to_numpy().tolist() == [["a", 20, 0.6]]
+
+
+# What is summarised of many cohorts
+
+
+@pytest.fixture
+def looks():
+    """Two λ at two looks of one kind, two cohorts; accuracy falls as agreement rises in the second cohort."""
+    rows = []
+    for seed, sign in ((1, 1), (2, -1)):
+        for orthogonality, step, level in ((0.1, 10, 0.1), (0.1, 20, 0.2), (0.8, 10, 0.3), (0.8, 20, 0.4)):
+            accuracy = 0.7 + sign * level / 10
+            row = {"kind": "basic", "seed": seed, "orthogonality": orthogonality, "step": step}
+            row |= {"pattern_agreement": 0.5 + level, "single": accuracy, "consensus": accuracy + 0.01}
+            rows.append(row | {"single_sd": 0.02, "single_se": 0.01, "agreement_error": 0.01})
+    return pd.DataFrame(rows)
+
+
+def test_loss_is_against_the_best_weight_at_its_own_chosen_look(looks):
+    found = summaries.accuracy(looks, 0).loc["basic"]
+    # Cohort 1: λ 0.8 is chosen and best. Cohort 2: λ 0.8 at 20 is chosen (0.67); λ 0.1 at its look 20 has 0.69.
+    assert (found["loss"], found["largest_loss"]) == (pytest.approx((0 + 0.02) / 2), pytest.approx(0.02))
+    assert (found["consensus"], found["orthogonality"]) == (pytest.approx((0.75 + 0.67) / 2), "0.8, 0.8")
+
+
+def test_upper_bound_takes_the_best_number_of_components_of_each_cohort():
+    fits = pd.DataFrame(
+        [("basic", seed, "nmf", n, 0, value) for seed, n, value in ((1, 3, 0.6), (1, 5, 0.8), (2, 3, 0.7), (2, 5, 0.6))]
+        + [("basic", 1, "nmf", 3, 1, 0.9), ("basic", 1, "ridge", 3, 0, 0.95)],
+        columns=["kind", "seed", "method", "n_components", "start", "concordance"],
+    )
+    assert summaries.upper_bounds(fits).loc["basic", "nmf"] == pytest.approx((0.8 + 0.7) / 2)
+    of_cohorts = ((0.6 + 0.9) / 2, 0.7)  # means of their starts
+    assert summaries.baselines(fits).loc["basic", "nmf"] == pytest.approx(sum(of_cohorts) / 2)
+
+
+def test_one_pattern_is_never_chosen():
+    rows = [
+        (2, 1, 1, 0.99),
+        (2, 1, 2, 0.9),
+        (2, 1, 3, 0.8),
+        (3, 1, 1, 0.99),
+        (3, 1, 2, 0.9),
+        (3, 1, 3, 0.8),
+        (0, 1, 2, 0.5),
+    ]
+    table = pd.DataFrame(rows, columns=["true_patterns", "seed", "n_patterns", "pattern_agreement"])
+    assert (summaries.chosen_patterns(table)["n_patterns"].tolist(), summaries.share_right(table)) == ([2, 2, 2], 0.5)
+
+
+def test_spread_of_a_consensus_is_over_draws_within_a_cohort():
+    rows = [
+        ("models", kind, 1, 2, draw, value, np.nan)
+        for kind, draw, value in (("basic", 0, 0.9), ("basic", 1, 0.8), ("mild", 0, 0.5), ("mild", 1, 0.5))
+    ]
+    names = ["question", "kind", "seed", "n_models", "draw", "concordance", "agreement_of_two"]
+    found = summaries.enough_models(pd.DataFrame(rows, columns=names)).loc[2]
+    assert found["spread over draws"] == pytest.approx(np.std([0.9, 0.8], ddof=1) / 2)
+    assert found["worst draw"] == pytest.approx((0.8 + 0.5) / 2)

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from rindices import InputError, load_model
 from rindices.cli import app
-from tests.fuzz.engine import Case, Failure, deep_stack
-from tests.fuzz.mutations import altered, chance, damaged, pick
+from tests.fuzz.engine import Case, Failure, altered, chance, damaged, deep_stack, pick
 from tests.longevity.freeze import PEOPLE, inputs_of, model_of
 
 # Entries of the header that scores follow from; a change of any other must leave every score as it is.
@@ -156,8 +155,7 @@ def _case(content: bytes, *words: str, same: bool = True) -> Case:
 
 def _paths(tree, path: tuple = ()) -> Iterator[tuple]:
     """Return the way to every entry of a tree of dictionaries and lists."""
-    entries = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for key, value in entries:
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
         yield (*path, key)
         yield from _paths(value, (*path, key))
 

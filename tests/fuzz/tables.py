@@ -1,24 +1,367 @@
 """The reader of tables: no value that was not touched changes, and nothing but an `InputError` comes of nonsense."""
 
+import contextlib
+import functools
 import gzip
 import io
+import math
+import re
+import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import openpyxl
 import pandas as pd
+import pyarrow as pa
+from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+from pyarrow import parquet
 
 from rindices.cohort import make_cohort
 from rindices.problems import InputError
+from rindices.schema.cells import MISSING_TEXT
 from rindices.tables import text_and_workbook
 from rindices.tables.table import read_table
-from tests.fuzz.binary_tables import write_parquet, write_workbook
-from tests.fuzz.engine import Case, Failure
-from tests.fuzz.grids import REGIONS, TEXT_COLUMNS, Grid, change_cells, change_structure, compare, draw_grid, written
-from tests.fuzz.mutations import chance, damaged, pick
+from tests.fuzz.engine import Case, Failure, chance, damaged, deep_stack, pick
 from tests.schema.contracts import check_people, contract_of
+
+# Tables as texts in cells, written in all the ways that spreadsheets write them, and what reading them has to give.
+
+
+N_PEOPLE, REGIONS = 48, ("lHip", "rHip", "lAmy", "rAmy", "lEnt")
+TEXT_COLUMNS = ("participant_id", "diagnosis")
+NUMBERS = ("age", *REGIONS)
+NEWLINES = ("\n", "\r\n", "\r")
+
+# Cells that a reader may get wrong: what is a number here, is missing, or has to stay as it is?
+ODD_CELLS = (
+    *("", " ", ".", "NA", "nan", "NaN", "-nan", "+NaN", "null", "NULL", "None", "#N/A", "#DIV/0!", "n/a", "-", "?"),
+    *("inf", "-inf", "Infinity", "1e400", "-1e400", "1e-400", "1e308", "5e-324", "2.2250738585072011e-308", "9" * 400),
+    *("007", "-007", "00", "0", "-0", "+5", "--5", "5-", "1e5", "1E+05", "1e", "e5", "1d5", "1f", "0x1F", "0b1", "0o7"),
+    *("1_000", "1 000", "1\u00a0000", "1\u202f000", "1'000", "1,000", "1.000,5", "1,000.5", "1,5", "1.5.2", ".5", "5."),
+    *("١٢٣", "１２３", "१२३", "²", "½", "Ⅷ", "−5", "–5", "5\u200b", "\ufeff5", "\u00a05", "5\u3000", "5\t"),
+    *("5\x0b", "5\x1c", "5\x85"),
+    *("5%", "$5", "1/2", "12:30", "2020-01-01", "01.02.2020", "Jan 5", "True", "FALSE", "yes", "=1+1", "@x", "+x"),
+    *("9007199254740993", "18446744073709551615", "18446744073709551616", "-9223372036854775809", "9" * 30),
+    *("0.1000000000000000055511151231257827021181583404541015625", "0.30000000000000004", "123456789.123456789"),
+    *('"', '""', "it's", 'say "5"', "a\nb", "a\r\nb", "a\rb", "a,b", "a;b", "a\tb", "back\\slash", "\\N", "#comment"),
+    *("é", "ß", "漢字", "🧠", "e\u0301", "\u202e5", "\x00", "5\x00", "\x1a", "\x7f", "\u2028", "\x85", "A" * 5000),
+)
+
+
+@dataclass
+class Grid:
+    """A header and rows of texts, how they are written, and what follows for reading them.
+
+    `exact` tells whether the values read can be compared with the texts; `sound` that the table cannot be refused.
+    """
+
+    header: list[str]
+    rows: list[list[str]]
+    notes: list[str] = field(default_factory=list)
+    separator: str = ","
+    decimal_comma: bool = False
+    exact: bool = True
+    sound: bool = True
+
+    def note(self, *words: object) -> None:
+        self.notes.append(" ".join(map(str, words)))
+
+
+def draw_grid(rng: np.random.Generator) -> Grid:
+    """Return a valid table whose numbers are written in different ways."""
+    style = pick(rng, ["{:.3f}", "{!r}", "{:.6e}", "{:.0f}", "{:.17g}"])
+    volumes, rows = rng.normal(3000, 300, (N_PEOPLE, len(REGIONS))), []
+    for number in range(N_PEOPLE):
+        person = [
+            f"{number:03d}",
+            "CN" if number % 2 else "AD",
+            f"{rng.uniform(50, 90):.2f}",
+            pick(rng, ["F", "M"]),
+            "AB"[number // 2 % 2],
+        ]
+        rows.append([*person, *(style.format(float(volume)) for volume in volumes[number])])
+    return Grid([*TEXT_COLUMNS, "age", "sex", "site", *REGIONS], rows)
+
+
+def change_cells(grid: Grid, rng: np.random.Generator) -> None:
+    """Put odd texts into some cells; the others have to stay as they are."""
+    for _ in range(int(rng.integers(1, 4))):
+        row, column, text = int(rng.integers(N_PEOPLE)), int(rng.integers(len(grid.header))), pick(rng, ODD_CELLS)
+        if chance(rng, 0.1):
+            for person in grid.rows:
+                person[column] = text
+        grid.rows[row][column] = text
+        grid.note("cell", row, grid.header[column], ascii(text[:40]))
+    grid.sound = False
+
+
+def change_structure(grid: Grid, rng: np.random.Generator) -> None:
+    """Repeat, drop or bend rows and columns as people do by accident."""
+    grid.sound, grid.exact = False, False
+    header, rows = grid.header, grid.rows
+    row, column, extra = int(rng.integers(len(rows))), int(rng.integers(len(header))), int(10 ** rng.uniform(0, 2.5))
+    person, odd = rows[row], pick(rng, ODD_CELLS)
+    long = pick(rng, ["9", "A", '"', ",", " "]) * int(10 ** rng.uniform(3, 6))
+
+    def with_cells(*cells: str) -> list[list[str]]:
+        return [*rows[:row], [*person[:column], *cells, *person[column + 1 :]], *rows[row + 1 :]]
+
+    ways = {
+        "row repeated": (header, [*rows[:row], *[person] * int(rng.integers(1, 4)), *rows[row:]]),
+        "rows dropped": (header, rows[:row]),
+        "cell dropped": (header, with_cells()),
+        "cell added": (header, with_cells(odd, person[column])),
+        "header": ([*header[:column], pick(rng, [*ODD_CELLS, *header]), *header[column + 1 :]], rows),
+        "columns": ([*header, *(f"x{number}" for number in range(extra))], [[*one, *["1"] * extra] for one in rows]),
+        "title": ([odd, *[""] * (len(header) - 1)], [header, *rows]),
+        "long": (header, with_cells(long)),
+    }
+    what = pick(rng, list(ways))
+    grid.header, grid.rows = ways[what]
+    grid.note(what, row, column)
+
+
+def written(grid: Grid, rng: np.random.Generator) -> tuple[str, bytes]:
+    """Return a file name and the table as text in one of many dialects, none of which may change a value."""
+    if chance(rng, 0.3):
+        order = rng.permutation(len(grid.header))
+        if all(len(row) == len(order) for row in grid.rows):
+            grid.header = [grid.header[place] for place in order]
+            grid.rows = [[row[place] for place in order] for row in grid.rows]
+            grid.note("columns in another order")
+    grid.separator = pick(rng, [",", ",", ";", "\t"])
+    grid.decimal_comma = grid.separator != "," and chance(rng, 0.4)
+    ending, newline, quotes = pick(rng, [".csv", ".csv", ".tsv", ".txt"]), pick(rng, NEWLINES), pick(rng, [0, 0, 1, 2])
+    lines = [_line(cells, grid, quotes, rng) for cells in [grid.header, *grid.rows]]
+    if chance(rng, 0.2):
+        for _ in range(int(rng.integers(1, 6))):
+            lines.insert(int(rng.integers(len(lines) + 1)), "")
+        grid.note("blank lines")
+    text = newline.join(lines) + (newline if chance(rng, 0.8) else "")
+    encoding = pick(rng, ["utf-8", "utf-8", "utf-8-sig", "utf-16", "latin-1"])
+    try:
+        content = text.encode(encoding)
+    except UnicodeEncodeError:
+        encoding, content = "utf-8", text.encode("utf-8", "surrogatepass")
+    grid.exact &= encoding != "latin-1" or text.isascii()  # some texts in it are valid UTF-8 as well
+    decimal = "comma" if grid.decimal_comma else "point"
+    grid.note(
+        encoding, "separator", repr(grid.separator), "newline", repr(newline), "quotes", quotes, "decimal", decimal
+    )
+    if chance(rng, 0.1):
+        return f"table{ending}.gz", gzip.compress(content, 1, mtime=0)
+    return f"table{ending}", content
+
+
+def _line(cells: list[str], grid: Grid, quotes: int, rng: np.random.Generator) -> str:
+    texts = [cell.replace(".", ",") if grid.decimal_comma and _PLAIN.fullmatch(cell) else cell for cell in cells]
+    for place, text in enumerate(texts):
+        needs = any(sign in text for sign in (grid.separator, '"', "\n", "\r"))
+        if needs or quotes == 2 or (quotes == 1 and chance(rng, 0.5)):
+            texts[place] = '"' + text.replace('"', '""') + '"'
+    return grid.separator.join(texts)
+
+
+_PLAIN = re.compile(r"[+-]?[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?")
+_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
+
+
+def compare(grid: Grid, frame: pd.DataFrame) -> None:
+    """Fail if a value that was read is not the one that was written."""
+    names = [name.strip() for name in grid.header]
+    if list(frame.columns) != names:
+        raise Failure(f"columns {list(frame.columns)} instead of {names}")
+    rows = [row for row in grid.rows if not all(_missing(cell) for cell in row)]
+    if len(rows) != len(frame):
+        raise Failure(f"{len(frame)} rows instead of {len(rows)}")
+    for place, name in enumerate(names):
+        texts, column = [row[place] for row in rows], frame[name]
+        if column.dtype == np.float64 and name in TEXT_COLUMNS:
+            raise Failure(f"{name} became numbers")
+        same = _same_number if column.dtype == np.float64 else _same_text
+        for text, value in zip(texts, column.tolist(), strict=True):
+            if not same(text, value, grid):
+                raise Failure(f"column {name}: {text[:60]!r} became {value!r:.60}")
+    if grid.sound and not all(frame[name].dtype == np.float64 for name in NUMBERS):
+        raise Failure("a column of numbers became text")
+
+
+def _missing(text: str) -> bool:
+    return text.strip() in MISSING_TEXT
+
+
+def number_in(text: str) -> float | None:
+    """Return the number that a text is, if it is one."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return None
+
+
+def _same_number(text: str, value: float, grid: Grid) -> bool:
+    if _missing(text):
+        return math.isnan(value)
+    texts = [text.strip(), *([] if grid.separator in ("", ",") else [_COMMA.sub(r"\1.\2", text.strip())])]
+    numbers = [number for number in map(number_in, texts) if number is not None]
+    return any(number == value or (math.isnan(number) and math.isnan(value)) for number in numbers)
+
+
+def _same_text(text: str, value: object, grid: Grid) -> bool:
+    if _missing(text):
+        return isinstance(value, float) and math.isnan(value)
+    if not isinstance(value, str):
+        return False
+    if grid.separator not in ("", ","):  # decimal commas become points in columns that are mostly numbers
+        text, value = text.replace(",", "."), value.replace(",", ".")
+    # A byte-order mark before the first cell is taken for the file's; nobody sees it.
+    return text.removeprefix("\ufeff").split() == value.removeprefix("\ufeff").split()
+
+
+# Tables in workbooks and Parquet files: the same cells as in text, and the damage that only such files can have.
+
+
+_SHEET, _TIME = "xl/worksheets/sheet1.xml", re.compile(rb"\d{4}-\d\d-\d\dT[\d:]+Z")
+# A pattern in a sheet, and what it becomes; each breaks a promise of the format.
+_LIES = (
+    (r'<dimension ref="[^"]*"', '<dimension ref="A1:XFD1048576"'),
+    (r'<dimension ref="[^"]*"', '<dimension ref="ZZZZ0:@"'),
+    (r'<row r="9"', '<row r="1048577000"'),
+    (r'<row r="9"', '<row r="-1"'),
+    (r'r="C9"', 'r="XFE9"'),
+    (r'r="C9"', 'r="A9"'),
+    (r't="s"', 't="n"'),
+    (r't="n"', 't="s"'),
+    (r't="n"', 't="d"'),
+    (r't="n"', 't="b"'),
+    (r't="n"', 't="e"'),
+    (r"<v>[^<]*</v>", "<v>NaN</v>"),
+    (r"<v>[^<]*</v>", "<v>1e999</v>"),
+    (r"<v>[^<]*</v>", "<v>٣</v>"),
+    (r"<v>[^<]*</v>", "<v></v>"),
+    (r"<v>[^<]*</v>", f"<v>{'9' * 5000}</v>"),
+    (r"<v>[^<]*</v>", "<f>1/0</f>"),
+    (r"<v>[^<]*</v>", "<v>&#0;</v>"),
+    (r"<sheetData>", "<sheetData>" + "<a>" * 2000),
+    (r"</sheetData>", "<row><c><v>1</v></c></row></sheetData>"),
+    (r"^", '<!DOCTYPE a [<!ENTITY b "bbbbbbbbbb"><!ENTITY c "' + "&b;" * 50 + '"><!ENTITY d "' + "&c;" * 5000 + '">]>'),
+)
+
+
+def write_workbook(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
+    """Return the table as a workbook, which neither changes values nor types; with `harm`, damaged."""
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("People")
+    sheet.append(grid.header)
+    number = [name in NUMBERS for name in grid.header]
+    for row in grid.rows:
+        row[:] = [_as_stored(text) if is_one else text for is_one, text in zip(number, row, strict=True)]
+        texts = zip(number, (ILLEGAL_CHARACTERS_RE.sub("", text) for text in row), strict=True)
+        sheet.append([float(text) if is_one and _is_number(text) else text for is_one, text in texts])
+    file = io.BytesIO()
+    book.save(file)
+    grid.note("workbook")
+    grid.separator = ""
+    if any(cell.startswith("=") or ILLEGAL_CHARACTERS_RE.search(cell) for row in grid.rows for cell in row):
+        grid.exact = False  # there are no formulas and few control characters in cells of text
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: _TIME.sub(b"2000-01-01T00:00:00Z", archive.read(name)) for name in archive.namelist()}
+    return _harmed_workbook(parts, grid, rng) if harm else _zipped(parts)
+
+
+def _zipped(parts: dict[str, bytes]) -> bytes:
+    """Return an archive without the time at which it was made."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(zipfile.ZipInfo(name), part, zipfile.ZIP_DEFLATED, compresslevel=1)
+    return file.getvalue()
+
+
+def _is_number(text: str) -> bool:
+    number = number_in(text)
+    return number is not None and bool(np.isfinite(number))
+
+
+def _as_stored(text: str) -> str:
+    """Return a number with the 16 digits that openpyxl writes."""
+    if not _is_number(text):
+        return text
+    number = float(f"{float(text):.16g}")
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def _harmed_workbook(parts: dict[str, bytes], grid: Grid, rng: np.random.Generator) -> bytes:
+    what, name = pick(rng, ["bytes", "part", "part", "lie", "lie", "lie", "bomb", "lost"]), pick(rng, list(parts))
+    if what in ("bytes", "part"):
+        content, words = damaged(_zipped(parts) if what == "bytes" else parts[name], rng)
+        grid.note(what, name, words)
+        return content if what == "bytes" else _zipped(parts | {name: content})
+    if what == "lost":
+        grid.note(what, name)
+        return _zipped({one: part for one, part in parts.items() if one != name})
+    if what == "lie":
+        pattern, lie = pick(rng, _LIES)
+        text = parts[_SHEET].decode()
+        name, content = _SHEET, re.sub(pattern, lambda _: lie, text, count=int(rng.integers(2))).encode()
+        grid.note(what, pattern, lie[:40])
+    else:
+        filler = pick(rng, [b" ", b"<row/>", b'<row r="7"><c r="A7" t="n"><v>1</v></c></row>', b"<a>"])
+        name, size = pick(rng, [_SHEET, "xl/sharedStrings.xml", "xl/other.xml"]), int(10 ** rng.uniform(5, 7.5))
+        content = filler * (size // len(filler))
+        grid.note(what, filler, size)
+    return _zipped(parts | {name: content})
+
+
+def write_parquet(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
+    """Return the table as a Parquet file, numbers as numbers; with `harm`, of odd types or damaged."""
+    columns = {}
+    for place, name in enumerate(grid.header):
+        texts = [row[place] for row in grid.rows]
+        numbers = name in NUMBERS and all(map(_is_number, texts)) and chance(rng, 0.8)
+        columns[name] = pa.array([float(text) for text in texts] if numbers else texts)
+    grid.note("Parquet")
+    grid.separator = ""
+    if harm and chance(rng, 0.4):
+        kinds = _odd_columns(len(grid.rows), rng)
+        name, kind = pick(rng, grid.header), pick(rng, list(kinds))
+        columns[name] = kinds[kind]
+        grid.note(name, "of", kind)
+    table, file = pa.table(columns), io.BytesIO()
+    parquet.write_table(table, file, compression=pick(rng, ["none", "snappy", "gzip"]), use_dictionary=chance(rng, 0.5))
+    if not harm or chance(rng, 0.3):
+        return file.getvalue()
+    low = pick(rng, [0, len(file.getvalue()) * 3 // 4])
+    content, words = damaged(file.getvalue(), rng, low)
+    grid.note(words)
+    return content
+
+
+def _odd_columns(n_people: int, rng: np.random.Generator) -> dict[str, pa.Array]:
+    whole = rng.integers(0, 5, n_people)
+    nested = functools.reduce(lambda inner, _: [inner], range(min(100, deep_stack())), [1])
+    return {
+        "truth values": pa.array(whole > 2),
+        "large whole numbers": pa.array([2**63 + number for number in whole.tolist()], pa.uint64()),
+        "halves": pa.array((whole / 2).astype(np.float16)),
+        "decimals": pa.array([Decimal(f"{number}.25") for number in whole.tolist()]),
+        "dates": pa.array([datetime(2000, 1, 1 + number) for number in whole.tolist()]),
+        "lists": pa.array([[number] * number for number in whole.tolist()]),
+        "structures": pa.array([{"a": number} for number in whole.tolist()]),
+        "bytes": pa.array([b"\xff%d" % number for number in whole.tolist()]),
+        "categories": pa.array([str(number) for number in whole.tolist()]).dictionary_encode(),
+        "nothing": pa.nulls(n_people),
+        "gaps": pa.array([None if number == 1 else float(number) for number in whole.tolist()]),
+        "not finite": pa.array([np.nan if number == 1 else np.inf for number in whole.tolist()]),
+        "durations": pa.array(whole.astype("m8[s]")),
+        "long text": pa.array(["A" * 100_000] * n_people),
+        "deep lists": pa.array([nested] * n_people),
+    }
+
 
 OPTIONS = {"control": "CN", "patients": "AD", "covariates": "age,sex", "site": "site"}
 

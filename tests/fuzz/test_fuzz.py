@@ -10,7 +10,7 @@ import pytest
 
 from tests.fuzz import TARGETS
 from tests.fuzz.engine import Case, Failure, attempt, outcomes
-from tests.fuzz.grids import NUMBERS, compare, draw_grid
+from tests.fuzz.tables import NUMBERS, compare, draw_grid
 
 SAMPLES = {"tables": 60, "models": 120, "checkpoints": 150}
 

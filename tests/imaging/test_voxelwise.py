@@ -1,16 +1,32 @@
+"""Voxel-wise comparisons: tables of maps, images, statistics, and what is written."""
+
+from pathlib import Path
+
+import nibabel
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from nilearn.datasets import load_mni152_brain_mask
 from nilearn.glm.second_level import SecondLevelModel
+from nilearn.image import load_img, resample_to_img
 from scipy import stats
 
 from rindices.analysis import subgroup_sizes
-from rindices.imaging import compare_maps
-from rindices.imaging.voxelwise import make_model, t_values
+from rindices.imaging import (
+    Comparison,
+    cluster_table,
+    compare_maps,
+    comparison_table,
+    read_map_table,
+    write_comparisons,
+)
+from rindices.imaging.image_output import paint_patterns
+from rindices.imaging.images import Grid, Space, common_space, open_map, sampled
+from rindices.imaging.voxelwise import Result, make_model, t_values
 from rindices.problems import InputError
 from rindices.settings import ImageSettings
-from tests.imaging.made_up import SHAPE, people
+from tests.imaging.made_up import AFFINE, SHAPE, people, write_image
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +74,8 @@ def test_t_is_that_of_statsmodels(made, compared, level):
         np.testing.assert_allclose(volume[place], fit.tvalues[1], rtol=1e-9)
         p.append(fit.pvalues[1])
     assert found.result.freedom == fit.df_resid
-    # Benjamini–Hochberg by its definition, from p of all voxels.
     p_all = 2 * stats.t.sf(np.abs(found.result.t), found.result.freedom)
-    order = np.argsort(p_all)
-    steps = p_all[order] * len(p_all) / np.arange(1, len(p_all) + 1)
-    np.testing.assert_allclose(found.result.q[order], np.minimum.accumulate(steps[::-1])[::-1].clip(max=1), rtol=1e-9)
+    np.testing.assert_allclose(found.result.q, sm.stats.multipletests(p_all, method="fdr_bh")[1], rtol=1e-9)
     assert np.abs(p_all[:, None] - p).min(axis=0).max() < 1e-12
 
 
@@ -150,3 +163,292 @@ def test_t_is_exact_far_from_zero_and_missing_without_variance():
     expected = stats.ttest_ind(values[:15, [0, 4]], values[15:, [0, 4]]).statistic
     np.testing.assert_allclose(found[[0, 4]], expected, rtol=1e-6)
     assert np.isnan(found[[1, 2, 3]]).all()
+
+
+@pytest.fixture
+def few(tmp_path):
+    return people(tmp_path, n_patients=40)
+
+
+def run(few, maps=None, **options):
+    return compare_maps(
+        few.maps if maps is None else maps,
+        few.r_indices,
+        few.group,
+        settings=ImageSettings(**{"mask": few.mask} | options),
+    )
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_paths_are_relative_to_the_table_and_ids_stay_text(tmp_path, separator):
+    path = tmp_path / "maps.csv"
+    rows = [["participant_id", "Map", "note"], ["007", "grey/a.nii", ""], ["8", "/b.nii", "x"], ["9", "n/a", ""]]
+    path.write_text("\r\n".join(separator.join(row) for row in rows), encoding="utf-8-sig")
+    table = read_map_table(path)
+    assert table.to_dict("list") == {
+        "participant_id": ["007", "8", "9"],
+        "path": [str(tmp_path / "grey" / "a.nii"), "/b.nii", ""],
+    }
+    assert table.index.tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("participant_id,pfad\n1,a.nii\n", "has no column 'path'"),
+        ("participantid,path\n1,a.nii\n", "has no column 'participant_id'. Did you mean 'participantid'"),
+        ("participant_id,path,map\n1,a.nii,b.nii\n", "several columns for 'path': 'path', 'map'"),
+        ("participant_id,path\n1,a.nii\n2,b.nii\n1,c.nii\n", "rows 2 and 4 belong to '1'"),
+        ("participant_id,path\n1,a.nii\n2,b.nii\n3,a.nii\n", "the same image in rows 2 and 4"),
+        ("participant_id,path\n", "has no rows below the header"),
+        ("", "cannot be read as a table"),
+    ],
+)
+def test_bad_tables_are_refused(tmp_path, text, message):
+    path = tmp_path / "maps.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_map_table(path)
+
+
+def test_ids_that_do_not_match_are_told(few):
+    maps = few.maps.assign(participant_id=few.maps["participant_id"].str.removeprefix("sub-"))
+    with pytest.raises(InputError, match="its ids look like '000', but those in the run look like 'sub-000'"):
+        run(few, maps)
+
+
+def broken(few, tmp_path, kind):
+    """Spoil the map of the fifth person."""
+    path, values = tmp_path / "sub-004.nii", few.values[4]
+    images = {
+        "four dimensions": np.stack([values, values], axis=-1),
+        "nan": np.concatenate([values[:1], values[1:4] * np.nan, values[4:]]),
+        "constant": 0 * values,
+        "complex": values.astype(np.complex64),
+        "shape": values[:, :, :5],
+    }
+    contents = {"text": b"not an image", "cut": path.read_bytes()[:1000]}
+    path.unlink()
+    if kind in images:
+        write_image(path, images[kind], dtype=images[kind].dtype)
+    elif kind in contents:
+        path.write_bytes(contents[kind])
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("missing", r"Row 6 of maps: no file was found at .*sub-004\.nii"),
+        ("four dimensions", r"Row 6 of maps: .* has 4 dimensions \(9 × 11 × 7 × 2\)"),
+        ("text", "Row 6 of maps: .* cannot be read as an image"),
+        ("cut", "Row 6 of maps: .*(incomplete|cannot be read)"),
+        ("nan", "Row 6 of maps: .* has missing values .NaN. in 43 % of the voxels"),
+        ("constant", "Row 6 of maps: .* has the value 0 at every voxel"),
+        ("complex", "Row 6 of maps: .* contains complex64"),
+        ("shape", r"1 of 65 maps differs(.|\n)*Row 6 of maps \(sub-004.nii\): shape 9 × 11 × 5 instead of 9 × 11 × 7"),
+    ],
+)
+def test_bad_images_are_refused(few, tmp_path, kind, message):
+    broken(few, tmp_path, kind)
+    with pytest.raises(InputError, match=message):
+        run(few, regressions=True)
+
+
+def test_few_voxels_without_number_are_left_out(few, tmp_path):
+    expected, values = run(few, regressions=True), few.values[-1].copy()
+    values[4, 5, 3] = np.nan
+    write_image(tmp_path / f"sub-{len(few.group) - 1:03}.nii", values)
+    found = run(few, regressions=True)
+    assert any(
+        not np.array_equal(one.result.t, two.result.t) for one, two in zip(found, expected, strict=True) if one.result
+    )
+    volume = found[3].result.space.volume(found[3].result.t, 0.0)
+    before = expected[3].result.space.volume(expected[3].result.t, 0.0)
+    assert volume[4, 5, 3] == 0
+    volume[4, 5, 3] = before[4, 5, 3]
+    np.testing.assert_allclose(volume, before)
+
+
+def test_flipped_maps_are_refused_or_resampled(few, tmp_path):
+    expected, flipped = run(few), AFFINE.copy()
+    flipped[0] = [4, 0, 0, -4 * (SHAPE[0] - 1) + 18]
+    write_image(tmp_path / "sub-004.nii", few.values[4][::-1], flipped)
+    with pytest.raises(InputError, match=r"axes RAS instead of LAS, first voxel at \(-14, .*\n.*resample=True"):
+        run(few)
+    np.testing.assert_allclose(run(few, resample=True)[0].result.t, expected[0].result.t, rtol=1e-9)
+
+
+def test_masks_are_checked(few, tmp_path):
+    for name, values, message in [
+        ("soft", np.linspace(0, 1, np.prod(SHAPE)).reshape(SHAPE), "should contain two values"),
+        ("empty", np.zeros(SHAPE), "it contains 1"),
+        ("small", np.pad(np.ones((3, 3, 3)), 1), "shape 5 × 5 × 5 instead of 9 × 11 × 7"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            run(few, mask=write_image(tmp_path / f"{name}.nii", values))
+    far = AFFINE.copy()
+    far[:3, 3] += 500
+    with pytest.raises(InputError, match="contains none of the maps' voxels"):
+        run(few, mask=write_image(tmp_path / "far.nii", np.pad(np.ones((3, 3, 3)), 1), far), resample=True)
+    with pytest.raises(InputError, match="The mask: no file was found at"):
+        run(few, mask=tmp_path / "none.nii")
+    with pytest.raises(InputError, match=r"cover only \d % of the standard \(MNI\) brain(.|\n)*`mask`"):
+        run(few, mask=None)
+
+
+def test_a_mask_of_ones_takes_every_voxel(few, tmp_path):
+    whole = run(few, mask=write_image(tmp_path / "ones.nii", np.ones(SHAPE)))[0].result
+    part = run(few)[0].result
+    assert len(whole.t) == np.prod(SHAPE)
+    np.testing.assert_allclose(whole.t[np.isin(whole.space.voxels, part.space.voxels)], part.t)
+
+
+def test_the_standard_brain_is_the_mask_by_default(tmp_path):
+    affine = np.diag([4.0, 4, 4, 1])
+    affine[:3, 3] = -90, -126, -72
+    write_image(tmp_path / "map.nii", np.ones((46, 55, 46)), affine)
+    space = common_space([open_map(tmp_path / "map.nii", "map")], None, resample=False)
+    found = space.volume(np.ones(len(space.voxels)), 0.0)
+    expected = resample_to_img(
+        load_mni152_brain_mask(resolution=1),
+        nibabel.load(tmp_path / "map.nii"),
+        interpolation="nearest",
+        force_resample=True,
+        copy_header=True,
+    ).get_fdata()
+    assert 1.6e6 < found.sum() * 64 < 2.1e6
+    assert (found != expected).mean() < 1e-3
+
+
+def test_values_between_voxels_are_interpolated_and_missing_outside():
+    places, source = np.indices((6, 7, 8)).astype(float), Grid((6, 7, 8), np.diag([2.0, 2, 2, 1]))
+    volume = 10 + 2 * places[0] - places[1] + 3 * places[2]  # a line is its own linear interpolation
+    shifted = np.diag([1.0, 1, 1, 1])
+    shifted[:3, 3] = 3, 1, 5
+    target = Grid((4, 4, 20), shifted)
+    found = sampled(volume, source, target, np.arange(4 * 4 * 20), linear=True).reshape(target.shape, order="F")
+    x, y, z = np.indices(target.shape) / 2 + np.array([1.5, 0.5, 2.5])[:, None, None, None]
+    inside = z <= 7
+    np.testing.assert_allclose(found[inside], (10 + 2 * x - y + 3 * z)[inside])
+    np.testing.assert_array_equal(np.isnan(found), z > 7.5)
+
+
+def test_people_of_other_groups_are_not_read(few, tmp_path):
+    maps = pd.concat([few.maps, pd.DataFrame({"participant_id": ["x"], "path": ["none.nii"]})], ignore_index=True)
+    r = pd.concat([few.r_indices, pd.DataFrame({"participant_id": ["x"], "r1": 0.9, "r2": 0.0})], ignore_index=True)
+    found = compare_maps(maps, r, [*few.group, "other"], settings=ImageSettings(mask=few.mask))
+    np.testing.assert_array_equal(found[0].result.t, run(few)[0].result.t)
+
+
+def drawn(t, q, affine=AFFINE):
+    space = Space(Grid(t.shape, affine), np.arange(t.size))
+    result = Result(t.ravel(order="F"), q.ravel(order="F"), 50, space)
+    return Comparison(2, "high", "r2 > 0.7", 20, 30, 0, 0, "", result)
+
+
+def test_clusters_have_sizes_peaks_and_one_sign():
+    t, q = np.zeros(SHAPE), np.ones(SHAPE)
+    t[1:3, 1:4, 2], q[1:3, 1:4, 2] = -4, 0.01
+    t[2, 3, 2], q[2, 3, 2] = -6, 0.001
+    t[3, 1:3, 2], q[3, 1:3, 2] = 5, 0.02  # touches the first, but has the other sign
+    t[7, 8, 5], q[7, 8, 5] = 3, 0.04
+    t[8, 9, 5], q[8, 9, 5] = 3.5, 0.04  # touches the third with an edge only
+    t[5, 5, 5], q[5, 5, 5] = 3, 0.06
+    table = cluster_table([drawn(t, q)])
+    assert (table["cluster"].tolist(), table["n_voxels"].tolist()) == ([1, 2, 3, 4], [6, 2, 1, 1])
+    assert table["size_mm3"].tolist() == pytest.approx([6 * 64, 128, 64, 64])
+    assert (table["peak_t"].tolist(), table["peak_q"].tolist()) == ([-6, 5, 3.5, 3], [0.001, 0.02, 0.04, 0.04])
+    assert table.loc[0, ["x", "y", "z"]].tolist() == (AFFINE @ [2, 3, 2, 1])[:3].tolist() == [10, -10, 0]
+    assert (set(table["pattern"]), set(table["level"])) == ({2}, {"high"})
+
+
+def test_images_can_be_read_again(compared, tmp_path):
+    files = write_comparisons(tmp_path / "voxelwise", compared)
+    assert sorted(path.name for path in (tmp_path / "voxelwise").iterdir()) == sorted(path.name for path in files)
+    found = compared[2]
+    images = {kind: nibabel.load(tmp_path / "voxelwise" / f"pattern-1_high_{kind}.nii.gz") for kind in "tq"}
+    for kind, outside in (("t", 0.0), ("q", 1.0)):
+        image, expected = images[kind], found.result.space.volume(getattr(found.result, kind), outside)
+        np.testing.assert_allclose(image.get_fdata(), expected, rtol=1e-6)
+        np.testing.assert_array_equal(image.affine, AFFINE)
+        np.testing.assert_allclose(image.get_qform(), AFFINE)
+        assert (image.get_data_dtype(), image.header.get_xyzt_units()[0]) == (np.float32, "mm")
+        assert f"pattern 1 high, {found.n_patients} patients v 25 controls" in bytes(image.header["descrip"]).decode()
+        assert load_img(image).shape == SHAPE
+    assert images["t"].header.get_intent()[:2] == ("t test", (found.result.freedom,))
+    assert (images["q"].get_fdata()[0, 0, 0], images["t"].get_fdata()[0, 0, 0]) == (1, 0)
+
+
+def test_tables_say_what_was_compared_and_found(compared, tmp_path):
+    write_comparisons(tmp_path, compared)
+    table = pd.read_csv(tmp_path / "comparisons.csv", keep_default_na=False)
+    assert table["level"].tolist() == ["low", "middle", "high", "regression"] * 2
+    assert table["n_patients"].tolist() == [found.n_patients for found in compared]
+    unused = table["note"] != ""
+    assert {*table.loc[unused, "t_map"]} == {""}
+    assert all((tmp_path / name).is_file() for name in table.loc[~unused, ["t_map", "q_map"]].to_numpy().ravel())
+    assert table.loc[2, "n_significant"] == (compared[2].result.q < 0.05).sum() > 20
+    assert table.loc[2, "n_voxels"] == 7 * 9 * 5
+    clusters = pd.read_csv(tmp_path / "clusters.csv")
+    first = clusters[(clusters["pattern"] == 1) & (clusters["level"] == "high")].iloc[0]
+    place = np.linalg.inv(AFFINE) @ [first["x"], first["y"], first["z"], 1]
+    assert ((place[:3] >= [2, 3, 2]) & (place[:3] <= [4, 5, 4])).all()
+    assert first["peak_t"] < 0
+    assert comparison_table(compared).shape == table.shape
+
+
+def test_images_of_an_earlier_time_are_removed_and_bytes_repeat(compared, tmp_path):
+    (tmp_path / "pattern-9_high_t.nii.gz").write_bytes(b"")
+    (tmp_path / "mine.nii.gz").write_bytes(b"")
+    write_comparisons(tmp_path, compared)
+    before = (tmp_path / "pattern-1_high_t.nii.gz").read_bytes()
+    write_comparisons(tmp_path, compared)
+    assert (tmp_path / "pattern-1_high_t.nii.gz").read_bytes() == before
+    assert not (tmp_path / "pattern-9_high_t.nii.gz").exists()
+    assert (tmp_path / "mine.nii.gz").exists()
+
+
+def atlas(folder, values=None, dtype=np.int16):
+    labels = np.zeros((4, 4, 4))
+    labels[0], labels[1], labels[2, 0, 0] = 7, 3000, -2
+    return Path(write_image(folder / "atlas.nii", labels if values is None else values, dtype=dtype))
+
+
+def names_of(**columns):
+    return pd.DataFrame({"label": [7, 3000, 5], "region": ["a", "b", "c"]} | columns)
+
+
+def changes(**values):
+    return pd.DataFrame({"region": list(values), "pattern": 1, "change_sd": list(values.values())})
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.float64])
+def test_labels_are_painted(tmp_path, dtype):
+    table = changes(a=-1.5, b=2.0, c=3.0, d=1.0)
+    (tmp_path / "pattern-9_severity-1.nii.gz").touch()
+    paths, note = paint_patterns(table, atlas(tmp_path, dtype=dtype), names_of(), tmp_path)
+    assert paths == list(tmp_path.glob("pattern-*")) == [tmp_path / "pattern-1_severity-1.nii.gz"]
+    image, expected = nibabel.load(paths[0]), np.zeros((4, 4, 4))
+    expected[0], expected[1] = -1.5, 2.0
+    np.testing.assert_array_equal(image.get_fdata(), expected)
+    np.testing.assert_array_equal(image.affine, AFFINE)
+    assert note == "2 regions without a label in the image, 1 label of the image without a region"
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "change"),
+    [
+        (None, names_of(), {"x": 1.0}),
+        (None, names_of(label=[7, 7, 5]), {"a": 1.0}),
+        (None, names_of(label=["7", "x", "5"]), {"a": 1.0}),
+        (None, names_of().drop(columns="region"), {"a": 1.0}),
+        (np.full((4, 4, 4), 0.5), names_of(), {"a": 1.0}),
+        (np.full((4, 4, 4), np.nan), names_of(), {"a": 1.0}),
+        (np.zeros((4, 4, 4, 2)), names_of(), {"a": 1.0}),
+    ],
+    ids=["no region", "twice", "text", "no column", "fractions", "gaps", "two volumes"],
+)
+def test_atlases_that_cannot_be_painted_are_refused(tmp_path, values, names, change):
+    with pytest.raises(InputError):
+        paint_patterns(changes(**change), atlas(tmp_path, values, np.float32), names, tmp_path)
+    assert not list(tmp_path.glob("pattern-*"))

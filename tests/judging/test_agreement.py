@@ -4,14 +4,29 @@ import numpy as np
 import pytest
 from scipy.stats import t as student_t
 
+from rindices.core import inference
+from rindices.core.train import TrainingPeople
 from rindices.judging import agreement_and_misfit as agreement
+from rindices.judging.agreement_and_misfit import (
+    FAILED,
+    Misfit,
+    covariances,
+    halves_agreement,
+    matched_concordance,
+    misfit,
+    pattern_concordance,
+    squared_distance,
+    suited,
+)
+from rindices.linear import METHODS
+from tests.core import plain
+from tests.linear.test_factors import N_REGIONS, cohort, dense_maps, sparse_maps
 
 
 def brute_concordance(truth, score):
-    """Count the pairs, one by one."""
+    """Count the pairs whose truth differs, one by one."""
     pairs = [(i, j) for i, j in combinations(range(len(truth)), 2) if truth[i] != truth[j]]
-    same_order = [(truth[i] - truth[j]) * (score[i] - score[j]) for i, j in pairs]
-    return np.mean([0.5 if order == 0 else float(order > 0) for order in same_order])
+    return np.mean([(1 + np.sign((truth[i] - truth[j]) * (score[i] - score[j]))) / 2 for i, j in pairs])
 
 
 def severities(n_people=60, n_patterns=3, seed=0):
@@ -218,3 +233,122 @@ def test_faults_are_named():
     alike = good[:, [0, 0, 0]]  # not found three times, yet people differ
     told = agreement.faults(np.stack([good, alike, flat, nan, infinite]))
     assert told == ["", "", "collapsed", "diverged", "diverged"]
+
+
+# Halves of cohorts whose patterns are known, or that have none.
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+def test_matched_concordance_is_about_that_of_pairs(correlation):
+    rng = np.random.default_rng(int(10 * correlation))
+    first = rng.standard_normal((800, 3))
+    second = correlation * first + np.sqrt(1 - correlation**2) * rng.standard_normal(first.shape)
+    found = matched_concordance(first, np.exp(second)[:, [2, 0, 1]])  # only ranks count
+    assert found == pytest.approx(pattern_concordance(first, second[:, [2, 0, 1]]), abs=0.02)
+    assert found == matched_concordance(np.exp(second)[:, [2, 0, 1]], first)
+
+
+@pytest.mark.parametrize("law", [np.random.Generator.uniform, np.random.Generator.exponential])
+def test_matched_concordance_of_scores_that_are_not_normal_is_near_that_of_pairs(law):
+    rng = np.random.default_rng(1)
+    first = law(rng, size=(800, 2))
+    second = first + 0.5 * first.std() * rng.standard_normal(first.shape)
+    assert matched_concordance(first, second) == pytest.approx(pattern_concordance(first, second), abs=0.02)
+
+
+def test_equal_models_agree_perfectly():
+    scores = np.random.default_rng(0).standard_normal((50, 3))
+    assert matched_concordance(scores, scores[:, [1, 2, 0]]) == pytest.approx(1)
+    assert matched_concordance(scores[:, :1], scores[:, :1]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("disjoint_controls", [True, False])
+@pytest.mark.parametrize("method", METHODS)
+def test_halves_of_a_cohort_with_patterns_agree(method, disjoint_controls):
+    controls, patients, _ = cohort(sparse_maps(2) if method == "sparse" else dense_maps(2))
+    assert halves_agreement(controls, patients, 2, method, disjoint_controls=disjoint_controls, n_splits=1) > 0.8
+
+
+def test_halves_without_disease_hardly_agree():
+    controls, patients, _ = cohort(np.zeros((1, N_REGIONS)))
+    assert halves_agreement(controls, patients, 2, "sparse", disjoint_controls=True, n_splits=2) < 0.65
+
+
+def test_same_seed_gives_the_same_halves():
+    controls, patients, _ = cohort(sparse_maps(2))
+    first, again, other = (
+        halves_agreement(controls, patients, 2, "ica", disjoint_controls=True, n_splits=1, seed=seed)
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_halves_share_no_patient_and_controls_only_if_asked_to(monkeypatch):
+    controls, patients = np.arange(11.0)[:, None], 100 + np.arange(7.0)[:, None]
+    asked = []
+
+    def fitted(healthy, sick, n_patterns, seed, quick=False):
+        asked.append((set(healthy[:, 0]), set(sick[:, 0])))
+        if seed:
+            raise np.linalg.LinAlgError
+        return _Flat()
+
+    monkeypatch.setitem(METHODS, "sparse", fitted)
+    # A half that cannot be fitted agrees by chance.
+    for disjoint in (True, False):
+        asked.clear()
+        assert halves_agreement(controls, patients, 1, "sparse", disjoint_controls=disjoint, n_splits=1) == FAILED
+        (healthy, sick), (other_healthy, other_sick) = asked
+        assert (sick & other_sick, sick | other_sick) == (set(), set(patients[:, 0]))
+        assert healthy | other_healthy == set(controls[:, 0])
+        assert healthy & other_healthy == (set() if disjoint else set(controls[:, 0]))
+
+
+class _Flat:
+    def severities(self, people):
+        return people
+
+
+@pytest.mark.parametrize(("maps", "expected"), [(dense_maps(3), "ica"), (sparse_maps(3), "sparse")])
+def test_the_method_that_suits_the_maps_is_preferred(maps, expected):
+    controls, patients, _ = cohort(maps)
+    method, values = suited(controls, patients, 3)
+    assert (method, set(values)) == (expected, {"sparse", "ica"})
+    assert values[expected] > 0.8
+
+
+# Distance of covariances, where it is known.
+
+
+def people(rng, n_people, factors):
+    """Return scaled brains whose variances are known, in sd of controls."""
+    return 1 + 0.1 * np.sqrt(factors) * rng.standard_normal((n_people, len(factors)))
+
+
+@pytest.mark.parametrize(("factors", "expected"), [(np.ones(4), 0.0), (np.array([1, 1.5, 1, 2]), 0.5**2 + 1.0**2)])
+def test_distance_is_without_bias(factors, expected):
+    rng = np.random.default_rng(0)
+    samples = [(people(rng, 300, factors), people(rng, 1000, np.ones(4))) for _ in range(100)]
+    values = [squared_distance(*map(covariances, pair)) for pair in samples]
+    error = np.std(values, ddof=1) / 10
+    assert error < 0.05
+    assert abs(np.mean(values) - expected) < 3 * error + 0.01 * expected  # means of people are estimated, too
+
+
+def test_each_repetition_is_compared_with_the_patients_as_the_discriminator_sees_them(monkeypatch):
+    rng = np.random.default_rng(0)
+    made = iter([people(rng, 4000, np.array([4, 2])), people(rng, 4000, np.array([4, 6]))])
+    monkeypatch.setattr(inference, "synthesise", lambda *_: next(made)[None])
+    models = plain.stacked([plain.random_parameters(2, 2, seed) for seed in (0, 1)])
+    cohort = TrainingPeople(np.ones((50, 2)), people(rng, 4000, np.array([4, 2])), np.diag([0.5, 1.0]))
+    found = misfit(models, np.tile(np.eye(2), (2, 1, 1)), cohort, "additive", 0)
+    np.testing.assert_allclose(found.distances, [0, 4**2], atol=1.5)
+
+
+def test_one_is_clearly_above_another_by_standard_errors_of_their_logarithms():
+    far, near = Misfit(np.exp([4.0, 5.0, 6.0])), Misfit(np.exp([2.0, 2.1, 0.2, -3.0]))  # below 1 is chance
+    assert (far.value, near.value) == pytest.approx((np.exp(5), np.exp((2 + 2.1 + 0.2 + 0) / 4)))
+    at = (5 - (2 + 2.1 + 0.2 + 0) / 4) / np.sqrt(np.var([4, 5, 6], ddof=1) / 3 + np.var([2, 2.1, 0.2, 0], ddof=1) / 4)
+    assert [far.is_clearly_above(near, factor * at) for factor in (0.99, 1.01)] == [True, False]
+    assert not near.is_clearly_above(far, 0)
+    assert not far.is_clearly_above(far, 0)

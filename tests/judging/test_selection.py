@@ -98,15 +98,13 @@ def test_no_checkpoint_before_the_least_steps_is_chosen():
 
 def test_models_that_stop_by_a_rule_of_their_own_are_taken_as_they_stopped():
     study, (chunks, execution) = make_study(), together(rising_and_falling(0.01, 0.3, 0.5))
-    bests = [judge(one, POINT, 3, chunks, execution).best for one in (study, stopping_by_rule(study))]
-    assert bests == [0, 2]
+    assert [judge(one, POINT, 3, chunks, execution).best for one in (study, stopping_by_rule(study))] == [0, 2]
 
 
 def test_single_repetition_takes_the_last_checkpoint():
     found, selected = select([scores(sd) for sd in (0.1, 0.1, 0.1)])
-    assert found.best == 2
+    assert (found.best, selected.members, selected.left_out) == (2, [0], {})
     assert np.isnan(found.value)
-    assert (selected.members, selected.left_out) == ([0], {})
 
 
 def test_checkpoint_with_agreement_is_better_than_one_without():
@@ -241,8 +239,8 @@ def test_fewest_patterns_that_fit_and_agree_are_chosen(settings, expected):
     ],
 )
 def test_numbers_of_patterns_that_may_still_be_chosen_go_on(settings, expected):
-    given = [judged(value, m, distance=distance) for m, value, distance in settings]
-    assert {point.n_patterns for point in rivals(given)} == expected
+    found = rivals([judged(value, m, distance=distance) for m, value, distance in settings])
+    assert {point.n_patterns for point in found} == expected
 
 
 @pytest.mark.parametrize("other", [0.89, 0.5, np.nan])
@@ -266,8 +264,7 @@ NOISE = {GRID[0]: (0.6, 0.5), GRID[1]: (0.3, 0.052), GRID[2]: (0.3, 0.05), GRID[
 
 def swept(points=GRID, noise=NOISE, n_repetitions=5, **options):
     store = Trained(lambda member: noise[member.point])
-    execution = Execution(store, models_per_chunk=1)
-    return sweep(make_study(), points, n_repetitions, execution, **options), store
+    return sweep(make_study(), points, n_repetitions, Execution(store, models_per_chunk=1), **options), store
 
 
 def test_the_paper_chooses_the_number_by_agreement_alone():
@@ -378,26 +375,24 @@ def test_one_setting_gets_all_repetitions_at_once_and_duplicates_count_once():
 
 
 def test_fewer_repetitions_than_are_trained_first():
-    found, _ = swept(n_repetitions=2)
-    assert {one.n_repetitions for one in found.judged} == {2}
+    assert {one.n_repetitions for one in swept(n_repetitions=2)[0].judged} == {2}
 
 
 def test_setting_whose_models_diverge_is_given_up():
     noise = {Point(2, 0.8): (np.nan,), Point(3, 0.8): (0.8,)}
     found, _ = swept(list(noise), noise)
-    assert found.chosen.point == Point(3, 0.8)
     given_up = found.judged[0]
     assert (given_up.n_repetitions, given_up.best_checkpoint.n_models) == (FIRST_REPETITIONS, 0)
+    assert found.chosen.point == Point(3, 0.8)
     assert np.isnan(given_up.value)
 
 
 def test_table_marks_one_best_checkpoint_a_setting_and_one_chosen():
     found, _ = swept()
     table = found.table()
-    assert len(table) == 2 * len(GRID)
-    best = table[table["best"]]
-    assert (list(zip(best["n_patterns"], best["orthogonality"], strict=True)), table["chosen"].sum()) == (GRID, 1)
-    chosen = table[table["chosen"]].iloc[0]
+    best, chosen = table[table["best"]], table[table["chosen"]].iloc[0]
+    assert (len(table), table["chosen"].sum()) == (2 * len(GRID), 1)
+    assert best[["n_patterns", "orthogonality"]].values.tolist() == [list(point) for point in GRID]
     expected = [*found.chosen.point, found.chosen.best_checkpoint.step, found.chosen.value]
     assert chosen[["n_patterns", "orthogonality", "step", "pattern_agreement"]].tolist() == expected
     assert [chosen["misfit"], *best["misfit"]] == pytest.approx([3.0, 10.0, 3.0, 3.0, 3.0])

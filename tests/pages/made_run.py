@@ -99,8 +99,13 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
     regions = (names or []) + [f"region {place}" for place in range(n_regions - len(names or []))]
     size = np.sort(rng.gamma(1.0, 0.8, (n_patterns, n_regions)))[:, ::-1]
     change = (size * rng.choice([-1, -1, -1, 1], size.shape)).ravel()
-    patterns = {"region": regions * n_patterns, "pattern": np.repeat(np.arange(1, n_patterns + 1), n_regions)}
-    patterns |= {"change_sd": change, "change_percent": change * 6.1, "spread_sd": rng.uniform(0.02, 0.3, len(change))}
+    patterns = {
+        "region": regions * n_patterns,
+        "pattern": np.repeat(np.arange(1, n_patterns + 1), n_regions),
+        "change_sd": change,
+        "change_percent": change * 6.1,
+        "spread_sd": rng.uniform(0.02, 0.3, len(change)),
+    }
     pd.DataFrame(patterns).to_csv(folder / "patterns.csv", index=False)
     steps = np.arange(2000, 32000, 2000)
     rise = 1 - np.exp(-steps / 6000) - 0.04 * (steps > 22000)
@@ -211,8 +216,12 @@ def _save(table, folder, name):
 def _write_people(folder, people, rng, sites):
     record = people[["participant_id", "diagnosis", "group"]].assign(used=True, reason="", flags="")
     record["site"] = rng.choice(list(sites), len(people))
-    lost = {"participant_id": [f"lost-{place}" for place in range(5)], "used": False}
-    lost |= {"reason": ["missing region"] * 3 + ["outlier"] * 2, "flags": ["lHip is missing"] * 3 + ["far away"] * 2}
+    lost = {
+        "participant_id": [f"lost-{place}" for place in range(5)],
+        "used": False,
+        "reason": ["missing region"] * 3 + ["outlier"] * 2,
+        "flags": ["lHip is missing"] * 3 + ["far away"] * 2,
+    }
     record = pd.concat([record, record.sample(5, random_state=1).assign(**lost)], ignore_index=True)
     record["distance"] = rng.chisquare(8, len(record)) + 20.0 * (record["reason"] == "outlier")
     record.to_csv(folder / "people.csv", index=False)
@@ -231,20 +240,46 @@ def _associations(people, clinical, n_patterns, rng):
         kind, statistic, level = kinds[0 if place < 2 else min(place - 1, 2)]
         value = abs(rng.normal(0, 0.1)) if kind == "categorical" else rng.normal(-0.2, 0.2)
         p = 0.0004 if abs(value) > 0.2 else 0.3
-        row = {"people": group, "pattern": pattern, "variable": name, "level": level, "kind": kind, "n": sizes[group]}
-        row |= {"statistic": statistic, "coefficient": value, "low": value - 0.1, "high": value + 0.1, "p": p}
-        row |= {"q": p, "partial": 0.8 * value, "partial_low": value - 0.2, "partial_high": value + 0.1}
-        row |= {"whole_brain": -0.11, "whole_brain_q": 0.2, "beyond": 0.7 * value, "beyond_low": value - 0.2}
-        row |= {"beyond_high": value + 0.2, "beyond_q": p}
+        row = {
+            "people": group,
+            "pattern": pattern,
+            "variable": name,
+            "level": level,
+            "kind": kind,
+            "n": sizes[group],
+            "statistic": statistic,
+            "coefficient": value,
+            "low": value - 0.1,
+            "high": value + 0.1,
+            "p": p,
+            "q": p,
+            "partial": 0.8 * value,
+            "partial_low": value - 0.2,
+            "partial_high": value + 0.1,
+            "whole_brain": -0.11,
+            "whole_brain_q": 0.2,
+            "beyond": 0.7 * value,
+            "beyond_low": value - 0.2,
+            "beyond_high": value + 0.2,
+            "beyond_q": p,
+        }
         rows.append(row | {"partial_p": p, "partial_q": p, "note": ""})
     rows[-1] |= dict.fromkeys(("coefficient", "low", "high", "p", "q"), np.nan) | {"note": "fewer than 10 people"}
     return pd.DataFrame(rows)
 
 
 def _group_check(n_patterns):
-    row = {"variable": "age", "kind": "continuous", "statistic": "Pearson r", "p": 0.004, "n_controls": 40}
-    row |= {"coefficient": 0.21, "q": 0.008, "removed": False, "n_patients": 50, "coefficient_patients": 0.05}
-    row |= {
+    row = {
+        "variable": "age",
+        "kind": "continuous",
+        "statistic": "Pearson r",
+        "p": 0.004,
+        "n_controls": 40,
+        "coefficient": 0.21,
+        "q": 0.008,
+        "removed": False,
+        "n_patients": 50,
+        "coefficient_patients": 0.05,
         "q_patients": 0.7,
         "explained": 0.12,
         "difference": 0.4,

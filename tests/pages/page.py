@@ -31,6 +31,11 @@ def words_of(svg):
     return " ".join(" ".join(re.findall(r"<text[^>]*>([^<]*)<", svg)).split())
 
 
+def missing(text, *parts):
+    """Return what is not in a text although it should be."""
+    return [part for part in parts if part not in text]
+
+
 class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()

@@ -14,6 +14,7 @@ from rindices.files import guarded_text
 from rindices.pages import report
 from rindices.pages.report import Report, write_report
 from tests.pages.made_run import add_analyses, add_visits, change_summary, make_run
+from tests.pages.page import missing
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -163,8 +164,7 @@ def test_people_are_filtered_coloured_and_sorted(folder, visit):
     page.select_option("#colour", label="site")
     assert page.locator("#legend span").all_inner_texts() == sorted(["@site", "+1 site", HOSTILE[0]])
     page.select_option("#shown", label="everybody")
-    last = marks.nth(81).get_attribute("aria-label")
-    assert ", control:" in last  # above the patients, who would hide them
+    assert ", control:" in marks.nth(81).get_attribute("aria-label")  # above the patients, who would hide them
     page.check("#paths")
     assert page.locator("#scatter path.path").count() >= 1
     page.uncheck("#paths")
@@ -323,9 +323,12 @@ def test_check_of_pages_finds_wrong_scales_and_text_over_text(browser, tmp_path)
     seen.check_colours()
     seen.context.close()
     told = "\n".join(seen.troubles)
-    assert "bad: “two” lies over “one”" in told
-    assert "bad: (187, 0, 0) in the brain is (" in told
-    assert "bad: with deuteranopia smaller and larger look alike" in told
+    assert not missing(
+        told,
+        "bad: “two” lies over “one”",
+        "bad: (187, 0, 0) in the brain is (",
+        "bad: with deuteranopia smaller and larger look alike",
+    )
 
 
 def test_questions_take_few_clicks(folder, visit):

@@ -18,7 +18,7 @@ from tests.pages.made_run import (
     make_run,
     save_summary,
 )
-from tests.pages.page import Page, pictures, report_of, rows_of, sections_of, words_of
+from tests.pages.page import Page, missing, pictures, report_of, rows_of, sections_of, words_of
 
 KINDS = {"age": "number", "sex": "category"}
 TITLES = {
@@ -145,8 +145,7 @@ def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
     change_summary(analysed, evidence=NOTHING)
     [line] = re.findall('<svg class="number-line".*?</svg>', page_text(analysed), re.DOTALL)
     assert "halves" not in line  # nothing was trained on them
-    assert f">p = {NOTHING['p']:.2g}<" in line
-    assert f'cx="{10 + 330 * NOTHING["p"]}"' in line
+    assert not missing(line, f">p = {NOTHING['p']:.2g}<", f'cx="{10 + 330 * NOTHING["p"]}"')
 
 
 @pytest.mark.parametrize(("preset", "number"), [("fast", 1), ("linear", 0)])
@@ -198,9 +197,12 @@ def test_card_says_who_has_the_pattern(analysed, undrawn):
     people.loc[patients, "severity2"] = np.where(np.arange(60) < 30, 0.9, 0.1)
     people.to_csv(analysed / "r_indices.csv", index=False)
     words = report_of(analysed).words
-    assert "75 % of the patients have this pattern (more of it than 95 % of controls)." in words
-    assert "Of them, 67 % also have pattern 2 (in all patients: 50 %)." in words
-    assert "Of them, 100 % also have pattern 1 (in all patients: 75 %)." in words
+    assert not missing(
+        words,
+        "75 % of the patients have this pattern (more of it than 95 % of controls).",
+        "Of them, 67 % also have pattern 2 (in all patients: 50 %).",
+        "Of them, 100 % also have pattern 1 (in all patients: 75 %).",
+    )
 
 
 def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
@@ -211,9 +213,12 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
     assert len(before) == 2
     rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
     assert ["1", "Patients minus controls", "112", "+0.002", "−0.010 to 0.014", "0.600", "0.003"] in rows
-    assert "Only “Patients minus controls” tests whether" in words
-    assert "Group change is the mean of the individual slopes" in words
-    assert "estimated from 40 controls with repeated visits within 1.0 years" in words
+    assert not missing(
+        words,
+        "Only “Patients minus controls” tests whether",
+        "Group change is the mean of the individual slopes",
+        "estimated from 40 controls with repeated visits within 1.0 years",
+    )
     people = rows_of(text, "Reliable change of individuals")
     assert [sum(int(row[place]) for row in people if row[0] == "1") for place in (2, 3, 4)] == [112, 23, 0]
 
@@ -237,7 +242,7 @@ def test_change_says_what_the_scan_noise_is(analysed, undrawn, source, said, has
     )
     text = page_text(analysed)
     words = Page(section_of(text, "change")).words
-    assert not [part for part in (said, f"Controls: {note}.") if part not in words]
+    assert not missing(words, said, f"Controls: {note}.")
     assert ("Reliable change of individuals" in text) == has_table
 
 
@@ -274,8 +279,16 @@ def test_figures_are_saved_under_names(tmp_path):
 def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
     for name in ("selection.csv", "run.toml"):
         (analysed / name).unlink()
-    summary = {"status": "done", "applied": True, "n_features": 20, "n_patterns": 2, "warnings": ["Two are odd."]}
-    summary |= {"model": {"file": "model.safetensors", "sha256": "abc"}, "n_controls": 40, "n_patients": 60}
+    summary = {
+        "status": "done",
+        "applied": True,
+        "n_features": 20,
+        "n_patterns": 2,
+        "warnings": ["Two are odd."],
+        "model": {"file": "model.safetensors", "sha256": "abc"},
+        "n_controls": 40,
+        "n_patients": 60,
+    }
     save_summary(analysed, summary | {"n_other": 12, "covariates": ["age"], "variables": KINDS})
     page = report_of(analysed)
     expected = [
@@ -283,7 +296,7 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
         "Two are odd.",
         "Effects of age were estimated in the controls used to train the model by linear regression",
     ]
-    assert [words for words in expected if words not in page.words] == []
+    assert not missing(page.words, *expected)
     for word in ("Agreement over training", "The patterns are", "not judged", "Repetitions used", "How many patterns"):
         assert word not in page.words, word
     assert titles(page)[:3] == ["People", "These people among the training sample", "Pattern 1"]
@@ -294,8 +307,11 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
 def test_fifty_thousand_people_fit_into_five_megabytes(tmp_path):
     make_run(tmp_path, n_patterns=5, n_controls=20_000, n_patients=30_000, n_regions=200)
     add_analyses(tmp_path, clinical=[f"score {place}" for place in range(20)], n_drivers=3000)
-    for show_ids in (False, True):
-        assert write_report(tmp_path, show_ids=show_ids).stat().st_size < 5_000_000
+    assert [
+        show_ids
+        for show_ids in (False, True)
+        if not (write_report(tmp_path, show_ids=show_ids).stat().st_size < 5_000_000)
+    ] == []
 
 
 # The search and the verdict.
@@ -305,9 +321,16 @@ def test_fifty_thousand_people_fit_into_five_megabytes(tmp_path):
 def searched(run, undrawn):
     add_settings(run, [(2, 0.8, 10, 0.91), (4, 0.8, 3, 0.85), (1, 0.8, 10, 0.98), (2, 0.2, 9, 0.1)])
     runner_up = {"n_patterns": 2, "orthogonality": 0.8, "pattern_agreement": 0.91, "n_models": 10}
-    search = {"n_patterns": [1, 2, 3, 4], "orthogonality": [0.2, 0.8], "exhaustive": False}
-    search |= {"first_stage_repetitions": 3, "models_trained": 1057, "models_exhaustive": 2120}
-    search |= {"runners_up": [runner_up], "reason": "It agrees best & most clearly."}
+    search = {
+        "n_patterns": [1, 2, 3, 4],
+        "orthogonality": [0.2, 0.8],
+        "exhaustive": False,
+        "first_stage_repetitions": 3,
+        "models_trained": 1057,
+        "models_exhaustive": 2120,
+        "runners_up": [runner_up],
+        "reason": "It agrees best & most clearly.",
+    }
     change_summary(run, search=search)
     return run, search
 
@@ -317,9 +340,13 @@ def test_search_lists_settings_best_first(searched):
     text = page_text(run)
     page = Page(text)
     assert titles(page) == [*sections_of(3)[:5], "How many patterns?", *sections_of(3)[5:]]
-    assert "It agrees best & most clearly." in page.words
-    assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
-    assert not [part for part in ("1,057 models were trained", "instead of the 2,120") if part not in page.words]
+    assert not missing(
+        page.words,
+        "It agrees best & most clearly.",
+        "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models).",
+        "1,057 models were trained",
+        "instead of the 2,120",
+    )
     rows = rows_of(text, "Fit and agreement of each setting, best agreement first")
     assert [row[:4] for row in rows] == [
         ["1", "0.8", "", "10"],
@@ -392,9 +419,12 @@ def test_balance_of_groups_and_learned_correlation(run, undrawn):
     change_summary(run, balance=rows, latent="correlated", correlation=correlation)
     text = page_text(run)
     words = Page(text).words
-    assert "Patients and controls differ in age and site." in words
-    assert "The effects of age in controls were removed before training" in words
-    assert "include site as covariates" in words
+    assert not missing(
+        words,
+        "Patients and controls differ in age and site.",
+        "The effects of age in controls were removed before training",
+        "include site as covariates",
+    )
     values = ["61.2 ± 8.1", "70.3 ± 7.9"]
     assert rows_of(text, "Comparison of controls and patients") == [
         ["age", *values, "+1.13 sd", "&lt; 0.001", "imbalanced"],
@@ -405,7 +435,7 @@ def test_balance_of_groups_and_learned_correlation(run, undrawn):
     assert rows_of(text, "Learned correlation of severities")[2] == ["Pattern 3", "−0.10", "0.30", "1.00"]
     change_summary(run, balance=[balance_row("age", "number", -0.02, 0.8, False)])
     words = report_of(run).words
-    assert not [part for part in ("do not differ clearly in these variables", "−0.02 sd") if part not in words]
+    assert not missing(words, "do not differ clearly in these variables", "−0.02 sd")
 
 
 @pytest.mark.parametrize(("mean", "doubted"), [(0.05, False), (0.4, True)])

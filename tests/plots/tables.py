@@ -42,8 +42,14 @@ def settings(numbers=(2, 3, 4), weights=(0.2, 0.8), chosen=(3, 0.8), n_models=10
     for number in numbers:
         for weight in weights:
             value = 0.95 - 0.05 * abs(number - chosen[0]) - 0.1 * abs(weight - chosen[1])
-            row = {"n_patterns": number, "orthogonality": weight, "step": 2000, "n_models": n_models}
-            row |= {"best": True, "chosen": (number, weight) == chosen}
+            row = {
+                "n_patterns": number,
+                "orthogonality": weight,
+                "step": 2000,
+                "n_models": n_models,
+                "best": True,
+                "chosen": (number, weight) == chosen,
+            }
             for column, known in zip(
                 INDICES, (value, value - 0.1, np.nan if number == 1 else value - 0.2), strict=True
             ):
@@ -59,8 +65,15 @@ def associations(n_patterns=2, n_variables=8, n_categorical=2, names=ODD_NAMES):
         name = names[place] if place < len(names) else f"score {place}"
         for pattern in range(1, n_patterns + 1):
             value = rng.uniform(0, 0.4) if categorical else rng.uniform(-0.6, 0.6)
-            row = {"people": "patients", "pattern": pattern, "variable": name, "level": np.nan, "n": 120}
-            row |= {"kind": "categorical" if categorical else "continuous", "coefficient": value}
+            row = {
+                "people": "patients",
+                "pattern": pattern,
+                "variable": name,
+                "level": np.nan,
+                "n": 120,
+                "kind": "categorical" if categorical else "continuous",
+                "coefficient": value,
+            }
             rows.append(row | {"low": value - 0.1, "high": value + 0.1, "q": rng.uniform(0, 0.1)})
     return pd.DataFrame(rows)
 
@@ -74,8 +87,15 @@ def doses(n_patterns=2, n_regions=6, names=ODD_NAMES):
                 severity = 0.1 + 0.2 * step
                 # Lines that end nearly together are the hard case for their names.
                 mean = -severity * (1 + 0.01 * place) * pattern
-                row = {"pattern": pattern, "region": name, "low": 0.2 * step, "high": 0.2 * step + 0.2}
-                row |= {"n": 100 - 20 * step, "severity": severity, "mean": mean}
+                row = {
+                    "pattern": pattern,
+                    "region": name,
+                    "low": 0.2 * step,
+                    "high": 0.2 * step + 0.2,
+                    "n": 100 - 20 * step,
+                    "severity": severity,
+                    "mean": mean,
+                }
                 rows.append(row | {"mean_low": mean - 0.1, "mean_high": mean + 0.1})
     return pd.DataFrame(rows)
 

@@ -306,11 +306,9 @@ def test_amounts_have_the_views_of_the_changes_and_a_scale_from_zero():
     drawing = draw_brain(table, 1, (1.0,), layout=Layout(per_line=2, width=330, most_slices=2))
     amounts = {name: 0.2 * place / len(table) for place, name in enumerate(table["region"])}
     amount = drawing.with_amounts(amounts, "spread (sd)")
-    assert amount.piece_names == drawing.piece_names
-    assert amount.limit == 0.25
+    assert (amount.piece_names, amount.limit) == (drawing.piece_names, 0.25)
     svg = amount.svg("b")
     assert "spread (sd)" in svg
     assert not re.search('class="(lower|higher)"|>[−+]', svg)
-    scale = [text.text for text in ET.fromstring(svg).iter(f"{SVG}text")][-5:]
-    assert {"0", "0.125", "0.25"} <= set(scale)
+    assert {"0", "0.125", "0.25"} <= set([text.text for text in ET.fromstring(svg).iter(f"{SVG}text")][-5:])
     assert amount.figure().get_size_inches() == pytest.approx(drawing.figure().get_size_inches())

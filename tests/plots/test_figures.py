@@ -1,4 +1,4 @@
-"""What every figure keeps to, whatever it shows."""
+"""What every figure keeps to, whatever it shows, and figures of the search for a number of patterns."""
 
 import itertools
 import re
@@ -6,13 +6,19 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from rindices import plots
-from rindices.plots.style import PALETTE
+from rindices.pages.layout import VERDICT_LOOKS
+from rindices.plots.style import PALETTE, PATIENT
 from tests.plots import tables
-from tests.plots.tables import LONG, ODD_NAMES, people, texts_on_page
+from tests.plots.tables import INDICES, LONG, ODD_NAMES, labels_of, people, selection, settings, texts_on_page
+
+# What every figure keeps to, whatever it shows.
+
 
 KNOWN = people()[["r1", "r2", "r3"]]
 FIGURES = {
@@ -61,18 +67,10 @@ def test_file_stays_small_with_many_people(name):
     assert len(svg) < 300_000
 
 
-def far_apart(figure):
-    found = texts_on_page(figure)
-    assert len(found) > 7
-    for place, (text, box) in enumerate(found):
-        for other, other_box in found[place + 1 :]:
-            shared_width = min(box.x1, other_box.x1) - max(box.x0, other_box.x0)
-            shared_height = min(box.y1, other_box.y1) - max(box.y0, other_box.y0)
-            assert shared_width <= 1 or shared_height <= 1, f"{text!r} meets {other!r}"
-        assert box.x0 >= -1, text
-        assert box.x1 <= figure.bbox.x1 + 1, text
-        assert box.y0 >= -1, text
-        assert box.y1 <= figure.bbox.y1 + 1, text
+def outside(figure):
+    """Return the texts that leave the page."""
+    frame = figure.bbox.padded(1)
+    return [text for text, box in texts_on_page(figure) if not (frame.contains(*box.min) and frame.contains(*box.max))]
 
 
 @pytest.mark.parametrize(
@@ -91,19 +89,6 @@ def far_apart(figure):
             3.3,
         ),
         lambda: plots.outlier_distances(tables.distances(factor=1000)),
-    ],
-    ids=[
-        *("one pattern", "long names", "eight patterns", "agreement"),
-        *("one weight", "six weights", "one number", "spectrum", "distances"),
-    ],
-)
-def test_no_text_overlaps_or_leaves_the_page(draw):
-    far_apart(draw())
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
         lambda: plots.pattern_dots(tables.changes(3, 24, "lh_G_and_S_cingul-Mid-Post_volume_{}")),
         lambda: plots.forest(tables.associations(5, 45, names=[*ODD_NAMES, LONG * 3])),
         lambda: plots.forest(tables.associations(2, 2, 1)),
@@ -113,10 +98,19 @@ def test_no_text_overlaps_or_leaves_the_page(draw):
         lambda: plots.subgroup_dots(*tables.subgroups(5, 1)),
         lambda: plots.change_lines(*tables.rates(5)),
     ],
-    ids=["regions", "forest", "short forest", "doses", "more doses", "subgroups", "one region", "change"],
+    ids=[
+        *("one pattern", "long names", "eight patterns", "agreement"),
+        *("one weight", "six weights", "one number", "spectrum", "distances"),
+        *("regions", "forest", "short forest", "doses", "more doses", "subgroups", "one region", "change"),
+    ],
 )
-def test_no_text_overlaps_with_few_or_many_rows(draw):
-    far_apart(draw())
+def test_no_text_overlaps_or_leaves_the_page(draw):
+    figure = draw()
+    found = texts_on_page(figure)
+    assert len(found) > 7
+    pairs = [(one, two, Bbox.intersection(a, b)) for (one, a), (two, b) in itertools.combinations(found, 2)]
+    assert [(one, two) for one, two, shared in pairs if shared is not None and min(shared.size) > 1] == []
+    assert outside(figure) == []
 
 
 ODDER = ["<script>", "$x^2_$", "a$b", r"\$a$", "\x00\x1b[31m", "海马", "הִיפּוֹקַמפּוּס", "a\nb", "&amp;"]
@@ -204,3 +198,146 @@ def test_marks_say_what_they_are_and_ids_do_not_clash():
     assert ids
     assert all(one.startswith("one-") for one in ids)
     assert {*re.findall(r'href="#([^"]*)"', svg), *re.findall(r"url\(#([^)]*)\)", svg)} == {*ids}
+
+
+# Whatever is written in a figure lies within it, in every plot function and under every warning.
+
+
+RNG = np.random.default_rng(0)
+AGED = people().assign(age=RNG.uniform(50, 80, 80))
+STEPS = [(third, time) for third in (1, 2, 3) for time in (0.0, 1.0, 2.0, 4.0)]
+EVERY = {
+    "agreement_over_settings": lambda: plots.agreement_over_settings(tables.settings()),
+    "agreement_over_training": lambda: plots.agreement_over_training(tables.selection()),
+    "change_lines": lambda: plots.change_lines(*tables.rates()),
+    "disorder_dots": lambda: plots.disorder_dots(disorders()),
+    "dose_response": lambda: plots.dose_response(tables.doses()),
+    "follow_up_curves": lambda: plots.follow_up_curves(followed()),
+    "forest": lambda: plots.forest(tables.associations()),
+    "outlier_distances": lambda: plots.outlier_distances(tables.distances()),
+    "pattern_dots": lambda: plots.pattern_dots(tables.changes(name=LONG + " {}"), only=1),
+    "pattern_mixture": lambda: plots.pattern_mixture(people(), [0.5, 0.5, 0.5]),
+    "power_curves": lambda: plots.power_curves(planned(), 60, 80),
+    "r_index_distributions": lambda: plots.r_index_distributions(people(n_other=4)),
+    "recovery": lambda: plots.recovery(people()[["r1", "r2"]], people()[["r1", "r2"]], [0.9, 0.8]),
+    "severity_by_age": lambda: plots.severity_by_age(AGED, "r1", "age"),
+    "severity_histogram": lambda: plots.severity_histogram(people(), "r1"),
+    "spectrum": lambda: plots.spectrum([9.0, 4.0, 2.0, 1.8], [3.3, 3.1, 2.9, 2.8], 3.3),
+    "subgroup_dots": lambda: plots.subgroup_dots(*tables.subgroups()),
+    "trajectories": lambda: plots.trajectories(visits(), tables.rates()[1].assign(start=0.2)),
+    "two_maps": lambda: plots.two_maps(maps(), (LONG, "second")),
+    "two_scores": lambda: plots.two_scores(AGED["r1"], AGED["r2"], (LONG, "second")),
+}
+STRIPS = [look.strip.format("age, sex and site") for look in VERDICT_LOOKS.values() if look.strip]
+
+
+def disorders():
+    names = ["schizophrenia", "bipolar disorder", "22q11.2 deletion syndrome"]
+    rows = [(pattern, "thickness", name, 0.3) for pattern in (1, 2) for name in names]
+    return pd.DataFrame(rows, columns=["pattern", "measure", "disorder", "r"]).assign(p_corrected=0.2, chance=0.5)
+
+
+def followed():
+    table = pd.DataFrame(STEPS, columns=["third", "time"]).assign(pattern=1, n=90, at_risk=1234, shown=True)
+    return table.assign(incidence=table["time"] / 10, low=table["time"] / 12, high=table["time"] / 8)
+
+
+def planned():
+    rows = [(people, patterns, strength) for people in (30, 60, 120) for patterns in (1, 2) for strength in (0.5, 1.0)]
+    return pd.DataFrame(rows, columns=["people", "patterns", "strength"]).assign(chance=0.5, low=0.4, high=0.6)
+
+
+def visits():
+    table = tables.rates(n_people=6)[0].rename(columns={"r1_per_year": "r1", "r2_per_year": "r2"})
+    table = table.assign(participant_id=[f"p{k}" for k in range(len(table))])
+    return pd.concat([table.assign(years=0.0), table.assign(years=2.0)], ignore_index=True)
+
+
+def maps():
+    return pd.DataFrame({"region": [f"{LONG} {k}" for k in range(8)], "first": -0.5, "second": RNG.normal(size=8)})
+
+
+def test_every_plot_function_is_drawn_here():
+    assert {*EVERY} == {*plots.__all__} - {"figure_png", "figure_svg", "strip_above"}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_text_lies_within_the_frame(name):
+    assert outside(EVERY[name]()) == []
+
+
+@pytest.mark.parametrize("name", [*EVERY, "mixture of ten"])
+def test_no_text_lies_over_another(name):
+    many = people(n_patterns=10) if name not in EVERY else None
+    figure = EVERY[name]() if many is None else plots.pattern_mixture(many, [0.5] * 10)
+    boxes = [(text, box.padded(-1)) for text, box in texts_on_page(figure)]
+    assert [(one, two) for (one, a), (two, b) in itertools.combinations(boxes, 2) if a.overlaps(b)] == []
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_warnings_are_as_wide_as_their_figure_at_most(name):
+    figure, longest = EVERY[name](), max(STRIPS, key=len)
+    plots.strip_above(figure, longest)
+    [box] = [box for text, box in texts_on_page(figure) if " ".join(text.split()) == longest]
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+    assert box.y0 >= figure.bbox.y1 - 1  # above all that is drawn
+
+
+def test_agreement_marks_and_names_the_chosen_checkpoint():
+    figure = plots.agreement_over_training(selection())
+    upper, lower = figure.axes
+    assert "0.5 = chance" in upper.get_ylabel()
+    assert "(0 = chance" in lower.get_ylabel()
+    assert "chosen: step 2,000" in [text.get_text() for text in figure.legends[0].get_texts()]
+    marked = [line for line in upper.lines if len(np.atleast_1d(line.get_xdata())) == 1]
+    assert [(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in marked] == [(2000, 0.8)]
+
+
+def single_points(axes):
+    """Return the markers drawn on their own: place, value, marker, size, and whether hollow."""
+    lines = [line for line in axes.lines if line.get_linestyle() == "None" and len(line.get_xdata()) == 1]
+    found = [(line.get_xdata()[0], line.get_ydata()[0], line.get_marker(), line) for line in lines]
+    return [(*place, line.get_markersize(), line.get_markerfacecolor() in ("white", "none")) for *place, line in found]
+
+
+def test_settings_are_drawn_at_their_best_with_intervals():
+    table = settings().assign(misfit=np.arange(12.0))
+    figure, best = plots.agreement_over_settings(table), table[table["best"]]
+    first, misfit, *others = figure.axes
+    assert {y for _, y, *_ in single_points(misfit)} == {*best["misfit"]}
+    for axes, column in zip([first, *others], INDICES, strict=True):
+        points = {(round(x), y) for x, y, *_ in single_points(axes)}
+        assert points == set(zip(best["n_patterns"], best[column], strict=True))
+        bars = sorted(tuple(path[:, 1]) for bar in axes.collections for path in bar.get_segments())
+        expected = sorted(zip(best[f"{column}_low"], best[f"{column}_high"], strict=True))
+        assert np.asarray(bars) == pytest.approx(np.asarray(expected))
+    places = sorted({x for x, *_ in single_points(figure.axes[0])})
+    assert len(places) == 6
+    assert min(np.diff(places)) > 0.05
+
+
+def test_chosen_setting_has_a_ring_and_a_label():
+    figure = plots.agreement_over_settings(settings())
+    assert "chosen: 3 patterns, orthogonality 0.8" in labels_of(figure)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["chosen"]
+    for axes, value in zip(figure.axes, (0.95, 0.85, 0.75), strict=True):
+        [(x, y)] = [(x, y) for x, y, _, size, hollow in single_points(axes) if hollow and size > 10]
+        assert (round(x), y) == (3, pytest.approx(value))
+    assert "small and hollow: fewer models" not in labels_of(figure)
+
+
+def test_directions_beyond_chance_are_told_from_the_others():
+    values, band = [9.0, 4.0, 3.2, 1.8], [3.3, 3.1, 2.9, 2.8]
+    figure = plots.spectrum(values, band, 3.3)
+    [axes] = figure.axes
+    limit, line, beyond, within = axes.lines
+    assert (list(limit.get_ydata()), list(line.get_ydata())) == ([3.3, 3.3], values)
+    assert [(list(dots.get_xdata()), list(dots.get_ydata())) for dots in (beyond, within)] == [
+        ([1, 2], [9.0, 4.0]),
+        ([3, 4], [3.2, 1.8]),
+    ]
+    assert (beyond.get_markerfacecolor(), within.get_markerfacecolor()) == (PATIENT, "white")
+    [area] = axes.collections
+    assert max(area.get_paths()[0].vertices[:, 1]) == 3.3
+    assert (labels_of(figure), axes.get_ylim()[0]) == (["permuted groups", "limit: 3.3", "beyond chance"], 0)

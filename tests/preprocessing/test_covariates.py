@@ -1,9 +1,25 @@
+"""Effects of covariates: lines, curves and interactions, and how certain their correction is for patients."""
+
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
+from statsmodels.stats.outliers_influence import OLSInfluence
 
 from rindices.preprocessing import CovariateResidualizer, Preprocessing
-from rindices.preprocessing.covariates import Covariate, spline_basis, spline_knots
+from rindices.preprocessing.covariates import (
+    TOO_UNCERTAIN,
+    Covariate,
+    design_of,
+    leverage_of,
+    rescaled_by_leverage,
+    spline_basis,
+    spline_knots,
+    uncertainty_in_words,
+    uncertainty_of_patients,
+    without_effects,
+)
+from rindices.presets import Correction
 
 
 def least_squares(volumes, covariates):
@@ -54,14 +70,12 @@ def test_a_category_of_one_value_has_no_effect(volumes, covariates):
     np.testing.assert_array_equal(only.transform(volumes, pd.DataFrame({"scanner": ["X"] * 60})), volumes)
 
 
-def test_units_of_regions_do_not_matter(volumes, covariates):
-    np.testing.assert_allclose(scaled(1000 * volumes, covariates), scaled(volumes, covariates), rtol=1e-9)
-
-
-@pytest.mark.parametrize("factor", [1e-6, 1e3, 1e14])
-def test_units_of_covariates_do_not_matter(volumes, covariates, factor):
-    other_unit = covariates.assign(head=factor * covariates["head"])
-    np.testing.assert_allclose(scaled(volumes, other_unit), scaled(volumes, covariates), rtol=1e-7)
+@pytest.mark.parametrize(
+    ("of_regions", "of_heads", "rtol"), [(1000, 1, 1e-9), *((1, x, 1e-7) for x in (1e-6, 1e3, 1e14))]
+)
+def test_units_of_regions_and_covariates_do_not_matter(volumes, covariates, of_regions, of_heads, rtol):
+    found = scaled(of_regions * volumes, covariates.assign(head=of_heads * covariates["head"]))
+    np.testing.assert_allclose(found, scaled(volumes, covariates), rtol=rtol)
 
 
 def test_collinear_covariates_do_not_blow_up(volumes, covariates):
@@ -90,20 +104,13 @@ def test_the_way_back_is_exact(volumes, covariates):
         (lambda table: table.assign(age="old"), "Covariate 'age' was numeric in training but now contains text"),
         (lambda table: table.assign(age=[*[60.0] * 59, np.inf]), "Covariate 'age' is missing or infinite in row 59"),
         (lambda table: None, "trained with the covariates age, site, head, but the covariates provided are: none"),
+        (lambda table: table, "trained with no covariates, but the covariates provided are: age, site, head"),
     ],
 )
 def test_covariates_unlike_those_in_training_are_refused(volumes, covariates, change, message):
-    fitted = Preprocessing.fit(volumes, covariates)
+    fitted = Preprocessing.fit(volumes, None if "with no covariates" in message else covariates)
     with pytest.raises(ValueError, match=message):
         fitted.transform(volumes, change(covariates))
-
-
-def test_covariates_that_training_had_not_are_refused(volumes, covariates):
-    fitted = Preprocessing.fit(volumes, None)
-    with pytest.raises(
-        ValueError, match="trained with no covariates, but the covariates provided are: age, site, head"
-    ):
-        fitted.transform(volumes, covariates)
 
 
 # Curves and interactions
@@ -226,3 +233,90 @@ def test_too_few_controls_for_the_columns_are_refused(people):
 def test_categories_match_however_they_are_written(known, given):
     columns = Covariate("smoker", known).columns(pd.DataFrame({"smoker": pd.Series(given, dtype=object)}))
     np.testing.assert_array_equal(columns.ravel(), [0, 1, 1])
+
+
+# How certain the correction is for patients: against the hat matrix of ordinary least squares
+
+
+N_CONTROLS, N_PATIENTS = 60, 40
+PATIENT = np.repeat([False, True], [N_CONTROLS, N_PATIENTS])
+
+
+def both_groups(older=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    age, icv = rng.normal(60, 10, len(PATIENT)) + older * PATIENT, rng.normal(1.5e6, 1e5, len(PATIENT))
+    sex, site = (rng.choice(names, len(PATIENT)) for names in (["F", "M"], ["A", "B", "C"]))
+    return pd.DataFrame({"age": age, "icv": icv, "sex": sex, "site": site})
+
+
+def uncertainty(table, correction=None):
+    return uncertainty_of_patients(design_of(table, PATIENT, correction), PATIENT)
+
+
+def by_hand(design):
+    """Leverage by statsmodels: the hat matrix of the controls, the variance of predictions for the patients."""
+    fitted = sm.OLS(np.arange(N_CONTROLS) % 7.0, design[~PATIENT]).fit()
+    patients = fitted.get_prediction(design[PATIENT]).var_pred_mean / fitted.scale
+    return patients.mean() / OLSInfluence(fitted).hat_matrix_diag.mean()
+
+
+def test_lines_are_those_of_least_squares():
+    table = both_groups(older=12)[["age", "icv", "sex"]]
+    design = np.column_stack([np.ones(len(table)), (table["age"] - 60) / 10, table["icv"] / 1e6, table["sex"] == "M"])
+    assert uncertainty(table) == pytest.approx(by_hand(design), rel=1e-9)
+
+
+def test_leverage_is_that_of_the_hat_matrix_and_tells_the_variance_of_residuals():
+    """In controls, who were estimated from, it falls to 1 − h; in everybody else it rises to 1 + h."""
+    design = design_of(both_groups(older=12)[["age", "icv", "sex", "site"]], PATIENT, None)
+    hat, leverage = design @ np.linalg.pinv(design[~PATIENT]), leverage_of(design, PATIENT)
+    np.testing.assert_allclose(leverage, (hat**2).sum(axis=1), rtol=1e-8)
+    np.testing.assert_allclose(leverage[~PATIENT], np.diag(hat[~PATIENT]), rtol=1e-8)
+    left = 1 + 0.1 * without_effects(np.random.default_rng(0).standard_normal((len(PATIENT), 20_000)), design, PATIENT)
+    np.testing.assert_allclose((left / 0.1).var(axis=1), np.where(PATIENT, 1 + leverage, 1 - leverage), rtol=0.05)
+    np.testing.assert_allclose(((rescaled_by_leverage(left, leverage, PATIENT) - 1) / 0.1).var(axis=1), 1, rtol=0.05)
+    np.testing.assert_array_equal(rescaled_by_leverage(np.ones_like(left), leverage, PATIENT), 1)  # the mean stays
+    assert ((rescaled_by_leverage(left, leverage, PATIENT) - 1) * (left - 1) >= 0).all()  # and so do directions
+
+
+def test_sites_have_levels_of_their_own():
+    table = both_groups(older=12)[["age", "site"]]
+    design = np.column_stack([table["age"] / 10, *(table["site"] == name for name in "ABC")]).astype(float)
+    assert uncertainty(table, Correction(site="site")) == pytest.approx(by_hand(design), rel=1e-9)
+
+
+def test_what_is_divided_by_is_not_estimated():
+    table = both_groups(older=12)
+    assert uncertainty(table[["age", "icv"]], Correction(proportion="icv")) == pytest.approx(
+        uncertainty(table[["age"]])
+    )
+
+
+@pytest.mark.parametrize("correction", [None, Correction(smooth=("age",)), Correction(interactions=(("age", "sex"),))])
+def test_units_do_not_matter(correction):
+    table = both_groups(older=8)[["age", "icv", "sex"]]
+    other = table.assign(age=table["age"] * 365.25, icv=table["icv"] / 1e6)
+    assert uncertainty(other, correction) == pytest.approx(uncertainty(table, correction), rel=1e-6)
+
+
+def test_the_same_ages_are_no_reason_to_warn_and_others_are():
+    alike = [uncertainty(both_groups(seed=seed)[["age", "sex"]]) for seed in range(20)]
+    assert 0.8 < np.mean(alike) < 1.2
+    assert np.quantile(alike, 0.9) < TOO_UNCERTAIN
+    older = [uncertainty(both_groups(15, seed)[["age", "sex"]]) for seed in range(20)]
+    assert min(older) > TOO_UNCERTAIN
+    assert uncertainty(both_groups(15)[["age", "sex"]], Correction(smooth=("age",))) > older[0]
+
+
+@pytest.mark.parametrize("correction", [None, Correction(smooth=("age",), interactions=(("age", "sex"),))])
+def test_what_is_left_is_what_preprocessing_leaves(correction):
+    table = both_groups(older=5)[["age", "icv", "sex"]]
+    values = np.random.default_rng(1).normal(5, 1, (len(table), 4))
+    fitted = Preprocessing.fit(values[~PATIENT], table[~PATIENT], correction).residualizer
+    left = without_effects(values, design_of(table, PATIENT, correction), PATIENT)
+    # Preprocessing keeps the controls' mean, least squares with a level takes it away.
+    np.testing.assert_allclose(left + values[~PATIENT].mean(axis=0), fitted.transform(values, table), atol=1e-9)
+
+
+def test_it_is_told_with_a_remedy():
+    assert not [part for part in ("1.8 times as uncertain", "Choose controls") if part not in uncertainty_in_words(1.8)]

@@ -1,13 +1,17 @@
-"""People, names and numbers as tables have them: several scales, ties, odd names; realistic, but nasty."""
+"""People, names and numbers as tables have them, realistic but nasty, and fitted models of such studies."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from rindices.presets import Correction
+from rindices import SurrealGAN
+from rindices.presets import Correction, Schedule, fast
 from rindices.schema.cells import plain_code
+
+# People, names and numbers as tables have them: several scales, ties, odd names; realistic, but nasty.
+
 
 # Everything that can be written to a file: surrogates cannot.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -75,8 +79,7 @@ def corrections(draw, sites=True):
     smooth = draw(st.sets(st.sampled_from(["age", "score"])).map(sorted))
     pairs = draw(st.sampled_from([[], [("age", "sex")], [("age", "score")], [("sex", "age"), ("score", "sex")]]))
     proportion = draw(st.sampled_from([None, "head"]))
-    site = draw(st.sampled_from([None, "site"])) if sites else None
-    return Correction(smooth, pairs, proportion, site)
+    return Correction(smooth, pairs, proportion, draw(st.sampled_from([None, "site"])) if sites else None)
 
 
 @st.composite
@@ -109,3 +112,34 @@ def studies(draw, n_regions=None, controls=(64, 90)):
     if draw(st.booleans()):  # as many digits as a table prints: ties
         features = scales * np.round(features / scales, 1)
     return Study(features, covariates, n_controls, draw(corrections()))
+
+
+# Fitted models of drawn studies: trained for a step or two, all else as users have it.
+
+
+N_REGIONS = 12
+SHAPES = [(3, 3), (1, 1), (3, 1), (2, 3)]  # patterns and repetitions; few, so that few programs are compiled
+QUICK = replace(fast(), schedule=Schedule(8, 1, 2, checkpoint_every=2, whitening=0.0))
+
+
+@st.composite
+def fitted_models(draw, shapes=SHAPES[:2]):
+    """A fitted model, and regions and covariates of the people it comes from."""
+    study = draw(studies(n_regions=N_REGIONS))
+    n_patterns, n_repetitions = draw(st.sampled_from(shapes))
+    model = SurrealGAN(
+        n_patterns,
+        n_repetitions=n_repetitions,
+        preset=QUICK,
+        inference=draw(st.sampled_from(["consensus", "medoid"])),
+        orthogonality=draw(st.none() | st.floats(0, 1e6)),
+        latent=draw(st.sampled_from([None, "independent", "correlated"])),
+        correction=draw(st.sampled_from([None, study.correction])),
+        random_state=draw(st.integers(0, 2**31)),
+    )
+    regions = study.features
+    if draw(st.booleans()):
+        taken = {"participant_id", "diagnosis", *study.covariates}
+        regions = pd.DataFrame(regions, columns=draw(names(N_REGIONS, NAMES.filter(lambda name: name not in taken))))
+    patient = np.arange(study.n_people) >= study.n_controls
+    return model.fit(regions, patient, study.covariates), regions, study.covariates

@@ -52,9 +52,8 @@ def people(n=8):
 def test_statistics_are_of_the_training_people(contract):
     learned_from = training().query("dx != 'FTD'")
     regions, ages = learned_from[REGIONS], learned_from["age"]
-    assert contract.features == tuple(REGIONS)
     share = 5 / len(regions)
-    assert contract.quantile == share
+    assert (contract.features, contract.quantile) == (tuple(REGIONS), share)
     # Five people or more lie beyond each end, and no value of a person is kept to its last digit.
     np.testing.assert_allclose(contract.ranges, regions.quantile([share, 0.5, 1 - share]), rtol=5e-3)
     assert not np.isin(contract.ranges, regions.to_numpy()).any()
@@ -119,9 +118,8 @@ def test_good_people_pass_in_the_order_of_the_model(contract, tmp_path):
 
 def test_limits_are_those_of_a_normal_distribution_through_the_quantiles(contract):
     low, median, high = contract.ranges
-    z = norm.isf(contract.quantile)
-    np.testing.assert_allclose(contract.limits[0], median - 4 * (median - low) / z)
-    np.testing.assert_allclose(contract.limits[1], median + 4 * (high - median) / z)
+    sd = np.array([median - low, high - median]) / norm.isf(contract.quantile)
+    np.testing.assert_allclose(contract.limits, [median - 4 * sd[0], median + 4 * sd[1]])
 
 
 @pytest.mark.parametrize(("lowest", "expected"), [(8.0, 9.0), (0.0, 0.0)])

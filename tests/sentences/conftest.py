@@ -1,3 +1,5 @@
+"""Eight kinds of studies, as small tables: what a report says of each is compared with what its run folder holds."""
+
 import json
 import warnings
 from dataclasses import dataclass, field
@@ -11,7 +13,59 @@ from rindices import plots
 from rindices.pages.report import make_report
 from rindices.run.fit_table import fit_table
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
-from tests.sentences.kinds import KINDS
+
+N_REGIONS = 12
+REGIONS = [f"roi{k:02}" for k in range(1, N_REGIONS + 1)]
+
+
+def study(n_a_group=70, n_patterns=2, loss=0.45, older=0.0, seed=0):
+    """Return a table of as many controls as patients, of the same ages and sexes; patients lose up to `loss`."""
+    rng = np.random.default_rng(seed)
+    volumes = 5000 * (1 + 0.1 * rng.standard_normal((2 * n_a_group, N_REGIONS)))
+    patient = np.repeat([0, 1], n_a_group)
+    severity = patient[:, None] * rng.uniform(size=(2 * n_a_group, n_patterns))
+    volumes *= 1 - loss * np.repeat(severity, N_REGIONS // n_patterns, axis=1)
+    age = np.tile(rng.uniform(55, 80, n_a_group), 2) + older * patient
+    about = {
+        "participant_id": [f"sub-{k:03}" for k in range(2 * n_a_group)],
+        "diagnosis": np.where(patient, "AD", "CN"),
+        "age": age.round(1),
+        "sex": np.tile(rng.choice(["F", "M"], n_a_group), 2),
+        "memory": (10 - 4 * severity[:, 0] + rng.standard_normal(2 * n_a_group)).round(2),
+    }
+    return pd.DataFrame(about).join(pd.DataFrame(volumes, columns=REGIONS).round(1))
+
+
+def with_gaps(table):
+    """Return the table in which two of three people lack a region or two of the twelve."""
+    rng = np.random.default_rng(2)
+    order = rng.random((len(table), N_REGIONS)).argsort(axis=1)
+    return table.assign(**table[REGIONS].mask(order < rng.integers(0, 3, (len(table), 1))))
+
+
+def with_visits(table):
+    """Return two visits of everybody, half a year apart; patients lose 2 % meanwhile."""
+    rng = np.random.default_rng(3)
+
+    def scanned(left):
+        noise = 1 + 0.02 * rng.standard_normal((len(table), N_REGIONS))
+        return table.assign(**(table[REGIONS] * noise * left[:, None]).round(1))
+
+    first, later = scanned(np.ones(len(table))), scanned(np.where(table["diagnosis"] == "AD", 0.98, 1.0))
+    later["age"] = (later["age"] + 0.5).round(1)
+    return pd.concat([first.assign(visit="bl"), later.assign(visit="m06")], ignore_index=True)
+
+
+KINDS = {
+    "clear": lambda: study(),
+    "weak": lambda: study(loss=0.16),
+    "no disease": lambda: study(loss=0.0, seed=1),
+    "confounded": lambda: study(older=12.0),
+    "few people": lambda: study(22, loss=0.3),
+    "one pattern": lambda: study(n_patterns=1),
+    "gaps": lambda: with_gaps(study()),
+    "visits": lambda: with_visits(study(60)),
+}
 
 
 @dataclass

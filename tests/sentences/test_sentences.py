@@ -17,7 +17,7 @@ from rindices.judging.spectrum import N_PERMUTATIONS
 from rindices.judging.verdict_and_separation import _FOLDS
 from rindices.presets import Schedule
 from rindices.training.starts import PATIENTS
-from tests.sentences.kinds import KINDS, N_REGIONS, REGIONS
+from tests.sentences.conftest import KINDS, N_REGIONS, REGIONS
 
 PAGES = Path(rindices.__file__).parent / "pages"
 N = r"(−?\d+(?:,\d{3})*(?:\.\d+)?)"
@@ -78,8 +78,12 @@ def headline(told):
     again = (told.summary.get("evidence") or {}).get("found_again")
     supported = again is None or max(again, 1) >= n_patterns(told)
     least = "at least " if basis in ("counted", "fit", "agreement") and not told.folded and supported else ""
-    words = {"counted": "estimated before training", "fit": "chosen by fit and agreement"}
-    words |= {"unsupported": "that the data do not support", "agreement": "chosen by agreement alone"}
+    words = {
+        "counted": "estimated before training",
+        "fit": "chosen by fit and agreement",
+        "unsupported": "that the data do not support",
+        "agreement": "chosen by agreement alone",
+    }
     patients, controls = groups_of(told)
     return [patients, controls, N_REGIONS, f"{least}{counted(n_patterns(told), 'disease pattern')}", words[basis]]
 
@@ -524,6 +528,12 @@ def test_verdicts_follow_their_numbers(runs, kind):
         assert evidence["halves"] > evidence["halves_chance"]
         assert state == "confounded" or (evidence["halves"] < 0.6) is (state == "weak")
         assert (state == "confounded") is any(row["imbalanced"] for row in summary["balance"])
-    expected = {"clear": "reproducible", "no disease": "no difference", "confounded": "confounded"}
-    expected |= {"few people": "not found again", "one pattern": "reproducible", "gaps": "reproducible"}
+    expected = {
+        "clear": "reproducible",
+        "no disease": "no difference",
+        "confounded": "confounded",
+        "few people": "not found again",
+        "one pattern": "reproducible",
+        "gaps": "reproducible",
+    }
     assert expected.get(kind, state) == state

@@ -1,7 +1,10 @@
+"""Simulated cohorts: of the reference population or of one's own controls, with severities of any kind."""
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import mannwhitneyu
+from scipy.special import ndtr
+from scipy.stats import beta, kstest, mannwhitneyu, norm, uniform
 
 from rindices.problems import InputError
 from rindices.simulate import ReferencePopulation, simulate_cohort
@@ -201,3 +204,181 @@ def test_people_who_vary_more_have_the_same_means_and_disease():
     np.testing.assert_allclose(wider_patients[REGIONS].mean() / patients[REGIONS].mean(), 1, atol=0.03)
     assert (wider.table[REGIONS] > 0).all(axis=None)
     pd.testing.assert_frame_equal(simulate_cohort("basic", **asked).table, usual.table)
+
+
+# Controls of one's own
+
+
+N = 90
+
+
+@pytest.fixture
+def familiar():
+    """Give a table with the paper's regions."""
+    table = ReferencePopulation.load().draw(N, np.random.default_rng(0))
+    table.insert(0, "participant_id", [f"person {i}" for i in range(N)])
+    return table
+
+
+@pytest.fixture
+def foreign():
+    """Give a table with other regions, covariates of many kinds and no ids."""
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.uniform(900, 1100, (N, 40)), columns=[f"region {i}" for i in range(40)])
+    covariates = {"Age": rng.uniform(20, 80, N), "SEX": rng.integers(0, 2, N), "site": 1, "scanner": "A"}
+    return pd.concat([pd.DataFrame(covariates | {"ICV": 1500.0, "smoker": rng.random(N) < 0.5}), table], axis=1)
+
+
+def test_a_third_stays_control_and_people_stay_themselves(familiar):
+    cohort = simulate_cohort("basic", controls=familiar, seed=1)
+    assert cohort.table["diagnosis"].value_counts().to_dict() == {"PT": 60, "CN": 30}
+    assert not [part for part in ("table of controls provided", "Table 5") if part not in cohort.note]
+    assert cohort.patterns == simulate_cohort("basic", n_controls=1, n_patients=1).patterns
+    assert cohort.table["participant_id"].is_unique
+    assert cohort.table["participant_id"].tolist() != familiar["participant_id"].tolist()
+
+    original = familiar.set_index("participant_id").loc[cohort.table["participant_id"]].reset_index(drop=True)
+    is_control = cohort.table["diagnosis"] == "CN"
+    pd.testing.assert_frame_equal(cohort.table.loc[is_control, original.columns], original[is_control])
+    np.testing.assert_array_equal(cohort.table["age"], original["age"])
+    left = (cohort.table["lAmy"] / original["lAmy"])[~is_control].to_numpy()
+    np.testing.assert_allclose(left, 1 - 0.3 * cohort.truth["s1"], atol=0.3 * 0.05 * 5)
+
+
+def test_unknown_regions_get_random_patterns(foreign):
+    first, again, other = (simulate_cohort("basic", controls=foreign, seed=seed) for seed in (0, 0, 1))
+    assert ("at random from 40 region columns" in first.note, first.patterns) == (True, again.patterns)
+    assert first.patterns != other.patterns
+    changed = {region for pattern in first.patterns.values() for region in pattern}
+    assert all(region.startswith("region") for region in changed)
+    assert first.table["participant_id"].iloc[0] == "sub-0001"
+    patients = first.table[first.table["diagnosis"] == "PT"]
+    for region in foreign.columns[6:]:
+        assert (patients[region].min() < 895) == (region in changed)
+
+
+def test_regions_limit_what_can_change(foreign):
+    chosen = [f"region {i}" for i in range(12)]
+    cohort = simulate_cohort("scarce", controls=foreign, regions=chosen)
+    assert sorted(region for pattern in cohort.patterns.values() for region in pattern) == sorted(chosen)
+
+
+def test_whole_numbers_and_gaps_are_fine(foreign):
+    foreign["region 0"] = foreign["region 0"].round().astype(int)
+    foreign["region 1"] = foreign["region 1"].astype("Float64")
+    foreign.loc[:9, ["region 1", "region 2"]] = pd.NA
+    foreign.loc[5, "region 3"] = 0.0
+    cohort = simulate_cohort("basic", controls=foreign)
+    assert ((cohort.table["region 3"] == 0).sum(), cohort.table["region 2"].isna().sum()) == (1, 10)
+    assert cohort.table["region 1"].isna().sum() == 10
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [({"n_controls": 50}, (50, 40)), ({"n_patients": 80}, (10, 80)), ({"n_controls": 20, "n_patients": 30}, (20, 30))],
+)
+def test_sizes(familiar, asked, expected):
+    counts = simulate_cohort("basic", controls=familiar, **asked).table["diagnosis"].value_counts()
+    assert (counts["CN"], counts["PT"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        (lambda table: table, {"n_controls": 50, "n_patients": 41}),
+        (lambda table: table, {"n_patients": 100}),
+        (lambda table: table.iloc[:, :40], {"n_patterns": 4, "kind": "overlap"}),
+        (lambda table: table.assign(lHip=-table["lHip"]), {}),
+        (lambda table: table.replace({"participant_id": {"person 4": "person 3"}}), {}),
+        (lambda table: pd.concat([table, table[["lHip"]]], axis=1), {}),
+        (lambda table: table, {"regions": ["lHip", "nowhere"]}),
+        (lambda table: table.assign(scanner="A"), {"regions": ["lHip", "scanner"]}),
+        (lambda table: None, {"regions": ["lHip"]}),
+    ],
+)
+def test_what_cannot_be_used_is_refused(familiar, change, options):
+    with pytest.raises(InputError):
+        simulate_cohort(**{"controls": change(familiar)} | options)
+
+
+def test_patients_are_not_taken_for_healthy(familiar):
+    with pytest.raises(InputError, match=r"'diagnosis' has 2 labels: CN \(60\), AD \(30\). Keep the rows of controls"):
+        simulate_cohort("basic", controls=familiar.assign(diagnosis=["CN"] * 60 + ["AD"] * 30))
+
+
+# Severities
+
+
+UNLIKE, NAMES = [[1, 0.7, -0.2], [0.7, 1, 0.1], [-0.2, 0.1, 1]], ["s1", "s2", "s3"]
+LAWS = {"uniform": uniform, "mild": beta(1, 3), "severe": beta(3, 1)}
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(None, np.eye(3)), (0.5, 0.5 + 0.5 * np.eye(3)), (UNLIKE, UNLIKE)])
+def test_severities_are_uniform_and_correlated_as_asked(asked, expected):
+    severities = simulate_cohort(n_controls=1, n_patients=20_000, severity_correlation=asked).truth[NAMES].to_numpy().T
+    assert min(kstest(column, "uniform").pvalue for column in severities) > 0.001
+    ranks = 6 / np.pi * np.arcsin(np.array(expected) / 2)  # of two uniforms joined by a Gaussian copula
+    assert np.abs(np.corrcoef(severities) - ranks).max() < 0.03
+
+
+def test_uniform_severities_are_the_levels_of_the_normal_draws():
+    truth = simulate_cohort(n_controls=5, n_patients=200, seed=7, severities="uniform").truth
+    drawn = ndtr(np.random.default_rng(7).spawn(5)[2].standard_normal((200, 3)))
+    np.testing.assert_array_equal(truth[NAMES].sort_values("s1"), drawn[np.argsort(drawn[:, 0])])
+
+
+@pytest.mark.parametrize("age", [0.0, -0.6])
+@pytest.mark.parametrize("law", LAWS)
+def test_a_distribution_stays_with_correlated_patterns_and_with_age(law, age):
+    cohort = simulate_cohort(n_patients=20_000, severities=law, severity_correlation=0.5, severity_age=age)
+    severities = cohort.truth[NAMES].to_numpy().T
+    assert min(kstest(column, LAWS[law].cdf).pvalue for column in severities) > 0.001
+    ages = cohort.table.loc[cohort.table["diagnosis"] == "PT", "age"].rank() / 20_001
+    found = np.corrcoef(norm.ppf([ages, *LAWS[law].cdf(severities)]))
+    assert np.abs(found[0, 1:] - age).max() < 0.02
+    assert np.abs(found[1:, 1:][np.triu_indices(3, 1)] - (age**2 + (1 - age**2) * 0.5)).max() < 0.02
+    assert ("with age is -0.6" in cohort.note) == (age != 0)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+def test_patterns_are_absent_in_half_of_the_patients(correlation):
+    cohort = simulate_cohort(n_patients=20_000, severities="absent", severity_correlation=correlation)
+    severities = cohort.truth[NAMES].to_numpy().T
+    both = 1 / 4 + np.arcsin(correlation) / (2 * np.pi)  # of two normal scores below 0
+    np.testing.assert_allclose((severities == 0).mean(axis=1), 0.5, atol=0.015)
+    assert ((severities[0] == 0) & (severities[1] == 0)).mean() == pytest.approx(both, abs=0.015)
+    assert min(kstest(column[column > 0], "uniform").pvalue for column in severities) > 0.001
+    assert "absent in half of the patients" in cohort.note
+
+
+def test_patients_are_whole_rows_of_a_given_table():
+    table = pd.DataFrame(np.random.default_rng(0).beta(1, 3, (50, 3)), columns=NAMES)
+    mixed = table[["s2", "s3", "s1"]].assign(participant_id="p")
+    cohort, same = (simulate_cohort(n_patients=400, severities=given) for given in (mixed, table.to_numpy()))
+    pd.testing.assert_frame_equal(cohort.truth, same.truth)
+    counts = cohort.truth.merge(table.reset_index(), how="left", on=NAMES)["index"].value_counts()
+    assert (counts.sum(), len(counts)) == (400, 50)
+    assert "50 rows of the table provided" in cohort.note
+    assert (simulate_cohort("null", n_patients=9, severities=table).truth[NAMES] == 0).all(axis=None)
+
+
+FINE, PEOPLE = np.full((4, 3), 0.5), ReferencePopulation.load().draw(30, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"severities": given} for given in ("mildly", FINE[:, :2], FINE[:0], FINE * 2.1, np.where(FINE, np.nan, 0))),
+        {"severities": pd.DataFrame(FINE, columns=["s1", "s2", "s4"])},
+        {"severities": pd.DataFrame(FINE, columns=["s1", "s2", "s2"])},
+        {"severities": pd.DataFrame(FINE, columns=NAMES).assign(s2="high")},
+        {"severities": FINE, "severity_correlation": 0.0},
+        {"severities": FINE, "severity_age": 0.2},
+        *({"severity_age": value} for value in (1.0, -1.0, np.nan)),
+        *({"severity_age": 0.2, "controls": PEOPLE.assign(age=value)} for value in (60, np.nan, "old")),
+        {"severity_age": 0.2, "controls": PEOPLE.drop(columns="age")},
+    ],
+)
+def test_severities_that_cannot_be_are_refused(options):
+    with pytest.raises(InputError):
+        simulate_cohort(**options)

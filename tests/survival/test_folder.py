@@ -5,16 +5,34 @@ import errno
 import io
 import json
 import os
+import shutil
 import signal
+import sys
+import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from rindices import files
+from rindices.record import worker_of
 from rindices.training import execution
 from rindices.training.chunks import train_chunk
-from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunks, fit, held, results, send, status
+from tests.pages.server.conftest import TOKEN
+from tests.pages.server.test_pages import watched
+from tests.survival.conftest import (
+    COMMAND,
+    FINISHED,
+    PATIENCE,
+    assert_same,
+    ended,
+    finished_chunks,
+    fit,
+    held,
+    results,
+    send,
+    status,
+)
 
 RESULTS = ("model.safetensors", "r_indices.csv", "patterns.csv", "selection.csv", "r_indices.png", "report.html")
 KINDS = ("data-*.safetensors", "data-*.unfinished", "plan.json", "run.toml", "summary.json", "holder.txt", *RESULTS)
@@ -109,8 +127,7 @@ def test_what_was_trained_is_kept_when_the_folder_becomes_read_only(table, tmp_p
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "access", access)
         outcome = fit(table, "--out", out)
-    assert outcome.exit_code == 2
-    assert "is not writable" in outcome.output
+    assert (outcome.exit_code, "is not writable" in outcome.output) == (2, True)
     assert status(out) == "unfinished"
     assert list(out.glob("journal/data-*.safetensors"))  # the other one may have been on its way
     assert fit(table, "--out", out).exit_code == 0
@@ -157,8 +174,7 @@ def test_another_run_in_the_same_folder_is_refused_with_the_differences(table, o
     before = contents(run)
     for options, told in {(table, "--seed", 7): "random_state: 0 then, 7 now", (other_table,): "  sha256: "}.items():
         outcome = fit(*options, "--out", run)
-        assert outcome.exit_code == 2
-        assert told in outcome.output
+        assert (outcome.exit_code, told in outcome.output) == (2, True)
     assert (contents(run), fit(table, "--out", run).exit_code) == (before, 0)
     assert_same(run, faultless)
 
@@ -180,8 +196,7 @@ def test_more_of_a_finished_run_is_as_in_one_go(table, tmp_path, monkeypatch):
     with pytest.MonkeyPatch.context() as patch:
         Fault(patch, "r_indices.csv", "flush", errno.ENOSPC, ALWAYS)
         outcome = fit(table, "--out", out, "--no-report", *MORE)
-        assert outcome.exit_code == 3
-        assert "--repetitions 2 then, 4 now" in outcome.output
+        assert (outcome.exit_code, "--repetitions 2 then, 4 now" in outcome.output) == (3, True)
     assert (fit(table, "--out", out, "--no-report", *MORE).exit_code, len(trained)) == (0, len(set(trained)))
     assert (fit(table, "--out", one_go, "--no-report", *MORE).exit_code, len(trained)) == (0, 2 * len(set(trained)))
     assert_same(out, results(one_go))
@@ -204,8 +219,7 @@ def test_a_run_can_be_made_again_from_its_record(other_table, run, tmp_path, fau
     assert_same(again, faultless)
     for options, told in ((("--seed", 4), "--seed"), ((other_table,), "its contents differ")):
         outcome = fit(*options, "--config", record, "--out", third)
-        assert outcome.exit_code == 2
-        assert told in outcome.output
+        assert (outcome.exit_code, told in outcome.output) == (2, True)
     assert not third.exists()
 
 
@@ -216,3 +230,47 @@ def test_lines_of_json(table, tmp_path):
         lines = [json.loads(line) for line in outcome.stdout.splitlines()]
         assert (outcome.exit_code, lines[-1]["status"], lines[-1]["exit_code"]) == (code, ends, code)
         assert code or {"table", "progress", "done"} <= {line["event"] for line in lines}
+
+
+# A training that the page in the browser started: watched, refused twice, stopped, killed, and gone on with
+
+
+def wait_for(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert condition()
+
+
+def test_training_survives_being_stopped_and_killed(client_of, table, tmp_path, undisturbed, monkeypatch):
+    folder = tmp_path / "study"
+    folder.mkdir()
+    shutil.copy(table, folder)
+    client = client_of(folder, (sys.executable, str(COMMAND)))
+    client.get("/enter", params={"token": TOKEN})
+    asked = {"table": table.name, "chosen": "yes", "patterns": "2-3", "repetitions": "4", "out": "run"}
+    client.post("/train", params=asked, follow_redirects=False)
+    run = folder / "run"
+    wait_for(lambda: worker_of(run) and finished_chunks(run))
+    assert "already in progress" in client.post("/train", params=asked).text
+    assert "already in progress" in client.post("/continue?run=run").text
+
+    assert "This run is not finished" in client.post("/stop?run=run").text
+    assert (worker_of(run), status(run)) == (None, "unfinished")
+    kept = finished_chunks(run)
+
+    monkeypatch.setenv("RINDICES_HOLD", ".safetensors 1")
+    client.post("/continue?run=run", follow_redirects=False)
+    wait_for(lambda: len(finished_chunks(run)) > len(kept))
+    os.kill(worker_of(run), signal.SIGKILL)
+    wait_for(lambda: worker_of(run) is None)
+    assert "This run is not finished" in client.get("/run?run=run").text
+
+    monkeypatch.delenv("RINDICES_HOLD")
+    client.post("/continue?run=run", follow_redirects=False)
+    seen = watched(client, "run")
+    assert seen[-1]["state"] == "done"
+    agreed = [row for one in seen for row in one["agreed"]]
+    assert max(row["n_models"] for row in agreed) >= 4  # so short a training leaves no sound ones to compare
+    assert_same(run, undisturbed)
+    assert 'class="verdict' in client.get("/run?run=run").text

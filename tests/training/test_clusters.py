@@ -16,7 +16,7 @@ from rindices.training.execution import Execution, executor, parallel
 distributed = pytest.importorskip("distributed")
 
 PATIENCE = 300  # seconds; a machine that is busy with other things is no reason to fail
-RELEASED, BEGUN, CALLED_OFF = threading.Event(), threading.Event(), threading.Event()
+RELEASED, BEGUN = threading.Event(), threading.Event()
 
 
 @pytest.fixture

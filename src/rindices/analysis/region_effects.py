@@ -104,7 +104,8 @@ def group_effects(
     DataFrame
         ``region``, ``n_controls``, ``n_patients``, ``effect`` (Cohen's d: the difference given the covariates, in
         residual standard deviations; negative: smaller than in controls), ``low`` and ``high`` (95 %, large-sample
-        error), ``t``, ``p`` and ``q`` (Benjamini–Hochberg over the regions). Empty if a group is too small.
+        error), ``t`` and ``p`` (Welch's t test, adjusted for the covariates) and ``q`` (Benjamini–Hochberg over the
+        regions). Empty if a group is too small.
 
     Examples
     --------
@@ -122,11 +123,7 @@ def group_effects(
     order = ["region", *sizes, "effect", "low", "high", "t", "p", "q"]
     if min(sizes.values()) < smallest:
         return pd.DataFrame(columns=order)
-    design = np.column_stack([patients, design])[used]
-    regions, inverse = z_scores.to_numpy(float)[used], np.linalg.pinv(design)
-    coefficients, freedom = inverse @ regions, len(design) - int(np.linalg.matrix_rank(design))
-    squares = ((regions - design @ coefficients) ** 2).sum(axis=0)
-    table = _tested(coefficients[0], squares, freedom, float(inverse[0] @ inverse[0]))
+    table = _compared(z_scores.to_numpy(float)[used], patients[used], design[used])
     return table.assign(region=z_scores.columns, q=false_discovery(table["p"].to_numpy()), **sizes)[order]
 
 
@@ -210,22 +207,22 @@ def subgroup_effects(
     DataFrame
         ``pattern``, ``level``, ``region``, ``n`` (patients), ``effect`` (Cohen's d with the pooled standard
         deviation; negative: smaller than in controls), ``low`` and ``high`` (95 %, large-sample error), ``t`` and
-        ``p`` (Student's t test with the same pooled deviation) and ``q`` (Benjamini–Hochberg over all comparisons; the
-        low subgroup has rows for each pattern, but is one comparison a region).
+        ``p`` (Welch's t test) and ``q`` (Benjamini–Hochberg over all comparisons; the low subgroup has rows for each
+        pattern, but is one comparison a region).
     """
     same_people(len(r_indices), z_scores=z_scores)
-    regions = z_scores.to_numpy(float)
-    controls = regions[in_group(group, "control")]
+    regions, controls = z_scores.to_numpy(float), in_group(group, "control")
     subgroups = [
         subgroup for subgroup in subgroups_of(r_indices, group, low, high) if subgroup.members.sum() >= smallest
     ]
     order = ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"]
-    if not subgroups or len(controls) < smallest:
+    if not subgroups or controls.sum() < smallest:
         return pd.DataFrame(columns=order)
     tables = []
     for pattern, level, _, members in subgroups:
         about: Any = {"pattern": pattern, "level": level, "region": z_scores.columns, "n": int(members.sum())}
-        tables.append(_compared(regions[members], controls).assign(**about))
+        used = members | controls
+        tables.append(_compared(regions[used], members[used], np.ones((used.sum(), 1))).assign(**about))
     table = pd.concat(tables, ignore_index=True)
     # The low subgroup is the same for all patterns and counts once.
     once = ~table.duplicated(["level", "region"]) | (table["level"] != "low")
@@ -253,21 +250,24 @@ def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: fl
         yield _Subgroup(number, "high", f"{name} > {second}{others}", others_low & (own > high))
 
 
-def _compared(patients: np.ndarray, controls: np.ndarray) -> pd.DataFrame:
-    """Return one row per region."""
-    difference = patients.mean(axis=0) - controls.mean(axis=0)
-    squares = len(patients) * patients.var(axis=0) + len(controls) * controls.var(axis=0)
-    freedom, precision = len(patients) + len(controls) - 2, 1 / len(patients) + 1 / len(controls)
-    return _tested(difference, squares, freedom, precision)
+def _compared(regions: np.ndarray, patients: np.ndarray, others: np.ndarray) -> pd.DataFrame:
+    """Return a row per region: patients less controls, given the columns `others`, a constant among them.
 
-
-def _tested(difference: np.ndarray, squares: np.ndarray, freedom: int, precision: float) -> pd.DataFrame:
-    """Return differences in residual standard deviations, with their intervals and t tests."""
+    Groups have residual variances of their own, since patients vary more; without covariates this is Welch's t test.
+    """
+    design, groups = np.column_stack([patients, others]), np.stack([patients, ~patients]).astype(float)
+    inverse = np.linalg.pinv(design)
+    coefficients = inverse @ regions
     with np.errstate(divide="ignore", invalid="ignore"):
-        effect = difference / np.sqrt(squares / freedom)
-    t = effect / np.sqrt(precision)
-    half = t_limit(0.025, freedom) * np.sqrt(precision + effect**2 / (2 * freedom))
-    p = 2 * t_tail(np.abs(t), freedom)
+        freedom = groups @ (1 - (design * inverse.T).sum(axis=1))
+        variances = groups @ (regions - design @ coefficients) ** 2 / freedom[:, None]
+        errors = (groups @ inverse[0] ** 2)[:, None] * variances
+        own, pooled = errors.sum(axis=0), freedom @ variances / freedom.sum()
+        t, effect = (coefficients[0] / np.sqrt(of) for of in (own, pooled))
+        of_t = own**2 / (errors**2 / freedom[:, None]).sum(axis=0)
+        of_sd = freedom @ variances**2 / (2 * (freedom.sum() * pooled) ** 2)  # variance of the pooled sd's logarithm
+        half = t_limit(0.025, of_t) * np.sqrt(own / pooled + effect**2 * of_sd)
+    p = 2 * t_tail(np.abs(t), of_t)
     return pd.DataFrame({"effect": effect, "low": effect - half, "high": effect + half, "t": t, "p": p})
 
 

@@ -29,6 +29,7 @@ _TAIL = 0.025  # of a 95 % interval
 _NOTHING_LEFT = 1e-10  # share of a variance that is left where covariates explain all
 _ROUNDING = 1e-24  # share of a sum of squares that is rounding error of its mean
 _NEARLY_ONE = 1 - 1e-12
+_FEW = 20  # people; a variance from fewer tends to be too small
 
 
 class Estimate(NamedTuple):
@@ -126,7 +127,8 @@ def correlation(r_indices: np.ndarray, variable: np.ndarray, n_given: int = 0) -
     For partial correlations give residuals, and the number of covariates in `n_given`: n − 2 − `n_given` degrees of
     freedom. p is that of the t test. The interval is symmetric on Fisher's scale; its width is the jackknife's: how
     much the coefficient moves as each person is left out. Few influential people make it wider, by the degrees of
-    freedom of Student's t: a variance from n values of kurtosis κ is worth 2n / (κ − 1) of them (Satterthwaite).
+    freedom of Student's t: a variance from n values of kurtosis κ is worth 2n / (κ − 1) of them (Satterthwaite). If it
+    is worth few, as with a rare category, the interval is never narrower than Fisher's.
     """
     n_people, freedom = len(variable), len(variable) - 2 - n_given
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -138,7 +140,10 @@ def correlation(r_indices: np.ndarray, variable: np.ndarray, n_given: int = 0) -
         variance = squares.mean(axis=1)
         kurtosis = np.square(squares).mean(axis=1) / variance**2
         error = np.sqrt((n_people - 1) * variance * n_people / (n_people - n_given))
-        half = t_limit(_TAIL, np.minimum(2 * freedom / (kurtosis - 1), freedom)) * error
+        worth = np.minimum(2 * freedom / (kurtosis - 1), freedom)
+        half = t_limit(_TAIL, worth) * error
+        least = t_limit(_TAIL, freedom) / np.sqrt(freedom - 1)  # as Fisher's
+        half = np.where((worth < _FEW) & (half < least), least, half)
     perfect = np.abs(r) >= _NEARLY_ONE
     low, high = np.tanh(_fisher(r) - half), np.tanh(_fisher(r) + half)
     return Estimate(r, np.where(perfect, r, low), np.where(perfect, r, high), p)

@@ -189,7 +189,7 @@ def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions:
     state: State = "reproducible"
     if p > LEVEL or min(evidence.with_linear or 0, evidence.repetitions or 1) < _NOT_FOUND:
         state = "not found again"
-    elif halves < _WEAK or n_patterns > supported(n_patterns, evidence) + 1:
+    elif halves < _WEAK or not evidence.found_again or n_patterns > supported(n_patterns, evidence) + 1:
         state = "weak"
     return Verdict(state, _found(state, n_patterns, evidence), evidence)
 
@@ -255,10 +255,16 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
                 f"However, these training runs did not find them: they agree with a linear model on only "
                 f"{100 * (evidence.with_linear or 0):.0f} of 100 pairs. Train longer, or with the default settings."
             )
+    elif not evidence.found_again:
+        words.append(
+            "However, held-out patients vary no more than controls in any direction: they may all share one change to "
+            f"the same degree, and their severities may rank healthy variation.{' Use one pattern.' * (n_patterns > 1)}"
+        )
     elif least < n_patterns:
-        directions = f"held-out people differ in only {counted(least, 'direction')}"
-        only = directions if evidence.found_again else "no single direction is found again in held-out people"
-        words.append(f"However, {only}, so the data do not support {counted(n_patterns, 'pattern')}. Use fewer.")
+        words.append(
+            f"However, held-out people differ in only {counted(least, 'direction')}, so the data do not support "
+            f"{counted(n_patterns, 'pattern')}. Use fewer."
+        )
     return " ".join(words)
 
 

@@ -108,8 +108,7 @@ def test_every_page_can_be_read_by_everybody(folder, visit, options):
     if narrow:
         seen.page.set_viewport_size({"width": 400, "height": 800})
     for place in PLACES:
-        wait = "#look .part" if "/table?" in place else "#linked" if "people" in place else "main h1"
-        seen.go(place, wait)
+        seen.go(place, "#look .part" if "/table?" in place else "#linked" if "people" in place else "main h1")
         assert seen.faults() == [], place
 
 
@@ -272,8 +271,7 @@ def test_scores_of_a_run_that_is_not_reproducible_are_shown_under_that_sentence(
 def test_from_a_table_to_new_people(tmp_path, visit):
     folder = tmp_path / "study"
     folder.mkdir()
-    long = {} if PICTURES else {"n_controls": 60, "n_patients": 60}
-    cohort = simulate_cohort("basic", seed=0, **long)
+    cohort = simulate_cohort("basic", seed=0, **{} if PICTURES else {"n_controls": 60, "n_patients": 60})
     table = cohort.table.assign(weight=70.0 + cohort.table["age"] % 7)
     table.iloc[:-20].to_csv(tmp_path / "cohort.csv", index=False)
     table.iloc[-20:].drop(columns="weight").to_csv(tmp_path / "new.csv", index=False)

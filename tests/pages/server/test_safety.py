@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from rindices.pages.server import addresses, page
+from tests.pages.page import missing
 from tests.pages.server.conftest import TOKEN
 
 
@@ -23,7 +24,7 @@ def test_nothing_is_served_without_the_token(client_of, folder):
 def test_token_works_once_and_becomes_a_strict_cookie(client_of, folder):
     first = client_of(folder)
     cookie = first.get("/enter", params={"token": TOKEN}).headers["set-cookie"].lower()
-    assert not [part for part in ("httponly", "samesite=strict") if part not in cookie]
+    assert not missing(cookie, "httponly", "samesite=strict")
     assert "max-age=" in cookie  # whoever closes the browser can come back
     assert first.get("/").status_code == 200
     assert first.get("/enter", params={"token": TOKEN}).status_code == 200  # the same browser again
@@ -49,8 +50,15 @@ def test_other_sites_cannot_change_anything(client, folder, origin):
 )
 def test_nothing_outside_the_folder_is_reached(client, folder, name):
     (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
-    addresses = [f"/files/{name}", f"/report/{name}", f"/table/checked?table={name}", f"/run?run={name}"]
-    addresses += [f"/scored?model={name}", f"/people?run={name}", f"/person?model={name}"]
+    addresses = [
+        f"/files/{name}",
+        f"/report/{name}",
+        f"/table/checked?table={name}",
+        f"/run?run={name}",
+        f"/scored?model={name}",
+        f"/people?run={name}",
+        f"/person?model={name}",
+    ]
     if name:
         addresses += [f"/apply?model=three.safetensors&table={name}", f"/apply?model={name}"]
         addresses += [f"/table/checked?table=cohort.csv&join={name}"]

@@ -1,0 +1,405 @@
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+from scipy.stats import false_discovery_control
+
+from rindices.analysis import associations, resemblance
+from rindices.analysis.associations_and_resemblance import _FOLDER, desikan_map, spins
+from rindices.analysis.statistics import (
+    basis,
+    correlation,
+    explained_variance,
+    residuals,
+    share_limits,
+)
+
+
+def people(n_people=150, seed=0):
+    """R-indices of two patterns, clinical variables that follow the first, covariates."""
+    rng = np.random.default_rng(seed)
+    r = pd.DataFrame(rng.beta(0.8, 2, (n_people, 2)), columns=["r1", "r2"])
+    age = 70 + 8 * rng.standard_normal(n_people) + 5 * r["r1"]
+    noise = rng.standard_normal((n_people, 4))
+    variables = pd.DataFrame(
+        {
+            "memory": 30 - 8 * r["r1"] - 0.1 * age + 2 * noise[:, 0],
+            "carrier": np.where(r["r2"] + 0.3 * noise[:, 1] > 0.4, "yes", "no"),
+            "stage": np.array(["A", "B", "C"])[np.digitize(r["r1"] + 0.3 * noise[:, 2], [0.2, 0.5])],
+            "smoker": np.where(noise[:, 3] > 0, 5.0, 2.0),
+        }
+    )
+    covariates = pd.DataFrame(
+        {"age": age, "sex": rng.choice(["F", "M"], n_people), "site": rng.choice(list("xyz"), n_people)}
+    )
+    return r, variables, covariates
+
+
+def row(table, variable, pattern=1):
+    return table[(table["variable"] == variable) & (table["pattern"] == pattern)].iloc[0]
+
+
+def dummies(table):
+    return pd.get_dummies(table, drop_first=True, dtype=float).to_numpy()
+
+
+def test_coefficients_and_p_are_those_of_scipy():
+    r, variables, _ = people()
+    found = associations(r, variables)
+    for pattern, name in ((1, "r1"), (2, "r2")):
+        expected, memory = stats.pearsonr(r[name], variables["memory"]), row(found, "memory", pattern)
+        assert (memory.kind, memory.statistic, memory.n) == ("continuous", "Pearson r", 150)
+        np.testing.assert_allclose([memory.coefficient, memory.p], expected, rtol=1e-8)
+        expected = stats.pointbiserialr(variables["carrier"] == "yes", r[name])
+        carrier = row(found, "carrier", pattern)
+        assert (carrier.kind, carrier.statistic, carrier.level) == ("dichotomous", "point-biserial r", "yes")
+        np.testing.assert_allclose([carrier.coefficient, carrier.p], expected, rtol=1e-8)
+        groups = [r[name][variables["stage"] == level] for level in "ABC"]
+        stage = row(found, "stage", pattern)
+        ratio, p = stats.f_oneway(*groups)
+        between = sum(len(group) * (group.mean() - r[name].mean()) ** 2 for group in groups)
+        assert (stage.kind, stage.statistic, stage.level) == ("categorical", "eta²", "")
+        np.testing.assert_allclose(stage.coefficient, between / np.sum((r[name] - r[name].mean()) ** 2), rtol=1e-8)
+        np.testing.assert_allclose(stage.coefficient, 2 * ratio / (2 * ratio + 147), rtol=1e-8)
+        np.testing.assert_allclose(stage.p, p, rtol=1e-8)
+
+
+@pytest.mark.parametrize("variable", ["memory", "carrier", "smoker"])
+def test_partial_correlation_is_that_of_a_regression(variable):
+    r, variables, covariates = people()
+    numbers = dummies(variables[[variable]])[:, 0] if variable == "carrier" else variables[variable].to_numpy()
+    fit = sm.OLS(r["r1"].to_numpy(), np.column_stack([numbers, sm.add_constant(dummies(covariates))])).fit()
+    t, freedom = fit.tvalues[0], fit.df_resid
+    found = row(associations(r, variables, covariates), variable)
+    assert freedom == 150 - 2 - 4
+    np.testing.assert_allclose(found.partial, t / np.sqrt(t**2 + freedom), rtol=1e-8)
+    np.testing.assert_allclose(found.partial_p, fit.pvalues[0], rtol=1e-8)
+
+
+def test_partial_eta_is_that_of_nested_regressions():
+    r, variables, covariates = people()
+    given = sm.add_constant(dummies(covariates))
+    small = sm.OLS(r["r1"].to_numpy(), given).fit()
+    large = sm.OLS(r["r1"].to_numpy(), np.column_stack([given, dummies(variables[["stage"]])])).fit()
+    found = row(associations(r, variables, covariates), "stage")
+    np.testing.assert_allclose(found.partial, (small.ssr - large.ssr) / small.ssr, rtol=1e-8)
+    np.testing.assert_allclose(found.partial_p, large.compare_f_test(small)[1], rtol=1e-8)
+    assert 0 <= found.partial_low < found.partial < found.partial_high < 1
+
+
+def test_interval_is_the_jackknife_on_fishers_scale():
+    r, variables, _ = people(60)
+    x, y = r["r1"].to_numpy(), variables["memory"].to_numpy()
+    without = np.arctanh([np.corrcoef(np.delete(x, k), np.delete(y, k))[0, 1] for k in range(60)])
+    error = np.sqrt(59 * without.var())
+    half = stats.t.ppf(0.975, min(58, 2 * 58 / (stats.kurtosis(without, fisher=False) - 1))) * error
+    found = row(associations(r, variables), "memory")
+    centre = np.arctanh(found.coefficient)
+    np.testing.assert_allclose([found.low, found.high], np.tanh([centre - half, centre + half]), rtol=1e-8)
+
+
+@pytest.mark.parametrize(("n_people", "n_rare"), [(60, 3), (100, 5)])
+def test_a_rare_category_does_not_narrow_the_interval(n_people, n_rare):
+    rng, rare = np.random.default_rng(2), (np.arange(n_people) < n_rare) - n_rare / n_people
+    severities = rng.beta(0.6, 4, (n_people, 1000))
+    found = correlation(severities - severities.mean(axis=0), rare)
+    assert ((found.low <= 0) & (found.high >= 0)).mean() > 0.94
+
+
+def test_interval_of_eta_is_near_the_noncentral_f_where_scores_are_normal():
+    rng, stage = np.random.default_rng(3), np.repeat(list("ABC"), 200)
+    r = pd.DataFrame({"r1": np.repeat([0, 0.3, 0.6], 200) + rng.standard_normal(600)})
+    found = row(associations(r, pd.DataFrame({"stage": stage})), "stage")
+    ratio = found.coefficient / (1 - found.coefficient) * 597 / 2
+    for share, tail in ((found.low, 0.975), (found.high, 0.025)):
+        assert stats.ncf.cdf(ratio, 2, 597, 600 * share / (1 - share)) == pytest.approx(tail, abs=0.015)
+    nothing = row(associations(r, pd.DataFrame({"stage": np.tile(list("ABC"), 200)})), "stage")
+    assert nothing.low == 0
+    assert nothing.p > 0.025
+
+
+def test_missing_values_are_left_out_of_their_variable_and_of_the_partial_only():
+    r, variables, covariates = people()
+    variables.loc[:9, "memory"] = [np.nan, np.inf] * 5
+    variables.loc[5:12, "stage"] = None
+    covariates.loc[100:, "sex"] = None
+    found = associations(r, variables, covariates)
+    assert [row(found, name).n for name in variables] == [140, 150, 142, 150]
+    alone = associations(r[10:], variables[["memory"]][10:])
+    np.testing.assert_allclose(row(found, "memory").coefficient, row(alone, "memory").coefficient)
+    fewer = associations(r[10:100], variables[["memory"]][10:100], covariates[10:100])
+    np.testing.assert_allclose(row(found, "memory").partial, row(fewer, "memory").partial)
+    assert row(found, "memory").note == "partial coefficient from 90 people only, because the others lack a covariate"
+
+
+def test_people_are_matched_by_position():
+    r, variables, covariates = people()
+    expected, repeated = associations(r, variables, covariates), pd.Index(np.arange(150) // 3)
+    moved = associations(r.set_index(repeated), variables.set_index(repeated[::-1]), covariates)
+    pd.testing.assert_frame_equal(moved, expected)
+
+
+def test_false_discovery_rate_counts_all_rows_with_p():
+    r, variables, covariates = people()
+    variables["constant"] = 1.0
+    found = associations(r, variables, covariates)
+    known = found["p"].notna()
+    assert known.sum() == 8
+    np.testing.assert_allclose(found["q"][known], stats.false_discovery_control(found["p"][known]))
+    np.testing.assert_allclose(found["partial_q"][known], stats.false_discovery_control(found["partial_p"][known]))
+    assert found["q"][~known].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "note"),
+    [
+        ([1.0] * 20, "continuous", "everyone has the same value"),
+        (["a"] * 20, "categorical", "everyone has the same value"),
+        ([1.0, 2, 3] * 3 + [np.nan] * 11, "continuous", "fewer than 10 people have a value"),
+        ([np.nan] * 20, "continuous", "fewer than 10 people have a value"),
+        ([None] * 20, "categorical", "fewer than 10 people have a value"),
+        (list("aaaaaaaaabbbbbbbbbcc"), "categorical", "a category has fewer than 3 people"),
+        ([0.0] * 18 + [1.0] * 2, "dichotomous", "a category has fewer than 3 people"),
+        ([f"P{k}" for k in range(20)], "categorical", "a category has fewer than 3 people"),
+    ],
+)
+def test_what_cannot_be_tested_is_told(values, kind, note):
+    r = pd.DataFrame({"r1": np.linspace(0, 1, 20)})
+    found = associations(r, pd.DataFrame({"x": pd.Series(values)}), pd.DataFrame({"age": np.arange(20.0) % 7})).iloc[0]
+    assert (found.kind, found.note, found.level) == (kind, note, "")
+    assert found[["coefficient", "low", "high", "p", "q", "partial", "partial_p"]].isna().all()
+
+
+def test_partial_that_cannot_be_had_is_told():
+    r, variables, covariates = people(40)
+    same = row(associations(r, covariates[["age"]], covariates), "age")
+    assert same.note == "no partial coefficient: the covariates explain this variable completely"
+    assert np.isfinite(same.coefficient)
+    assert np.isnan([same.partial, same.partial_p, same.partial_low]).all()
+    unknown = row(associations(r, variables, pd.DataFrame({"age": [np.nan] * 35 + [1.0, 2, 3, 4, 5]})), "memory")
+    assert unknown.note == "no partial coefficient: fewer than 10 people have a value"
+    many = pd.DataFrame(np.random.default_rng(0).standard_normal((40, 35)))
+    assert row(associations(r, variables, many), "memory").note.endswith("too few people for the covariates")
+    twice = pd.concat([covariates, covariates.add_suffix("2")], axis=1)
+    pd.testing.assert_frame_equal(associations(r, variables, twice), associations(r, variables, covariates))
+
+
+def test_perfect_and_constant_r_indices():
+    r = pd.DataFrame({"r1": np.linspace(0, 1, 30), "r2": 0.5})
+    variables = pd.DataFrame({"same": 3 - 2 * r["r1"], "stage": list("ABC") * 10})
+    found = associations(r, variables)
+    same = row(found, "same")
+    assert (same.low, same.high) == pytest.approx((-1, -1))
+    assert same.p < 1e-100
+    for name in variables:
+        constant = row(found, name, 2)
+        assert np.isnan([constant.coefficient, constant.p]).all()
+        assert constant.note == "the severity does not vary"
+
+
+def test_kinds_of_values():
+    r = pd.DataFrame({"r1": np.linspace(0, 1, 12)})
+    variables = pd.DataFrame(
+        {
+            "truth": [True, False] * 6,
+            "integers": pd.array([1, 2, None, 3] * 3, dtype="Int64"),
+            "two": pd.Series([10.0, 2.0] * 6, dtype=object),
+            "categories": pd.Categorical([1, 2, 3] * 4),
+            "later": ["b", "a"] * 6,
+        }
+    )
+    variables.loc[2, "later"] = None
+    found = associations(r, variables).set_index("variable")
+    assert found["kind"].tolist() == ["dichotomous", "continuous", "dichotomous", "categorical", "dichotomous"]
+    assert found["level"].tolist() == ["True", "", "10", "", "b"]
+    assert found["note"].tolist() == ["", "fewer than 10 people have a value", "", "", ""]
+
+
+ENIGMA = pd.read_csv(_FOLDER / "enigma.csv")
+POSITIONS = pd.read_csv(_FOLDER / "desikan_positions.csv").set_index("region")
+SHARES = pd.read_csv(_FOLDER / "destrieux_to_desikan.csv")
+
+
+def as_patterns(maps, measure):
+    """Return maps by side and region as a table of patterns with FreeSurfer's names."""
+    return pd.DataFrame(
+        {"pattern": number, "region": f"{side[0]}h_{region}_{measure}", "change_sd": value}
+        for number, own in enumerate(maps, start=1)
+        for (side, region), value in own.items()
+    )
+
+
+def enigma(disorder, measure):
+    return ENIGMA[(ENIGMA["disorder"] == disorder) & (ENIGMA["measure"] == measure)].set_index(["side", "region"])["d"]
+
+
+def test_a_disorder_s_own_map_is_recognised_by_its_measure():
+    table = resemblance(as_patterns([enigma("schizophrenia", "thickness")], "thickness"), n_spins=300)
+    assert {*table["measure"]} == {"thickness"}
+    best = table.sort_values("r").iloc[-1]
+    assert (best["disorder"], best["r"], best["beyond"]) == ("schizophrenia", pytest.approx(1), pytest.approx(1))
+    assert best["p_corrected"] < 0.025
+    assert (table["p_corrected"] >= table["p"]).all()
+    area = resemblance(as_patterns([enigma("schizophrenia", "thickness")], "area"), n_spins=300)
+    assert area.loc[area["disorder"] == "schizophrenia", "r"].item() < 0.9
+
+
+def test_correlations_are_those_of_numpy_and_beyond_is_a_partial_correlation():
+    own = enigma("autism", "thickness") + np.random.default_rng(1).normal(0, 0.1, 68)
+    table = resemblance(as_patterns([own], "thickness"), n_spins=20).set_index("disorder")
+    wide = ENIGMA[ENIGMA["measure"] == "thickness"].pivot(index=["side", "region"], columns="disorder", values="d")
+    wide, own = wide.sort_index(), own.sort_index()
+    one, mean = wide["depression, adults"], ((wide - wide.mean()) / wide.std(ddof=0)).mean(axis=1)
+    xy, xz, yz = (np.corrcoef(a, b)[0, 1] for a, b in ((own, one), (own, mean), (one, mean)))
+    assert table.loc["depression, adults", "r"] == pytest.approx(xy)
+    partial = (xy - xz * yz) / np.sqrt((1 - xz**2) * (1 - yz**2))
+    assert table.loc["depression, adults", "beyond"] == pytest.approx(partial)
+
+
+def test_spins_keep_neighbours_together_as_rotations_of_a_sphere_do():
+    # Of two linear functions on a sphere one of which is turned at random, the correlation is uniform from -1 to 1:
+    # its variance is 1/3. Regions that are permuted singly would have 1/33.
+    orders = spins(tuple(POSITIONS.index), 1500, seed=3)
+    assert (np.sort(orders, axis=1) == np.arange(34)).all()
+    places = POSITIONS.to_numpy()
+    found = [np.corrcoef(places[:, axis], places[order, axis])[0, 1] for order in orders for axis in range(3)]
+    assert np.var(found) == pytest.approx(1 / 3, abs=0.08)
+    assert abs(np.mean(found)) < 0.1
+
+
+def test_smooth_maps_without_relation_are_rarely_recognised():
+    # Linear and quadratic functions of the position are as smooth as maps of the cortex.
+    rng, places = np.random.default_rng(0), POSITIONS.to_numpy()
+    maps = []
+    for _ in range(60):
+        turned = places @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        own = turned @ rng.normal(size=3) + (turned**2) @ rng.normal(size=3) + rng.normal(0, 0.3, 34)
+        maps.append({(side, region): own[k] for side in ("left", "right") for k, region in enumerate(POSITIONS.index)})
+    table = resemblance(as_patterns(maps, "thickness"), n_spins=500)
+    assert (table.groupby("pattern")["p_corrected"].min() < 0.025).sum() <= 6  # 2 or 3 expected
+
+
+def test_destrieux_is_converted_by_shares_of_area():
+    assert SHARES.groupby("region")["share"].sum().between(0.9, 1.01).all()
+    assert {*SHARES["region"]} == {*POSITIONS.index}
+    rng = np.random.default_rng(2)
+    parts = {part: rng.normal() for part in SHARES["part"].unique()}
+    names = {f"lh_{part}_thickness": value for part, value in parts.items()}
+    found, own = desikan_map(pd.Series(names), "thickness"), SHARES[SHARES["region"] == "insula"]
+    assert found["left", "insula"] == pytest.approx(np.average(own["part"].map(parts), weights=own["share"]))
+    table = resemblance(pd.DataFrame({"pattern": 1, "region": [*names], "change_sd": 1.0}))
+    assert table.empty  # one side only, and the same everywhere
+
+
+def test_desikan_from_destrieux_follows_the_map_it_was_made_from():
+    true = enigma("schizophrenia", "thickness")
+    changes = {
+        f"{side[0]}h_{part}_thickness": np.average(true[side][own["region"]], weights=own["share"])
+        for part, own in SHARES.groupby("part")
+        for side in ("left", "right")
+    }
+    table = resemblance(
+        pd.DataFrame({"pattern": 1, "region": [*changes], "change_sd": changes.values()}), n_spins=200
+    ).sort_values("r")
+    assert table.iloc[-1]["disorder"] == "schizophrenia"
+    assert table.iloc[-1]["r"] > 0.85
+    assert table.iloc[-1]["p_corrected"] < 0.05
+
+
+def test_dkt_and_averages_of_both_sides_have_a_map():
+    true = enigma("schizophrenia", "thickness")
+    dkt = true.drop(["bankssts", "frontalpole", "temporalpole"], level="region")
+    assert set(resemblance(as_patterns([dkt], "thickness"), n_spins=50)["n_regions"]) == {62}
+    both = {f"{region}_thickness": value for region, value in true.groupby("region").mean().items()}
+    table = resemblance(pd.DataFrame({"pattern": 1, "region": [*both], "change_sd": both.values()}), n_spins=50)
+    assert table.sort_values("r")["disorder"].iloc[-1] == "schizophrenia"
+
+
+def test_subcortex_is_description_without_a_test():
+    own = enigma("schizophrenia", "subcortex")
+    names = [f"{side.capitalize()}-{region}" for side, region in own.index]
+    table = resemblance(pd.DataFrame({"pattern": 1, "region": names, "change_sd": own.to_numpy()}))
+    assert {*table["measure"]} == {"subcortex"}
+    assert table.loc[table["disorder"] == "schizophrenia", "r"].item() == pytest.approx(1)
+    assert table["p"].isna().all()
+
+
+@pytest.mark.parametrize("names", [["rHip", "lHip"], ["region_1"], [f"lh_{name}_volume" for name in POSITIONS.index]])
+def test_other_regions_and_volumes_have_no_map(names):
+    assert resemblance(pd.DataFrame({"pattern": 1, "region": names, "change_sd": 1.0})).empty
+
+
+def test_maps_are_complete_and_not_of_another_measure():
+    assert set(ENIGMA[ENIGMA["measure"] != "subcortex"].groupby(["measure", "disorder"]).size()) == {68}
+    wide = ENIGMA.pivot(index=["disorder", "side", "region"], columns="measure", values="d")
+    both = wide.dropna(subset=["thickness", "area"]).groupby("disorder")
+    assert all((own["thickness"] - own["area"]).abs().max() > 0.05 for _, own in both)
+
+
+# A small version of experiments/calibrate_associations.py, with made-up R-indices that are skewed.
+
+
+@pytest.mark.parametrize(("between", "within"), [(2, 27), (4, 395), (2, 49_997)])
+def test_limits_of_a_share_invert_the_noncentral_f(between, within):
+    size, ratio = between + within + 1, stats.f.isf(1e-4, between, within) * np.array([1.0, 3.0])
+    for shares, tail in zip(share_limits(ratio, between, within), (0.975, 0.025), strict=True):
+        np.testing.assert_allclose(stats.ncf.cdf(ratio, between, within, size * shares / (1 - shares)), tail, atol=1e-6)
+    low, high = share_limits(stats.f.ppf([0.01, 0.5, 0.97], between, within), between, within)
+    assert (low == 0).all()
+    assert (high > 0).tolist() == [False, True, True]
+
+
+def test_residuals_are_those_of_least_squares():
+    rng = np.random.default_rng(1)
+    given, values = rng.standard_normal((40, 2)), 1e3 + rng.standard_normal((40, 2))
+    values[:, 1] = 7 - 3 * given[:, 0]
+    design = np.column_stack([np.ones(40), given])
+    expected = values[:, 0] - design @ np.linalg.lstsq(design, values[:, 0])[0]
+    found = residuals(values, basis(given))
+    np.testing.assert_allclose(found[:, 0], expected, atol=1e-9)
+    assert (found[:, 1] == 0).all()
+
+
+N_PEOPLE, N_SETS = 20_000, 500
+
+
+def population(seed, noise):
+    """R-indices of which most are near 0, and a score that correlates with them."""
+    rng = np.random.default_rng(seed)
+    r = rng.beta(0.7, 2.5, N_PEOPLE) + 0.05 * rng.standard_normal(N_PEOPLE)
+    drawn = rng.standard_normal(N_PEOPLE) if noise == "normal" else rng.exponential(size=N_PEOPLE) - 1
+    return r, 0.5 * (r - r.mean()) / r.std() + np.sqrt(0.75) * drawn, rng
+
+
+@pytest.mark.parametrize("noise", ["normal", "skewed"])
+@pytest.mark.parametrize("shares", [None, (0.8, 0.2), (0.6, 0.25, 0.15)], ids=["line", "two values", "three values"])
+def test_intervals_hold_the_truth_in_95_percent(shares, noise):
+    r, score, rng = population(9, noise)
+    if shares is not None:
+        score = np.searchsorted(np.quantile(score, np.cumsum(shares)[:-1]), score).astype(float)
+
+    def estimate(chosen):
+        own, values = r[chosen, None], score[chosen]
+        if shares is not None and len(shares) == 3:
+            return explained_variance(own - own.mean(), (values[:, None] == [1, 2]).astype(float))
+        return correlation(own - own.mean(), values - values.mean())
+
+    truth = estimate(np.arange(N_PEOPLE)).value[0]
+    found = [estimate(rng.integers(N_PEOPLE, size=150)) for _ in range(N_SETS)]
+    held = np.mean([each.low[0] <= truth <= each.high[0] for each in found])
+    assert 0.925 <= held <= 0.975  # 0.95 and 2.5 standard errors; Fisher's z and the noncentral F fall below
+
+
+def test_false_discoveries_are_rare_where_nothing_is_associated():
+    r, _, rng = population(8, "normal")
+    p = []
+    for _ in range(4):  # 200 data sets of three patterns each share their variables
+        chosen = pd.DataFrame(rng.choice(r, (100, 600)))
+        scores = {f"skewed{k}": rng.exponential(size=100) for k in range(4)}
+        scores |= {f"two{k}": rng.choice(["no", "yes"], 100, p=[0.7, 0.3]) for k in range(3)}
+        scores |= {f"three{k}": rng.choice(list("ABC"), 100) for k in range(3)}
+        p.append(associations(chosen, pd.DataFrame(scores))["p"].to_numpy().reshape(200, 30))
+    found = false_discovery_control(np.concatenate(p), axis=1) < 0.05
+    assert 0.045 < np.mean(np.concatenate(p) < 0.05) < 0.055
+    assert found.any(axis=1).mean() <= 0.065

@@ -1,0 +1,436 @@
+"""The test of all background variables together: its error rate, sites, what counts more, and gaps."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+
+from rindices.analysis import associations, balance_warnings, group_balance, group_check
+from rindices.analysis.balance import corrected_p, flow_table
+from rindices.problems import InputError
+
+
+def matched(seed=0, n_controls=120, n_patients=80):
+    rng, n_people = np.random.default_rng(seed), n_controls + n_patients
+    patient = np.arange(n_people) >= n_controls
+    return pd.DataFrame(
+        {
+            "age": rng.normal(70, 8, n_people) - 9 * patient,
+            "sex": np.where(rng.uniform(size=n_people) < 0.3 + 0.3 * patient, "F", "M"),
+            "site": rng.choice(list("ABCDEFG"), n_people),
+            "volume": rng.normal(1.4e6, 1e5, n_people),
+            "carrier": rng.integers(2, size=n_people),
+        }
+    ), patient
+
+
+def balance_of(values, patient, **kind):
+    return group_balance(pd.DataFrame({"x": pd.Series(values, **kind)}), patient).iloc[0]
+
+
+def test_numbers_are_compared_in_pooled_sd_and_by_welch():
+    variables, patient = matched()
+    found = group_balance(variables, patient).set_index("variable")
+    for name in ("age", "volume"):
+        controls, patients = variables[name][~patient], variables[name][patient]
+        pooled = math.sqrt((controls.std() ** 2 + patients.std() ** 2) / 2)
+        assert found.kind[name] == "number"
+        assert found.difference[name] == pytest.approx((patients.mean() - controls.mean()) / pooled)
+        assert found.p[name] == pytest.approx(stats.ttest_ind(patients, controls, equal_var=False).pvalue)
+    assert found.difference["age"] < -0.8
+    assert found.controls["age"] == f"{variables.age[~patient].mean():.1f} ± {variables.age[~patient].std():.1f}"
+
+
+@pytest.mark.parametrize("name", ["sex", "site", "carrier"])
+def test_categories_are_compared_by_chi_square(name):
+    variables, patient = matched()
+    found = group_balance(variables, patient).set_index("variable").loc[name]
+    test = stats.chi2_contingency(pd.crosstab(variables[name], patient), correction=False)
+    assert (found.kind, found.difference) == ("category", pytest.approx(math.sqrt(test.statistic / len(patient))))
+    assert found.p == pytest.approx(test.pvalue)
+
+
+def test_table_reads_well():
+    variables = pd.DataFrame(
+        {
+            "age": [60.0, 62, 64, 70, 72, 74],
+            "volume": [1.40e6, 1.45e6, 1.50e6, 1.3e6, 1.4e6, 1.5e6],
+            "thickness": [2.50, 2.51, 2.52, 2.4, 2.5, 2.6],
+            "sex": list("FFMFMM"),
+            "smoker": [True, False, False, False, False, False],
+            "site": list("ABCDEA"),
+        }
+    )
+    found = group_balance(variables, [0, 0, 0, 1, 1, 1])
+    assert found.variable.tolist() == list(variables)
+    assert found.controls.tolist() == [
+        "62.0 ± 2.0",
+        "1450000 ± 50000",
+        "2.510 ± 0.010",
+        "F 67 %, M 33 %",
+        "False 67 %, True 33 %",
+        "3 categories",
+    ]
+    assert found.patients.tolist()[3:5] == ["F 33 %, M 67 %", "False 100 %, True 0 %"]
+    assert found.kind.tolist() == ["number"] * 3 + ["category"] * 3
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([0, 1, 0, 1], "category"),
+        ([0, 1, 2, 1], "number"),
+        ([True, False, True, True], "category"),
+        (list("AABB"), "category"),
+        (pd.array([1, 2, None, 3], dtype="Int64"), "number"),
+        (pd.array([True, None, False, True], dtype="boolean"), "category"),
+        (pd.Series([1.5, None, 2.5, 3.5], dtype=object), "number"),
+        (pd.Categorical([1, 2, 3, 1]), "category"),
+    ],
+)
+def test_kinds_of_variables(values, kind):
+    assert balance_of(values, [0, 1, 0, 1]).kind == kind
+
+
+def test_missing_and_infinite_values_are_left_out_of_their_variable_only():
+    variables, patient = matched()
+    holes = variables.copy()
+    holes.loc[[0, 3, 150], "age"] = [np.nan, np.inf, np.nan]
+    holes.loc[[5, 160, 170], "sex"] = None
+    found = group_balance(holes, patient).set_index("variable")
+    for name, (n_controls, n_patients) in {"age": (118, 79), "sex": (119, 78), "site": (120, 80)}.items():
+        known = np.isfinite(holes[name]) if name == "age" else holes[name].notna()
+        alone = group_balance(variables.loc[known, [name]], patient[known]).iloc[0]
+        assert (found.n_controls[name], found.n_patients[name]) == (n_controls, n_patients)
+        assert (found.difference[name], found.p[name]) == (alone.difference, alone.p)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2, 3, np.nan, np.nan, np.nan], ["A", "B", "C", None, None, None]])
+def test_variable_known_in_one_group_only_cannot_be_compared(values):
+    found = balance_of(values, [0, 0, 0, 1, 1, 1])
+    assert np.isnan([found.difference, found.p]).all()
+    assert (found.n_controls, found.n_patients, found.patients) == (3, 0, "no values")
+    assert not found.imbalanced
+
+
+def test_number_constant_in_one_group_is_still_compared():
+    values, patient = np.array([5.0, 5, 5, 5, 6, 7, 8]), np.array([0, 0, 0, 0, 1, 1, 1])
+    found = balance_of(values, patient)
+    assert found.difference == pytest.approx(2 / math.sqrt(0.5))
+    assert found.p == pytest.approx(2 * stats.t.sf(2 / math.sqrt(1 / 3), 2))  # only the patients' error counts
+
+
+def test_imbalance_needs_both_certainty_and_size():
+    variables, patient = matched()
+    found = group_balance(variables, patient).set_index("variable").imbalanced
+    assert found.to_dict() == {"age": True, "sex": True, "site": False, "volume": False, "carrier": False}
+    many = np.arange(40_000) % 2 == 1
+    small = balance_of(np.random.default_rng(0).standard_normal(40_000) + 0.06 * many, many)
+    assert small.p < 1e-3
+    assert 0 < small.difference < 0.1
+    assert not small.imbalanced
+    few = balance_of([1.0, 2, 3, 2, 3, 4.5], [0, 0, 0, 1, 1, 1])
+    assert few.difference > 0.5
+    assert not few.imbalanced
+
+
+def test_warnings_name_the_imbalanced_variables_in_words():
+    variables = pd.DataFrame({"age": [70, 72, 74] * 4 + [60, 62, 64] * 4, "sex": list("F" * 12 + "M" * 12), "x": 1})
+    patient = np.arange(24) >= 12
+    assert balance_warnings(group_balance(variables, patient)) == [
+        "Patients and controls differ in age (62.0 ± 1.7 versus 72.0 ± 1.7, difference 5.86 sd), so apparent "
+        "disease effects may be due to age. Match the groups: using age as a covariate removes only the effect that it "
+        "has in controls.",
+        "Patients and controls differ in sex (F 0 %, M 100 % versus F 100 %, M 0 %, Cramér's V 1.00), so apparent "
+        "disease effects may be due to sex. Match the groups: using sex as a covariate removes only the effect that it "
+        "has in controls.",
+    ]
+    assert balance_warnings(group_balance(variables[["x"]], patient)) == []
+
+
+@pytest.mark.parametrize(
+    ("patient", "message"),
+    [
+        ([True, False], "one value for each of the 3 people"),
+        ([0, 1, 2], "contains '2'"),
+        (["0", "1", "1"], "contains '0'"),
+    ],
+)
+def test_wrong_groups_are_told(patient, message):
+    with pytest.raises(InputError, match=message):
+        group_balance(pd.DataFrame({"age": [1, 2, 3]}), patient)
+
+
+def test_many_variables_are_no_more_often_called_different_than_one():
+    rng, patient = np.random.default_rng(0), np.arange(60) >= 30
+    found = [corrected_p(pd.DataFrame(rng.normal(size=(60, 15))), patient, seed=seed).min() for seed in range(40)]
+    assert np.mean(np.array(found) <= 0.05) <= 0.15  # one in 40 expected beyond that; 0.54 if each had its own p
+
+
+def test_p_of_one_variable_is_that_of_a_permutation_test():
+    rng, patient = np.random.default_rng(1), np.arange(40) >= 20
+    value = rng.normal(size=40) + 0.6 * patient
+    own = abs(value[patient].mean() - value[~patient].mean())
+    shuffled = [rng.permutation(patient) for _ in range(4000)]
+    expected = np.mean([abs(value[one].mean() - value[~one].mean()) >= own for one in shuffled])
+    assert corrected_p(pd.DataFrame({"x": value}), patient)[0] == pytest.approx(expected, abs=0.03)
+
+
+def test_a_difference_between_sites_is_that_of_the_site():
+    rng, site = np.random.default_rng(2), pd.Series(np.repeat(["A", "B"], 100))
+    patient = np.arange(200) % 100 < np.where(site == "A", 30, 70)
+    people = pd.DataFrame({"age": rng.normal(size=200) + 2 * (site == "B"), "site": site})
+    alone, within = corrected_p(people, patient), corrected_p(people, patient, site)
+    assert alone.max() < 0.01
+    assert within[0] > 0.05
+    assert within[1] < 0.01
+
+
+def test_what_regions_go_with_counts_more():
+    rng, patient = np.random.default_rng(3), np.arange(200) >= 100
+    age = rng.normal(size=200) + 0.35 * patient
+    people = pd.DataFrame({"age": age} | {f"x{k}": rng.normal(size=200) for k in range(19)})
+    regions = age[:, None] + rng.normal(size=(200, 10)) - 2 * patient[:, None]
+    assert corrected_p(people, patient, regions=regions)[0] < corrected_p(people, patient)[0] / 2
+
+
+def test_gaps_are_among_the_variables_and_what_cannot_be_compared_has_no_p():
+    rng, patient = np.random.default_rng(4), np.arange(80) >= 40
+    regions = pd.DataFrame(rng.normal(size=(80, 10)))
+    people = pd.DataFrame({"age": rng.normal(size=80), "same": 1.0, "unknown": np.nan})
+    assert group_balance(people, patient, regions=regions)["variable"].tolist() == list(people)
+    gaps = regions.mask(patient[:, None] & (rng.random((80, 10)) < 0.2))
+    found = group_balance(people, patient, regions=gaps).set_index("variable")
+    assert (found.index[-1], found["imbalanced"].tolist()) == ("number of missing regions", [False, False, False, True])
+    assert found["p_corrected"].isna().tolist() == [False, True, True, False]
+    assert group_balance(people[["unknown"]], patient)["p_corrected"].isna().all()
+
+
+REASONS = ["missing region", "outlier", "impossible value", "left the study", "site without enough controls"]
+
+
+def record_of(seed, *, sites=True, others=True):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 200))
+    reason = rng.choice(["", *rng.permutation(REASONS)[: rng.integers(1, 6)]], n)
+    group = rng.choice(["control", "patient", *(["other"] if others else [])], n)
+    frame = pd.DataFrame({"group": group, "used": reason == "", "reason": reason})
+    return frame.assign(site=rng.choice(["Oslo", "all", "7"], n)) if sites else frame
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_row_adds_up_and_agrees_with_a_plain_count(seed):
+    record = record_of(seed, sites=seed % 3 != 0, others=seed % 2 == 0)
+    flow = flow_table(record)
+    reasons = [name for name in flow.columns if name not in ("site", "group", "read", "used")]
+    assert set(reasons) == set(record["reason"]) - {""}
+    assert (flow[reasons].sum(axis=1) + flow["used"] == flow["read"]).all()
+    first = flow.iloc[0]
+    assert (first["site"], first["group"], first["read"]) == ("all", "all", len(record))
+    of_all = flow.head(1 + record["group"].nunique() if {"control", "patient"} <= set(record["group"]) else 3)
+    assert of_all["read"].iloc[1:].sum() == len(record)
+    if "site" in record:
+        sites = flow.iloc[len(of_all) :]
+        assert sites.loc[sites["group"] == "all", "read"].sum() == len(record)
+        for _, row in sites.iterrows():
+            who = (record["site"] == row["site"]) & ((record["group"] == row["group"]) | (row["group"] == "all"))
+            assert row["used"] == (who & record["used"]).sum()
+            assert [row[name] for name in reasons] == [(who & (record["reason"] == name)).sum() for name in reasons]
+
+
+def test_reasons_come_in_the_order_of_exclusion_then_others():
+    assert flow_table(pd.DataFrame({"group": "control", "used": False, "reason": REASONS})).columns.tolist()[3:-1] == [
+        *("missing region", "impossible value", "outlier", "site without enough controls", "left the study")
+    ]
+
+
+def test_a_record_from_a_file_has_gaps_for_no_reason():
+    record = pd.DataFrame({"group": ["control", "patient"], "used": [True, False], "reason": [np.nan, "outlier"]})
+    assert flow_table(record).iloc[0].tolist() == ["all", "all", 2, 1, 1]
+
+
+CHECK_COLUMNS = [
+    *("pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q", "n_patients"),
+    *("coefficient_patients", "q_patients", "imbalanced", "difference", "adjusted", "explained", "remark"),
+]
+
+
+def aged(age_effect=0.02, older=6.0, seed=1):
+    """r1 rises with age in everybody and with disease, r2 with disease only; patients are older."""
+    rng = np.random.default_rng(seed)
+    group = np.array(["control"] * 300 + ["patient"] * 200 + ["other"] * 20)
+    patient = group == "patient"
+    background = pd.DataFrame(
+        {
+            "age": rng.normal(70, 8, len(group)) + older * patient,
+            "sex": np.where(rng.uniform(size=len(group)) < 0.5, "F", "M"),
+            "site": rng.choice(list("ABC"), len(group)),
+        }
+    )
+    r = 0.1 * rng.standard_normal((len(group), 2)) + patient[:, None] * rng.uniform(0.2, 0.8, (len(group), 2))
+    r[:, 0] += age_effect * (background["age"] - 70)
+    return pd.DataFrame(r, columns=["r1", "r2"]), background, group
+
+
+def test_associations_are_those_of_controls_and_balance_that_of_both():
+    r, background, group = aged()
+    found = group_check(r, background, group)
+    assert list(found) == CHECK_COLUMNS
+    controls, both = group == "control", group != "other"
+    expected = associations(r[controls], background[controls])
+    for name in ("pattern", "variable", "kind", "statistic", "coefficient", "p", "q"):
+        assert found[name].tolist() == expected[name].tolist()
+    of_patients = associations(r[group == "patient"], background[group == "patient"])
+    assert found["coefficient_patients"].tolist() == of_patients["coefficient"].tolist()
+    assert found[["n_controls", "n_patients"]].drop_duplicates().to_numpy().tolist() == [[300, 200]]
+    balance = group_balance(background[both], group[both] == "patient").set_index("variable")["imbalanced"]
+    assert found["imbalanced"].tolist() == [balance[name] for name in found["variable"]]
+
+
+@pytest.mark.parametrize("name", ["age", "sex", "site"])
+def test_explained_share_is_that_of_a_regression(name):
+    r, background, group = aged()
+    both = group != "other"
+    patient = (group == "patient")[both].astype(float)
+    numbers = pd.get_dummies(background.loc[both, [name]], drop_first=True, dtype=float).to_numpy()
+    found = group_check(r, background, group)
+    for pattern in (1, 2):
+        own = r[f"r{pattern}"][both].to_numpy()
+        raw = sm.OLS(own, sm.add_constant(patient)).fit().params[1]
+        adjusted = sm.OLS(own, sm.add_constant(np.column_stack([patient, numbers]))).fit().params[1]
+        row = found[(found["variable"] == name) & (found["pattern"] == pattern)].iloc[0]
+        assert [row.difference, row.adjusted] == pytest.approx([raw, adjusted], rel=1e-8)
+        assert row.explained == pytest.approx(1 - adjusted / raw, rel=1e-8, abs=1e-10)
+
+
+def test_a_pattern_that_may_be_age_is_told():
+    found = group_check(*aged())
+    first = found.iloc[0]
+    assert first.explained > 0.1
+    assert first.remark == (
+        f"In controls, pattern 1 rises with age (r = {first.coefficient:.2f}, q < 0.001), and patients' age is higher: "
+        "part of the pattern may reflect age."
+    )
+    assert (found["remark"][1:] == "").all()
+    hidden = group_check(*aged(age_effect=-0.02)).iloc[0]
+    assert hidden.explained < 0
+    assert "pattern 1 falls with age" in hidden.remark
+    assert hidden.remark.endswith("patients' age is higher: age may mask part of the pattern.")
+    alike = group_check(*aged(older=0.0, seed=2)).iloc[0]
+    assert not alike.imbalanced
+    assert alike.remark.endswith(
+        "The groups do not clearly differ in age, so it explains little of the difference between them."
+    )
+
+
+def without_age_in_controls(r, background, group):
+    """What a removal leaves where age does more to patients than it does to controls."""
+    controls, age = group == "control", background["age"].to_numpy()
+    bent = r.assign(r1=r["r1"] + 0.0015 * np.clip(age - 70, 0, None) ** 2)
+    slope, level = np.polyfit(age[controls], bent.loc[controls, "r1"], 1)
+    return bent.assign(r1=bent["r1"] - level - slope * age)
+
+
+def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients():
+    r, background, group = aged(age_effect=0.0, older=15.0)
+    left = without_age_in_controls(r, background, group)
+    unaware = group_check(left, background, group).iloc[0]
+    assert abs(unaware.coefficient) < 1e-12
+    assert unaware.remark.startswith("In patients, but not clearly in controls, pattern 1 rises with age")
+    found = group_check(left, background, group, removed=["age"])
+    assert found["removed"].tolist() == [True, False, False] * 2
+    assert found[["p", "q"]].isna().all(axis=1).tolist() == found["removed"].tolist()
+    first = found.iloc[0]
+    assert first.coefficient_patients > 0.3
+    assert first.remark == (
+        f"In patients, pattern 1 rises with age (r = {first.coefficient_patients:.2f}, q < 0.001), and the groups "
+        "differ in age. The effect of age in controls was removed. Either the disease is associated with age, or part "
+        "of the pattern reflects effects that the correction missed."
+    )
+    assert found.loc[found["pattern"] == 2, "remark"].tolist() == ["", "", ""]
+
+
+def test_what_goes_with_severities_of_patients_is_reported_though_the_groups_are_alike():
+    r, background, group = aged(older=0.0, seed=2)
+    for removed in ([], ["age"]):
+        found = group_check(r, background, group, removed=removed).iloc[0]
+        assert not found.imbalanced
+        assert (
+            f"pattern 1 rises with age (r = {found.coefficient_patients if removed else found.coefficient:.2f}, q"
+            in found.remark
+        )
+    patients_only = r.assign(r1=r["r1"] - 0.02 * (background["age"] - 70) * (group == "control"))
+    told = group_check(patients_only, background, group).iloc[0].remark
+    assert told.startswith("In patients, but not clearly in controls, pattern 1 rises with age")
+
+
+def test_what_is_known_of_the_balance_is_not_tested_again():
+    r, background, group = aged()
+    assert group_check(r, background, group, imbalanced=["sex"])["imbalanced"].tolist() == [False, True, False] * 2
+
+
+@pytest.mark.parametrize(("of_controls", "of_patients"), [(["A", "B", "C"], ["A", "B"]), (["A", "B"], ["B", "C"])])
+def test_coefficients_of_another_kind_are_not_put_side_by_side(of_controls, of_patients):
+    r, background, group = aged()
+    site = np.where(group == "control", np.resize(of_controls, len(group)), np.resize(of_patients, len(group)))
+    r["r1"] += site == "B"
+    found = group_check(r, background.assign(site=site), group, removed=["site"])
+    row = found[(found["variable"] == "site") & (found["pattern"] == 1)].iloc[0]
+    assert np.isnan(row.coefficient_patients)
+    assert np.isnan(row.q_patients)
+    assert row.remark.startswith("In patients, pattern 1 is ")
+    assert found.loc[found["variable"] == "age", "coefficient_patients"].notna().all()
+
+
+def test_tests_that_are_not_made_are_not_corrected_for():
+    r, background, group = aged()
+    found = group_check(r, background, group, removed=["age", "site"])
+    alone = group_check(r, background[["sex"]], group)
+    assert found.loc[found["variable"] == "sex", "q"].tolist() == alone["q"].tolist()
+
+
+def test_remarks_on_categories():
+    r, background, group = aged(age_effect=0.0)
+    rng = np.random.default_rng(1)
+    often = rng.uniform(size=len(group)) < np.where(group == "patient", 0.7, 0.4)
+    background["sex"] = np.where(often, "M", "F")
+    background["site"] = np.where(often, "A", rng.choice(["B", "C"], len(group)))
+    found = group_check(r.assign(r1=r["r1"] + 0.1 * often), background, group)
+    sex, site = (found[(found["pattern"] == 1) & (found["variable"] == name)].iloc[0] for name in ("sex", "site"))
+    assert sex.remark == (
+        f"In controls, pattern 1 is stronger if sex is M (r = {sex.coefficient:.2f}, q < 0.001), and that is more "
+        "frequent among patients: part of the pattern may reflect sex."
+    )
+    assert site.remark == (
+        f"In controls, pattern 1 varies with site (eta² = {site.coefficient:.2f}, q < 0.001), and the groups differ "
+        "in site: part of the pattern may reflect site."
+    )
+
+
+def test_trifles_and_chance_give_no_remark():
+    rng, group = np.random.default_rng(0), np.repeat(["control", "patient"], 20_000)
+    age = rng.normal(70, 8, len(group)) + 4 * (group == "patient")
+    r = pd.DataFrame({"r1": rng.standard_normal(len(group)) + 0.008 * age})
+    found = group_check(r, pd.DataFrame({"age": age}), group).iloc[0]
+    assert found.q < 1e-6
+    assert 0 < found.coefficient < 0.1
+    assert found.remark == ""
+
+
+def test_what_cannot_be_told_is_missing():
+    r, background, group = aged()
+    background["scanner"] = np.where(group == "patient", "new", "old")
+    background["unknown"] = np.where(group == "control", np.nan, background["age"])
+    found = group_check(r, background, group).set_index(["pattern", "variable"])
+    assert found["explained"].isna().groupby("variable").all().to_dict() == {
+        "age": False,
+        "scanner": True,
+        "sex": False,
+        "site": False,
+        "unknown": True,
+    }
+    alike = group_check(pd.DataFrame({"r1": np.random.default_rng(0).standard_normal(520)}), background, group)
+    assert alike["explained"].isna().all()

@@ -1,0 +1,371 @@
+"""Every block of code in README and docs is run, and whatever the pages call or list exists."""
+
+import ast
+import doctest
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import typer
+from PIL import Image
+from safetensors import safe_open
+
+from rindices.cli import app
+from rindices.presets import blind, fast, linear, official, paper
+from rindices.settings import OutputSettings, SearchSettings, TableSettings
+from rindices.value_kinds import settings_of
+from tests.docs import pages
+from tests.docs.conftest import rindices
+from tests.docs.given import REGIONS, provide
+from tests.docs.pages import ROOT, text_of
+
+# Whatever the pages call exists: commands, options, make targets, scripts, extras, links.
+
+
+COMMANDS = {
+    name: {word for one in command.params for word in (*one.opts, *one.secondary_opts)} | {"--help"}
+    for name, command in typer.main.get_command(app).commands.items()
+}
+OPTIONS = {option for options in COMMANDS.values() for option in options} | {"--version"}
+# These pages name options of scripts, too.
+_OF_SCRIPTS = ("docs/results.md", "docs/reproduction.md", "docs/peers.md")
+_OTHER_TOOLS = ("python", "make", "pip", "pytest", "mkdocs", "…", "#SBATCH", "--seg_only", "--tal_reg")
+
+
+def _lists_in(code):
+    """Return the commands that Python code has as lists of words."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.List) and node.elts and isinstance(node.elts[0], ast.Constant):
+            words = [str(one.value) for one in node.elts if isinstance(one, ast.Constant)]
+            if words[0] == "rindices":
+                yield words
+
+
+def called(page):
+    """Return every call of rindices on a page, as words, wherever it stands."""
+    found = []
+    for block in pages.blocks_of(page):
+        if block.language == "bash":
+            found += [shlex.split(line, comments=True) for line in pages.commands_in(block.code)]
+        elif block.language == "python":
+            found += list(_lists_in(block.code))
+    calls = [code for code in pages.inline_code_of(page) if code.startswith(("rindices ", ".venv/bin/rindices "))]
+    found += [shlex.split(code.replace("[", " ").replace("]", " ")) for code in calls]
+    for words in found:
+        place = [number for number, word in enumerate(words) if Path(word).name == "rindices"]
+        if place:
+            yield words[place[0] + 1 :]
+
+
+@pytest.mark.parametrize("page", pages.PAGES)
+def test_commands_and_options_exist(page):
+    for words in called(page):
+        options = {word.partition("=")[0] for word in words if word.startswith("--")}
+        names = [word for word in words[:1] if not word.startswith("-")]
+        assert [f"{page}: there is no command rindices {name}" for name in names if name not in COMMANDS] == []
+        known = COMMANDS[names[0]] if names else OPTIONS
+        assert options <= known, f"{page}: rindices {' '.join(words)}: {', '.join(sorted(options - known))}"
+
+
+@pytest.mark.parametrize("page", [page for page in pages.PAGES if page not in _OF_SCRIPTS])
+def test_options_in_the_text_exist(page):
+    for code in pages.inline_code_of(page):
+        if not code.startswith(_OTHER_TOOLS):
+            assert not set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", code)) - OPTIONS, f"{page}: {code}"
+
+
+def test_make_targets_scripts_and_extras_exist():
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for page in pages.PAGES:
+        shell = [
+            line for block in pages.blocks_of(page) if block.language == "bash" for line in block.code.splitlines()
+        ]
+        for code in [*pages.inline_code_of(page), *shell]:
+            words = code.partition("#")[0].split()
+            if words[:1] == ["make"]:
+                assert {word for word in words[1:] if "=" not in word} <= targets, f"{page}: {code}"
+            for script in re.findall(r"(?<![\w/])(?:benchmarks|experiments|docs)/[\w/-]+\.py", code):
+                assert (ROOT / script).is_file(), f"{page}: {code}"
+            for extras in re.findall(r"rindices\[([\w,]+)\]", code):
+                assert set(extras.split(",")) <= set(project["optional-dependencies"]), f"{page}: {code}"
+
+
+def test_links_of_the_readme_lead_somewhere():
+    text = text_of("README.md")
+    links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'src="([^"]+)"', text)
+    assert links
+    assert [link for link in links if not (ROOT / link.partition("#")[0]).is_file()] == []
+    assert len(text.splitlines()) <= 60
+
+
+def test_files_that_contributors_are_sent_to_exist():
+    words = pages.inline_code_of("CONTRIBUTING.md")
+    places = [word for word in words if re.fullmatch(r"\.?[\w-]+(/[\w.-]*)+|[\w-]+\.(py|md|cff|toml)", word)]
+    assert len(places) > 25
+    missing = [one for one in places if not any((base / one).exists() for base in (ROOT, ROOT / "src/rindices"))]
+    assert {*missing} <= {"site/", "run.toml"}  # made by commands
+
+
+def test_picture_of_the_readme_is_that_of_the_demonstration():
+    """The picture carries the verdict of its run; the tutorial prints that of the demonstration."""
+    told = text_of("docs/tutorials/simulated-cohort.md")
+    for name in ("report-first-screen.png", "report-first-screen-dark.png"):
+        assert name in text_of("README.md")
+        with Image.open(ROOT / "docs" / "pictures" / name) as picture:
+            assert picture.text["Verdict"] in " ".join(told.split())
+            assert picture.text["Verdict"].startswith(
+                "At least 3 patterns are reproducible. Models of two separate halves"
+            )
+            assert picture.width >= 1600  # sharp on fine screens
+
+
+def test_settings_that_are_not_named_like_their_options_are_listed():
+    every = [one for kind in (TableSettings, SearchSettings, OutputSettings) for one in settings_of(kind)]
+    others = [(one.name, one.option) for one in every if one.option != one.name.replace("_", "-")]
+    assert re.findall(r"`(\w+)` \(`--([\w-]+)`\)", text_of("docs/how-to/python.md")) == others
+
+
+# Every block of code in README and docs is run, or says why it cannot be.
+
+
+LANGUAGES = {"bash", "python", "pycon", "text", "json", "toml"}
+SLOW = "docs/tutorials/simulated-study.md"  # three numbers of patterns in 128 regions: three programs to compile
+WITH_CODE = [
+    pytest.param(page, marks=pytest.mark.slow) if page == SLOW else page
+    for page in pages.PAGES
+    if any(block.language in LANGUAGES for block in pages.blocks_of(page))
+]
+BLOCKS = [block for page in pages.PAGES for block in pages.blocks_of(page)]
+
+
+class Page:
+    """A reader who follows a page from the top: one folder, one Python session."""
+
+    def __init__(self):
+        self.names, self.printed = {"__name__": "__main__"}, ""
+
+    def follow(self, block):
+        if not block.not_run:
+            getattr(self, f"_{block.language}", lambda block: None)(block)
+
+    def _bash(self, block):
+        self.printed = ""
+        for line in pages.commands_in(block.code):
+            command, *words = shlex.split(line, comments=True)
+            assert Path(command).name == "rindices", f"{block}: say why this is not run: {line}"
+            self.printed += rindices(*words, code=2 if block.comment == "refused" else 0)
+
+    def _python(self, block):
+        exec(compile("\n" * block.line + block.code, block.page, "exec"), self.names)
+
+    def _pycon(self, block):
+        test = doctest.DocTestParser().get_doctest(block.code + "\n", self.names, block.page, block.page, block.line)
+        told = []
+        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=told.append, clear_globs=False)
+        assert not told, "".join(told)
+        self.names |= test.globs
+
+    def _text(self, block):
+        """Compare what the page shows with what was printed, figures apart: trainings are shorter here."""
+        if block.comment != "output":
+            return
+        printed = iter([_without_figures(line) for line in self.printed.splitlines()])
+        for line in block.code.splitlines():
+            if line != "...":
+                assert _without_figures(line) in printed, f"{block}: not printed: {line}\n{self.printed}"
+
+
+def _without_figures(line):
+    return re.sub(r"\d[\d.,]*", "0", line.strip())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # trainings as short as these are warned of
+@pytest.mark.usefixtures("short_trainings")
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_a_reader_can_follow(page, tmp_path, monkeypatch, request):
+    names, reader = pages.given_of(page), Page()
+    run = request.getfixturevalue("finished_run") if "run" in names else None
+    monkeypatch.chdir(tmp_path)
+    for name in names:
+        provide(name, tmp_path, run)
+    for block in pages.blocks_of(page):
+        reader.follow(block)
+
+
+def test_what_is_given_is_used():
+    for page in pages.PAGES:
+        used = " ".join(block.code for block in pages.blocks_of(page) if not block.not_run)
+        assert [
+            f"{page} takes {name} for granted, but does not use it" for name in pages.given_of(page) if name not in used
+        ] == []
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.page}:{block.line}")
+def test_blocks_have_a_language_and_those_not_run_parse(block):
+    assert block.language in LANGUAGES, f"{block}: name one of {', '.join(sorted(LANGUAGES))}"
+    assert block.not_run or not block.comment.startswith("not run"), f"{block}: say why"
+    if block.not_run and block.language == "python":
+        ast.parse(block.code)
+    elif block.not_run and block.language == "bash":
+        bash = shutil.which("bash") or pytest.skip("there is no bash")
+        checked = subprocess.run([bash, "-n"], input=block.code, capture_output=True, text=True, check=False)
+        assert checked.returncode == 0, f"{block}: {checked.stderr}"
+
+
+def test_a_wrong_figure_and_a_wrong_command_would_be_noticed():
+    reader = Page()
+    with pytest.raises(AssertionError, match="Expected"):
+        reader.follow(pages.Block("page", 1, "pycon", ">>> 1 + 1\n3", ""))
+    with pytest.raises(AssertionError, match="no-such-option"):
+        reader.follow(pages.Block("page", 1, "bash", "rindices describe x --no-such-option", ""))
+    reader.printed = "Scored 12 people."
+    with pytest.raises(AssertionError, match="not printed"):
+        reader.follow(pages.Block("page", 1, "text", "Scored 100 patients.", "output"))
+    reader.follow(pages.Block("page", 1, "text", "Scored 100 people.", "output"))
+
+
+# The page on file formats says all that a run writes, and nothing that it does not.
+
+
+PAGE = "docs/reference/file-formats.md"
+# Tables in which a user's own names are columns, too.
+_OWN = {"z_scores.csv": set(REGIONS), "analysis/flow.csv": {"impossible value"}}
+# Columns that need three repetitions.
+_MORE = {"r_indices.csv": {"strangeness"} | {f"severity{k}_{end}" for k in "1M" for end in ("low", "high")}}
+_SOMETIMES = {"failure", "recovery"}  # keys of failed runs and of demonstrations
+
+
+def section(title):
+    """Return the lines of the page below a heading, up to the next one."""
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", text_of(PAGE), re.MULTILINE | re.DOTALL)
+    return found[1].splitlines()
+
+
+def named(title):
+    """Return the names before the colon in the list of a section."""
+    rows = [line for line in section(title) if line.startswith("- `")]
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row.partition(": ")[0])}
+
+
+def _general(columns):
+    """Name the scores of the last pattern as the page does."""
+    return {re.sub(r"^(r|severity|centile)[2-9](?=$|_)", r"\1M", str(column)) for column in columns}
+
+
+@pytest.fixture(scope="module")
+def tables(finished_run):
+    found = {path.relative_to(finished_run).as_posix(): path for path in sorted(finished_run.rglob("*.csv"))}
+    return {name: pd.read_csv(path) for name, path in found.items()}
+
+
+def test_every_table_and_column_is_told(tables):
+    assert len(tables) > 12
+    for name, table in tables.items():
+        own = set(table) - {"participant_id", "visit"} if name == "variables.csv" else _OWN.get(name, set())
+        assert _general(set(table) - own) | _MORE.get(name, set()) == named(f"`{name}`"), name
+
+
+def test_every_file_is_told(finished_run):
+    told = named("The run folder")
+    written = {path.name + "/" * path.is_dir() for path in finished_run.iterdir()}
+    assert written <= told
+    assert told - written == {"truth.csv", "figures/", "brain/", "voxelwise/", "journal/"}
+
+
+def test_every_key_of_the_summary_is_told(finished_run):
+    summary = json.loads((finished_run / "summary.json").read_text())
+    assert named("`summary.json`") - _SOMETIMES == set(summary)
+    told = " ".join(section("`summary.json`"))
+    assert all(f"`{key}`" in told for key in summary["evidence"])
+
+
+def test_every_section_of_the_settings_is_told(finished_run):
+    settings = tomllib.loads((finished_run / "run.toml").read_text())
+    assert set(re.findall(r"`\[(\w+)\]`", " ".join(section("`run.toml`")))) == set(settings)
+
+
+def test_every_key_of_a_model_file_is_told(finished_run):
+    words = " ".join(section("`model.safetensors`"))
+    with safe_open(finished_run / "model.safetensors", framework="numpy") as file:
+        metadata, arrays = file.metadata(), list(file.keys())
+    assert all(f"`{key}`" in words for key in metadata)
+    header = json.loads(metadata["header"])
+    assert named("`model.safetensors`") == set(header)
+    assert all(f"`{array.partition('.')[0]}.*`" in words for array in arrays)
+    assert f"| {metadata['format_version']} |" in words
+
+
+# Every function and test that experiments/paper/README.md names exists.
+
+
+ROWS = [
+    [cell.strip() for cell in line.strip("|\n").split(" | ")]
+    for line in (ROOT / "experiments" / "paper" / "README.md").read_text(encoding="utf-8").splitlines()
+    if line.startswith("| ") and not line.startswith(("| ---", "| paper "))
+]
+
+
+def names_in(path):
+    parsed = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(parsed) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
+def found(function):
+    if function.endswith(".py"):
+        return any((ROOT / "experiments" / folder / function).is_file() for folder in ("paper", "."))
+    *modules, name = function.split(".")
+    home = (ROOT / "src" / "rindices").joinpath(*modules)
+    return any(name in names_in(path) for path in (home.with_suffix(".py"), *home.glob("*.py")) if path.is_file())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_what_a_row_names_is_there(row):
+    _, functions, tests, said = row
+    assert said
+    assert all(found(name) for name in re.findall("`([^`]+)`", functions))
+    named = re.findall("`([^`]+)`", tests)
+    assert named
+    for test in named:
+        path, _, name = test.partition("::")
+        assert not name or name in names_in(ROOT / path)
+        assert (ROOT / path).is_file()
+
+
+def test_all_equations_and_tables_are_mapped():
+    said, mapped = " ".join(row[0] for row in ROWS), set()
+    for first, last in re.findall(r"\((\d+)\)(?:–\((\d+)\))?", said):
+        mapped |= set(range(int(first), int(last or first) + 1))
+    assert mapped == set(range(1, 23))
+    assert not [number for number in range(1, 8) if not re.search(rf"Tables?[^|]*\b{number}\b", said)]
+
+
+# No mark is left unrendered, and numbers of steps in texts are those of the settings.
+
+
+SRC = ROOT / "src" / "rindices"
+STEPS = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{3,6}) (?:training )?steps")
+
+
+@pytest.mark.parametrize("path", sorted(SRC.rglob("*.j2")), ids=lambda path: path.name)
+def test_no_mark_stands_inside_another(path):
+    """A mark within a text of a mark is printed as it is."""
+    assert re.findall(r"\{\{(?:(?!\}\}).)*(?:\{\{|\{%)", path.read_text(encoding="utf-8"), re.DOTALL) == []
+
+
+def test_numbers_of_steps_are_those_of_the_presets():
+    schedules = [preset().schedule for preset in (fast, linear, blind, paper, official)]  # whatever other tests patch
+    known = {of for schedule in schedules for of in (schedule.min_steps, schedule.max_steps)}
+    texts = [ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md"), ROOT / "docs/explanation/method.md"]
+    assert [
+        (path.name, words)
+        for path in [*texts, SRC / "estimator.py", SRC / "search.py", SRC / "settings.py"]
+        for words in STEPS.findall(path.read_text(encoding="utf-8"))
+        if int(words.replace(",", "")) not in known
+    ] == []

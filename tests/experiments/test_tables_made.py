@@ -1,0 +1,100 @@
+"""Tables that scripts make: the reference population, and that of the tutorial."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import abide_table
+import fit_reference
+import numpy as np
+import pandas as pd
+import pytest
+
+import rindices.simulate
+
+SHIPPED = Path(rindices.simulate.__file__).with_name("reference_population.json")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Give two correlated regions that depend on age and sex, with known numbers."""
+    rng, n = np.random.default_rng(5), 20_000
+    age, sex = rng.uniform(20, 90, n), rng.integers(0, 2, n)
+    shared, own = rng.standard_normal(n), rng.standard_normal(n)
+    first = 10 - 0.02 * age + 0.5 * sex + 0.3 * shared
+    second = 5 - 0.001 * (age - 45) ** 2 + 0.2 * (0.6 * shared + 0.8 * own)
+    return pd.DataFrame({"participant_id": range(n), "age": age, "sex": sex, "A": first, "B": second})
+
+
+def test_fit_recovers_known_numbers(table):
+    fitted, young = fit_reference.fit(table), table[table["age"] < 70]
+    assert (fitted["n_people"], fitted["regions"]) == (len(young), ["A", "B"])
+    assert max(fitted["age_quantiles"]) <= 70
+    first, second = fitted["effects"]
+    np.testing.assert_allclose(first, [young["A"].mean(), -0.02, 0, 0.5], atol=0.02)
+    np.testing.assert_allclose(second[2], -0.001, atol=5e-5)
+    assert fitted["correlation_upper"] == [pytest.approx([0.6], abs=0.02)]
+    assert fitted["residual_quantiles"][0][np.searchsorted(fitted["probabilities"], 0.5)] == pytest.approx(0, abs=0.02)
+
+
+def test_script_writes_what_it_fitted(table, tmp_path, monkeypatch, capsys):
+    source, out = tmp_path / "people.csv", tmp_path / "reference.json"
+    table.head(500).to_csv(source, index=False)
+    monkeypatch.setattr(sys, "argv", ["fit_reference.py", "--table", str(source), "--out", str(out)])
+    fit_reference.main()
+    assert json.loads(out.read_text()) == fit_reference.fit(pd.read_csv(source))
+    assert [path.name for path in tmp_path.glob("*.partial")] == []
+    assert "2 regions" in capsys.readouterr().out
+
+
+def test_shipped_file_comes_from_the_script():
+    folder = os.environ.get("RINDICES_DATA")
+    if not folder or not (Path(folder) / "ixi_gm_volumes.csv").exists():
+        pytest.skip("RINDICES_DATA names no folder with ixi_gm_volumes.csv, the table the population was fitted to")
+    fitted = fit_reference.fit(pd.read_csv(Path(folder) / "ixi_gm_volumes.csv"))
+    shipped = json.loads(SHIPPED.read_text())
+    assert shipped.keys() == fitted.keys()
+    for key, value in fitted.items():
+        if key == "correlation_upper":
+            value, shipped[key] = np.concatenate(value), np.concatenate(shipped[key])
+        if isinstance(value, np.ndarray | list) and not isinstance(value[0], str):
+            np.testing.assert_allclose(shipped[key], value, atol=1e-3, err_msg=key)
+        else:
+            assert shipped[key] == value
+
+
+# Files as FreeSurfer 5.1 writes them, made up, become a row of the tutorial's table
+
+
+ASEG = """# Title Segmentation Statistics
+# Measure IntraCranialVol, ICV, Intracranial Volume, 1463125.235391, mm^3
+# ColHeaders  Index SegId NVoxels Volume_mm3 StructName normMean
+  1   4     6855     6855.7  Left-Lateral-Ventricle   34.1
+"""
+CORTEX = """# Table of FreeSurfer cortical parcellation anatomical statistics
+# ColHeaders StructName NumVert SurfArea GrayVol ThickAvg
+G_and_S_frontomargin  1213  823  {}  2.311
+S_central             3001 2001  4321  1.900
+"""
+
+
+def test_stats_files_become_volumes():
+    rows = [
+        f"  {k}  {k}  1000  {1000 + k}.5  {side}-{name}  90.0"
+        for k, (side, name) in enumerate((side, name) for side in ("Left", "Right") for name in abide_table.DEEP)
+    ]
+    found = abide_table.volumes(ASEG + "\n".join(rows) + "\n", CORTEX.format(1924), CORTEX.format(2142))
+    assert found["icv"] == pytest.approx(1463125.235391)
+    assert (found["lh_G_and_S_frontomargin_volume"], found["rh_G_and_S_frontomargin_volume"]) == (1924, 2142)
+    assert (found["Left-Thalamus-Proper"], found["Right-Cerebellum-Cortex"]) == (1000.5, 1015.5)
+    assert len(found) == 1 + 2 * 2 + 16
+    with pytest.raises(ValueError, match="no stats file"):
+        abide_table.volumes("<Error>AccessDenied</Error>", "", "")
+
+
+def test_codes_of_the_spreadsheet_become_words():
+    row = {"FILE_ID": "Pitt_0050003", "SITE_ID": "PITT", "DX_GROUP": 1, "AGE_AT_SCAN": 24.45, "SEX": 2}
+    people = abide_table.about(pd.DataFrame([row | {"FIQ": 103.0, "ADOS_TOTAL": -9999.0, "SRS_RAW_TOTAL": None}]))
+    assert people.iloc[0, :5].tolist() == ["Pitt_0050003", "PITT", "ASD", 24.45, "F"]
+    assert people[["fiq", "ados_total", "srs_total"]].isna().to_numpy().tolist() == [[False, True, True]]

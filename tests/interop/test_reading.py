@@ -1,0 +1,415 @@
+import pickle
+import struct
+import sys
+import zipfile
+from collections import OrderedDict
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices import InputError
+from rindices.interop import torch_archive
+from rindices.interop.muse import MUSE72_NAMES, muse72, muse_regions, with_muse72
+from rindices.interop.torch_archive import read_archive
+from tests.interop.archives import Global, Tensor, dump, peak_memory, refused, save, write_archive
+
+
+def test_reads_tensors_arrays_and_plain_containers(tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {kind: (10 * rng.standard_normal((3, 4))).astype(kind) for kind in ("f4", "f8", "i8", "f2", "b1")}
+    plain = {"a": [1, 2.5, None, True, "text"], "b": (1, (2, 3)), 7: {}, "long": 2**70}
+    by_columns = np.asfortranarray(rng.standard_normal((2, 5)))
+    content = OrderedDict(
+        plain=plain,
+        tensors={kind: Tensor(array) for kind, array in arrays.items()},
+        parameter=Tensor(arrays["f4"], parameter=True),
+        by_columns=by_columns,
+        again=[by_columns, by_columns],
+        number=np.float64(0.1),
+        empty=Tensor(np.zeros((0, 3), np.float32)),
+    )
+    found = read_archive(save(tmp_path / "model.pt", content))
+    assert found["plain"] == plain
+    for kind, array in arrays.items():
+        np.testing.assert_array_equal(found["tensors"][kind], array, strict=True)
+    np.testing.assert_array_equal(found["parameter"], arrays["f4"])
+    np.testing.assert_array_equal([found["by_columns"], *found["again"]], [by_columns] * 3)
+    assert (found["number"], found["empty"].shape) == (0.1, (0, 3))
+    assert "torch" not in sys.modules
+
+
+def test_tensor_is_a_window_on_its_storage(tmp_path):
+    window = Tensor(np.arange(20, dtype=np.float32), offset=3, size=(4, 2), strides=(1, 5))
+    found = read_archive(save(tmp_path / "model.pt", [window]))[0]
+    np.testing.assert_array_equal(found, [[3, 8], [4, 9], [5, 10], [6, 11]])
+
+
+def test_notes_about_versions_are_passed_over(tmp_path):
+    class Noted(OrderedDict):
+        def __reduce__(self):
+            return Global("collections", "OrderedDict"), (), {"_metadata": OrderedDict()}, None, iter(self.items())
+
+    assert read_archive(save(tmp_path / "model.pt", Noted(a=1))) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"offset": -1},
+        {"offset": 10},
+        {"offset": 2**80},
+        {"offset": True},
+        {"size": (3, 5)},
+        {"size": (-3, -4)},
+        {"size": (3,)},
+        {"size": [3, 4]},
+        {"size": (3, 4.0)},
+        {"size": (2**40, 2**40)},
+        {"strides": (4, 2)},
+        {"strides": (-4, -1)},
+        {"strides": (2**50, 1)},
+        {"size": (10**9,), "strides": (0,)},
+        {"size": (13, 1), "strides": (0, 1)},
+        {"size": (1,) * 40, "strides": (1,) * 40},
+    ],
+)
+def test_windows_that_do_not_fit_are_refused(tmp_path, window):
+    refused(save(tmp_path / "model.pt", [Tensor(np.zeros((3, 4), np.float32), **window)]), "not read")
+
+
+def test_storage_should_have_all_its_bytes(tmp_path):
+    data, blocks = dump([Tensor(np.zeros(10, np.float32))])
+    for length in (0, 39, 41, 80):
+        refused(write_archive(tmp_path / "model.pt", data, {"0": bytes(length)}), "10 numbers of 4 bytes", str(length))
+    refused(write_archive(tmp_path / "model.pt", data), "data/0 is missing")
+    assert len(blocks["0"]) == 40
+
+
+def test_storage_has_one_description(tmp_path):
+    data = dump([Tensor(np.zeros(4, np.float32)), Tensor(np.zeros(2))])[0]
+    assert data.count(b"X\x01\x00\x00\x001") == 1
+    refused(
+        write_archive(
+            tmp_path / "model.pt", data.replace(b"X\x01\x00\x00\x001", b"X\x01\x00\x00\x000"), {"0": bytes(16)}
+        ),
+        "two ways",
+    )
+
+
+@pytest.mark.parametrize(
+    "shape", [(3,), (2, 3), (2**63, 2**63), (-2, -1)], ids=["more", "another", "overflow", "negative"]
+)
+def test_numpy_arrays_should_have_all_their_bytes(tmp_path, shape):
+    class Wrong:
+        def __reduce__(self):
+            reconstruct = Global("numpy._core.multiarray", "_reconstruct")
+            return reconstruct, (Global("numpy", "ndarray"), (0,), b"b"), (1, shape, np.dtype("<f8"), False, b"\0" * 16)
+
+    refused(save(tmp_path / "model.pt", [Wrong()]), "not read")
+
+
+def test_byte_order_is_checked(tmp_path):
+    content = [Tensor(np.arange(3, dtype=np.float32))]
+    read_archive(save(tmp_path / "little.pt", content, **{"archive/byteorder": b"little"}))
+    refused(save(tmp_path / "big.pt", content, **{"archive/byteorder": b"big"}), "byte order big")
+    refused(save(tmp_path / "numpy.pt", [np.arange(3.0).astype(">f8")]), "state of a")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
+def test_other_archives_are_refused(tmp_path):
+    for folder, told in {"archive": "same name", "second": "one folder"}.items():
+        refused(save(tmp_path / "model.pt", {}, **{f"{folder}/data.pkl": b"\x80\x02}."}), told)
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("folder/file.txt", "text")
+    refused(tmp_path / "other.zip", "one folder with a data.pkl, but has 0")
+
+
+def test_zip_bomb_is_refused_unopened(tmp_path):
+    data, _ = dump([Tensor(np.zeros(25_000_000, np.float32))])
+    path = write_archive(tmp_path / "model.pt", data, {"0": bytes(100_000_000)}, compression=zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 200_000
+    assert peak_memory(lambda: refused(path, "compressed")) < 5e6
+
+
+def test_entries_that_claim_more_than_the_file_are_refused(tmp_path):
+    path = save(tmp_path / "model.pt", [Tensor(np.zeros(100, np.float32))])
+    content = bytearray(path.read_bytes())
+    place = content.index(b"archive/data/0", content.index(b"PK\x01\x02")) - 46
+    content[place + 20 : place + 28] = struct.pack("<II", 2**31, 2**31)
+    path.write_bytes(content)
+    refused(path, "larger than the file")
+
+
+def test_size_limits(tmp_path, monkeypatch):
+    path = save(tmp_path / "model.pt", {"a": "b" * 100})
+    read_archive(path)
+    monkeypatch.setattr(torch_archive, "MOST_BYTES", 1)
+    refused(path, "more than 1.")
+
+
+def test_old_and_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "model.pt"
+    for content in (b"", b"PK", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", b"hello"):
+        path.write_bytes(content)
+        refused(path, "not a zip archive", "since version 1.6")
+    refused(tmp_path / "absent.pt", "There is no checkpoint")
+    refused(tmp_path, "There is no checkpoint")
+
+
+def _texts(*words):
+    return b"".join(b"\x8c" + bytes([len(word)]) + word for word in words)
+
+
+# Each would make a file `marker` if it were run by Python's own reader.
+def hostile_pickles(marker):
+    touch = f"touch {marker}".encode()
+    text = b"X" + struct.pack("<I", len(touch)) + touch
+    code = f"open({str(marker)!r}, 'w').close()".encode()
+    source = b"X" + struct.pack("<I", len(code)) + code
+    array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tC\x01btR"
+    return {
+        "GLOBAL": (b"\x80\x02cos\nsystem\n" + text + b"\x85R.", "os.system"),
+        "STACK_GLOBAL": (b"\x80\x04" + _texts(b"posix", b"system") + b"\x93" + text + b"\x85R.", "posix"),
+        "eval": (b"\x80\x02cbuiltins\neval\n" + source + b"\x85R.", "builtins.eval"),
+        "dotted": (b"\x80\x04" + _texts(b"collections", b"OrderedDict.fromkeys") + b"\x93.", "collections"),
+        "INST": (b"(" + text + b"ios\nsystem\n.", "INST (os system)"),
+        "OBJ": (b"(cos\nsystem\n" + text + b"o.", "os.system"),
+        "OBJ of a known name": (b"(ccollections\nOrderedDict\no.", "OBJ"),
+        "NEWOBJ": (b"\x80\x02csubprocess\nPopen\n" + text + b"\x85\x81.", "subprocess.Popen"),
+        "NEWOBJ of a known name": (b"\x80\x02cnumpy\nndarray\n(K\x01t\x85\x81.", "NEWOBJ"),
+        "NEWOBJ_EX": (b"\x80\x04cnumpy\nndarray\n)}\x92.", "NEWOBJ_EX"),
+        "EXT": (b"\x80\x02\x82\x01.", "EXT1"),
+        "partial": (b"\x80\x02cfunctools\npartial\n.", "functools.partial"),
+        "getattr": (b"\x80\x02cbuiltins\ngetattr\n.", "builtins.getattr"),
+        "numpy function": (b"\x80\x02cnumpy\nload\n" + text + b"\x85R.", "numpy.load"),
+        "numpy test runner": (b"\x80\x02cnumpy.testing._private.utils\nrunstring\n.", "runstring"),
+        "torch function": (b"\x80\x02ctorch\nload\n" + text + b"\x85R.", "torch.load"),
+        "call of a storage type": (b"\x80\x02ctorch\nFloatStorage\n)R.", "torch.FloatStorage"),
+        "call of an array type": (b"\x80\x02cnumpy\nndarray\n)R.", "numpy.ndarray"),
+        "call of text": (b"\x80\x02" + text + b")R.", "call a str"),
+        "BUILD of a list": (b"\x80\x02]}b.", "state of a list"),
+        "BUILD of a name": (b"\x80\x02ccollections\nOrderedDict\n}b.", "state of a Name"),
+        "BUILD with a list": (b"\x80\x02ccollections\nOrderedDict\n)R]b.", "state of a dict"),
+        "objects": (array + b"(K\x01(K\x01tcnumpy\ndtype\n(X\x02\x00\x00\x00O8\x89\x88tR\x89](" + text + b"etb.", "O8"),
+        "structure": (b"cnumpy\ndtype\n(X\x03\x00\x00\x00V16\x89\x88tR.", "V16"),
+        "fields": (
+            b"cnumpy\ndtype\n(X\x02\x00\x00\x00f8\x89\x88tR(K\x03X\x01\x00\x00\x00<N)}J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb.",
+            "state of a",
+        ),
+        "codec": (b"c_codecs\nencode\n(" + text + b"X\x03\x00\x00\x00zip\x74R.", "_codecs.encode"),
+        "PERSID": (b"P../../secret\n.", "PERSID"),
+        "tuple as key": (b"\x80\x02}K\x01\x85K\x02s.", "tuple as key"),
+        "dictionary of an array": (array + b"K\x01K\x02s.", "puts items"),
+        "append to an array": (array + b"K\x01a.", "puts items"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("route", ["GLOBAL", "STACK_GLOBAL", "eval", "INST", "OBJ"])
+def test_the_hostile_pickles_are_hostile(tmp_path, route):
+    marker = tmp_path / "marker"
+    pickle.loads(hostile_pickles(marker)[route][0])
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("route", hostile_pickles("x"))
+def test_nothing_in_a_pickle_is_run(tmp_path, route):
+    marker = tmp_path / "marker"
+    data, word = hostile_pickles(marker)[route]
+    refused(write_archive(tmp_path / "model.pt", data), word, "Nothing in it was run")
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    {
+        "empty": (b"", "damaged"),
+        "no end": (b"\x80\x02}", "damaged"),
+        "after the end": (b"\x80\x02}.}", "after the end"),
+        "stack empty": (b"\x80\x02.", "truncated"),
+        "mark left": (b"\x80\x02(}.", "truncated"),
+        "below the mark": (b"\x80\x02}(K\x01s.", "damaged"),
+        "no such memo": (b"\x80\x02h\x07.", "damaged"),
+        "odd pairs": (b"\x80\x02}(K\x01u.", "damaged"),
+        "long text": (b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7fabc.", "damaged"),
+        "long bytes": (b"B\xff\xff\xff\x7fabc.", "damaged"),
+        "not an instruction": (b"\xff.", "damaged"),
+    }.values(),
+)
+def test_damaged_pickles_are_refused(tmp_path, data, word):
+    refused(write_archive(tmp_path / "model.pt", data), word)
+
+
+def test_far_memo_does_not_reserve_memory(tmp_path):
+    path = write_archive(tmp_path / "model.pt", b"\x80\x02}r\xff\xff\xff\x7f.")
+    assert peak_memory(lambda: read_archive(path)) < 10e6
+
+
+def test_deep_and_shared_containers_do_no_harm(tmp_path):
+    doubled = b"\x80\x02)" + b"".join(b"q\x00h\x00\x86" for _ in range(60))
+    for data in (b"]" * 200_000 + b"a" * 199_999 + b".", b")" + b"\x85" * 300_000 + b"."):
+        read_archive(write_archive(tmp_path / "deep.pt", data))
+    for ending in (b"cnumpy\ndtype\nh\x00\x85R.", b"h\x00\x93.", b"Q.", b"}b.", b"0ccollections\nOrderedDict\nh\x00R."):
+        refused(write_archive(tmp_path / "wide.pt", doubled + ending))
+
+
+def test_too_many_instructions_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("rindices.interop.torch_archive.MOST_INSTRUCTIONS", 100)
+    refused(write_archive(tmp_path / "model.pt", b"\x80\x02" + b"N0" * 60 + b"N."), "more than 100 instructions")
+
+
+def test_text_cannot_be_made_into_bytes_again_and_again(tmp_path):
+    text = b"X" + struct.pack("<I", 1 << 22) + b"a" * (1 << 22) + b"q\x00"
+    again = b"c_codecs\nencode\n(h\x00X\x06\x00\x00\x00latin1tR"
+    path = write_archive(tmp_path / "model.pt", b"(" + text + again * 5_000 + b"t.")
+    assert peak_memory(lambda: refused(path, "bytes of text")) < 200e6
+
+
+VENTRICLES = {4, 11, 49, 50, 51, 52}
+
+
+@pytest.fixture(scope="module")
+def volumes():
+    """Volumes in mm³ of three people, by region number; a brain has 1.1 litres."""
+    regions = muse_regions()
+    values = np.random.default_rng(0).uniform(0.5, 1.5, (3, len(regions)))
+    return pd.DataFrame(1.1e6 * values / values.sum(axis=1, keepdims=True), columns=regions.index)
+
+
+def test_table_of_regions():
+    regions = muse_regions()
+    assert regions.index.is_unique
+    assert set(regions.index[regions["tissue"] == "ventricle"]) == VENTRICLES
+    sides = regions.groupby("name")["hemisphere"].agg(lambda column: tuple(sorted(column)))
+    assert set(sides) == {("none",), ("left", "right")}
+    # From 100 on, even numbers are right; the basal forebrain is the other way round than the rest.
+    assert all(
+        (side == "right") == (number % 2 == 0) for number, side in regions["hemisphere"].items() if number >= 100
+    )
+    assert regions.loc[[75, 76], "hemisphere"].tolist() == ["left", "right"]
+
+
+def test_recipe_is_in_the_published_order():
+    starts = [name.split(" ")[0] for name in MUSE72_NAMES]
+    assert starts[:9] == [f"MUSE_{n}" for n in ("35", "71", "72", "73", "95", "23+30", "31+32", "36+37", "38+39")]
+    assert starts[-1] == "MUSE_206+207"
+    numbers = [int(n) for start in starts for n in start.removeprefix("MUSE_").split("+")]
+    assert (set(numbers), len(numbers)) == (set(muse_regions().index) - VENTRICLES, len(set(numbers)))
+
+
+def full_name(number):
+    region = muse_regions().loc[number]
+    return (
+        region["name"] if region["hemisphere"] == "none" else f"{region['hemisphere'].title()} {region['name'].title()}"
+    )
+
+
+@pytest.mark.parametrize(
+    "naming",
+    [
+        "MUSE_Volume_{}".format,
+        "H_MUSE_Volume_{}".format,
+        "h_muse_volume_{}".format,
+        "DL_MUSE_Volume_{}".format,
+        "MUSE.Volume.{}".format,
+        "DLMUSE_{}".format,
+        "MUSE {}".format,
+        str,
+        int,
+        full_name,
+        lambda number: full_name(number).replace(" ", "_").lower(),
+        lambda number: full_name(number).replace(" ", ".").upper(),
+        lambda number: f"{full_name(number)} volume",
+        lambda number: (
+            " ".join([*full_name(number).split(" ")[1:], full_name(number).split(" ")[0]])
+            if muse_regions()["hemisphere"][number] != "none"
+            else full_name(number)
+        ),
+    ],
+)
+def test_columns_are_found_summed_and_ordered(volumes, naming):
+    table = volumes.set_axis([naming(number) for number in volumes.columns], axis=1)
+    table = table.sample(frac=1, axis=1, random_state=0).assign(age=[60, 70, 80])
+    found = muse72(table)
+    assert tuple(found.columns) == MUSE72_NAMES
+    some = found[["MUSE_35 brain stem", "MUSE_47+48 hippocampus", "MUSE_75+76 basal forebrain"]].T
+    np.testing.assert_allclose(some, [volumes[35], volumes[47] + volumes[48], volumes[75] + volumes[76]])
+    np.testing.assert_allclose(found.sum(axis=1), volumes.drop(columns=VENTRICLES).sum(axis=1))
+
+
+def test_names_that_muse_itself_uses(volumes):
+    own = {
+        100: "Right ACgG  anterior cingulate gyrus",
+        101: "Left_ACgG",
+        81: "frontal lobe WM right",
+        82: "frontal lobe WM left",
+        93: "posterior limb of internal capsule inc. cerebral peduncle right",
+        71: "Cerebellar Vermal Lobules I-V",
+        61: "Right Ventral DC",
+        35: "Brain Stem",
+        59: "Right Thalamus Proper",
+        60: "left thalamus",
+    }
+    table = volumes.set_axis([own.get(number, f"MUSE_Volume_{number}") for number in volumes.columns], axis=1)
+    pd.testing.assert_frame_equal(muse72(table), muse72(volumes))
+
+
+def test_missing_regions_are_listed(volumes):
+    with pytest.raises(
+        InputError, match=r"lacks 2 of 139 MUSE regions: 31 \(right amygdala\), 48 \(left hippo"
+    ) as caught:
+        muse72(volumes.drop(columns=[31, 48]).add_prefix("MUSE_Volume_"))
+    assert "MUSE columns found: MUSE_Volume_4" in str(caught.value)
+    with pytest.raises(InputError, match="No column looks like a MUSE region"):
+        muse72(pd.DataFrame({"RES_ICV_Sex_MUSE_Volume_47": [1.0], "hippocampus": [2.0], "age": [60.0]}))
+    muse72(volumes.drop(columns=VENTRICLES))  # these are not needed
+
+
+def test_raw_and_harmonised_together_are_refused(volumes):
+    both = pd.concat([volumes.add_prefix("MUSE_Volume_"), volumes.add_prefix("H_MUSE_Volume_")], axis=1)
+    with pytest.raises(InputError, match="2 times: MUSE_Volume_35, H_MUSE_Volume_35"):
+        muse72(both)
+    pd.testing.assert_frame_equal(with_muse72(both, exclude="H_MUSE_*"), muse72(volumes))
+
+
+def test_units_are_told_apart(volumes):
+    pd.testing.assert_frame_equal(muse72(volumes / 1000), muse72(volumes))
+    for factor in (0.1, 1e-6, 10.0, -1.0):
+        with pytest.raises(InputError, match="about 1,100,000 mm³ or 1,100 mL"):
+            muse72(volumes * factor)
+    for factors, unit, row in (([1, 1, 1000], "mm³", 4), ([1, 1000, 1000], "mL", 2)):
+        told = f"volumes are in {unit}, but those of 1 person are in a different unit: row {row}"
+        with pytest.raises(InputError, match=told):
+            muse72(volumes.div(factors, axis=0))
+
+
+def test_gaps_stay_gaps_and_text_is_refused(volumes):
+    table = volumes.astype(object)
+    table.loc[1, 47] = "NA"
+    found = muse72(table)
+    assert found.isna().stack().loc[lambda gap: gap].index.tolist() == [(1, "MUSE_47+48 hippocampus")]
+    table.loc[1, 47] = "about 3000"
+    with pytest.raises(InputError, match="47 should contain volumes, but row 3 has the text 'about 3000'"):
+        muse72(table)
+
+
+def test_other_columns_stay(volumes):
+    table = volumes.add_prefix("MUSE_Volume_").assign(participant_id=["a", "b", "c"], age=60.0, MUSE_Volume_702=1.2e6)
+    found = with_muse72(table)
+    assert list(found.columns) == ["participant_id", "age", *MUSE72_NAMES]
+    pd.testing.assert_frame_equal(found[list(MUSE72_NAMES)], muse72(volumes))
+    pd.testing.assert_frame_equal(with_muse72(found), found)
+
+
+def test_another_segmentation_may_lack_a_fifth_of_the_inputs(volumes):
+    named = volumes.add_prefix("MUSE_Volume_")
+    lacking = [int(name.partition("+")[2].partition(" ")[0]) for name in MUSE72_NAMES[5:20]]  # one side of 15 pairs
+    some = named.drop(columns=[f"MUSE_Volume_{number}" for number in lacking[:14]])
+    found = with_muse72(some)
+    assert [name for name in found if name in MUSE72_NAMES] == [*MUSE72_NAMES[:5], *MUSE72_NAMES[19:]]
+    pd.testing.assert_frame_equal(found[[*MUSE72_NAMES[19:]]], muse72(named)[[*MUSE72_NAMES[19:]]])
+    with pytest.raises(InputError, match="lacks 14 of 139 MUSE regions"):  # in training
+        with_muse72(some, complete=True)
+    too_few = named.drop(columns=[f"MUSE_Volume_{number}" for number in lacking])
+    with pytest.raises(InputError, match=r"lacks 15 of 139 .* More than a fifth of the 72 inputs are missing \(15\)"):
+        with_muse72(too_few)

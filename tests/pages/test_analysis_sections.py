@@ -1,0 +1,173 @@
+"""Sections on the brain, on follow-up and on what patterns resemble."""
+
+import re
+import shutil
+
+import nibabel
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices.analysis import FollowUp, prognosis, resemblance, survival_curves
+from rindices.analysis.associations_and_resemblance import _FOLDER
+from rindices.pages.report import make_report, write_report
+from rindices.simulate import simulate_cohort
+from tests.pages.made_run import change_summary, make_run
+from tests.pages.page import missing
+
+# Pictures of the brain in the page, as a browser without a network shows them.
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run whose regions have places, with a voxel-wise comparison of which one subgroup was too small."""
+    folder = tmp_path_factory.mktemp("brain") / "run"
+    make_run(folder)
+    patterns = pd.read_csv(folder / "patterns.csv")
+    known = simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.columns[4:]
+    names = dict(zip(patterns["region"].unique(), known, strict=False))
+    patterns.assign(region=patterns["region"].map(names)).to_csv(folder / "patterns.csv", index=False)
+    images = folder / "voxelwise"
+    images.mkdir()
+    affine = np.array([[12.0, 0, 0, -66], [0, 12, 0, -100], [0, 0, 12, -60], [0, 0, 0, 1]])
+    t, q = np.zeros((12, 14, 12), np.float32), np.ones((12, 14, 12), np.float32)
+    t[4:7, 5:8, 4:7], q[4:7, 5:8, 4:7] = -5, 0.001
+    for name, values in (("t", t), ("q", q)):
+        nibabel.save(nibabel.Nifti1Image(values, affine), images / f"pattern-1_high_{name}.nii.gz")
+    rows = [
+        [1, "high", "r1 > 0.7", 20, 27, "pattern-1_high_t.nii.gz", "pattern-1_high_q.nii.gz", ""],
+        [1, "low", "all < 0.4", 3, 0, "", "", "<b>fewer</b> than 10 patients"],
+    ]
+    columns = ["pattern", "level", "rule", "n_patients", "n_significant", "t_map", "q_map", "note"]
+    pd.DataFrame(rows, columns=columns).to_csv(images / "comparisons.csv", index=False)
+    columns = ["pattern", "level", "cluster", "x", "y", "z", "peak_t", "peak_q", "n_voxels", "size_mm3"]
+    pd.DataFrame([[1, "high", 1, -10, -20, 8, -5, 0.001, 27, 46656]], columns=columns).to_csv(
+        images / "clusters.csv", index=False
+    )
+    return folder
+
+
+def test_pictures_are_seen_without_a_network(folder, tmp_path, visit):
+    path = write_report(folder, tmp_path / "report.html", figures=tmp_path / "figures")
+    assert path.stat().st_size < 5e6
+    page = visit(path)
+    for pattern in (1, 2, 3):
+        drawing = page.locator(f'figure[data-name="brain_pattern_{pattern}"] svg.brain')
+        assert drawing.bounding_box()["width"] >= 330
+        assert drawing.locator("title").count() > 3  # in views that show the strongest regions of this pattern
+    pictures = page.locator("section#voxelwise figure svg")
+    assert pictures.count() == 2
+    assert min(pictures.evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")) > 300
+    page.locator("section#voxelwise summary").click()
+    text = page.locator("section#voxelwise").inner_text()
+    assert not missing(text, "46,656", "<b>fewer</b>")
+    assert any("voxelwise_1_high" in figure.name for figure in (tmp_path / "figures").iterdir())
+
+
+def test_slider_moves_the_brains_by_keyboard(folder, tmp_path, visit):
+    page = visit(write_report(folder, tmp_path / "report.html"))
+    coloured = page.locator("svg.brain use:is(.lower, .higher)")
+    strengths = "uses => uses.map(use => Number(use.getAttribute('fill-opacity')))"
+    before = coloured.evaluate_all(strengths)
+    page.locator("#slider").focus()
+    page.keyboard.press("Home")
+    assert (page.locator("output").text_content(), {*coloured.evaluate_all(strengths)}) == ("0.00", {0})
+    page.keyboard.press("End")
+    assert coloured.evaluate_all(strengths) == pytest.approx(before, abs=2e-3)
+    assert page.locator("svg.brain use.unsure").count() > 0  # they stay grey
+
+
+def test_uncertainty_takes_the_place_of_change(folder, tmp_path, visit):
+    page = visit(write_report(folder, tmp_path / "report.html"))
+    maps = [page.locator(f'figure[data-name="{name}_pattern_2"]') for name in ("brain", "uncertainty")]
+    assert [one.is_visible() for one in maps] == [True, False]
+    page.locator("#uncertainty").press("Space")
+    assert [one.is_visible() for one in maps] == [False, True]
+    own = pd.read_csv(folder / "patterns.csv").query("pattern == 2").set_index("region")["spread_sd"]
+    titles = " ".join(maps[1].locator("title").all_text_contents())
+    assert len({name: value for name, value in own.items() if f"({name}): {2 * value:.2g} sd" in titles}) > 3
+    shades = page.evaluate("[...document.querySelectorAll('.spreads .amount')].map((one) => one.outerHTML).join()")
+    page.locator("#slider").press("ArrowLeft")  # uncertainty is that at severity 1
+    assert shades == page.evaluate(
+        "[...document.querySelectorAll('.spreads .amount')].map((one) => one.outerHTML).join()"
+    )
+
+
+def test_one_repetition_has_no_map_of_uncertainty(folder, tmp_path):
+    alone = tmp_path / "run"
+    shutil.copytree(folder, alone)
+    pd.read_csv(alone / "patterns.csv").assign(spread_sd=np.nan).to_csv(alone / "patterns.csv", index=False)
+    text = write_report(alone, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "brain_pattern_1" in text
+    assert not [part for part in ("uncertainty_pattern", 'id="uncertainty"') if part in text]
+
+
+def test_a_damaged_image_is_named(folder, tmp_path):
+    image = folder / "voxelwise" / "pattern-1_high_t.nii.gz"
+    before = image.read_bytes()
+    image.write_bytes(before[:40])
+    with pytest.raises(ValueError, match="pattern-1_high_t"):
+        write_report(folder, tmp_path / "report.html")
+    image.write_bytes(before)
+
+
+def with_follow_up(folder, **told):
+    """Make a run whose people were followed up."""
+    make_run(folder, n_patterns=2)
+    rng = np.random.default_rng(0)
+    scores = pd.DataFrame(rng.uniform(size=(90, 2)), columns=["severity1", "severity2"])
+    time = rng.exponential(np.exp(-2 * scores["severity1"].to_numpy()))
+    follow_up = FollowUp(time, (time < 1).astype(float))
+    (folder / "analysis").mkdir(exist_ok=True)
+    table = prognosis(scores, follow_up, pd.DataFrame({"age": rng.normal(size=90)}), n_resamples=5)
+    table.to_csv(folder / "analysis" / "prognosis.csv", index=False)
+    survival_curves(scores, follow_up).to_csv(folder / "analysis" / "survival_curves.csv", index=False)
+    change_summary(folder, follow_up={"time": "years", "event": "converted"} | told)
+    return table
+
+
+def test_report_has_hazard_ratios_and_curves(tmp_path):
+    table, report = with_follow_up(tmp_path / "run"), make_report(tmp_path / "run")
+    ratio = f"{table['hazard_ratio'][0]:.2f}"
+    assert re.search(rf"Pattern 1: hazard ratio {ratio} \(95 % interval", report.html)
+    assert "time: <code>years</code>" in report.html
+    assert "cumulative incidence" not in report.html
+    assert "follow_up" in [name for name, *_ in report.gallery.figures]
+
+
+def test_competing_events_and_entry_are_said(tmp_path):
+    with_follow_up(tmp_path / "run", competing="died", entry="came")
+    page = make_report(tmp_path / "run").html
+    assert not missing(page, "Other events (died) end the observation", "with entry times")
+
+
+def test_runs_without_follow_up_have_no_such_section(tmp_path):
+    make_run(tmp_path / "run")
+    assert "Follow-up and prognosis" not in make_report(tmp_path / "run").html
+
+
+ENIGMA = pd.read_csv(_FOLDER / "enigma.csv")
+
+
+def test_report_says_what_a_pattern_resembles(tmp_path):
+    own = ENIGMA[(ENIGMA["disorder"] == "autism") & (ENIGMA["measure"] == "thickness")]
+    names = [f"{side[0]}h_{region}_thickness" for side, region in zip(own["side"], own["region"], strict=True)]
+    folder = tmp_path / "run"
+    make_run(folder, n_patterns=1, n_regions=68, names=names)
+    patterns = pd.read_csv(folder / "patterns.csv").assign(change_sd=own["d"].to_numpy())
+    (folder / "analysis").mkdir(exist_ok=True)
+    resemblance(patterns, n_spins=200).to_csv(folder / "analysis" / "resemblance.csv", index=False)
+    report = make_report(folder)
+    assert re.search(
+        "Pattern 1, thickness: resembles autism.* more than rotated maps do .largest correlation 1.00", report.html
+    )
+    assert "resemblance" in [name for name, *_ in report.gallery.figures]
+
+
+def test_report_says_that_no_map_is_at_hand(tmp_path):
+    folder = tmp_path / "run"
+    make_run(folder, n_regions=4, names=["lh_cuneus_volume", "rh_cuneus_volume"])
+    page = make_report(folder).html
+    assert not missing(
+        page, "No cortical disorder map is available for these regions", "this table has volume of regions"
+    )

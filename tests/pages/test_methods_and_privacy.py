@@ -1,0 +1,282 @@
+"""The paragraph for a paper says what summary.json says, and no id is in the page unless ids were asked for."""
+
+import json
+import re
+
+import pandas as pd
+import pytest
+
+from rindices.pages.report import make_report, write_report
+from rindices.problems import Curtain
+from tests.pages.made_run import FOUND, NOTHING, add_analyses, add_truth, add_visits, change_summary, make_run
+from tests.pages.page import Page, missing
+
+# The paragraph for a paper says what summary.json says: each number of it shows.
+
+
+WEIGHTS = {"change": 8.25, "orthogonality": 0.33}
+CORRECTION = {"smooth": ["years"], "interactions": [["sex", "icv"]], "proportion": "tiv", "site": "scanner"}
+# What a summary is changed to, and what is then said.
+CHANGES = [
+    (
+        {
+            "unit": "mm³",
+            "members_left_out": [{"member": 1, "reason": ""}] * 4,
+            "members_used": 6,
+            "repetitions": 33,
+            "step": 12345,
+            "seed": 99,
+            "preset": "paper",
+            "weights": WEIGHTS,
+            "agreement": {"pattern_agreement": 0.777, "dimension_correlation": 0.6, "difference_correlation": None},
+            "evidence": FOUND | {"p": 0.015, "halves": 0.812, "halves_chance": 0.567},
+            "excluded": {"outlier": 5},
+            "correction": CORRECTION | {"n_sites": 17},
+            "covariates": ["years", "tiv", "scanner"],
+            "clinical": ["updrs"],
+            "subgroup_limits": [0.35, 0.75],
+            "search": {"n_patterns": [2, 6], "orthogonality": [0.1, 0.3], "basis": "fit"},
+            "versions": {"rindices": "9.9.9", "jax": "8.8.8"},
+            "control_labels": ["HC"],
+            "correlation": [[1.0, 0.5], [0.5, 1.0]],
+        },
+        [
+            "in mm³",
+            "repeated 33 times",
+            "(seed 99)",
+            "the mean of 6 of 33",
+            "(4 diverged",
+            "step 12,345",
+            "“paper”",
+            "change γ = 8.25, orthogonality λ = 0.33",
+            "pattern agreement of 0.777, a dimension correlation of 0.600 and a difference correlation of –",
+            "the largest eigenvalue of the patients' covariance relative to the controls'",
+            "199 permutations of people within sites, with site means and covariates removed in each group (joint p",
+            "disjoint halves of the sample agreed at 0.812 (at most 0.567 with permuted groups)",
+            "5 were excluded (outlier: 5)",
+            "between 17 sites (scanner)",
+            "divided by tiv",
+            "Effects of years and the interaction sex × icv",
+            "with a spline for years",
+            "association with updrs by",
+            "below 0.35, between 0.35 and 0.75, and above 0.75",
+            "chosen among 2 and 6 by the distance between the covariances of synthesised and observed patients",
+            "Of the orthogonality weights 0.1 and 0.3, the one",
+            "rindices 9.9.9 (jax 8.8.8)",
+            "controls (HC)",
+            "Severities were allowed to be correlated",
+        ],
+    ),
+    (
+        {"evidence": NOTHING, "correction": {"smooth": []}, "search": {"basis": "given"}, "visits": False},
+        [
+            "199 permutations of rows orthogonal to the covariates (Huh & Jhun, 2001) (joint p = 0.410)",
+            "Random permutation testing in multiple linear regression",
+            "2 patterns were specified in advance.",
+            "The table had 229 people",
+        ],
+    ),
+]
+
+
+@pytest.fixture
+def folder(tmp_path, undrawn):
+    make_run(tmp_path, n_patterns=2, n_regions=12)
+    add_analyses(tmp_path)
+    add_visits(tmp_path)
+    search = {"n_patterns": [2, 3, 4], "orthogonality": [0.2, 0.8], "basis": "fit"}
+    change_summary(tmp_path, evidence=None, patterns_chosen_from_data=True, search=search, correlation=None)
+    return tmp_path
+
+
+def quoted(folder):
+    """Return the paragraph and its references."""
+    return Page(re.search(r'id="methods-text">(.*?)</div>', make_report(folder).html, flags=re.DOTALL)[1]).words
+
+
+def test_each_fact_changes_the_paragraph(folder):
+    before = quoted(folder)
+    for changes, expected in CHANGES:
+        change_summary(folder, **changes)
+        after = quoted(folder)
+        assert [words for words in expected if words in before] == []
+        assert not missing(after, *expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "unsaid"),
+    [
+        (
+            {"preset": "fast", "weights": {"change": 9.0, "prior": 300.0}},
+            "change γ = 9, prior = 300. Training was repeated 10 times with different random seeds (seed 0). Each "
+            "repetition started from a linear model of four fifths of the controls and nine tenths of the patients; a "
+            "prior kept the generator f close to it, and the R-index is the mean of the values obtained from the "
+            "networks and from this model.",
+            "linear models alone",
+        ),
+        (
+            {"preset": "fast", "weights": {"prior": 300.0}, "linear_makes_people": True},
+            "Because the generator f changed brains even at severity 0, severities, their intervals and the maps of "
+            "the patterns were derived from the linear models.",
+            "linear models alone",
+        ),
+        (
+            {"preset": "linear", "weights": {"change": 9.0, "prior": 300.0}},
+            "were learned by linear models alone (preset “linear” of rindices), 10 of them, each fitted to four "
+            "fifths of the "
+            "controls and nine tenths of the patients (seed 0).",
+            "Surreal-GAN",
+        ),
+        (
+            {"preset": "blind", "weights": {"change": 9.0, "prior": 0.0}},
+            "“blind” and the loss weights change γ = 9. Training was repeated",
+            "linear model",
+        ),
+        (
+            {"patterns_chosen_from_data": True, "search": {"n_patterns": [2], "basis": "counted"}},
+            "The number of patterns was estimated before training: in held-out people, patients varied more than "
+            "controls in ",
+            "was chosen among",
+        ),
+        (
+            {"search": {"n_patterns": [1, 2], "basis": "unsupported"}, "verdict": "no difference", "reliable": False},
+            "The data supported no number of patterns; models with 1 and 2 patterns were trained, and those with 2 are "
+            "reported for completeness. The patterns were not found to be reproducible (verdict: no difference) and "
+            "are not interpreted.",
+            "covariances of synthesised and observed patients",
+        ),
+        (
+            {"search": {"n_patterns": [2, 3], "basis": "fit"}},
+            "The number of patterns, 2, was chosen among 2 and 3 by the distance between the covariances of "
+            "synthesised",
+            "not interpreted",
+        ),
+        (
+            {"search": {"n_patterns": [2, 3], "basis": "agreement"}},
+            "The number of patterns, 2, was chosen among 2 and 3 by the agreement of repeated training runs alone.",
+            "covariances of synthesised and observed patients",
+        ),
+    ],
+)
+def test_the_paragraph_says_where_training_started_and_how_patterns_were_counted(folder, changes, expected, unsaid):
+    change_summary(folder, **changes)
+    said = quoted(folder)
+    assert expected in said
+    assert unsaid not in said
+
+
+def test_one_pattern_has_no_differences_and_imputed_regions_are_mentioned(tmp_path, undrawn):
+    make_run(tmp_path, n_patterns=1, n_regions=12)
+    add_analyses(tmp_path)
+    people = pd.read_csv(tmp_path / "r_indices.csv", dtype={"flags": object})
+    people.loc[[3, 70], "flags"] = ["1 region missing (lHip)", "unusual; 2 regions missing (lHip and rHip)"]
+    people.to_csv(tmp_path / "r_indices.csv", index=False)
+    agreement = {"pattern_agreement": 0.8, "dimension_correlation": 0.7, "difference_correlation": None}
+    change_summary(tmp_path, agreement=agreement, covariates=[], correction={}, evidence=FOUND)
+    said = quoted(tmp_path)
+    assert not missing(
+        said,
+        "a pattern agreement of 0.800 and a dimension correlation of 0.700.",
+        "Missing regions of 2 people were imputed from their other regions; intervals reflect this.",
+        "199 permutations of the groups (joint p",
+    )
+    assert "all others" not in said
+
+
+def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(folder):
+    sentences = {
+        "subgroup_sizes": "the comparison is circular: it describes the patterns but does not test them",
+        "change_summary": "Welch's t test. 90 % intervals of a person's change contain the true changes",
+    }
+    whole = quoted(folder)
+    assert all(sentence in whole for sentence in sentences.values())
+    assert whole.count("Pomponio") == whole.count("Benjamini Y") + 1 == 2
+    for name in [*sentences, "associations"]:
+        (folder / "analysis" / f"{name}.csv").unlink()
+    (folder / "run.toml").write_text((folder / "run.toml").read_text() + "max_steps = 4321\n")
+    change_summary(folder, correction={"smooth": ["age"]})
+    less = quoted(folder)
+    assert "for at most 4,321 steps" in less
+    assert [words for words in (*sentences.values(), "Pomponio", "Johnson", "Benjamini") if words in less] == []
+
+
+# No id is in the page unless ids were asked for.
+
+
+def distinctive(folder):
+    """Give everybody an id that occurs nowhere else, in all tables."""
+    for path in [*folder.glob("*.csv"), *(folder / "analysis").glob("*.csv")]:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if "participant_id" in table:
+            table["participant_id"] = "QX" + table["participant_id"].str.removeprefix("sub-") + "Z"
+            table.to_csv(path, index=False)
+
+
+@pytest.fixture
+def named(tmp_path):
+    folder = tmp_path / "run"
+    add_truth(folder, make_run(folder, n_patterns=2))
+    add_analyses(folder)
+    add_visits(folder)
+    distinctive(folder)
+    people = pd.read_csv(folder / "r_indices.csv")
+    people["flags"] = "like QX0041Z (participant QX0042Z)"
+    people.to_csv(folder / "r_indices.csv", index=False)
+    change_summary(
+        folder,
+        source="/data/QX0007Z/table.csv",
+        warnings=["Row 3 (participant QX0003Z) is odd.", "QX0004Z, too."],
+        reliable_reason="Because of QX0005Z.",
+    )
+    run_toml = (folder / "run.toml").read_text()
+    (folder / "run.toml").write_text(run_toml.replace("volumes.csv", "/data/QX0006Z_x/QX0008Z.csv"))
+    return folder
+
+
+def test_no_id_is_in_the_page(named):
+    text = write_report(named).read_text(encoding="utf-8")
+    assert not re.findall(r"QX\w+", text)
+    assert not missing(text, "Row 3 is odd.", "/data/[id]/table.csv")
+    data = json.loads(re.search(r'id="people-data">(.*?)</script>', text)[1])
+    assert len(data["people"]) == 112
+    assert {name for person in data["people"] for name in person} == {"group", "site", "visits", "change"}
+    groups = [person["group"] for person in data["people"]]
+    assert groups == sorted(groups, reverse=True)  # not in the order of the table
+    first = [person["visits"][0]["r"][0] for person in data["people"] if person["group"] == "patient"]
+    assert first == sorted(first, reverse=True)
+    example = data["people"][data["example"]]
+    assert example["group"] == "patient"
+    visit = example["visits"][0]
+    assert "visit" not in visit
+    assert visit["flags"] == "like [id]"
+    assert all(len(of.get("drivers", [[]])[0]) in (0, 3 * 6) for person in data["people"] for of in person["visits"])
+
+
+def test_ids_are_there_when_asked_for(named, undrawn):
+    text = write_report(named, show_ids=True).read_text(encoding="utf-8")
+    data = json.loads(re.search(r'id="people-data">(.*?)</script>', text)[1])
+    assert (len(data["people"]), [visit["visit"] for visit in data["people"][0]["visits"]]) == (112, ["bl", "m12"])
+    assert "Row 3 (participant QX0003Z) is odd." in text
+
+
+def test_stopped_run_names_nobody(tmp_path):
+    (tmp_path / "summary.json").write_text(
+        json.dumps({"status": "failed", "failure": "Row 3 (participant QX1) is odd.", "warnings": []})
+    )
+    assert "QX1" not in make_report(tmp_path).html
+    assert "QX1" in make_report(tmp_path, show_ids=True).html
+
+
+@pytest.mark.parametrize(
+    ("ids", "text", "expected"),
+    [
+        (["sub-1"], "sub-1, sub-12, xsub-1", "[id], sub-12, xsub-1"),
+        (["sub-1", "sub-1-a"], "sub-1-a/sub-1", "[id]/[id]"),
+        (["12"], "seed = 12 (participant 12)", "seed = 12"),
+        (["123456"], "path/123456.csv", "path/[id].csv"),
+        (["(x)"], "a(x)b", "a[id]b"),
+        (["", " "], "a b", "a b"),
+    ],
+)
+def test_curtain(ids, text, expected):
+    assert (Curtain(ids)(text), Curtain(ids, active=False)(text)) == (expected, text)

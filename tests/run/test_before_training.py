@@ -1,0 +1,436 @@
+"""What is said before anything is trained: the check of a table, the first look at it, and the power of a study."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy.spatial.distance import pdist
+from scipy.special import expit
+from typer.testing import CliRunner
+
+from rindices import SurrealGANSearch
+from rindices.analysis import group_balance
+from rindices.cli import app
+from rindices.cli.console_and_exits import set_output
+from rindices.cohort import read_cohort
+from rindices.core import devices
+from rindices.judging import spectrum
+from rindices.judging.verdict_and_separation import differences_that_count
+from rindices.problems import InputError, roughly
+from rindices.run import first_look_and_power, plan
+from rindices.run.check_table import CheckedTable, check_table
+from rindices.run.first_look_and_power import first_look, look_pictures
+from rindices.schema.role_guesses import kind_of
+from rindices.settings import SearchSettings, TableSettings
+from rindices.simulate import simulate_cohort
+from tests.pages.page import Page
+
+# What is said of a table before anything is trained, and that it is what `fit` says
+
+
+ROLES = ("--covariates", "age,sex", "--site", "site")
+
+
+@pytest.fixture(scope="module")
+def people():
+    """120 people with a total, a quality measure, a score, an empty column, and somebody much too small."""
+    table = simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).table
+    rng = np.random.default_rng(0)
+    table.insert(2, "site", np.tile(["A", "B"], 60))
+    table["TotalGrayVol"] = table.iloc[:, 5:].sum(axis=1)
+    table["qc_rating"] = rng.normal(3, 1, 120)
+    table["mmse"] = rng.integers(18, 31, 120).astype(float)
+    table["empty"] = np.nan
+    table.loc[7, table.columns[5:130]] *= 0.6
+    return table.assign(note="text")
+
+
+def checked(table, folder, *options, code=0):
+    path = folder / "people.csv"
+    table.to_csv(path, index=False)
+    result = CliRunner().invoke(app, ["check", str(path), *options])
+    set_output()
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_every_column_has_a_part_and_a_reason(people, tmp_path):
+    found = CheckedTable.model_validate_json(checked(people, tmp_path, *ROLES, "--json"))
+    by_name = {column.name: column for column in found.columns}
+    assert list(by_name) == list(people.columns)
+    assert {name: by_name[name].role for name in ("age", "site", "lHip", "note", "empty")} == {
+        "age": "a covariate",
+        "site": "the site",
+        "lHip": "a region",
+        "note": "no role",
+        "empty": "no role",
+    }
+    assert (by_name["note"].why, by_name["empty"].why) == ("text, not numbers", "no values")
+    assert not any(column.suspicion for column in found.columns)
+    assert [by_name[name].why for name in ("TotalGrayVol", "qc_rating", "mmse")] == [
+        "a total, judging by its name",
+        "quality measure",
+        "score",
+    ]
+    assert by_name["lHip"].median == pytest.approx(people["lHip"].median())
+    assert {kind: len(names) for kind, names in found.kinds.items()} == {"regions": 128}
+    assert [(one.setting, one.value) for one in found.advice if one.setting == "clinical"] == [("clinical", ("mmse",))]
+
+
+def test_scores_and_qualities_by_name_are_suspects_where_they_are_named(people, tmp_path):
+    names = "lHip,rHip,lAmy,rAmy,qc_rating,mmse"
+    found = CheckedTable.model_validate_json(checked(people, tmp_path, *ROLES, "--features", names, "--json"))
+    suspects = {column.name: column.suspicion for column in found.columns if column.suspicion}
+    assert suspects == {"qc_rating": "quality measure", "mmse": "score"}
+    assert {kind: len(names) for kind, names in found.kinds.items()} == {
+        "regions": 4,
+        "quality measures": 1,
+        "scores": 1,
+    }
+
+
+def test_people_groups_and_outliers_are_told(people, tmp_path):
+    found = CheckedTable.model_validate_json(checked(people, tmp_path, *ROLES, "--json"))
+    assert (found.usable, found.n_controls, found.n_patients, found.left_out) == (True, 60, 60, {})
+    expected = people["site"][people["diagnosis"] == "CN"].value_counts().sort_index().to_dict()
+    assert {row.site: row.used for row in found.flow if row.group == "control"} == {"all": 60, **expected}
+    assert [row.variable for row in found.balance] == ["age", "sex", "site"]
+    [outlier] = found.outliers
+    assert (outlier.row, "smaller than usual overall" in outlier.text) == (9, True)
+    region, value = next(iter(outlier.cells.items()))
+    assert people.loc[7, region] == pytest.approx(value)
+    assert any("computed from other columns: TotalGrayVol" in warning for warning in found.warnings)
+
+
+def test_a_table_that_fit_refuses_is_told_with_what_helps_and_who_would_remain(people, tmp_path):
+    bad = people.copy()
+    bad.loc[3, "lHip"], bad["rHip"] = -9, people["rHip"].round(0).where(bad.index != 4)
+    said = checked(bad, tmp_path, *ROLES, code=2)
+    assert "lHip = -9 in row 5" in said
+    assert "Missing values in 1 region column: rHip (1 person)" in said
+    left = people["diagnosis"].drop([3, 4]).value_counts()
+    assert f"People remaining (with --drop-missing): {left['CN']} controls, {left['PT']} patients" in said
+    assert said.splitlines()[-1].startswith("fit would reject this table. Ways to fix this: ")
+    result = CliRunner().invoke(app, ["fit", str(tmp_path / "people.csv"), "--out", str(tmp_path / "run"), *ROLES])
+    for problem in check_table(tmp_path / "people.csv", TableSettings(covariates="age,sex", site="site")).problems:
+        assert problem.text.partition(" row ")[0] in result.output
+    assert bad.loc[3, "participant_id"] in result.output
+    assert bad.loc[3, "participant_id"] not in said
+
+
+def test_gaps_that_fit_fills_are_told(people, tmp_path):
+    gaps = people.drop(columns="mmse")
+    gaps.loc[[3, 4], "lHip"] = np.nan
+    found = CheckedTable.model_validate_json(checked(gaps, tmp_path, *ROLES, "--json"))
+    assert {column.name: column.missing for column in found.columns if column.missing} == {"lHip": 2}
+    assert (found.usable, found.n_controls + found.n_patients) == (True, 120)
+    assert any("2 rows have missing regions" in warning for warning in found.warnings)
+
+
+def test_the_page_has_the_same_and_neither_ids_nor_scripts(people, tmp_path):
+    evil = people.rename(columns={"lHip": "<script>alert(1)</script>"})
+    checked(evil, tmp_path, *ROLES, "--report", str(tmp_path / "check.html"))
+    text = (tmp_path / "check.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    words = Page(text).words
+    assert "<script>alert(1)</script>" in words
+    assert "This table can be used for training" in words
+    assert not any(one in words for one in people["participant_id"])
+
+
+def test_it_is_quick_and_does_not_load_the_engine(people, tmp_path):
+    people.to_csv(tmp_path / "people.csv", index=False)
+    code = (
+        "import sys; from rindices.run.check_table import check_table; from rindices.settings import TableSettings\n"
+        f"check_table({str(tmp_path / 'people.csv')!r}, TableSettings()); print('jax' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split() == ["False"]
+
+
+@pytest.mark.parametrize(
+    ("name", "suspicion"),
+    [
+        ("EstimatedTotalIntraCranialVol", "head size"),
+        ("BrainSegVolNotVent", "total"),
+        ("lh_MeanThickness_thickness", "total"),
+        ("lhSurfaceHoles", "quality measure"),
+        ("AgeAtScan", "age or time"),
+        ("years_education", "age or time"),
+        ("CDR-sb", "score"),
+        ("panss_total", "score"),
+        ("memory_score", "score"),
+        ("lHip_z_score", ""),
+        ("qc_rating", "quality measure"),
+        ("Left-Accumbens-area", ""),
+        ("lh_precuneus_mean", ""),
+        ("average", "total"),
+        ("WM-hypointensities", ""),
+        ("MUSE_Volume_47", ""),
+        ("l", ""),
+    ],
+)
+def test_names_tell_what_is_no_region(name, suspicion):
+    assert kind_of(name).suspicion == suspicion
+
+
+def test_the_document_is_plain_json(people, tmp_path):
+    assert json.loads(checked(people, tmp_path, "--json"))["usable"] is True
+
+
+# What is said before anything is trained: it comes after the check, and it is what `fit` finds
+
+
+N_REGIONS = 24
+
+
+def table_of(folder, kind, n_controls=150, n_patients=150, n_patterns=2):
+    cohort = simulate_cohort(kind, n_controls=n_controls, n_patients=n_patients, n_patterns=n_patterns, seed=3)
+    changed = [*dict.fromkeys(name for pattern in cohort.patterns.values() for name in pattern)]
+    others = [name for name in cohort.table.columns[4:] if name not in changed]
+    table = cohort.table[[*cohort.table.columns[:4], *changed, *others][: 4 + N_REGIONS]]
+    table.to_csv(folder / "people.csv", index=False)
+    return folder / "people.csv"
+
+
+def said(*arguments):
+    result = CliRunner().invoke(app, ["check", *map(str, arguments)])
+    set_output()
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
+    path = table_of(tmp_path, "basic")
+    lines = said(path, "--covariates", "age,sex", "--report", tmp_path / "check.html").splitlines()
+    [people] = [place for place, line in enumerate(lines) if line.startswith("People remaining: 150 controls")]
+    waiting = lines.index("Comparing patients and controls …")
+    [headline] = [line for line in lines if "Patients and controls differ (p" in line]
+    assert people < waiting < lines.index(headline)
+    cohort = read_cohort(path, covariates="age,sex")
+    search = SurrealGANSearch(n_repetitions=1, preset="linear", random_state=0)
+    search.fit(cohort.features, cohort.group == "patient", cohort.covariates)
+    n_found = search.spectrum_.found_again
+    assert n_found == search.best_params_["n_patterns"] >= 1
+    noun = "direction" if n_found == 1 else "directions"
+    p = f"{search.spectrum_.p:.2g}"
+    differ = f"Patients and controls differ (p = {p}) in at least {n_found} {noun}."
+    assert headline.startswith(f"{differ} Possible verdicts")
+    assert sum(line.startswith("  Pattern ") for line in lines) == n_found
+    assert lines[-1].startswith("fit can train on this table. Training takes about ")
+    words = Page((tmp_path / "check.html").read_text(encoding="utf-8")).words
+    assert not [part for part in (headline, "Band: the same with permuted groups") if part not in words]
+    assert "Preview from one linear model" in words
+
+
+def test_the_look_can_be_left_out(tmp_path):
+    path = table_of(tmp_path, "basic")
+    assert said(path, "--no-spectrum").splitlines()[-1] == "fit can train on this table."
+    assert json.loads(said(path, "--no-spectrum", "--json"))["look"] is None
+
+
+def test_without_a_difference_it_says_what_would_have_shown(tmp_path):
+    found = json.loads(said(table_of(tmp_path, "null"), "--json"))["look"]
+    assert found["p"] > 0.05
+    assert "differ no more than expected by chance" in found["headline"]
+    assert f"an AUC of about {found['detectable_auc']:.2f}" in found["verdicts"]
+    assert ("only possible verdict is “no difference”" in found["verdicts"], found["patterns"]) == (True, [])
+
+
+def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
+    table = simulate_cohort("basic", n_controls=24, n_patients=30, seed=3).table.iloc[:, :44]
+    table.to_csv(tmp_path / "wide.csv", index=False)
+    table.assign(diagnosis=["CN", "PT"] * 27).to_csv(tmp_path / "no.csv", index=False)
+    for name, controls, missed in (
+        ("wide", 24, "weaker additional patterns may be missed"),
+        ("no", 27, "a smaller difference would be missed"),
+    ):
+        few = f"With {controls} controls and 40 regions, {missed}: average left and right, choose fewer regions"
+        assert few in first_look(read_cohort(tmp_path / f"{name}.csv", covariates="age")).verdicts
+    some = read_cohort(tmp_path / "wide.csv", covariates="age", features=list(table.columns[4:24]))
+    assert "missed" not in first_look(some).verdicts
+
+
+def with_covariates(folder, n_controls, n_patients, n_covariates):
+    table = simulate_cohort("basic", n_controls=n_controls, n_patients=n_patients, seed=3).table
+    names = [f"c{number}" for number in range(n_covariates)]
+    table = table.iloc[:, : 4 + N_REGIONS]
+    table[names] = np.random.default_rng(5).normal(size=(len(table), n_covariates))
+    table.to_csv(folder / "few.csv", index=False)
+    return folder / "few.csv", ",".join(names)
+
+
+def test_too_few_people_for_their_covariates_are_not_testable(tmp_path):
+    path, names = with_covariates(tmp_path, 30, 20, 12)
+    look = first_look(read_cohort(path, covariates=names))
+    assert look.verdicts == "The only possible verdict is “not testable”."
+    assert look.headline.startswith("Patients and controls cannot be tested for a difference: too few people")
+    assert look_pictures(look) == (None, None)
+    assert look.warnings
+
+
+def test_what_only_training_refuses_is_refused(tmp_path):
+    path, names = with_covariates(tmp_path, 24, 40, 16)
+    result = CliRunner().invoke(app, ["check", str(path), "--covariates", names, "--json"])
+    set_output()
+    assert result.exit_code == 2
+    found = json.loads(result.output)
+    assert (found["usable"], found["look"]) == (False, None)
+    assert "Estimating their effects requires at least 32 controls" in found["problems"][0]["text"]
+
+
+def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path):
+    table = simulate_cohort("basic", n_controls=100, n_patients=100, seed=3).table.iloc[:, : 4 + N_REGIONS]
+    table.loc[table["diagnosis"] == "PT", "age"] += 10
+    table.to_csv(tmp_path / "older.csv", index=False)
+    look = first_look(read_cohort(tmp_path / "older.csv", exclude="age,sex"))
+    assert "confounded, because the groups also differ in age" in look.verdicts
+    assert "reproducible" not in look.verdicts
+
+
+def test_what_differs_between_sites_alone_is_judged_as_a_fit_judges_it(tmp_path):
+    table = simulate_cohort("basic", n_controls=100, n_patients=100, seed=3).table.iloc[:, : 4 + N_REGIONS]
+    patient = (table["diagnosis"] == "PT").to_numpy()
+    table["site"] = np.where(np.arange(200) % 10 < np.where(patient, 8, 2), "old", "young")
+    table["age"] = table["age"] + 20 * (table["site"] == "old")
+    table.to_csv(tmp_path / "sites.csv", index=False)
+    cohort = read_cohort(tmp_path / "sites.csv", covariates="age", site="site", exclude="sex")
+    assert differences_that_count(group_balance(cohort.background, patient)) == ["age", "site"]
+    assert differences_that_count(plan.balance_of(cohort)) == ["site"]
+    assert "because the groups also differ in site;" in first_look(cohort).verdicts
+
+
+def test_time_grows_with_what_is_trained(monkeypatch):
+    monkeypatch.setattr(plan, "slowness", lambda: 1.0)
+    monkeypatch.setattr(devices, "n_cores", lambda: 2)
+    usual = plan.time_needed(1392, 128, 3, SearchSettings()).seconds
+    for people, regions, patterns, search in (
+        (1392, 256, 3, SearchSettings()),
+        (1392, 128, 5, SearchSettings()),
+        (1392, 128, 3, SearchSettings(n_repetitions=20)),
+        (1392, 128, 3, SearchSettings(orthogonality=(0.4, 0.8))),
+        (1392, 128, 3, SearchSettings(preset="blind")),
+    ):
+        assert plan.time_needed(people, regions, patterns, search).seconds > 1.2 * usual
+    assert plan.time_needed(1392, 128, 3, SearchSettings(preset="linear")).seconds < usual
+    assert plan.time_needed(1392, 128, 3, SearchSettings(), n_numbers=2).seconds > 1.5 * usual
+
+
+def test_two_numbers_of_patterns_take_longer_where_none_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "slowness", lambda: 1.0)
+    table = simulate_cohort("basic", n_controls=60, n_patients=60, seed=3).table.iloc[:, : 4 + N_REGIONS]
+    table.assign(diagnosis=["CN", "PT"] * 60).to_csv(tmp_path / "null.csv", index=False)
+    cohort = read_cohort(tmp_path / "null.csv", covariates="age")
+    found, given = first_look(cohort), first_look(cohort, SearchSettings(n_patterns=(1,)))
+    assert found.directions == 0
+    assert found.seconds > given.seconds
+    assert (
+        str(plan.TimeNeeded(700, "the 2 cores"))
+        == "about 10 minutes on the 2 cores of this machine, if it is otherwise idle"
+    )
+    assert roughly(80 * 60) == "80 minutes"
+    assert 0.01 < np.median([plan.slowness() for _ in range(2)]) < 100
+
+
+def test_waiting_for_other_programs_does_not_make_a_core_look_slow(monkeypatch):
+    usual, maximum = plan.slowness(), np.maximum
+    monkeypatch.setattr(plan.np, "maximum", lambda *values: (time.sleep(2e-4), maximum(*values))[1])
+    assert plan.slowness() < 5 * usual  # by the clock, ten times as slow
+
+
+# The power of a study
+
+
+def asked(*words):
+    return CliRunner().invoke(app, ["power", *map(str, words)])
+
+
+def test_larger_studies_and_stronger_patterns_are_found_more_often():
+    small, large = first_look_and_power.chances(40, 40, 68), first_look_and_power.chances(320, 320, 68)
+    assert (large["chance"] >= small["chance"] - 0.1).all()
+    assert large["chance"].mean() > small["chance"].mean() + 0.1
+    assert (large["error"] < small["error"] + 0.02).all()
+    assert small.groupby("strength")["chance"].mean().is_monotonic_increasing
+    assert (small["low"] <= small["chance"]).all()
+    assert (small["chance"] <= small["high"]).all()
+
+
+@pytest.mark.parametrize("sizes", [(60, 80, 68), (100, 300, 100)])
+def test_chances_are_those_of_a_weighted_logistic_regression_on_the_sizes(sizes):
+    grid = first_look_and_power._grid()
+    away = np.log2(grid[["controls", "patients", "regions"]].to_numpy() / np.array(sizes))
+    weight = np.exp(-2 * (away**2).sum(axis=1))
+    for row in first_look_and_power.chances(*sizes).query("0.03 < chance < 0.97").itertuples():
+        own = (grid["patterns"] == row.patterns) & (grid["strength"] == row.strength) & (weight > 1e-6)
+        counts = np.column_stack([grid["found"], grid["studies"] - grid["found"]])[own]
+        model = sm.GLM(counts, sm.add_constant(away[own]), sm.families.Binomial(), var_weights=weight[own])
+        assert row.chance == pytest.approx(expit(model.fit().params[0]), abs=0.02)
+
+
+def test_the_command_says_it_and_draws_it(tmp_path):
+    result = asked("--controls", 60, "--patients", 80, "--figure", tmp_path / "power.svg")
+    assert result.exit_code == 0, result.output
+    row = first_look_and_power.chances(60, 80, 68).iloc[0]
+    assert f"1 pattern of 0.5 sd: {100 * row['chance']:.0f} %" in result.output
+    assert "3 patterns of 2 sd" in result.output
+    assert "Probability of finding all patterns" in (tmp_path / "power.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("words", [["--controls", 5], ["--patients", 50_000], ["--regions", 1]])
+def test_sizes_that_were_not_simulated_are_refused(words):
+    result = asked(*words)
+    assert result.exit_code == 2
+    assert "--like" in result.output or "--regions" in result.output
+
+
+def test_a_table_of_another_training_is_refused(monkeypatch):
+    first_look_and_power._grid.cache_clear()
+    monkeypatch.setattr(spectrum, "LEVEL", 0.01)
+    with pytest.raises(InputError, match="another version of the training procedure"):
+        first_look_and_power.chances(60, 80)
+    assert first_look_and_power.in_words(60, 80, 68) == ""
+    monkeypatch.undo()
+    first_look_and_power._grid.cache_clear()
+    assert "simulated studies of this size" in first_look_and_power.in_words(60, 80, 68)
+
+
+def test_a_strong_pattern_is_found_and_no_pattern_is_not():
+    rng = np.random.default_rng(0)
+    strong = first_look_and_power.simulated_study(rng.normal(size=(160, 20)), None, 80, 1, 3.0, 0)
+    assert strong.found
+    assert strong.error < 0.2
+    nothing = [
+        first_look_and_power.simulated_study(rng.normal(size=(160, 20)), None, 80, 1, 1e-9, seed).found
+        for seed in range(8)
+    ]
+    assert sum(nothing) <= 2
+
+
+def test_no_person_of_a_study_like_own_controls_is_the_copy_of_another_and_they_vary_as_the_controls_do(monkeypatch):
+    rng, studies = np.random.default_rng(1), []
+    own = rng.normal(size=(400, 30)) + 2 * rng.normal(size=(400, 1))
+    found = first_look_and_power.SimulatedStudy(True, 0.1, 0.9)
+    monkeypatch.setattr(first_look_and_power, "simulated_study", lambda people, *_: studies.append(people) or found)
+    first_look_and_power.like(own, None, 300, 300)
+    assert pdist(studies[0]).min() > 2  # copies with noise of 0.1 sd: 0.8
+    assert np.mean([np.cov(people.T) for people in studies], axis=0) == pytest.approx(np.cov(own.T), abs=0.5)
+
+
+def test_own_controls_are_simulated_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(first_look_and_power, "LIKE", 2)
+    rng = np.random.default_rng(0)
+    healthy = pd.DataFrame(rng.normal(5, 1, (90, 12)), columns=[f"region{k}" for k in range(12)])
+    healthy.assign(age=rng.normal(60, 5, 90)).to_csv(tmp_path / "healthy.csv", index=False)
+    result = asked("--controls", 40, "--patients", 40, "--like", tmp_path / "healthy.csv")
+    assert result.exit_code == 0, result.output
+    assert not [part for part in ("40 controls, 40 patients, 12 regions", "2 studies") if part not in result.output]
+    healthy.assign(diagnosis=["CN", "AD"] * 45).to_csv(tmp_path / "all.csv", index=False)
+    assert (
+        "healthy people in --like, but column 'diagnosis' has 2 labels" in asked("--like", tmp_path / "all.csv").output
+    )
+    both = asked("--like", tmp_path / "healthy.csv", "--figure", tmp_path / "power.png")
+    assert (both.exit_code, "--figure" in both.output) == (2, True)

@@ -1,0 +1,360 @@
+"""Runs that are there: two of them compared, with follow-up that comes later, and their models passed on."""
+
+import hashlib
+import io
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from rindices import presets
+from rindices.cli import app
+from rindices.judging.agreement_and_misfit import concordance
+from rindices.model import read_header
+from rindices.problems import InputError
+from rindices.record import read_summary
+from rindices.run.compare_runs import compare_runs
+from rindices.run.report_and_share import CARD, EXAMPLES, FILES, MANIFEST, SCORES, example_people, verify_model
+from tests import longevity
+from tests.pages.made_run import add_analyses, add_visits, make_run
+from tests.pages.page import Page
+from tests.test_cli import run, succeed
+
+# Two runs compared through their folders
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Two runs of the same people; the second has patterns 1 and 2 the other way round, and nothing else in common."""
+    for name in ("a", "b"):
+        make_run(tmp_path / name)
+    path = tmp_path / "b" / "r_indices.csv"
+    table = pd.read_csv(path)
+    ends = ("", "_low", "_high")
+    swap = {f"severity{one}{end}": f"severity{other}{end}" for one, other in ((1, 2), (2, 1)) for end in ends}
+    table = table.rename(columns=swap)[[*table.columns]]
+    table.loc[50, ["severity1", "severity1_low", "severity1_high"]] += 3
+    table.to_csv(path, index=False)
+    maps = pd.read_csv(tmp_path / "b" / "patterns.csv")
+    maps["pattern"] = maps["pattern"].replace({1: 2, 2: 1})
+    maps.to_csv(tmp_path / "b" / "patterns.csv", index=False)
+    return tmp_path / "a", tmp_path / "b"
+
+
+def test_patterns_are_matched_and_who_moved_is_found(runs):
+    found = compare_runs(*runs)
+    assert {(pair.first, pair.second) for pair in found.pairs} == {(1, 2), (2, 1), (3, 3)}
+    assert (found.matched_by, found.unmatched, found.n_patients, len(found.people)) == ("people", ((), ()), 60, 112)
+    assert {(pair.first, pair.second): pair.moved for pair in found.pairs} == {(1, 2): 0, (2, 1): 1, (3, 3): 0}
+    assert found.people["participant_id"][0] == "sub-0050"
+    a, b = (pd.read_csv(run / "r_indices.csv") for run in runs)
+    patients = a["group"] == "patient"
+    [pair] = [pair for pair in found.pairs if pair.first == 2]
+    assert (pair.concordance, pair.difference, pair.map_correlation) == (
+        pytest.approx(concordance(a["severity2"][patients].to_numpy(), b["severity1"][patients].to_numpy())),
+        pytest.approx((b["severity1"] - a["severity2"]).mean()),
+        pytest.approx(1),
+    )
+
+
+def test_another_number_of_patterns_leaves_some_without_a_partner(runs, tmp_path):
+    make_run(tmp_path / "two", n_patterns=2)
+    found = compare_runs(runs[0], tmp_path / "two")
+    assert (len(found.pairs), len(found.unmatched[0]), found.unmatched[1]) == (2, 1, ())
+    turned = compare_runs(tmp_path / "two", runs[0])
+    assert {(pair.second, pair.first) for pair in turned.pairs} == {pair[:2] for pair in found.pairs}
+    assert ("n_patterns", "3", "2") in found.settings
+
+
+def test_a_pattern_that_no_common_patient_has_is_matched_without_a_concordance(runs):
+    for folder, columns in zip(runs, (["severity3"], ["severity1", "severity3"]), strict=True):
+        table = pd.read_csv(folder / "r_indices.csv")
+        table.loc[table["group"] == "patient", columns] = 0.0
+        table.to_csv(folder / "r_indices.csv", index=False)
+    found = {pair[:2]: pair.concordance for pair in compare_runs(*runs).pairs}
+    assert ({pair for pair, order in found.items() if not np.isnan(order)}, len(found)) == ({(1, 2)}, 3)
+    assert invoke("compare", *runs)[0] == 0
+
+
+def test_a_person_counts_once_however_many_visits(runs):
+    for folder in runs:
+        add_analyses(folder)
+        add_visits(folder)
+    for name in ("r_indices", "z_scores", "variables", "people", "analysis/drivers"):
+        table = pd.read_csv(runs[1] / f"{name}.csv", keep_default_na=False)
+        stays = table["participant_id"] < "sub-0057"
+        table["participant_id"] = table["participant_id"].where(stays, "other-" + table["participant_id"])
+        table.to_csv(runs[1] / f"{name}.csv", index=False)
+    found = compare_runs(*runs)
+    assert (len(found.people), found.n_patients, found.matched_by) == (57, 17, "maps")
+    assert set(found.people["visit"]) == {"bl"}
+    assert "57 people are in both, 17 of them patients" in invoke("compare", *runs)[1]
+
+
+def test_other_labels_of_visits_and_exchanged_groups_are_told(runs):
+    for folder in runs:
+        add_analyses(folder)
+        add_visits(folder)
+    table = pd.read_csv(runs[1] / "r_indices.csv")
+    table["visit"] = table["visit"].replace({"bl": "1", "m12": "2"})
+    one, other = (table.index[table["group"] == group][0] for group in ("control", "patient"))
+    for place, group in ((one, "patient"), (other, "control")):
+        table.loc[table["participant_id"] == table["participant_id"][place], "group"] = group
+    table.to_csv(runs[1] / "r_indices.csv", index=False)
+    found = compare_runs(*runs)
+    assert (len(found.people), found.n_patients, found.matched_by) == (112, 60, "people")
+    said = " ".join(invoke("compare", *runs)[1].split())
+    assert "The runs have no visit label in common (m12, bl) and (2, 1), so each person's first visits" in said
+    assert "2 people are controls in one run and patients in the other" in said
+
+
+def test_other_people_are_compared_by_maps(runs):
+    for name in ("r_indices", "z_scores", "variables", "people"):
+        path = runs[1] / f"{name}.csv"
+        table = pd.read_csv(path)
+        table["participant_id"] = "other-" + table["participant_id"]
+        table.to_csv(path, index=False)
+    found = compare_runs(*runs)
+    assert (found.matched_by, len(found.people)) == ("maps", 0)
+    assert {pair[:2] for pair in found.pairs} == {(1, 2), (2, 1), (3, 3)}
+    assert np.isnan(found.pairs[0].concordance)
+    code, said = invoke("compare", *runs)
+    assert (code, "0 people are in both" in said, "correlation of the maps 1.00" in said) == (0, True, True)
+
+
+def test_tables_and_a_page_without_ids(runs, tmp_path):
+    code, said = invoke("compare", *runs, "--out", tmp_path / "compared")
+    assert code == 0, said
+    assert ("1 person with non-overlapping intervals" in said, "sub-" in said) == (True, False)
+    assert sorted(path.name for path in (tmp_path / "compared").iterdir()) == [
+        "compare.html",
+        "patterns.csv",
+        "people.csv",
+        "regions.csv",
+    ]
+    page = Page((tmp_path / "compared" / "compare.html").read_text(encoding="utf-8"))
+    assert "sub-" not in page.words
+    assert not page.every("script")
+    assert (len(page.every("svg")), invoke("compare", *runs, "--out", tmp_path / "compared", "--show-ids")[0]) == (6, 0)
+    assert "sub-0050" in (tmp_path / "compared" / "compare.html").read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_compared_is_refused(runs, tmp_path):
+    with pytest.raises(InputError, match="are the same run"):
+        compare_runs(runs[0], runs[0])
+    for out, told in (
+        (runs[0] / "compared", "is in the run folder"),
+        (runs[1], "is in the run folder"),
+        (tmp_path, "other files"),
+    ):
+        code, said = invoke("compare", *runs, "--out", out)
+        assert (code, told in said) == (2, True), said
+    assert ((runs[0] / "compared").exists(), invoke("compare", runs[0], tmp_path / "nothing")[0]) == (False, 2)
+
+
+# Follow-up that comes later: for a run that is there, and for people whom a model is applied to
+
+
+HERE = Path(longevity.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Return a finished run, and a table of what became of its people: the severe convert sooner."""
+    folder = tmp_path_factory.mktemp("later")
+    shutil.copytree(HERE / "runs/finished", folder / "run")
+    people = pd.read_csv(folder / "run/r_indices.csv").drop_duplicates("participant_id")
+    time = np.random.default_rng(0).exponential(3, len(people)) * np.exp(-2 * people["severity1"])
+    told = {"participant_id": people["participant_id"], "years": time.clip(upper=4), "converted": 1.0 * (time < 4)}
+    pd.DataFrame(told).to_csv(folder / "later.csv", index=False)
+    return folder
+
+
+def test_a_run_is_reported_again_with_what_became_of_its_people(finished, tmp_path):
+    shutil.copytree(finished / "run", tmp_path / "run")
+    named = ("--time", "years", "--event", "converted")
+    refused = run("report", tmp_path / "run", *named)
+    assert (refused.exit_code, "no column 'years' for the time of follow-up" in refused.output) == (2, True)
+    assert "--clinical FILE" in refused.output
+    succeed("report", tmp_path / "run", "--clinical", finished / "later.csv", *named)
+    summary = json.loads((tmp_path / "run/summary.json").read_text(encoding="utf-8"))
+    assert summary["follow_up"] == {"time": "years", "event": "converted"}
+    assert not {"years", "converted"} & {*summary["clinical"]}
+    hazards = pd.read_csv(tmp_path / "run/analysis/prognosis.csv")
+    assert hazards["hazard_ratio"][0] > 1.05
+    assert "Follow-up and prognosis" in (tmp_path / "run/report.html").read_text(encoding="utf-8")
+    again = run("report", tmp_path / "run", "--subgroup-limits", "0.3,0.6")  # what is known of them stays
+    assert again.exit_code == 0, again.output
+    assert pd.read_csv(tmp_path / "run/analysis/prognosis.csv").equals(hazards)
+
+
+def test_impossible_times_are_refused_and_nothing_is_changed(finished, tmp_path):
+    shutil.copytree(finished / "run", tmp_path / "run")
+    later = pd.read_csv(finished / "later.csv")
+    later.assign(years=later["years"].where(later.index != 3, -1)).to_csv(tmp_path / "later.csv", index=False)
+    before = (tmp_path / "run/summary.json").read_bytes()
+    line = ("report", tmp_path / "run", "--clinical", tmp_path / "later.csv", "--time", "years")
+    for options, said in ((("--event", "converted"), "is below 0: column 'years', person"), ((), "--event COLUMN")):
+        refused = run(*line, *options)
+        assert (refused.exit_code, said in refused.output) == (2, True), refused.output
+    assert (tmp_path / "run/summary.json").read_bytes() == before
+
+
+def test_new_people_have_their_follow_up_in_the_report(tmp_path):
+    people = pd.read_csv(HERE / "people.csv")
+    told = people.assign(years=np.random.default_rng(1).uniform(0.5, 5, len(people)), died=np.arange(len(people)) % 2)
+    told.to_csv(tmp_path / "people.csv", index=False)
+    line = ("apply", HERE / "frozen/linear/model.safetensors", tmp_path / "people.csv", "--out", tmp_path / "r.csv")
+    named = ("--time", "years", "--event", "died")
+    refused = run(*line, *named)
+    assert (refused.exit_code, "--time, --event can only be used with a report" in refused.output) == (2, True)
+    done = succeed(*line, *named, "--report", tmp_path / "r.html")
+    said = " ".join(done.output.split())
+    assert "fewer than ten per variable, so hazard ratios are descriptive only. Wait for more events." in said
+    assert "Follow-up and prognosis" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "unknown to the model are ignored" not in done.output
+    wrong = run(*line, "--time", "years", "--event", "dead", "--report", tmp_path / "r.html")
+    assert (wrong.exit_code, "'dead' (from --event) is not a column" in wrong.output) == (2, True), wrong.output
+
+
+# A model that is passed on: what the archive holds, that nobody is in it, and that no hostile one is believed
+
+
+def invoke(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    return result.exit_code, result.output
+
+
+@pytest.fixture(scope="module")
+def table(small_table, small_labels):
+    rng, table = np.random.default_rng(2), small_table.copy()
+    table.insert(0, "participant_id", [f"person-{number:02d}" for number in range(80)])
+    table.insert(1, "diagnosis", np.where(small_labels, "AD|<b>", "CN"))
+    table.insert(2, "age", rng.uniform(55, 85, 80))
+    table.insert(3, "sex", np.tile([0, 1], 40))
+    table.insert(4, "site", np.tile(["Ulm", "Ulm", "Bern", "Bern"], 20))
+    return table
+
+
+@pytest.fixture(scope="module")
+def shared(table, quick_preset, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shared")
+    table.to_csv(folder / "people.csv", index=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(presets.PRESETS, "fast", lambda: quick_preset)
+        roles = ("--covariates", "age,sex", "--site", "site", "--unit", "mL", "--no-report", "--repetitions", "3")
+        code, said = invoke("fit", folder / "people.csv", "--out", folder / "run", *roles)
+    assert code == 0, said
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def archive(shared):
+    path = shared.parent / "model.zip"
+    given = ("--disease", "Alzheimer's disease", "--segmentation", "FreeSurfer 7.4", "--licence", "cc-by-4.0")
+    code, said = invoke("share", shared, "--out", path, *given)
+    assert code == 0, said
+    assert "Missing from the card: atlas" in said
+    return path
+
+
+def contents(archive):
+    with zipfile.ZipFile(archive) as packed:
+        return {name: packed.read(name) for name in packed.namelist()}
+
+
+def packed(files, path, **options):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, **options) as archive:
+        for name, content in files:
+            archive.writestr(name, content)
+    return path
+
+
+def test_the_receiver_can_verify_it_and_has_the_same_model(archive, shared, tmp_path):
+    code, said = invoke("verify", archive, "--out", tmp_path / "got.safetensors")
+    assert (code, "reproduces the enclosed scores of 20 fictitious people" in said) == (0, True), said
+    assert (tmp_path / "got.safetensors").read_bytes() == (shared / "model.safetensors").read_bytes()
+    assert verify_model(archive).difference == 0
+
+
+def test_the_card_says_what_the_run_and_the_user_know(archive, shared):
+    card = contents(archive)[CARD].decode()
+    front = card.split("---\n")[1]
+    assert not [part for part in ('license: "cc-by-4.0"', "library_name: rindices") if part not in front]
+    for told in (
+        "| Disease | Alzheimer's disease |",
+        "| Trained on | 40 controls (CN), 40 patients (AD\\|\\<b\\>) |",
+        "| Sites | 2 |",
+        "| Segmentation | FreeSurfer 7.4 |",
+        "| Atlas | not stated |",
+        f"| Verdict | {read_summary(shared).state} |",
+        "is not a diagnosis.**",
+        "With so few people, they include the uncertainty about the patterns themselves.",
+    ):
+        assert told in card, told
+
+
+def test_nobody_is_in_it(archive, table):
+    files = contents(archive)
+    assert set(files) == {*FILES, MANIFEST}
+    for name, content in files.items():
+        assert b"person-" not in content, name
+    made = pd.read_csv(io.BytesIO(files[EXAMPLES]))
+    assert not np.isin(made.iloc[:, 4:].to_numpy(), table.iloc[:, 5:].to_numpy()).any()
+    scores = pd.read_csv(io.BytesIO(files[SCORES]), dtype={"flags": str})
+    assert not scores["flags"].fillna("").str.contains("outside the training range").any()
+    assert scores["r1"].nunique() == 20
+
+
+def test_examples_depend_on_the_contract_alone(archive, shared):
+    made = example_people(read_header(shared / "model.safetensors").contract)
+    kept = pd.read_csv(io.BytesIO(contents(archive)[EXAMPLES]))
+    pd.testing.assert_frame_equal(made, kept, check_dtype=False, rtol=1e-5)
+
+
+def test_the_same_run_gives_the_same_archive(archive, shared, tmp_path):
+    given = ("--disease", "Alzheimer's disease", "--segmentation", "FreeSurfer 7.4", "--licence", "cc-by-4.0")
+    assert invoke("share", shared, "--out", tmp_path / "again.zip", *given)[0] == 0
+    assert (tmp_path / "again.zip").read_bytes() == archive.read_bytes()
+
+
+def signed(files):
+    """Return files with a manifest that fits them, as somebody with bad intentions would."""
+
+    manifest = json.loads(files[MANIFEST])
+    manifest["sha256"] = {name: hashlib.sha256(files[name]).hexdigest() for name in FILES}
+    return files | {MANIFEST: json.dumps(manifest).encode()}
+
+
+def test_changed_and_hostile_archives_are_refused(archive, tmp_path):
+    files = contents(archive)
+    other_scores = files[SCORES].replace(b"example-01,n/a,other,0.", b"example-01,n/a,other,5.")
+    assert other_scores != files[SCORES]
+    bad = {
+        "was changed after": files | {CARD: b"# another card"},
+        "does not reproduce the enclosed scores": signed(files | {SCORES: other_scores}),
+        "has no scores": signed(files | {SCORES: b"\x00,\xff\n1,2\n"}),
+        "should contain": files | {"../../evil.sh": b"#!/bin/sh"},
+        "was not packed by": signed(files | {EXAMPLES: b"0," * 10_000_000}),
+        "manifest.json cannot be used": files | {MANIFEST: b'{"format": "one"}'},
+        "later version": files | {MANIFEST: files[MANIFEST].replace(b'"format": 1', b'"format": 2')},
+    }
+    for number, (told, content) in enumerate(bad.items()):
+        path = packed(content.items(), tmp_path / f"bad{number}.zip")
+        with pytest.raises(InputError, match=told):
+            verify_model(path, tmp_path / "out.safetensors")
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        path = packed([*files.items(), (CARD, b"twice")], tmp_path / "twice.zip")
+    with pytest.raises(InputError, match="should contain"):
+        verify_model(path)
+    for name, content in {"cut": archive.read_bytes()[:5000], "none": b"", "text": b"not a zip"}.items():
+        (tmp_path / f"{name}.zip").write_bytes(content)
+        with pytest.raises(InputError, match="cannot be read as a zip file"):
+            verify_model(tmp_path / f"{name}.zip")
+    assert not (tmp_path / "out.safetensors").exists()
+    assert not [path for path in tmp_path.rglob("*") if "evil" in path.name]

@@ -1,0 +1,235 @@
+"""Scores and analyses of a run, and what is written of it when it is finished."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices.cohort import read_cohort
+from rindices.estimator import SurrealGAN, load_model
+from rindices.pages.report import make_report
+from rindices.presets import Correction
+from rindices.problems import InputError
+from rindices.record import Summary
+from rindices.run.apply_table import people_for
+from rindices.run.fit_table import carry_out, fit_table
+from rindices.run.plan import planned
+from rindices.run.scores_and_analyses import analyse, results_of, scores_of
+from rindices.run.write_results import separation, write_bids
+from rindices.settings import ApplySettings, ExecutionSettings, OutputSettings, SearchSettings, TableSettings
+from rindices.simulate import simulate_cohort
+from tests.longevity.freeze import COHORT, FROZEN
+
+
+def told_apart(tmp_path, kind, n_controls, n_patients, **changes):
+    """Return how well the groups of a simulated cohort of two sites can be told apart."""
+    table = simulate_cohort(kind, n_controls=n_controls, n_patients=n_patients, seed=0).table
+    site = np.where(np.arange(len(table)) % 3, "A", "B")
+    table.assign(**{"site": site} | changes).to_csv(tmp_path / "people.csv", index=False)
+    settings = TableSettings(covariates="age,sex", site="site")
+    return separation(read_cohort(tmp_path / "people.csv", settings), Correction(site="site"))
+
+
+def test_groups_are_told_apart_in_people_that_nothing_was_learned_from(tmp_path):
+    ill = told_apart(tmp_path, "mild", 492, 900)
+    assert ill.low < ill.auc < ill.high
+    assert ill.low > 0.8
+    nobody = told_apart(tmp_path, "null", 300, 300)
+    assert nobody.low < 0.5 < nobody.high
+    assert nobody.high - nobody.low > 1.2 * 4 * 1.96 * 0.0118  # of a rank test of a rule that is given, at chance
+
+
+def test_no_figure_where_a_site_is_too_small_to_be_left_out_in_part(tmp_path):
+    assert told_apart(tmp_path, "basic", 100, 100, site=np.where(np.arange(200) < 11, "B", "A")) is None
+
+
+@pytest.mark.filterwarnings("ignore:Excluded repetitions")
+def test_all_visits_of_a_control_are_scored_by_repetitions_that_did_not_learn_from_it(tmp_path, quick_preset):
+    """A second visit with the very regions of the first gets the very score of the first."""
+    first = simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.iloc[:, :16].assign(visit="bl")
+    pd.concat([first, first.assign(visit="m12")]).to_csv(tmp_path / "visits.csv", index=False)
+    cohort = read_cohort(tmp_path / "visits.csv", TableSettings(covariates="sex", exclude="age", visit="visit"))
+    used, model = cohort.training, SurrealGAN(2, n_repetitions=5, preset=quick_preset, random_state=0)
+    model.fit(cohort.features[used], cohort.group[used] == "patient", cohort.covariates[used])
+    scores = scores_of(model, cohort)
+    assert not np.allclose(model.r_indices_, np.nan_to_num(model.held_out_r_indices_, nan=9))
+    both = [scores[scores["visit"] == visit].set_index("participant_id") for visit in ("bl", "m12")]
+    for name in ("r1", "r2"):
+        np.testing.assert_allclose(both[0][name], both[1][name].reindex(both[0].index), atol=1e-9)
+
+
+def test_a_value_that_could_be_a_code_does_not_end_a_run_after_training(tmp_path):
+    """Where a region is skewed, 999 lies beyond the quantiles that a model keeps, and not beyond the table's values."""
+    people = simulate_cohort("basic", n_controls=60, n_patients=80, seed=4).table.iloc[:, [*range(20)]]
+    skewed = np.round(np.exp(np.random.default_rng(1).normal(5.3, 0.4, len(people))))
+    skewed[[5, 9, 80, 120]] = 1300, 999, 999, 1300
+    others = people["diagnosis"].where(np.arange(len(people)) != 80, "MCI")  # one of the two is only scored
+    people.assign(roi_lesions=skewed, diagnosis=others).to_csv(tmp_path / "people.csv", index=False)
+    table, search = (
+        TableSettings(covariates="age,sex", patients="PT"),
+        SearchSettings(1, n_repetitions=3, preset="linear"),
+    )
+    run = fit_table(tmp_path / "people.csv", tmp_path / "run", table, search, OutputSettings(report=False)).folder
+    assert pd.read_csv(run / "r_indices.csv")["severity1"].notna().sum() == len(people)
+    apart = load_model(run / "model.safetensors")
+    with pytest.raises(InputError, match="roi_lesions = 999"):  # of anybody else, it may well be a code
+        apart.transform(pd.read_csv(tmp_path / "people.csv")[[*apart.feature_names_in_]])
+
+
+def test_maps_at_a_severity_are_that_share_of_the_largest_change(tmp_path):
+    """Repetitions read fewer extremes than they put in, so that an R-index is not what f was given."""
+    simulate_cohort("mild", n_controls=100, n_patients=120, seed=1).save(tmp_path / "people.csv")
+    search, table = SearchSettings(3, n_repetitions=4, preset="linear"), TableSettings(covariates="age,sex")
+    run = fit_table(tmp_path / "people.csv", tmp_path / "run", table, search, OutputSettings(report=False))
+    maps = pd.read_csv(run.folder / "analysis" / "severities.csv").pivot_table(
+        index="region", columns=["pattern", "severity"], values="change_sd"
+    )
+    for pattern in (1, 2, 3):
+        largest = maps[pattern, 1.0]
+        shares = [float(maps[pattern, share] @ largest / (largest @ largest)) for share in (0.25, 0.5, 0.75)]
+        np.testing.assert_allclose(shares, [0.25, 0.5, 0.75], atol=0.02)
+    scores = pd.read_csv(run.folder / "r_indices.csv")
+    for pattern in (1, 2, 3):
+        own, low, high = (scores[f"severity{pattern}{end}"] for end in ("", "_low", "_high"))
+        assert ((low <= own) & (own <= high)).all()
+
+
+def test_a_region_that_nobody_has_is_neither_a_finding_nor_a_reason(tmp_path):
+    """And in a single person, one that is missing there is no reason."""
+    gone, model = ["lAmy", "rAmy"], FROZEN / "linear" / "model.safetensors"
+    table = pd.read_csv(COHORT).drop(columns=gone)
+    table.loc[0, "lHip"] = None
+    table.to_csv(tmp_path / "people.csv", index=False)
+    (people,) = people_for(model, tmp_path / "people.csv", ApplySettings(), whole=True)
+    fitted = load_model(model)
+    tables = analyse(fitted, results_of(fitted, people), Summary(status="done", applied=True, covariates=("age",)))
+    for name in ("group_effects", "subgroups", "dose_response", "drivers"):
+        assert not set(tables[name]["region"]) & set(gone), name
+    own = tables["drivers"][tables["drivers"]["participant_id"] == table["participant_id"][0]]
+    assert "lHip" in set(tables["drivers"]["region"])
+    assert "lHip" not in set(own["region"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ([{"control": "CN"}], r"`table` should be TableSettings\(\.\.\.\), but got dict"),
+        ([SearchSettings()], r"`table` should be TableSettings\(\.\.\.\), but got SearchSettings"),
+        ([None, {"preset": "linear"}], r"`search` should be SearchSettings\(\.\.\.\), but got dict"),
+    ],
+)
+def test_settings_in_the_wrong_place_are_refused(tmp_path, settings, message):
+    with pytest.raises(InputError, match=message):
+        fit_table("people.csv", tmp_path / "run", *settings)
+
+
+# What is written of a finished run
+
+
+@pytest.mark.parametrize("n_found", [1, 3])
+@pytest.mark.filterwarnings("ignore:Only .* controls and .* patients:UserWarning")
+def test_patterns_are_compared_with_a_truth_of_another_number(tmp_path, n_found):
+    cohort = simulate_cohort("basic", n_controls=40, n_patients=40, n_patterns=2, seed=0)
+    regions = cohort.table.columns[4:20]
+    cohort.save(tmp_path / "people.csv")
+    search = SearchSettings(n_found, n_repetitions=2, preset="linear")
+    plan = planned(
+        tmp_path / "people.csv", tmp_path / "run", TableSettings(features=tuple(regions)), search, OutputSettings()
+    )
+    recovery = carry_out(plan, ExecutionSettings(), truth=cohort.truth).recovery
+    assert recovery.n_known == 2
+    assert len({*recovery.matched_truth}) == len({*recovery.matched_patterns}) == min(n_found, 2)
+    assert {*recovery.matched_patterns} <= {*range(1, n_found + 1)}
+    page = make_report(tmp_path / "run").html
+    assert f"The data contain 2 patterns and the run found {n_found}" in page
+    for number, value in zip(recovery.matched_patterns, recovery.per_pattern, strict=True):
+        assert f"pattern {number}: {value:.3f}" in page
+
+
+SUMMARY = Summary(
+    status="unfinished",
+    source="volumes.csv",
+    versions={"rindices": "1.2.3", "jax": "0.8"},
+    control_labels=("CN",),
+    patient_labels=("AD",),
+    verdict="reproducible",
+    reliable=True,
+)
+VISITS = SUMMARY.model_copy(update={"visits": True})
+
+
+def table(**more):
+    columns = {
+        "participant_id": ["sub-01", "0002", "sub-03"],
+        "diagnosis": ["CN", "AD", "n/a"],
+        "group": ["control", "patient", "other"],
+        "r1": [0.01, 1.2345678, -0.1],
+        "r1_sd": [0.1, np.nan, 0.2],
+        "flags": ["", "an\toutlier:\nlHip", ""],
+    }
+    return pd.DataFrame(columns | more)
+
+
+def read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_table_its_dictionary_and_the_description(tmp_path):
+    paths = write_bids(tmp_path, table(), SUMMARY)
+    assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
+        "dataset_description.json",
+        "phenotype/r_indices.tsv",
+        "phenotype/r_indices.json",
+    ]
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(paths)  # nothing half-written
+    assert paths[1].read_bytes().decode() == (
+        "participant_id\tdiagnosis\tgroup\tr1\tr1_sd\tflags\n"
+        "sub-01\tCN\tcontrol\t0.01\t0.1\tn/a\n"
+        "0002\tAD\tpatient\t1.23457\tn/a\tan outlier: lHip\n"
+        "sub-03\tn/a\tother\t-0.1\t0.2\tn/a\n"
+    )
+    sidecar = read(paths[2])
+    assert set(sidecar) == {"MeasurementToolMetadata", *table().columns}
+    assert all(sidecar[name]["Description"] for name in table().columns)
+    assert set(sidecar["group"]["Levels"]) == {"control", "patient", "other"}
+    assert sidecar["diagnosis"]["Levels"] == {"AD": "counted as patient", "CN": "counted as control"}
+    assert sidecar["r1"]["Units"] == "arbitrary"
+    assert "Maximum" not in sidecar["r1"]  # R-indices are not clipped
+    assert "interpret" not in sidecar["MeasurementToolMetadata"]["Description"]
+    description = read(paths[0])
+    assert (description["Name"], description["DatasetType"]) == ("R-indices of volumes.csv", "derivative")
+    assert (description["BIDSVersion"].split(".")[0], description["GeneratedBy"][0]["Name"]) == ("1", "rindices")
+    assert description["GeneratedBy"][0]["Version"] == "1.2.3"
+    assert ("Surreal-GAN" in description["HowToAcknowledge"], "SourceDatasets" in description) == (True, False)
+
+
+def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
+    known = {"source_doi": "doi:10.1/x", "verdict": "not found again", "reliable_reason": "Halves disagree."}
+    paths = write_bids(tmp_path, table(), SUMMARY.model_copy(update=known))
+    assert read(paths[0])["SourceDatasets"] == [{"DOI": "doi:10.1/x"}]
+    assert (
+        "The groups differ, but the patterns were not found again. Halves disagree."
+        in read(paths[2])["MeasurementToolMetadata"]["Description"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("visits", "heading", "cell"),
+    [
+        (["ses-01", "ses-02", "ses-01"], "session_id", "ses-02"),
+        (["ses-01", "baseline", "ses-01"], "visit", "baseline"),
+        ([1.0, 2.0, 1.0], "visit", "2"),
+    ],
+)
+def test_visits_are_sessions_where_they_are_called_so(tmp_path, visits, heading, cell):
+    paths = write_bids(tmp_path, table(visit=visits, years=[0.0, 1.5, 0.0], first_visit=[True, False, True]), VISITS)
+    header, _, second, _ = (line.split("\t") for line in paths[1].read_text().splitlines())
+    assert (header[:2], second[1], second[-2:]) == (["participant_id", heading], cell, ["1.5", "false"])
+    assert all(read(paths[2])[name]["Description"] for name in header)
+
+
+def test_written_again(tmp_path):
+    write_bids(tmp_path, table(), SUMMARY)
+    write_bids(tmp_path, table().iloc[:1], SUMMARY)
+    assert len((tmp_path / "phenotype" / "r_indices.tsv").read_text().splitlines()) == 2

@@ -1,0 +1,392 @@
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from rindices.core.devices import Device
+from rindices.core.inference import r_indices
+from rindices.core.networks import Parameters
+from rindices.core.train import TrainingPeople, make_members, train
+from rindices.linear import contrastive_ica, side_by_side
+from rindices.presets import Schedule, Training, linear, official, paper
+from rindices.training import chunks
+from rindices.training.chunks import (
+    Chunk,
+    Member,
+    Point,
+    Settings,
+    Stopped,
+    Unfinished,
+    cut,
+    models_per_chunk,
+    starts_of,
+    train_chunk,
+)
+from rindices.training.starts import (
+    SCALED_SD,
+    Start,
+    beside_networks,
+    from_model,
+    maps_of_halves,
+    power_of_uniform,
+    start_of,
+)
+from tests.conftest import N_PATTERNS
+from tests.core import plain
+
+POINTS = [Point(3, 0.8), Point(3, 0.2), Point(2, 0.8)]
+PAIR = Chunk((Member(POINTS[0], 4), Member(POINTS[1], 1)))
+
+
+class Kept:
+    """Keeps all that was left, in memory."""
+
+    def __init__(self, left=None):
+        self.left, self.saved = left, []
+
+    def load(self):
+        return self.left
+
+    def save(self, unfinished):
+        self.saved.append(unfinished)
+
+
+@pytest.fixture(scope="module")
+def settings(quick_preset):
+    """Looks after 10, 20, 30 and 40 steps; weights from 20 on."""
+    return Settings(replace(quick_preset, schedule=replace(quick_preset.schedule, checkpoint_every=10)), 8, 7)
+
+
+@pytest.fixture(scope="module")
+def trained(settings, small_people):
+    return train_chunk(PAIR, settings, small_people)
+
+
+def same_bits(found, expected):
+    assert list(found.weights) == list(expected.weights)
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def test_a_prolonged_model_is_the_same_one_later(settings, trained, small_people):
+    longer = settings._replace(preset=replace(settings.preset, schedule=replace(settings.preset.schedule, longest=60)))
+    found = train_chunk(Chunk(tuple(one._replace(prolonged=True) for one in PAIR.members)), longer, small_people)
+    assert found.steps.tolist() == [10, 20, 30, 40, 50, 60]
+    np.testing.assert_array_equal(found.r_indices[:4], trained.r_indices)
+    assert (list(found.weights), found.end().steps.tolist(), found.end().r_indices.shape[0]) == ([60], [60], 1)
+    mixed = cut([*PAIR.members, PAIR.members[0]._replace(prolonged=True)], 10, mixed=True)
+    assert [len(chunk.members) for chunk in mixed] == [2, 1]
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 100])
+def test_cut_puts_every_member_into_one_chunk_of_its_kind(size):
+    members = [Member(point, k, cohort) for cohort in (0, 1, 11) for k in range(5) for point in POINTS]
+    found = cut(members, size)
+    assert sorted(member for chunk in found for member in chunk.members) == sorted(members)
+    for chunk in found:
+        assert 1 <= len(chunk.members) <= size
+        kinds = {(member.cohort, member.point.n_patterns) for member in chunk.members}
+        assert kinds == {(chunk.cohort, chunk.n_patterns)}
+    assert len({chunk.name for chunk in found}) == len(found)
+    assert all(set(chunk.name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for chunk in found)
+
+
+def test_chunks_of_an_accelerator_mix_numbers_of_patterns_but_not_cohorts():
+    members = [Member(point, k, cohort) for cohort in (0, 1) for k in range(3) for point in POINTS]
+    found = cut(members, 100, mixed=True)
+    assert [chunk.cohort for chunk in found] == [0, 1]
+    assert all(len({member.point.n_patterns for member in chunk.members}) > 1 for chunk in found)
+    assert sorted(member for chunk in found for member in chunk.members) == sorted(members)
+    alone = cut([member for member in found[0].members if member.point.n_patterns == found[0].n_patterns], 100)
+    assert len({chunk.name for chunk in found + alone}) == 3
+
+
+def test_a_model_of_a_mixed_chunk_is_what_it_is_alone(trained, settings, small_people):
+    few = Member(Point(1, 0.8), 4)
+    mixed = train_chunk(Chunk((few, *PAIR.members)), settings, small_people)
+    alone = train_chunk(Chunk((few,)), settings, small_people)
+    for place, n_patterns, expected, k in ((0, 1, alone, 0), (1, 3, trained, 0), (2, 3, trained, 1)):
+        found = mixed.r_indices[:, place]
+        np.testing.assert_allclose(found[..., :n_patterns], expected.r_indices[:, k], atol=1e-4)
+        assert not found[..., n_patterns:].any()
+        again = r_indices(plain.stacked([mixed.weights_of(place, n_patterns, 40)]), small_people.patients)[0]
+        np.testing.assert_allclose(again, found[-1, :, :n_patterns], atol=1e-4)
+
+
+@pytest.mark.parametrize(("number", "size", "sizes"), [(10, 4, [3, 3, 4]), (10, 5, [5, 5]), (0, 4, [])])
+def test_chunks_of_a_kind_are_as_few_and_as_alike_as_can_be(number, size, sizes):
+    assert [len(chunk.members) for chunk in cut([Member(POINTS[0], k) for k in range(number)], size)] == sizes
+
+
+def fitting(
+    n_regions=145, n_patients=900, n_patterns=3, batch_size=32, memory=16 * 2**30, number=1, at_a_time=4, platform="gpu"
+):
+    people = TrainingPeople(np.empty((500, n_regions)), np.empty((n_patients, n_regions)))
+    return models_per_chunk(people, n_patterns, batch_size, Device(platform, "made up", number, memory), at_a_time)
+
+
+@pytest.mark.parametrize(
+    "larger",
+    [
+        {"n_regions": 1450},
+        {"n_patients": 9000},
+        {"n_patterns": 9},
+        {"batch_size": 320},
+        {"at_a_time": 8},
+        {"memory": 8 * 2**30},
+        {"memory": None},
+    ],
+)
+def test_fewer_models_fit_where_each_needs_more_or_there_is_less(larger):
+    assert 1 <= fitting(**larger) < fitting()
+
+
+def test_more_devices_hold_more_models_and_one_is_always_tried():
+    assert 3.9 < fitting(number=4) / fitting() < 4.1
+    assert fitting(memory=1000) == fitting(platform="cpu", memory=None) == 1
+    # All copies of the weights alone must fit: f and D have 145 × 72 weights at least.
+    assert fitting() * 10 * 4 * 2 * 145 * 72 < 16 * 2**30 / 4
+
+
+def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
+    preset, starts = settings.preset, starts_of(PAIR.members, settings, small_people)
+    weights = [preset.weights._replace(orthogonality=value) for value in (0.8, 0.2)]
+    members = make_members(
+        7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5, priors=[start.prior for start in starts]
+    )
+    schedule = {"checkpoint_every": 10, "min_steps": 20, "max_steps": 40}
+    looks = list(train(small_people, members, preset.training, Schedule(8, **schedule), n_patterns=3))
+    assert trained.steps.tolist() == [look.step for look in looks] == [10, 20, 30, 40]
+    beside = [beside_networks(starts, look.r_indices, small_people.patients) for look in looks]
+    np.testing.assert_array_equal(trained.r_indices, np.stack([together for _, together in beside]))
+    for name, values in trained.losses.items():
+        np.testing.assert_array_equal(values, np.stack([look.losses[name] for look in looks]))
+    assert list(trained.weights) == [20, 30, 40]  # from the least steps on
+    for asked, k in ((30, 2), (70, 3)):
+        second = jax.tree.map(lambda leaf: leaf[1], looks[k].parameters()._replace(linear=beside[k][0]))
+        jax.tree.map(np.testing.assert_array_equal, trained.weights_of(1, 3, asked), second)
+    np.testing.assert_array_equal(trained.correlations, np.stack([look.correlations() for look in looks]))
+    assert not np.array_equal(trained.r_indices[:, 0], trained.r_indices[:, 1])
+
+
+def test_from_random_weights_a_chunk_is_the_networks_alone(settings, small_people):
+    blind = settings._replace(preset=replace(settings.preset, training=Training(start="random")))
+    assert starts_of(PAIR.members, blind, small_people) == []
+    found, preset = train_chunk(PAIR, blind, small_people), blind.preset
+    weights = [preset.weights._replace(orthogonality=value) for value in (0.8, 0.2)]
+    members = make_members(7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5)
+    schedule = {"checkpoint_every": 10, "min_steps": 20, "max_steps": 40}
+    looks = list(train(small_people, members, preset.training, Schedule(8, **schedule), n_patterns=3))
+    np.testing.assert_array_equal(found.r_indices, np.stack([look.r_indices for look in looks]))
+    assert found.weights[40].linear is None
+
+
+@pytest.mark.parametrize("preset", [paper(), official()])
+def test_members_of_the_paper_and_of_the_authors_package_have_no_prior(preset, small_people, monkeypatch):
+    seen = []
+
+    def watched(people, members, *_, **__):
+        seen.append(members.prior)
+        raise Stopped
+
+    monkeypatch.setattr(chunks, "train", watched)
+    with pytest.raises(Stopped):
+        train_chunk(PAIR, Settings(preset, 8, 7), small_people._replace(methods={}))
+    assert seen == [None]
+
+
+def test_linear_models_alone_need_no_training(small_people, monkeypatch):
+    monkeypatch.setattr(chunks, "train", None)
+    few, seen = Member(Point(2, 0.8), 4), []
+    mixed = Chunk((few, *PAIR.members))
+    found = train_chunk(mixed, Settings(linear(), 8, 7), small_people, progress=lambda _, step: not seen.append(step))
+    assert (seen, found.steps.tolist(), found.losses) == ([0], [0], {})
+    assert not found.r_indices[0, 0, :, 2:].any()
+    for place, member in enumerate(mixed.members):
+        model = found.weights_of(place, member.point.n_patterns, 0)
+        assert model[:4] == ({}, {}, {}, {})
+        again = r_indices(plain.stacked([model]), small_people.patients)[0]
+        np.testing.assert_allclose(found.r_indices[0, place, :, : member.point.n_patterns], again, atol=1e-5)
+        np.testing.assert_allclose(again.mean(axis=0), 0.5, atol=1e-5)  # as severities that are uniform
+        np.testing.assert_allclose(again.std(axis=0), 12**-0.5, atol=1e-5)
+    np.testing.assert_allclose(found.correlations[0, 0, 2], [0, 0, 1])
+
+
+def with_schedule(settings, **changes):
+    return settings._replace(preset=replace(settings.preset, schedule=replace(settings.preset.schedule, **changes)))
+
+
+def test_last_weights_are_kept_where_the_least_steps_are_out_of_reach(settings, small_people):
+    assert list(train_chunk(PAIR, with_schedule(settings, min_steps=1000), small_people).weights) == [40]
+
+
+@pytest.fixture
+def keeper(settings, small_people, monkeypatch):
+    """What a chunk left on its way, at every checkpoint."""
+    monkeypatch.setattr(chunks, "_SAVE_SECONDS", -1)
+    keeper = Kept()
+    train_chunk(PAIR, settings, small_people, keeper)
+    return keeper
+
+
+def test_chunk_goes_on_from_any_checkpoint_with_the_same_bits(trained, settings, small_people, keeper):
+    assert [int(left.trajectory.steps[-1]) for left in keeper.saved] == [10, 20, 30]  # the end needs no state
+    for left in keeper.saved:
+        seen = []
+        found = train_chunk(
+            PAIR, settings, small_people, Kept(left), progress=lambda _, step, seen=seen: not seen.append(step)
+        )
+        same_bits(found, trained)
+        assert seen == list(range(int(left.trajectory.steps[-1]), 41, 10))
+
+
+def test_what_goes_on_rests_on_the_state_that_was_left(trained, settings, small_people, keeper):
+    """Otherwise the test before would pass for a chunk that begins anew."""
+    left = keeper.saved[1]
+    altered = {n: 0 * array if "decomposer" in n and ".parameters" in n else array for n, array in left.states.items()}
+    found = train_chunk(PAIR, settings, small_people, Kept(Unfinished(left.trajectory, altered)))
+    np.testing.assert_array_equal(found.r_indices[:2], trained.r_indices[:2])
+    assert not np.array_equal(found.r_indices[2:], trained.r_indices[2:])
+
+
+def test_states_are_left_only_from_time_to_time(settings, small_people, monkeypatch):
+    clock, keeper = iter(np.arange(0, 1000, 7.0)), Kept()
+    monkeypatch.setattr(chunks.time, "monotonic", lambda: next(clock))
+    train_chunk(PAIR, with_schedule(settings, checkpoint_every=4), small_people, keeper)
+    # The clock is read at the beginning, at each look, and after each save: 21 seconds after it at the third look.
+    assert [left.trajectory.steps.tolist()[-3:] for left in keeper.saved] == [[4, 8, 12], [16, 20, 24], [28, 32, 36]]
+
+
+def test_chunk_whose_models_are_all_frozen_ends_and_stays_ended(settings, small_people, monkeypatch):
+    monkeypatch.setattr(chunks, "_SAVE_SECONDS", -1)
+    frozen = settings._replace(preset=replace(settings.preset, training=Training(freeze_below=(1e9, 1e9))))
+    keeper = Kept()
+    found = train_chunk(PAIR, frozen, small_people, keeper)
+    assert found.steps.tolist() == [10, 20]
+    same_bits(train_chunk(PAIR, frozen, small_people, Kept(keeper.saved[-1])), found)
+
+
+@pytest.mark.parametrize("last", [0, 20])
+def test_training_stops_when_told_so(settings, small_people, last):
+    seen = []
+
+    def progress(chunk, step):
+        seen.append((chunk, step))
+        return step < last
+
+    with pytest.raises(Stopped):
+        train_chunk(PAIR, settings, small_people, progress=progress)
+    assert seen == [(PAIR, step) for step in range(0, last + 1, 10)]
+
+
+# Where a repetition starts: a linear model, and what it adds to the networks' reading.
+
+
+@pytest.fixture(scope="module")
+def start(small_people):
+    return start_of(small_people.controls, small_people.patients, N_PATTERNS, "ica", 0, 3, 5)
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0, 4.0, 5.0])
+def test_power_of_uniform_gives_the_exponent_of_severities_that_were_drawn(exponent):
+    drawn = np.random.default_rng(0).uniform(size=400_000) ** exponent
+    assert power_of_uniform(np.array([drawn.mean() / drawn.std()]))[0] == pytest.approx(exponent, rel=0.02)
+
+
+def test_power_of_uniform_stays_within_bounds_and_falls_with_the_mean():
+    found = power_of_uniform(np.array([0.0, 1e-6, 0.5, 1.0, 2.0, 3.0, 100.0]))
+    assert np.all(np.isfinite(found))
+    assert np.all(np.diff(found) <= 0)
+    assert (found[0], found[-1]) == (5.0, 1.0)
+    np.testing.assert_array_equal(power_of_uniform(np.array([-2.0])), power_of_uniform(np.array([2.0])))
+
+
+def test_severities_are_read_with_mean_0_and_sd_1_among_the_patients(start, small_people):
+    read = start.read(small_people.patients)
+    np.testing.assert_allclose(read.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(read.std(axis=0), 1)
+
+
+def test_start_finds_patterns_that_are_there(start, small_people, small_truth):
+    found = np.abs(np.corrcoef(start.read(small_people.patients).T, small_truth.T)[:N_PATTERNS, N_PATTERNS:])
+    assert sorted(found.argmax(axis=1)) == [0, 1, 2]
+    assert found.max(axis=1).min() > 0.6
+
+
+def test_prior_has_the_patients_mean_change_and_grows_with_severity(start, small_people):
+    """Severities that are uniform to the power a have the mean 1 / (1 + a)."""
+    change = (start.prior.maps / (1 + start.prior.exponents)[:, None]).sum(axis=0)
+    seen = small_people.patients.mean(axis=0) - small_people.controls.mean(axis=0)
+    np.testing.assert_allclose(change, seen, atol=SCALED_SD / 2)
+
+
+def test_maps_of_halves_scatter_about_those_of_everybody_more_with_fewer_people(small_people):
+    def scatter(controls, patients):
+        maps = maps_of_halves(controls, patients, N_PATTERNS, "ica", 0)
+        assert maps.shape == (21, N_PATTERNS, controls.shape[1])
+        total = maps.sum(axis=1)  # patterns may come in another order
+        return np.sqrt(((total[1:] - total[0]) ** 2).mean()), total[0]
+
+    controls, patients = small_people.controls, small_people.patients
+    everybody, all_maps = scatter(controls, patients)
+    model = contrastive_ica(*((of - 1) / SCALED_SD for of in (controls, patients)), N_PATTERNS)
+    np.testing.assert_allclose(all_maps, from_model(model, patients).prior.maps.sum(axis=0), rtol=1e-5)
+    assert scatter(controls[::4], patients[::4])[0] > 1.5 * everybody > 0
+
+
+def test_halves_without_enough_patients_are_left_out(small_people):
+    assert len(maps_of_halves(small_people.controls, small_people.patients[:4], N_PATTERNS, "ica", 0)) <= 1
+
+
+def test_threads_start_alike_and_neither_warn_nor_leave_limits_behind(start, small_people):
+    def again(_):
+        return start_of(small_people.controls, small_people.patients, N_PATTERNS, "ica", 0, 3, 5)
+
+    before = threadpool_info()
+    with ThreadPoolExecutor(4) as threads:  # as several trainings do
+        made = threads.map(lambda _: list(side_by_side(again, range(2))), range(4))
+        assert all(np.array_equal(other.gain, start.gain) for pair in made for other in pair)
+    assert threadpool_info() == before
+
+
+def test_start_depends_on_seed_and_number_only(start, small_people):
+    people = small_people.controls, small_people.patients
+    np.testing.assert_array_equal(start_of(*people, N_PATTERNS, "ica", 0, 3, 5).gain, start.gain)
+    for seed, number in ((0, 4), (1, 3)):
+        assert not np.allclose(start_of(*people, N_PATTERNS, "ica", seed, number, 5).gain, start.gain)
+
+
+def test_networks_and_linear_model_are_averaged_on_one_scale(start, small_people):
+    patients = small_people.patients
+    networks = plain.stacked([plain.random_parameters(12, N_PATTERNS, seed) for seed in (0, 1)])
+    read = r_indices(networks, patients)
+    linear, together = beside_networks([start, start], read, patients)
+    scaled = read.mean(axis=1, keepdims=True) + read.std(axis=1, keepdims=True) * start.read(patients)
+    np.testing.assert_allclose(together, (read + scaled) / 2, atol=1e-4)
+    np.testing.assert_allclose(together.mean(axis=1), read.mean(axis=1), atol=1e-4)  # the networks' scale stays
+    np.testing.assert_allclose(r_indices(networks._replace(linear=linear), patients), together, atol=1e-4)
+
+
+def test_without_networks_severities_are_as_uniform_ones(start, small_people):
+    patients = small_people.patients
+    linear, together = beside_networks([start], None, patients)
+    np.testing.assert_allclose(together[0], 0.5 + start.read(patients) / np.sqrt(12), atol=1e-5)
+    np.testing.assert_allclose(r_indices(Parameters({}, {}, {}, {}, linear), patients), together, atol=1e-5)
+
+
+def test_models_with_fewer_patterns_have_zeros_in_the_place_of_others(start, small_people):
+    patients = small_people.patients
+    few = Start(
+        type(start.prior)(start.prior.maps[:2], start.prior.exponents[:2]),
+        start.gain[:, :2],
+        start.offset[:2],
+        start.correlation[:2, :2],
+    )
+    linear, together = beside_networks([few, start], None, patients)
+    assert not together[0, :, 2].any()
+    np.testing.assert_array_equal(together[0, :, :2], together[1, :, :2])
+    assert {of.shape[0] for kinds in linear.values() for of in kinds.values()} == {2}
+    assert not linear["change"]["map"][0, 2].any()
+    assert not linear["reading"]["weight"][0, :, 2].any()
