@@ -51,7 +51,7 @@ from rindices.pages.server.table_page import checked, stamp_of
 from rindices.problems import InputError, Remedy
 from rindices.record.run_folder import Progress, log_of, progress_of
 from rindices.run.compare_runs import compare_runs, shown_pairs
-from rindices.run.plan import check_search, plan_of
+from rindices.run.plan import check_search, plan_of, time_needed
 from rindices.settings import AUTO, OutputSettings, SearchSettings, TableSettings
 
 _PATIENCE = 8.0  # seconds that a process gets to stop
@@ -144,12 +144,12 @@ def _read_along(desk: Desk) -> list[str]:
 
 
 def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSettings, out: str) -> list[str]:
-    desk.path(log_of(Path(out)).as_posix())  # its log has the longest name
     if not _NAME.fullmatch(out):
         raise InputError(
             "The name of a run begins with a letter or a digit and may also contain spaces, dots, - and _, and one / "
             f"for a run in another folder, but got {out!r}."
         )
+    desk.path(log_of(Path(out)).as_posix())  # the longest name that it needs
     record.check_free(desk.path(out))
     _check_idle(desk, out)
     check_search(search)
@@ -169,8 +169,9 @@ def _check_same(desk: Desk, name: str, settings: TableSettings, search: SearchSe
         return
     try:
         before = record.read_settings(folder / record.SETTINGS)
-        # Files are told by their contents here; the training itself looks at versions and the device.
-        table = replace(table, join=before.table.join, dictionary=before.table.dictionary)
+        # Labels are typed, and files are told by their contents; the training itself looks at versions and the device.
+        typed = {name: options_of(settings, desk).get(name) for name in ("control", "patients")}
+        table = replace(table, join=before.table.join, dictionary=before.table.dictionary, **typed)  # type: ignore[arg-type]
         record.more_of(folder, before.model_copy(update={"table": table, "training": search}))
     except InputError as error:
         raise InputError(*(one.what for one in error.problems), "\nChoose another name for the run.") from error
@@ -182,8 +183,6 @@ def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSett
     cohort = checked(stamp_of(path, settings), path, settings).cohort
     if cohort is None:
         return ""
-    from rindices.run.plan import time_needed  # which asks the engine, loaded once
-
     most = 3 if search.n_patterns == AUTO else max(search.n_patterns)
     return str(time_needed(len(cohort.features), cohort.features.shape[1], most, search))
 
