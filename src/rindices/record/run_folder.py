@@ -134,8 +134,10 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     status = status_of(out)
     replace_it = Message("replace the run with ", Remedy("overwrite", True), ".")
     if not (out / SETTINGS).is_file():
-        lost = f"The run in {out} has no run.toml, so it cannot be resumed."
-        raise InputError(f"{lost}\nTo start again, ", replace_it, problems=[Problem(lost)])
+        raise InputError(
+            f"The run in {out} has no run.toml, so it cannot be resumed.\nTo start again, ",
+            replace_it,
+        )
     before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
     others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
     grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
@@ -148,13 +150,13 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     if said:
         gone = "\nIts models are missing, so nothing can be added." if others == grown and status == DONE else ""
         changes = "".join(f"\n  {name}: {change}" for name, change in said.items())
-        different = f"The folder {out} contains a different run:{changes}{gone}"
         raise InputError(
-            f"{different}\nRepeat the original command to resume that run, choose another folder with ",
+            what := f"The folder {out} contains a different run:{changes}{gone}",
+            "\nRepeat the original command to resume that run, choose another folder with ",
             Remedy("out"),
             ", or ",
             replace_it,
-            problems=[Problem(different)],
+            problems=[Problem(what)],  # a page offers none of these
         )
     return {}
 

@@ -360,9 +360,11 @@ def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
             "Expected a header and one row per person."
         )
     if len(seen) > 1:
-        problem = f"{path.name} has {len(seen)} non-empty sheets: {listed(map(repr, seen), 12)}."
-        remedy = f"Add the sheet to use after the file name: '{path.name}#{seen[0]}'."
-        several = InputError(f"{problem}\n{remedy}", problems=[Problem(problem)])  # a page has a button for each sheet
+        several = InputError(
+            what := f"{path.name} has {len(seen)} non-empty sheets: {listed(map(repr, seen), 12)}.",
+            f"\nAdd the sheet to use after the file name: '{path.name}#{seen[0]}'.",
+            problems=[Problem(what)],  # a page has a button for each sheet
+        )
         several.sheets = tuple(f"{path.name}#{name}" for name in seen)
         raise several
     return seen[0]
