@@ -283,12 +283,17 @@ def test_what_only_training_refuses_is_refused(tmp_path):
     assert "Estimating their effects requires at least 32 controls" in found["problems"][0]["text"]
 
 
-def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path):
+@pytest.mark.parametrize("name", ["age", "scanner"])
+def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path, name):
+    """Codes of scanners have the same mean in both groups."""
     table = simulate_cohort("basic", n_controls=100, n_patients=100, seed=3).table.iloc[:, : 4 + N_REGIONS]
-    table.loc[table["diagnosis"] == "PT", "age"] += 10
+    patient = table["diagnosis"] == "PT"
+    table["age"] += 10 * (patient & (name == "age"))
+    outer = np.arange(200) % 10 < np.where(patient & (name == "scanner"), 8, 2)
+    table["scanner"] = np.where(outer, np.resize([1, 4], 200), np.resize([2, 3], 200))
     table.to_csv(tmp_path / "older.csv", index=False)
     look = first_look(read_cohort(tmp_path / "older.csv", exclude="age,sex"))
-    assert "confounded, because the groups also differ in age" in look.verdicts
+    assert f"confounded, because the groups also differ in {name}" in look.verdicts
     assert "reproducible" not in look.verdicts
 
 

@@ -306,7 +306,7 @@ def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> P
         shape = (len(description.site[1]), n_regions)
         try:
             errors = read("site.errors", shape[:1])
-        except KeyError:  # no site was added to it
+        except KeyError:  # written when only sites that were added had errors
             errors = None
         harmonizer = SiteHarmonizer(
             *description.site,

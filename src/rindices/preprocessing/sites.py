@@ -50,7 +50,7 @@ class SiteHarmonizer:
     offsets, scales : ndarray of shape (sites, regions)
         Offset of a site and scale of its deviations, in these sd.
     errors : ndarray of shape (sites,), optional
-        Of sites that were added later, the error of offsets in sd of people: 1 / √ of their controls; otherwise 0.
+        Error of each site's offsets in sd of people: 1 / √ of its controls. None in old files: nothing is known of it.
 
     Examples
     --------
@@ -98,7 +98,8 @@ class SiteHarmonizer:
         variances = group_means(((without - means[site]) / sd) ** 2, site) * (sizes / (sizes - 1))[:, None]
         shrunk = [shrink(*estimates) for estimates in zip(means / sd, variances, sizes.tolist(), strict=True)]
         offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
-        return cls(name, tuple(sites.tolist()), kept, controls.mean(axis=0), sd, offsets, np.sqrt(scales))
+        found = controls.mean(axis=0), sd, offsets, np.sqrt(scales), 1 / np.sqrt(sizes)
+        return cls(name, tuple(sites.tolist()), kept, *found)
 
     def with_new_sites(
         self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False
@@ -122,7 +123,7 @@ class SiteHarmonizer:
         )
 
     def errors_left(self, covariates: pd.DataFrame) -> SiteErrors:
-        """Return the uncertainty of each person's site, if it was learned later."""
+        """Return what is uncertain about each person's site."""
         place = self._places(as_known(covariate_of(covariates, self.name), self.sites))
         sites = [
             _errors_left(error, *both)
@@ -176,7 +177,7 @@ class SiteHarmonizer:
 
 
 class SiteErrors(NamedTuple):
-    """What few controls leave unknown of a site, for each person; 0 for the sites of the training.
+    """What few controls leave unknown of a site, for each person; 0 where it is not known or nothing is corrected.
 
     Attributes
     ----------

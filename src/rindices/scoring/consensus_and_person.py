@@ -251,8 +251,8 @@ class Scores(NamedTuple):
     r_indices, spread
         R-indices, and their standard deviation over repetitions.
     more_sd
-        Standard deviation of the R-indices beyond that of other people: what missing regions make, and the error of a
-        site that was learned later; 0 where there is neither.
+        Standard deviation of the R-indices beyond that of other people: what missing regions make, and the error of
+        what was learned of a site; 0 where there is neither.
     """
 
     r_indices: np.ndarray
@@ -279,7 +279,7 @@ def score_people(model: FittedModel, people: Scaled) -> Scores:
 
 
 def _site_sd(model: FittedModel, people: Scaled, r_indices: np.ndarray) -> np.ndarray:
-    """Return the error of the R-indices of people whose site was learned later.
+    """Return the error of the R-indices that comes from what controls left unknown of people's sites.
 
     Errors of offsets and scales of regions move R-indices by their slopes; those of offsets that go together as people
     do, as R-indices of healthy people vary; and those of scales that go together, by how far R-indices are from healthy
@@ -294,7 +294,8 @@ def _site_sd(model: FittedModel, people: Scaled, r_indices: np.ndarray) -> np.nd
         together = 0.0 if model.familiar_ is None else model.familiar_.population.squared_correlation()
         away = (people.values[rows] - 1) ** 2
         of_regions = SCALED_SD**2 * offsets[rows] + away * scales[rows]
-        squares = np.einsum("pkr,pr->pk", inference.slopes(model.models_, people.values[rows]) ** 2, of_regions)
+        slopes = inference.slopes(model.models_, people.values[rows])
+        squares = np.einsum("pkr,pkr,pr->pk", slopes, slopes, of_regions)
         squares += (shared[rows, None] * healthy.std(axis=1)) ** 2
         away_from_healthy = (r_indices[rows] - healthy.mean(axis=1)) ** 2
         errors[rows] = np.sqrt(squares + together * shared[rows, None] ** 2 / 2 * away_from_healthy)

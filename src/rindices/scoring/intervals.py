@@ -32,6 +32,7 @@ from rindices.scoring.severity_and_reference import (
     HeldOut,
     SeverityScale,
     Variances,
+    doses_at,
     increasing,
     mean_known,
     split_variance,
@@ -74,10 +75,9 @@ def severity_intervals(
             middle, own_r = rows[:, len(LEVELS) // 2], r_indices[:, pattern]
             own_r = np.maximum(own_r, np.interp(_POWER, LEVELS, rows[0])) if tail < 0.5 else own_r
             side[:, pattern] = np.interp(own_r, increasing(edge), DOSES)
-            for person in np.flatnonzero(more_sd[:, pattern]).tolist():
-                wider = np.hypot(edge - middle, ndtri(tail) * more_sd[person, pattern])
-                wide = increasing(middle + np.sign(tail - 0.5) * wider)
-                side[person, pattern] = np.interp(own_r[person], wide, DOSES)
+            some = np.flatnonzero(more_sd[:, pattern])
+            wider = np.hypot(edge - middle, ndtri(tail) * more_sd[some, pattern, None])
+            side[some, pattern] = doses_at(own_r[some], increasing(middle + np.sign(tail - 0.5) * wider))
         sides.append(side)
     return np.minimum(sides[0], own), np.maximum(sides[1], own)
 

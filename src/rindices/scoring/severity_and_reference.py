@@ -92,6 +92,14 @@ def increasing(values: np.ndarray) -> np.ndarray:
     return np.maximum.accumulate(values, axis=-1) + _STEEPER * np.arange(values.shape[-1])
 
 
+def doses_at(r_indices: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return the severity at which each person's own edges ``(people, DOSES)``, which rise, are the R-index."""
+    below = np.clip((edges <= r_indices[:, None]).sum(axis=1) - 1, 0, len(DOSES) - 2)[:, None]
+    low, high = (np.take_along_axis(edges, below + step, axis=1)[:, 0] for step in (0, 1))
+    share = np.clip((r_indices - low) / (high - low), 0, 1)
+    return DOSES[below[:, 0]] + share * np.diff(DOSES)[below[:, 0]]
+
+
 _MOST_LEVERAGE = 0.9  # of a control; nearly nobody else tells its covariates' effects beyond
 
 
