@@ -72,16 +72,6 @@ class CovariateSpec:
         return self
 
 
-def _names_places(name: str) -> bool:
-    """Tell whether numbers of a column name places or machines: a slope over them, or their mean, says nothing."""
-    return name.casefold() in USUAL_NAMES["site"]
-
-
-def _names_in(column: pd.Series) -> pd.Series:
-    """Return cells as the names of categories."""
-    return text_of(column).map(plain_code, na_action="ignore").astype(object)
-
-
 class CovariateField(NumberField):
     """A covariate: a number or a category, which is learned from a training table or known from a model.
 
@@ -118,7 +108,8 @@ class CovariateField(NumberField):
             reference = np.array([[spec.minimum], [spec.maximum]], dtype=float)
         super().__init__([name], reference, decimal_comma=decimal_comma)
         self._spec, self._is_site, self._is_divisor = spec, new_sites is not None, is_divisor
-        self._is_category: bool | None = is_category or _names_places(name) or None
+        # Numbers that name places or machines: a slope over them would mean nothing.
+        self._is_category: bool | None = is_category or name.casefold() in USUAL_NAMES["site"] or None
         self._known: tuple[str, ...] | tuple[float, ...] | None = None
         if spec is not None:
             self._is_category = spec.categories is not None
@@ -146,7 +137,7 @@ class CovariateField(NumberField):
         if self._is_category is None:  # learned from the first rows, which are all of a training table
             self._is_category = not meant_as_numbers(column)
         if self._is_category:
-            text = _names_in(column)
+            text = text_of(column).map(plain_code, na_action="ignore").astype(object)
             seen = Seen.of(text.to_numpy())
             self.missing.add(seen.missing, self.columns, roster, lambda *_: "")
             if self._spec is None:
@@ -248,8 +239,8 @@ class BackgroundField(ScoreField):
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the column in some rows: numbers, or categories as text, with gaps as NaN."""
-        if _names_places(self.name):
-            return Seen.of(_names_in(batch[self.name]).to_numpy())
+        if self.name.casefold() in USUAL_NAMES["site"]:  # the mean of their numbers would mean nothing, either
+            return Seen.of(text_of(batch[self.name]).to_numpy())
         column, numbers = batch[self.name], numbers_of(batch[self.name])
         impossible = impossible_covariate(self.name, numbers, numbers)
         if impossible.any():
