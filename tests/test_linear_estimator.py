@@ -1,12 +1,15 @@
 """The linear model alone, on cohorts whose truth is known."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch, simulate_cohort
 from rindices.judging.agreement_and_misfit import pattern_concordance
 from rindices.linear import Whitening
-from rindices.problems import InputError
+from rindices.problems import InputError, OutsideTraining
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +100,21 @@ def test_new_people_are_checked_as_those_of_networks(cohort, fitted):
     regions, _, covariates = of(cohort)
     severities = fitted.transform(regions, covariates)
     np.testing.assert_array_equal(fitted.transform(regions[regions.columns[::-1]], covariates), severities)
+    np.testing.assert_array_equal(fitted.transform(regions.astype(pd.SparseDtype(float)), covariates), severities)
     with pytest.raises(InputError, match="1000"):
         fitted.transform(regions * 1000, covariates)
     with pytest.raises(InputError, match=r"% of the values in row 3 of X are missing"):
         fitted.transform(regions.mask((regions.index == 3)[:, None] & np.ones(regions.shape, bool)), covariates)
+
+
+def test_people_of_the_training_are_not_warned_of(cohort):
+    regions, patient, covariates = of(cohort)
+    model = ContrastiveFactors(2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OutsideTraining)
+        severities = model.fit_transform(regions, patient, covariates)
+    with pytest.warns(OutsideTraining, match="of 400 people"):
+        np.testing.assert_array_equal(model.transform(regions, covariates), severities)
 
 
 def test_missing_regions_are_expected_from_the_others(cohort, fitted):

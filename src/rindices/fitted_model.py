@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rindices.core import inference
 from rindices.core.networks import Parameters, n_patterns
-from rindices.judging.study import check_gaps, covariate_table
+from rindices.judging.study import check_gaps, covariate_table, indexed
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.problems import InputError, OutsideTraining, joined
@@ -41,8 +41,11 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     contract_: Contract
 
     def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
-        """Fit, then transform the same people."""
-        return self.fit(X, y, covariates).transform(X, covariates)
+        """Fit, then transform the same people, without a warning of those far from the others of their own training."""
+        fitted = self.fit(X, y, covariates)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OutsideTraining)
+            return fitted.transform(X, covariates)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -61,7 +64,7 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
             X = X[list(names)]
-        index = X.index if isinstance(X, pd.DataFrame) else None
+        index, X = indexed(X)
         X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
         table = covariate_table(covariates, len(X), index)
         check_gaps(X, unfilled=unfilled)

@@ -76,6 +76,7 @@ def test_a_table_keeps_its_names_and_loses_its_index():
     table = covariate_table(given, 2)
     assert (list(table.columns), list(table.index), table["7"].tolist()) == (["age", "7", "site"], [0, 1], [1.0, 0.0])
     assert (list(given.index), list(covariate_table(given["age"], 2).columns)) == (["p1", "p2"], ["age"])
+    pd.testing.assert_frame_equal(covariate_table(dict(given.items()), 2, given.index), table)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +120,8 @@ def test_covariates_in_another_order_are_refused():
     table = pd.DataFrame({"age": [50.0, 60.0, 70.0]}, index=["a", "b", "c"])
     with pytest.raises(ValueError, match="in different orders"):
         covariate_table(table.iloc[::-1], 3, table.index)
+    with pytest.raises(ValueError, match="in different orders"):
+        covariate_table({"age": table["age"].iloc[::-1]}, 3, table.index)
     assert covariate_table(table, 3, table.index)["age"].tolist() == [50.0, 60.0, 70.0]
     assert covariate_table(table["age"].to_numpy()[::-1], 3, table.index)["covariate0"].tolist() == [70.0, 60.0, 50.0]
 

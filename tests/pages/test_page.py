@@ -12,7 +12,7 @@ import pytest
 
 from rindices import plots
 from rindices.cli.console_and_exits import _VERDICT_STYLES
-from rindices.pages.elements import for_page
+from rindices.pages.elements import for_page, interval
 from rindices.pages.layout import VERDICT_LOOKS, page_style
 from rindices.pages.report import make_report, write_report
 from rindices.record.documents import SENTENCES
@@ -306,3 +306,7 @@ def test_what_is_black_in_a_file_has_the_colour_of_the_pages_text():
     )
     assert "fill: var(--ink, #000000)" in drawn.partition(">")[0]
     assert "stroke: var(--ink, #000000)" in drawn
+
+
+def test_an_interval_is_written_by_what_is_seen_of_its_limits():
+    assert [interval(low, 0.45) for low in (-0.003, 0.0, -0.03)] == ["0.00–0.45", "0.00–0.45", "−0.03 to 0.45"]

@@ -173,6 +173,7 @@ def test_card_of_many_patterns_names_three_that_go_with_it_most(tmp_path, undraw
     make_run(tmp_path, n_patterns=6)
     told = re.findall(r"Of them, (.*?)\. ", report_of(tmp_path).words)
     assert [sentence.count("also have pattern") for sentence in told] == [3] * 6
+    assert all(sentence.endswith("%); the difference is smaller for the other patterns") for sentence in told)
 
 
 def test_patterns_that_cannot_be_are_not_described(tmp_path, undrawn):

@@ -18,7 +18,7 @@ from rindices import files
 from rindices.record import worker_of
 from rindices.training import execution
 from rindices.training.chunks import train_chunk
-from tests.pages.server.conftest import TOKEN
+from tests.pages.server.conftest import TOKEN, client_of  # noqa: F401 (a fixture)
 from tests.pages.server.test_pages import watched
 from tests.survival.conftest import (
     COMMAND,
@@ -246,7 +246,7 @@ def wait_for(condition):
     assert condition()
 
 
-def test_training_survives_being_stopped_and_killed(client_of, table, tmp_path, undisturbed, monkeypatch):
+def test_training_survives_being_stopped_and_killed(client_of, table, tmp_path, undisturbed, monkeypatch):  # noqa: F811
     folder = tmp_path / "study"
     folder.mkdir()
     shutil.copy(table, folder)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -182,7 +182,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
         As in `rindices.SurrealGAN.fit`.
     """
     correction = learner.correction
-    index = X.index if isinstance(X, pd.DataFrame) else None
+    index, X = indexed(X)
     _check_order(index, y, "y")
     X, y = validate_data(learner, X, y, dtype=np.float64, ensure_min_samples=2, ensure_all_finite="allow-nan")
     patient, seed = is_patient(y), seed_from(learner.random_state)
@@ -230,16 +230,26 @@ def is_patient(y: np.ndarray) -> np.ndarray:
     return y == high
 
 
+def indexed(X: Any) -> tuple[pd.Index | None, Any]:
+    """Return the index of regions in a table of pandas, and the table with sparse columns filled; else None."""
+    if not isinstance(X, pd.DataFrame):
+        return None, X
+    sparse = all(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes) and X.shape[1] > 0
+    return X.index, X.sparse.to_dense() if sparse else X  # type: ignore[attr-defined]
+
+
 def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = None) -> pd.DataFrame | None:
     """Return covariates as a table with text names; None where there are none."""
     if covariates is None:
         return None
-    _check_order(index, covariates, "covariates")
+    named = isinstance(covariates, Mapping)  # columns by name
+    for one in covariates.values() if named else (covariates,):
+        _check_order(index, one, "covariates")
     table: Any = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
     if hasattr(table, "to_pandas"):  # of pyarrow or polars, which X may be, too
         table = table.to_pandas()
     elif not isinstance(table, pd.DataFrame):
-        table = pd.DataFrame(table).add_prefix("covariate")
+        table = pd.DataFrame(table).add_prefix("" if named else "covariate")
     if len(table) != n_people:
         raise InputError(f"covariates should have as many rows as X ({n_people}), but have {len(table)}.")
     if table.shape[1] == 0:

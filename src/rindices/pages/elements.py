@@ -121,7 +121,8 @@ def interval(low: float, high: float, digits: int = 2) -> str:
     """Return an interval, a dash where it is unknown; a dash beside a minus sign would be hard to read."""
     if pd.isna(low) or pd.isna(high):
         return "–"
-    return ("–" if low >= 0 else " to ").join(number(end, digits) for end in (low, high))
+    first, last = number(low, digits), number(high, digits)
+    return f"{first}{' to ' if first.startswith('−') else '–'}{last}"
 
 
 def p_value(value: float | None) -> str:

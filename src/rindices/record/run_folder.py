@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 from safetensors import SafetensorError, safe_open
 
 from rindices.files import check_writable, may_be_alive, write_text
-from rindices.problems import InputError, Message, Remedy, counted, listed
+from rindices.problems import InputError, Message, Problem, Remedy, counted, listed
 from rindices.record.documents import (
     DONE,
     FAILED,
@@ -151,11 +151,12 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
         gone = "\nIts models are missing, so nothing can be added." if others == grown and status == DONE else ""
         changes = "".join(f"\n  {name}: {change}" for name, change in said.items())
         raise InputError(
-            f"The folder {out} contains a different run:{changes}{gone}\nRepeat the "
-            "original command to resume that run, choose another folder with ",
+            what := f"The folder {out} contains a different run:{changes}{gone}",
+            "\nRepeat the original command to resume that run, choose another folder with ",
             Remedy("out"),
             ", or ",
             replace_it,
+            problems=[Problem(what)],  # a page offers none of these
         )
     return {}
 
@@ -300,7 +301,8 @@ def progress_of(folder: Path, *, running: bool) -> Progress:
         as_asked = any(one.event in ("done", "stopped") for one in events)
         if status == DONE and not as_asked:  # of another run than the one that is there, unless that came later
             as_asked = not said or log_of(folder).stat().st_mtime < (folder / SUMMARY).stat().st_mtime
-        return Progress(status or "refused", said="" if as_asked else failure or said)
+        said = "" if as_asked else failure or said
+        return Progress(status or ("refused" if said else UNFINISHED), said=said)
     steps = [one for one in events if one.event == "progress"]
     agreed = _agreement_so_far(folder)
     if not steps:

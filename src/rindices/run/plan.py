@@ -109,13 +109,19 @@ def planned(
     InputError
         If anything is wrong; nothing is written then.
     """
-    _check_search(search)
+    check_search(search)
     check_level(output.level)
     check_scan_noise(output.scan_noise, _numbers(search), visits=table.visit is not None)
     record.check_free(out)
     files = (*files_of(path), *paths_of(table.join))
     _check_places(out, output.figures, (table.dictionary, *map(str, files)))
-    cohort = look(path, table).cohort()
+    return plan_of(look(path, table).cohort(), path, out, table, search, output)
+
+
+def plan_of(
+    cohort: Cohort, path: str | Path, out: Path, table: TableSettings, search: SearchSettings, output: OutputSettings
+) -> PlannedRun:
+    """Plan a run with the people of a table that was read and checked; the parameters are those of `planned`."""
     most, n_regions = max(_numbers(search), default=1), cohort.features.shape[1]
     if most > n_regions:
         raise InputError(
@@ -167,7 +173,7 @@ def _numbers(search: SearchSettings) -> tuple[int, ...]:
     return () if isinstance(search.n_patterns, str) else search.n_patterns
 
 
-def _check_search(search: SearchSettings) -> None:
+def check_search(search: SearchSettings) -> None:
     """Refuse what cannot be trained."""
     for weight in search.orthogonality or (None,):
         adjusted(get_preset(search.preset), weight, search.max_steps, search.latent)

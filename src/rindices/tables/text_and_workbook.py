@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.files import plain_cells, plain_text
-from rindices.problems import InputError, counted, did_you_mean, listed
+from rindices.problems import InputError, Problem, counted, did_you_mean, listed
 from rindices.schema.cells import MISSING_TEXT, refuse_thousands
 
 KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
@@ -361,8 +361,9 @@ def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
         )
     if len(seen) > 1:
         several = InputError(
-            f"{path.name} has {len(seen)} non-empty sheets: {listed(map(repr, seen), 12)}.\n"
-            f"Add the sheet to use after the file name: '{path.name}#{seen[0]}'."
+            what := f"{path.name} has {len(seen)} non-empty sheets: {listed(map(repr, seen), 12)}.",
+            f"\nAdd the sheet to use after the file name: '{path.name}#{seen[0]}'.",
+            problems=[Problem(what)],  # a page has a button for each sheet
         )
         several.sheets = tuple(f"{path.name}#{name}" for name in seen)
         raise several

@@ -183,6 +183,7 @@ def test_a_sheet_of_a_workbook_is_chosen_with_a_button(client, folder):
         pd.read_csv(folder / "cohort.csv").to_excel(book, sheet_name="The data", index=False)
     for path, fits in (
         ("/table/checked?", "can be used for training"),
+        ("/train?", "Training takes about"),
         ("/apply?model=three.safetensors&", "matches the model"),
     ):
         text = client.get(f"{path}table=book.xlsx").text
@@ -190,6 +191,7 @@ def test_a_sheet_of_a_workbook_is_chosen_with_a_button(client, folder):
             ("table=book.xlsx%23Readme", "Sheet: Readme"),
             ("table=book.xlsx%23The+data", "Sheet: The data"),
         ]
+        assert "after the file name" not in text  # as on the command line
         assert fits in client.get(f"{path}table=book.xlsx&table=book.xlsx%23The+data").text
 
 
@@ -233,17 +235,27 @@ def test_training_shows_its_command_and_its_time(client):
 
 
 @pytest.mark.parametrize(
-    ("name", "why"), [("cohort.csv", "is a file"), ("a (b)", "The name of a run"), ("a/b/c", "The name of a run")]
+    ("name", "why"),
+    [
+        ("cohort.csv", "is a file"),
+        ("a (b)", "The name of a run"),
+        ("a/b/c", "The name of a run"),
+        ("x" * 243, "is too long"),  # with the ending of its log
+        ("mine", "already contains other files"),
+    ],
 )
 def test_the_name_of_a_run_is_refused_before_training_and_the_proposed_one_is_not(client, folder, name, why):
     shutil.copy(folder / "cohort.csv", folder / "study (1).csv")
+    (folder / "mine").mkdir()
+    (folder / "mine" / "notes.txt").touch()
     plan = {"table": "study (1).csv", "chosen": "yes"}
     text = client.get("/train", params=plan).text
     assert 'value="study-1-run"' in text
     assert 'class="banner"' not in text
     assert why in client.get("/train", params=plan | {"out": name}).text
     refused = client.post("/train", params=plan | {"out": name})
-    assert (refused.status_code, why in refused.text) == (400, True)
+    assert (refused.status_code, missing(refused.text, why, 'name="out"')) == (400, [])  # above the form
+    assert client.get("/run", params={"run": 300 * "x"}).status_code == 400
 
 
 # A fifth of a training, which took 20 seconds.
@@ -270,13 +282,16 @@ def test_one_training_a_folder_is_watched_and_stopped(client_of, folder):
     begun = client.post("/train?table=cohort.csv&out=next", follow_redirects=False)
     assert (begun.status_code, begun.headers["location"]) == (303, "/run?run=next")
     again = client.post("/train?table=cohort.csv&out=next")
-    assert (again.status_code, "already in progress" in again.text) == (400, True)
+    assert (again.status_code, missing(again.text, "already in progress", 'href="/run?run=next"')) == (400, [])
     deadline = time.monotonic() + 60
     while "Training" not in client.get("/run?run=next").text and time.monotonic() < deadline:
         time.sleep(0.1)
     client.post("/stop?run=next", follow_redirects=False)
-    assert "The input of this run was rejected" in client.get("/run?run=next").text  # there is no folder of a run
-    assert watched(client, "next")[-1]["state"] == "refused"
+    text = client.get("/run?run=next").text  # there is no folder of a run
+    assert not missing(text, "This run is not finished", "/continue?run=next")
+    assert watched(client, "next")[-1]["state"] == "unfinished"
+    assert 'id="training"' in client.post("/continue?run=next").text
+    client.post("/stop?run=next")
     for name in ("../out", "", "a\nb", "finished/journal/x/y"):
         assert client.post("/train", params={"table": "cohort.csv", "out": name}).status_code == 400
 
@@ -291,23 +306,40 @@ def test_progress_has_speed_and_time_left(client_of, folder):
 
 
 def test_refusals_of_the_command_line_are_shown(client, folder):
-    client.post("/train?table=cohort.csv&out=next&patterns=0", follow_redirects=False)
+    (folder / "odd.csv").write_text("participant_id,lHip\n1,2\n")
+    client.post("/train?table=odd.csv&out=next", follow_redirects=False)
     told = watched(client, "next")[-1]
     assert told["state"] == "refused"
-    assert "between 1 and 20" in told["said"]
-    assert "between 1 and 20" in client.get("/run?run=next").text
+    assert "no column 'diagnosis'" in told["said"]
+    text = client.get("/run?run=next").text
+    assert "no column &#39;diagnosis&#39;" in text
+    assert "/continue" not in text
     assert not (folder / "next").exists()
 
 
 def test_a_refused_training_under_the_name_of_a_run_is_not_taken_for_that_run(client, folder):
     assert "was rejected" not in client.get("/run?run=finished").text
-    client.post("/train?table=cohort.csv&chosen=yes&covariates=age&out=finished", follow_redirects=False)
-    assert "contains a different run" in watched(client, "finished")[-1]["said"]
+    (folder / "odd.csv").write_text("participant_id,lHip\n1,2\n")
+    client.post("/train?table=odd.csv&chosen=yes&out=finished", follow_redirects=False)
+    assert "no column 'diagnosis'" in watched(client, "finished")[-1]["said"]
     text = client.get("/run?run=finished").text
-    assert text.index("contains a different run") < text.index("those of the earlier run") < text.index("Downloads")
+    assert text.index("no column") < text.index("those of the earlier run") < text.index("Downloads")
     later = (folder / "finished.training.log").stat().st_mtime + 1
     os.utime(folder / "finished" / "summary.json", (later, later))  # written by a run that was not refused
     assert "was rejected" not in client.get("/run?run=finished").text
+
+
+def test_a_form_refuses_what_the_training_would(client):
+    same = "table=cohort.csv&chosen=yes&control=CN&patients=PT&covariates=age&covariates=sex&covariates=site&smooth=age"
+    same += "&site=site&exclude=icv&unit=mL&steps=300&out=finished&patterns=2-3&repetitions="
+    assert 'class="banner"' not in client.get(f"/train?{same}3").text
+    for asked, why in (
+        (f"{same}2", "n_repetitions: 3 then, 2 now\nChoose another name for the run."),
+        (f"{same}3&exclude=lHip", "contains a different run"),
+        ("table=cohort.csv&patterns=0", "“Patterns” should be between 1 and 20"),
+        (f"{same}3&patterns=20&features=l[A-C]*&out=other", "cannot be distinguished in "),
+    ):
+        assert why in client.post(f"/train?{asked}").text
 
 
 def test_a_damaged_run_is_damaged_on_its_own_page_too(client, folder):
@@ -320,6 +352,7 @@ def test_a_damaged_run_is_damaged_on_its_own_page_too(client, folder):
 def test_interrupted_run_can_go_on_and_one_that_is_not_there_is_refused(client):
     text = client.get("/run?run=interrupted").text
     assert not missing(text, "This run is not finished", "/continue?run=interrupted")
+    assert client.get("/people?run=interrupted").text == text  # nobody is scored yet
     answer = client.get("/run?run=gone")
     assert answer.status_code == 400
     assert not missing(answer.text, "There is no run", "gone")
@@ -362,6 +395,9 @@ def test_people_are_without_ids_unless_asked_for(client, folder):
 
 
 def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
+    shutil.copy(folder / "three.safetensors", folder / "interrupted" / "model.safetensors")  # not finished
+    offered = client.get("/apply").text
+    assert ("finished/model.safetensors</option>" in offered, "interrupted/model" in offered) == (True, False)
     text = client.get("/apply?model=three.safetensors&table=new.csv").text
     assert not missing(
         text,
@@ -405,7 +441,7 @@ def test_one_person_becomes_a_table(client, folder):
     assert written.name.startswith("1-1")
     odd = client.post("/person?model=three.safetensors", data=said | {names[-1]: "1e6"})
     assert "matches the model" in odd.text  # there is something to look at first
-    assert "lies outside the training range" in odd.text
+    assert "lies outside the training range; each is flagged" in odd.text  # the model has no sites
 
 
 def test_two_runs_are_compared(client, folder):
@@ -420,6 +456,7 @@ def test_two_runs_are_compared(client, folder):
     moved = [[float(cell.replace("−", "-")) for cell in row[3:]] for row in rows_of(text, "Largest differences")]
     assert moved[0][2] == 0.4
     assert all(second - first == pytest.approx(change, abs=0.011) for first, second, change in moved)
+    assert "people.csv" not in text  # which only the command writes
     assert "are the same run" in client.get("/compare?first=finished&second=finished").text
 
 

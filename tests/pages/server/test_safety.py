@@ -114,6 +114,9 @@ def test_uploads_are_streamed_and_replace_nothing(client, folder):
     assert not (folder.parent / "b.csv").exists()
     for name in ("page.html", "run.sh", "", "summary.json"):
         assert client.put("/upload", params={"name": name}, content=b"x").status_code == 400
+    for name in ("empty.csv", "empty.xlsx", "empty.safetensors"):  # which no page could read
+        assert client.put("/upload", params={"name": name}, content=b"").status_code == 400
+        assert not (folder / name).exists()
     for name in (f"{'x' * 250}.csv", f"{'é' * 126}.csv"):
         refused = client.put("/upload", params={"name": name}, content=b"x")
         assert (refused.status_code, "longer than 240 bytes" in refused.json()["refused"]) == (400, True)

@@ -21,7 +21,7 @@ from rindices.pages.layout import page_script, page_style
 from rindices.pages.server import apply_page, run_pages, table_page
 from rindices.pages.server.page import Desk, NotYet, TooLarge, busy, receive_file, trouble
 from rindices.pages.server.query import buttons_of
-from rindices.problems import InputError, Wording, without_data
+from rindices.problems import InputError, Wording, joined, without_data
 from rindices.run.check_table import fixes_in
 from rindices.settings import TableSettings
 
@@ -173,7 +173,8 @@ def _refused(desk: Desk, request: Request, error: Exception) -> Response:
         return JSONResponse({"refused": desk.said(error.message)}, status, {"connection": "close"})
     table = request.query_params.get("table", "")
     buttons = buttons_of(fixes_in([], error.sheets), TableSettings, table)
-    return trouble(desk, error.message, buttons=buttons, query=urlencode({"table": table}))
+    text = joined((one.what for one in error.problems), "\n") if buttons else error.message  # they are the remedy
+    return trouble(desk, text, buttons=buttons, query=urlencode({"table": table}))
 
 
 def _failed(desk: Desk, request: Request, error: Exception) -> Response:

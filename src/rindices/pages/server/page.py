@@ -13,17 +13,20 @@ from subprocess import Popen
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse
 
 from rindices import record
+from rindices.model import read_header
 from rindices.pages.layout import render
 from rindices.problems import Blank, InputError, Remedy, Text, Value, Wording, worded
 from rindices.settings import GatherSettings, SearchSettings, TableSettings, option_name
-from rindices.tables import Part, labelled_parts
+from rindices.tables import Part, Table, labelled_parts
 from rindices.value_kinds import settings_of
 
 MOST_BYTES = 512 * 2**20  # of one file that is put into the folder
-_LONGEST = 240  # bytes of a file's name: file systems take 255, and another file of the same name gets a number
+_LONGEST = 255  # bytes of a name, as file systems have it
+_NUMBER = 15  # of them are kept free: another file of the same name gets a number
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet", ".csv.gz", ".tsv.gz")
 MODELS = (".safetensors",)
 
@@ -41,6 +44,8 @@ def inside(folder: Path, name: str) -> Path:
     rindices.problems.InputError: '../secret.csv' is not in the folder that was opened.
     """
     parts = PurePosixPath(name).parts
+    if any(len(os.fsencode(part)) > _LONGEST for part in parts):
+        raise InputError(f"The name {name[:20]!r} ... is too long.\nChoose a shorter one.")
     hidden = any(part.startswith(".") for part in parts)
     path = folder.joinpath(*parts) if parts and "\0" not in name and "\\" not in name else folder.parent
     if hidden or not path.resolve().is_relative_to(folder.resolve()) or path.resolve() == folder.resolve():
@@ -71,8 +76,8 @@ async def receive_file(folder: Path, name: str, size: int | None, stream: AsyncI
     plain = PurePosixPath(name.replace("\\", "/")).name.lstrip(".")
     if not plain.casefold().endswith((*TABLES, *MODELS)):
         raise InputError(f"{plain!r} is neither a table ({', '.join(TABLES)}) nor a model ({', '.join(MODELS)}).")
-    if len(os.fsencode(plain)) > _LONGEST:
-        raise InputError(f"The file name {plain[:20]!r} ... is longer than {_LONGEST} bytes.\nRename the file.")
+    if len(os.fsencode(plain)) > (longest := _LONGEST - _NUMBER):
+        raise InputError(f"The file name {plain[:20]!r} ... is longer than {longest} bytes.\nRename the file.")
     too_large = TooLarge(f"{plain!r} is larger than {MOST_BYTES // 2**20} MB.\nCopy it into the folder yourself.")
     if size is not None and size > MOST_BYTES:
         raise too_large
@@ -93,9 +98,20 @@ async def receive_file(folder: Path, name: str, size: int | None, stream: AsyncI
             path = inside(folder, f"{stem}-{number}{dot}{ending}")
         if not path.exists():
             beside.rename(path)
+            await run_in_threadpool(_check_received, path)
     finally:
         beside.unlink(missing_ok=True)
     return path.name
+
+
+def _check_received(path: Path) -> None:
+    """Refuse, and remove, a file that cannot be read; of several sheets one can still be chosen."""
+    try:
+        (read_header if path.name.casefold().endswith(MODELS) else Table)(path)
+    except InputError as error:
+        if not error.sheets:
+            path.unlink()
+            raise
 
 
 def _same(path: Path, size: int, digest: str) -> bool:
@@ -229,7 +245,7 @@ def page(
     status: int = 200,
 ) -> HTMLResponse:
     """Return a page of ours, all of it escaped; `command` are the words of the one that does the same."""
-    shown = {"title": title, "desk": desk, "address": address} | dict(contents)
+    shown = {"title": title, "desk": desk, "address": address, "endings": ", ".join(TABLES)} | dict(contents)
     shown["command"] = shlex.join(["rindices", *command]) if command else ""
     return HTMLResponse(render(f"server/{template}.html.j2", **shown), status)
 
@@ -279,13 +295,13 @@ def busy(desk: Desk) -> HTMLResponse:
 
 
 def files_of(desk: Desk, endings: tuple[str, ...]) -> list[str]:
-    """Return the names of the files of the folder that end so, but for those that a run wrote."""
+    """Return the names of the files of the folder that end so; of those that a run wrote, its finished model."""
     found = []
     for folder in _folders(desk.folder):
-        ours = record.status_of(folder) is not None
+        status = record.status_of(folder)
         for path in sorted(folder.iterdir()):
             named = path.name.casefold().endswith(endings) and not path.name.startswith(".")
-            if named and path.is_file() and (not ours or path.name == record.MODEL):
+            if named and path.is_file() and (status is None or (status, path.name) == (record.DONE, record.MODEL)):
                 found.append(path.relative_to(desk.folder).as_posix())
     return found
 

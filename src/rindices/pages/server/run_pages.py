@@ -13,7 +13,9 @@ import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from markupsafe import Markup, escape
 from starlette.concurrency import run_in_threadpool
@@ -49,7 +51,8 @@ from rindices.pages.server.table_page import checked, stamp_of
 from rindices.problems import InputError, Remedy
 from rindices.record.run_folder import Progress, log_of, progress_of
 from rindices.run.compare_runs import compare_runs, shown_pairs
-from rindices.settings import AUTO, SearchSettings, TableSettings
+from rindices.run.plan import check_search, plan_of, time_needed
+from rindices.settings import AUTO, OutputSettings, SearchSettings, TableSettings
 
 _PATIENCE = 8.0  # seconds that a process gets to stop
 _NAME = re.compile(r"[\w][\w .-]*(/[\w][\w .-]*)?")
@@ -60,10 +63,14 @@ def training_of(desk: Desk, name: str) -> Progress:
     return progress_of(desk.path(name), running=is_running(desk, name))
 
 
-def start(desk: Desk, name: str, words: list[str]) -> None:
-    """Start a training, unless one is at work in that folder; it lives on without the page."""
+def _check_idle(desk: Desk, name: str) -> None:
     if is_running(desk, name):
         raise InputError(f"A training run is already in progress in {name!r}.\nStop it first, or choose another name.")
+
+
+def start(desk: Desk, name: str, words: list[str]) -> None:
+    """Start a training, unless one is at work in that folder; it lives on without the page."""
+    _check_idle(desk, name)
     with log_of(desk.path(name)).open("wb") as log:
         desk.children[name] = subprocess.Popen(
             [*desk.program, *words],
@@ -105,12 +112,14 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
     stem = "-".join(part.label for part in desk.parts(name)) or Path(name).name.partition(".")[0]
     plain = re.sub(r"[^\w-]+", "-", stem).strip("-")
     out = asked.get("out", "").strip() or free_name(desk, f"{plain}-run".lstrip("-"), "")
-    words, refused, estimate = list[str](), "", ""
+    words, refused, estimate, there = list[str](), "", "", ""
     try:
         search = read_query(SearchSettings, asked, desk)
         words, estimate = _words(desk, name, settings, search, out), _estimate(desk, name, settings, search)
     except InputError as error:
         refused = desk.said(error.message)
+        with contextlib.suppress(InputError):
+            there = row_of(desk, out).name
     pairs = [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)]
     return page(
         desk,
@@ -122,9 +131,11 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
             "out": out,
             "fields": form_of(SearchSettings, asked),
             "refused": refused,
+            "there": there,
             "estimate": estimate,
         },
         command=[word for word in words if word not in _read_along(desk)],
+        status=400 if request.method == "POST" else 200,
     )
 
 
@@ -138,10 +149,32 @@ def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSetting
             "The name of a run begins with a letter or a digit and may also contain spaces, dots, - and _, and one / "
             f"for a run in another folder, but got {out!r}."
         )
-    if desk.path(out).is_file():
-        raise InputError(f"{out!r} is a file in this folder.\nChoose another name for the run.")
+    desk.path(log_of(Path(out)).as_posix())  # the longest name that it needs
+    record.check_free(desk.path(out))
+    _check_idle(desk, out)
+    check_search(search)
+    _check_same(desk, name, settings, search, out)
     options = options_of(settings, desk) | options_of(search, desk)
     return desk.words("fit", name, **options, out=out, log_json=True)
+
+
+def _check_same(desk: Desk, name: str, settings: TableSettings, search: SearchSettings, out: str) -> None:
+    """Refuse what is not the run in the folder, nor more of it, as the training would once it has read the table."""
+    folder, path = desk.path(out), desk.table(name)
+    cohort = checked(stamp_of(path, settings), path, settings).cohort
+    if cohort is None:
+        return
+    table = plan_of(cohort, path, folder, settings, search, OutputSettings()).table
+    if not (folder / record.SETTINGS).is_file():
+        return
+    try:
+        before = record.read_settings(folder / record.SETTINGS)
+        # Labels are typed, and files are told by their contents; the training itself looks at versions and the device.
+        typed = {name: options_of(settings, desk).get(name) for name in ("control", "patients")}
+        table = replace(table, join=before.table.join, dictionary=before.table.dictionary, **typed)  # type: ignore[arg-type]
+        record.more_of(folder, before.model_copy(update={"table": table, "training": search}))
+    except InputError as error:
+        raise InputError(*(one.what for one in error.problems), "\nChoose another name for the run.") from error
 
 
 def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSettings) -> str:
@@ -150,8 +183,6 @@ def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSett
     cohort = checked(stamp_of(path, settings), path, settings).cohort
     if cohort is None:
         return ""
-    from rindices.run.plan import time_needed  # which asks the engine, loaded once
-
     most = 3 if search.n_patterns == AUTO else max(search.n_patterns)
     return str(time_needed(len(cohort.features), cohort.features.shape[1], most, search))
 
@@ -159,9 +190,12 @@ def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSett
 def begin(desk: Desk, request: Request) -> Response:
     """Start the training that the address describes."""
     asked = request.query_params
-    settings, search = read_query(TableSettings, asked, desk), read_query(SearchSettings, asked, desk)
     out = asked.get("out", "").strip()
-    start(desk, out, _words(desk, asked.get("table", ""), settings, search, out))
+    try:
+        settings, search = read_query(TableSettings, asked, desk), read_query(SearchSettings, asked, desk)
+        start(desk, out, _words(desk, asked.get("table", ""), settings, search, out))
+    except InputError:
+        return train_page(desk, request)  # which says why
     return RedirectResponse(address("/run", ("run", out)), 303)
 
 
@@ -180,10 +214,14 @@ def stop(desk: Desk, request: Request) -> Response:
 
 
 def go_on(desk: Desk, request: Request) -> Response:
-    """Continue a training where it stopped, as its run.toml says."""
+    """Continue a training where it stopped, as its run.toml says; one that had none yet starts again."""
     name = request.query_params.get("run", "")
-    row_of(desk, name)
-    start(desk, name, desk.words("fit", config=f"{name}/{record.SETTINGS}", out=name, log_json=True))
+    words = desk.words("fit", config=f"{name}/{record.SETTINGS}", out=name, log_json=True)
+    if name in desk.children and record.status_of(desk.path(name)) is None:  # it had not begun: once more
+        words = cast(list[str], desk.children[name].args)[len(desk.program) :]
+    else:
+        row_of(desk, name)
+    start(desk, name, words)
     return RedirectResponse(address("/run", ("run", name)), 303)
 
 
@@ -221,7 +259,7 @@ def read_run(desk: Desk, name: str) -> record.Run:
     """Return a finished run; one that did not change is read once."""
     folder = desk.path(name)
     stamp = _stamp(folder)
-    if not stamp:
+    if record.status_of(folder) != record.DONE:
         raise InputError(f"There is no finished run in {name!r}.")
     return soon(("run", folder, stamp), lambda: record.read_run(folder))
 
@@ -231,12 +269,14 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
     name = request.query_params.get("run", "")
     training = training_of(desk, name)
     if training.state != record.DONE:
-        if training.state == "refused" and not training.said and name not in desk.children:
+        begun = training.state == "running" or record.status_of(desk.path(name)) is not None
+        if not begun and not log_of(desk.path(name)).is_file():
             raise InputError(f"There is no run {name!r} in this folder. It may have been renamed, moved or deleted.")
-        row = row_of(desk, name) if training.state != "refused" else None
+        row = row_of(desk, name) if begun else None
         if row is not None and row.status == "damaged":
             training = training._replace(state=row.status, said=row.trouble)
-        can_go_on = row is not None and row.settings is not None and training.state != "running"
+        known = row.settings is not None if row else name in desk.children
+        can_go_on = known and training.state not in ("running", "refused")
         shown = {"training": training, "can_go_on": can_go_on, "row": row}
         return page(desk, "running", name, {"run": name, **shown})
     run = read_run(desk, name)
@@ -277,9 +317,11 @@ def _state_of_report(path: Path) -> str:
         return "there" if escape(offline_policy()) in file.read(_HEAD) else "old"
 
 
-def people_page(desk: Desk, request: Request) -> HTMLResponse:
-    """Show everybody of a run one by one."""
+def people_page(desk: Desk, request: Request) -> Response:
+    """Show everybody of a run one by one; the page of a run that is not finished says how to continue it."""
     name, show_ids = request.query_params.get("run", ""), request.query_params.get("ids") == "yes"
+    if training_of(desk, name).state != record.DONE:
+        return RedirectResponse(address("/run", ("run", name)), 303)
     run = read_run(desk, name)
     people = soon(("people", run.folder, _stamp(run.folder), show_ids), lambda: _people(run, show_ids))
     shown = {"run": name, "summary": run.summary, "people": people, "show_ids": show_ids}
