@@ -123,7 +123,7 @@ def given(monkeypatch, with_patterns):
             "not found again",
             "these training runs did not find them",
         ),
-        ({"directions": 0}, "weak", "patients vary no more than controls in any direction: they may all share one"),
+        ({"directions": 0}, "reproducible", "controls in any direction: if they all share one change"),
         ({"p": 0.1, "halves": 0.55}, "not found again", "therefore not found again in other people"),
     ],
 )

@@ -189,7 +189,7 @@ def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions:
     state: State = "reproducible"
     if p > LEVEL or min(evidence.with_linear or 0, evidence.repetitions or 1) < _NOT_FOUND:
         state = "not found again"
-    elif halves < _WEAK or not evidence.found_again or n_patterns > supported(n_patterns, evidence) + 1:
+    elif halves < _WEAK or n_patterns > supported(n_patterns, evidence) + 1:
         state = "weak"
     return Verdict(state, _found(state, n_patterns, evidence), evidence)
 
@@ -257,8 +257,8 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
             )
     elif not evidence.found_again:
         words.append(
-            "However, held-out patients vary no more than controls in any direction: they may all share one change to "
-            f"the same degree, and their severities may rank healthy variation.{' Use one pattern.' * (n_patterns > 1)}"
+            "However, held-out patients do not clearly vary more than controls in any direction: if they all share one "
+            f"change to the same degree, severities rank healthy variation.{' Use one pattern.' * (n_patterns > 1)}"
         )
     elif least < n_patterns:
         words.append(
