@@ -239,7 +239,7 @@ class FittedEstimator(RIndexEstimator):
         return self.scores(X, covariates)[:2]
 
     def scores(self, X: Any, covariates: Any = None) -> Scores:
-        """Return R-indices, their spread over repetitions, and their uncertainty due to missing regions."""
+        """Return R-indices, their spread over repetitions, and their uncertainty due to missing regions and sites."""
         return score_people(self, self.prepare(X, covariates))
 
     def network_r_indices(self, X: Any, covariates: Any = None) -> np.ndarray | None:

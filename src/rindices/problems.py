@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
-_MENTION = re.compile(r"\s*\(participants? [^()\n]*\)", re.IGNORECASE)
+_MENTION = re.compile(r"\s*\(participants? (?:[^()\n]|\([^()\n]*\))*\)", re.IGNORECASE)
 _EDGE = r"(?:(?<![^\W_])|(?![^\W_]))"  # not within a word
 _SHORTEST_NUMBER = 5  # a shorter number in a text is rather a count or a setting than a person
 Value = bool | int | float | str | tuple[str, ...] | None
@@ -269,7 +269,7 @@ def without_people(text: str) -> str:
 
     Examples
     --------
-    >>> without_people("2 rows not found (participants sub-01, sub-02).")
+    >>> without_people("2 rows not found (participants sub-01, sub (2)).")
     '2 rows not found.'
     """
     return _MENTION.sub("", text)

@@ -104,6 +104,13 @@ def test_all_patients_are_compared_with_all_controls_given_covariates():
     design = sm.add_constant(pd.DataFrame({"patient": group == "patient", "age": age})[:140] * 1.0)
     robust = sm.OLS(z["b"][:140], design).fit(cov_type="HC2")  # each person with a variance of his own
     assert given["t"][1] == pytest.approx(robust.tvalues["patient"], rel=0.02)
+    left = (np.eye(140) - design.to_numpy() @ np.linalg.pinv(design))[:, :140]  # by hand, after Satterthwaite
+    own = [(group[:140] == name) for name in ("control", "patient")]
+    freedom = [np.diag(left)[who].sum() for who in own]
+    weights = np.linalg.pinv(design)[1] ** 2
+    errors = [weights[w].sum() * ((left @ z["b"][:140])[w] ** 2).sum() / f for w, f in zip(own, freedom, strict=True)]
+    of_t = sum(errors) ** 2 / sum(error**2 / f for error, f in zip(errors, freedom, strict=True))
+    assert given["p"][1] == pytest.approx(2 * stats.t.sf(abs(given["t"][1]), of_t))
     assert plain["q"][1] < 0.05 < given["q"][1]
     assert given["q"][0] < 0.001
     assert given["low"][0] < given["effect"][0] < given["high"][0] < 0

@@ -64,7 +64,7 @@ def test_the_first_visit_is_the_first_in_use():
 def test_ids_that_differ_only_in_case_are_named():
     frame = visits("bl", "m06")
     frame["participant_id"] = frame["participant_id"].replace({"007": "sub-A", "003": "SUB-a"})
-    told = "2 ids differ from another only in upper and lower case (participants SUB-a, sub-A)."
+    told = "2 ids differ only in upper and lower case (participants SUB-a, sub-A)."
     assert told in "\n".join(make_cohort(frame, visit="wave").warnings)
     assert told in "\n".join(make_cohort(frame[:60]).warnings)
 

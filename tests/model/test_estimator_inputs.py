@@ -77,6 +77,10 @@ def test_a_table_keeps_its_names_and_loses_its_index():
     assert (list(table.columns), list(table.index), table["7"].tolist()) == (["age", "7", "site"], [0, 1], [1.0, 0.0])
     assert (list(given.index), list(covariate_table(given["age"], 2).columns)) == (["p1", "p2"], ["age"])
     pd.testing.assert_frame_equal(covariate_table(dict(given.items()), 2, given.index), table)
+    turned = {"age": given["age"][::-1], "sex": [0, 1]}  # of X without an index, rows are people
+    assert covariate_table(turned, 2)["age"].tolist() == given["age"].tolist()[::-1]
+    with pytest.raises(InputError, match=r"a value per person in X \(2\), but 'sex' has 3"):
+        covariate_table({"age": [1, 2], "sex": [0, 1, 0]}, 2)
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def test_a_site_that_is_learned_later_is_corrected_as_in_the_training(volumes, t
     np.testing.assert_allclose(later.errors, 1 / np.sqrt([*SIZES.values()]))
     one_each = table.drop_duplicates("site").set_index("site", drop=False).loc[list(SIZES)]
     shared, offsets, scales = later.errors_left(one_each)
-    assert ((shared > 0) & (shared < later.errors) & (offsets > 0).all(axis=1) & (scales > 0).all(axis=1)).all()
+    assert ((shared == later.errors) & (offsets > 0).all(axis=1) & (scales > 0).all(axis=1)).all()
     old = replace(known, errors=None).with_new_sites(volumes[there], table[there])  # of a file that has no errors
     assert (old.errors_left(one_each).shared > 0).tolist() == [False, False, False, True]
     few = rng.permutation(np.flatnonzero(there))[:7]
@@ -287,23 +287,31 @@ def test_errors_left_follow_from_what_estimates_were_shrunk_by():
         left.append((kept, (1 - kept) ** 2 * (spread - sampling), kept**2 * sampling, kept * np.sqrt(spread)))
     side = np.array([-1.0, 1.0, -1.0, 1.0])
     shared, offsets, scales = _errors_left(0.2, left[0][3] * side, np.exp(left[1][3] * side))
-    assert shared == pytest.approx(0.2 * left[0][0], rel=1e-3)
+    assert shared == 0.2  # of what all regions share, nothing is shrunk
     np.testing.assert_allclose([offsets, scales], np.outer([left[0][1], left[1][1] + left[1][2]], side**2), rtol=1e-3)
 
 
-def test_errors_of_a_new_site_are_those_that_its_controls_leave():
-    """Of sites that are drawn many times, what is left of offsets and scales is as large as it is said to be."""
+@pytest.mark.parametrize("common", [0.0, 0.7])
+def test_errors_of_a_new_site_are_those_that_its_controls_leave(common):
+    """Of sites drawn many times: what is left of scales, of a shift that all regions share, and at most of offsets."""
     rng, n_regions, n_local = np.random.default_rng(8), 60, 12
     known = SiteHarmonizer.fit(rng.standard_normal((400, n_regions)), pd.DataFrame({"site": ["A", "B"] * 200}), "site")
     left, told = [], []
-    for _ in range(30):
+    for _ in range(150):
         shift, scale = 0.4 * rng.standard_normal(n_regions), np.exp(0.15 * rng.standard_normal(n_regions))
         table = pd.DataFrame({"site": ["C"] * n_local})
-        later = known.with_new_sites(shift + scale * rng.standard_normal((n_local, n_regions)), table)
+        people = np.sqrt(1 - common) * rng.standard_normal((n_local, n_regions))
+        people = people + np.sqrt(common) * rng.standard_normal((n_local, 1))
+        later = known.with_new_sites(shift + scale * people, table)
         shared, offsets, scales = later.errors_left(table.iloc[:1])
-        left.append([np.mean((later.offsets[-1] - shift) ** 2), np.mean(np.log(later.scales[-1] / scale) ** 2)])
-        told.append([np.mean(shared**2 + offsets), np.mean(scales)])
-    np.testing.assert_allclose(np.mean(told, axis=0), np.mean(left, axis=0), rtol=0.25)
+        away, of_scale = later.offsets[-1] - shift, np.log(later.scales[-1] / scale)
+        left.append([np.mean(away**2), np.mean(of_scale**2), np.mean(away) ** 2])
+        told.append(
+            [np.mean(shared**2 + offsets), np.mean(scales), shared[0] ** 2 * (common + (1 - common) / n_regions)]
+        )
+    told, left = np.mean(told, axis=0), np.mean(left, axis=0)
+    assert told[0] > left[0]
+    np.testing.assert_allclose(told[1 + (common > 0) :], left[1 + (common > 0) :], rtol=0.25)
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,8 @@ def test_who_lacks_a_file_has_gaps(tmp_path):
     found, table, _ = gathered(tmp_path / "subjects", tmp_path / "t.csv")
     assert "sub-0001 lacks 5 of 20 columns (rh.aparc.stats is missing)." in found.notes
     assert table.set_index("participant_id").loc["sub-0001"].isna().sum() == 5
+    (tmp_path / "subjects/sub-0002/stats/rh.aparc.stats").unlink()  # as most lack it, nobody is left out for it
+    assert gathered(tmp_path / "subjects", tmp_path / "u.csv", leave_out=True)[0].left_out == {}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ measures this again.
 
 p tests independence, which is more than no correlation: where the spread of a variable grows with skewed R-indices but
 its mean does not, p can be too small (below 0.05 in 11 to 12 % for a spread that doubles over their range). The
-interval holds there too (95 %): where p and the interval disagree about 0, trust the interval.
+interval holds there too (95 %): where p and the interval disagree about 0, trust the interval, unless few people
+determine the coefficient: intervals are then wide, and p is right.
 """
 
 from __future__ import annotations

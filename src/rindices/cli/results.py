@@ -126,7 +126,7 @@ def adapt(
     if done.n_unused:
         console.print(f"Rows that are not from controls or are from later visits were not used ({done.n_unused}).")
     warn(done.warnings)
-    console.print("Compare patients with other controls of these sites: these ones set their own reference.")
+    console.print("Compare patients with other controls from these sites; those used here define the reference.")
     show_places({"Model": out})
 
 

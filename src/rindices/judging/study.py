@@ -36,7 +36,7 @@ from rindices.preprocessing.covariates import (
 )
 from rindices.preprocessing.missing import fill_training
 from rindices.presets import Correction, Preset
-from rindices.problems import InputError, counted
+from rindices.problems import InputError, counted, listed
 from rindices.schema import MOST_LACKING, MOST_MISSING, Contract
 from rindices.training.chunks import Settings
 
@@ -248,8 +248,16 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     table: Any = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
     if hasattr(table, "to_pandas"):  # of pyarrow or polars, which X may be, too
         table = table.to_pandas()
+    elif named:
+        columns = {
+            name: np.ravel(values) for name, values in covariates.items()
+        }  # Series are not aligned by their index
+        short = [f"{name!r} has {len(values)}" for name, values in columns.items() if len(values) != n_people]
+        if short:
+            raise InputError(f"Covariates should have a value per person in X ({n_people}), but {listed(short)}.")
+        table = pd.DataFrame(columns)
     elif not isinstance(table, pd.DataFrame):
-        table = pd.DataFrame(table).add_prefix("" if named else "covariate")
+        table = pd.DataFrame(table).add_prefix("covariate")
     if len(table) != n_people:
         raise InputError(f"covariates should have as many rows as X ({n_people}), but have {len(table)}.")
     if table.shape[1] == 0:

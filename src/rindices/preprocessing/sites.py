@@ -195,7 +195,8 @@ class SiteErrors(NamedTuple):
 def _errors_left(error: float, offsets: np.ndarray, scales: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the errors of one site's shrunk estimates, see `SiteErrors`.
 
-    Shrinking by a takes a² of the sampling error, which people share, and leaves (1 − a)² of what regions differ by.
+    Shrinking by a leaves (1 − a)² of what regions differ by, and takes a² of the sampling error, except of what all
+    regions share: as much as that is taken to be left of all.
     """
     if not error:
         return 0.0, np.zeros_like(offsets), np.zeros_like(scales)
@@ -203,7 +204,7 @@ def _errors_left(error: float, offsets: np.ndarray, scales: np.ndarray) -> tuple
     kept_scales, own_scales = _shrunk_by(np.log(scales), error**2 / 2)
     offset = (1 - kept) ** 2 * own
     scale = (1 - kept_scales) ** 2 * own_scales + kept_scales**2 * error**2 / 2
-    return error * kept, np.full_like(offsets, offset), np.full_like(scales, scale)
+    return error, np.full_like(offsets, offset), np.full_like(scales, scale)
 
 
 def _shrunk_by(shrunk: np.ndarray, sampling: float) -> tuple[float, float]:

@@ -299,8 +299,8 @@ def _headline(spectrum: Spectrum | None, untestable: str) -> str:
         return f"Patients and controls differ no more than expected by chance (p = {spectrum.p:.2g})."
     if not spectrum.found_again:
         return (
-            f"Patients and controls differ (p = {spectrum.p:.2g}), but no single direction is found again in held-out "
-            "people."
+            f"Patients and controls differ (p = {spectrum.p:.2g}), but held-out patients do not clearly vary "
+            "more than controls in any direction."
         )
     return (
         f"Patients and controls differ (p = {spectrum.p:.2g}) in at least {counted(spectrum.found_again, 'direction')}."

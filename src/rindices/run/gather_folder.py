@@ -4,6 +4,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,9 +85,12 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         raise InputError(f"{folder} contains no recognised files.\nExpected {_LOOKED_FOR}.")
     people, repeated = _without_repeats(program.people)
     if settings.leave_out:
-        most = max((len(one.values) for one in people if not one.problem), default=0)
+        usable = [one.values for one in people if not one.problem]
+        usual = {name for name, n in Counter(chain.from_iterable(usable)).items() if 2 * n > len(usable)}
         people = [
-            replace(one, problem=_lacking(one)) if one.missing and not one.problem and len(one.values) < most else one
+            replace(one, problem=_lacking(one))
+            if one.missing and not one.problem and usual - one.values.keys()
+            else one
             for one in people
         ]
     troubled = [f"{one.where.relative_to(folder)}: {one.problem}" for one in people if one.problem]

@@ -313,7 +313,7 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
     people = pd.Series(ids.unique()).astype(str)
     alike = people[people.str.casefold().duplicated(keep=False)].sort_values(key=lambda names: names.str.casefold())
     warnings = [
-        f"{len(alike)} ids differ from another only in upper and lower case (participants {listed(alike)}). If they "
+        f"{len(alike)} ids differ only in upper and lower case (participants {listed(alike)}). If they "
         "are the same person's, write them alike and keep each scan once."
     ] * (len(alike) > 0)
     if not ids.has_duplicates:
