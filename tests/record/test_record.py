@@ -411,6 +411,12 @@ def test_agreement_so_far_is_of_all_sound_models_in_the_journal(tmp_path):
     assert 0.8 < expected < 1
 
 
+@pytest.mark.parametrize(("event", "state"), [("progress", "unfinished"), ("error", "refused")])
+def test_a_training_without_a_folder_was_refused_only_where_it_says_so(tmp_path, event, state):
+    (tmp_path / "run.training.log").write_text(f'A warning.\n{{"event": "{event}"}}\n')
+    assert progress_of(tmp_path / "run", running=False).state == state
+
+
 def test_a_folder_without_a_run_says_what_to_call():
     """As `fit_table` in Python, as a command elsewhere."""
     with pytest.raises(InputError, match="repeat the run: `fit_table` with overwrite=True") as refused:

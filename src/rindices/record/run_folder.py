@@ -299,10 +299,11 @@ def progress_of(folder: Path, *, running: bool) -> Progress:
         status = status_of(folder)
         failure = read_summary(folder).failure if status == FAILED else ""
         as_asked = any(one.event in ("done", "stopped") for one in events)
+        refused = any(one.event == "error" for one in events)  # whatever else it said may be a warning
         if status == DONE and not as_asked:  # of another run than the one that is there, unless that came later
-            as_asked = not said or log_of(folder).stat().st_mtime < (folder / SUMMARY).stat().st_mtime
+            as_asked = not refused or log_of(folder).stat().st_mtime < (folder / SUMMARY).stat().st_mtime
         said = "" if as_asked else failure or said
-        return Progress(status or ("refused" if said else UNFINISHED), said=said)
+        return Progress(status or ("refused" if refused and said else UNFINISHED), said=said)
     steps = [one for one in events if one.event == "progress"]
     agreed = _agreement_so_far(folder)
     if not steps:

@@ -175,6 +175,10 @@ def _numbers(search: SearchSettings) -> tuple[int, ...]:
 
 def check_search(search: SearchSettings) -> None:
     """Refuse what cannot be trained."""
+    for one in settings_of(SearchSettings):
+        given, least = getattr(search, one.name), one.kind.least
+        if least is not None and given is not None and given < least:
+            raise InputError(Remedy(one.name), f" should be at least {least}, but got {given}.")
     for weight in search.orthogonality or (None,):
         adjusted(get_preset(search.preset), weight, search.max_steps, search.latent)
     beyond = [number for number in _numbers(search) if not 1 <= number <= _MOST_PATTERNS]

@@ -3,6 +3,7 @@
 Tables of different people have a label each, ``CN=controls.csv,SCZ=patients.csv``, and go one below the other.
 """
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -133,7 +134,7 @@ def labelled_parts(path: str | Path) -> tuple[Part, ...]:
     """
     texts = _BETWEEN.split(str(path))
     found = [_LABELLED.fullmatch(text.strip()) for text in texts]
-    if Path(path).exists() or None in found:
+    if os.path.exists(path) or None in found:
         return ()
     parts = tuple(Part(one[1].strip(), Path(one[2].strip())) for one in found if one is not None)
     if len({part.label for part in parts}) == 1:

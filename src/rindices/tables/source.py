@@ -127,7 +127,7 @@ def read_source(
     [['sub-01', 61.0, 30.0], ['sub-02', nan, 28.0]]
     """
     path, root = Path(path), None if labelled_parts(path) else _bids_root(Path(path))
-    if not whole and root is None and not join and _sidecar(path) is None and not labelled_parts(path):
+    if not whole and root is None and not join and not labelled_parts(path) and _sidecar(path) is None:
         later = Table(path, text_columns=text_columns)
         guessed = id_column == TableSettings.id and id_column not in later.columns
         by_name = (id_by_name(later.columns) if guessed else None) or id_column

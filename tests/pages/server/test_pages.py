@@ -54,31 +54,31 @@ def test_roles_are_guessed_shown_and_changed(client, folder):
 
 
 def test_controls_and_patients_in_files_of_their_own_are_one_table(client, folder):
-    table = pd.read_csv(folder / "cohort.csv")
+    table, csv = pd.read_csv(folder / "cohort.csv"), f"{'x' * 130}.csv"  # together longer than the name of a file
     for label, people in table.groupby("diagnosis"):
-        people.drop(columns="diagnosis").to_csv(folder / f"{label}.csv", index=False)
+        people.drop(columns="diagnosis").to_csv(folder / f"{label}{csv}", index=False)
     first, second = sorted(table["diagnosis"].unique())
     assert "<option>cohort.csv</option>" in client.get("/table").text
     asked = [
         ("of", first),
-        ("file", f"{first}.csv"),
+        ("file", f"{first}{csv}"),
         ("of", "SCZ"),
-        ("file", f"{second}.csv"),
+        ("file", f"{second}{csv}"),
         ("of", ""),
         ("file", ""),
     ]
-    opened, name = client.get("/table", params=asked), f"{first}={first}.csv,SCZ={second}.csv"
+    opened, name = client.get("/table", params=asked), f"{first}={first}{csv},SCZ={second}{csv}"
     assert opened.url.params["table"] == name
     text = client.get("/table/checked", params={"table": name}).text
     assert not missing(
         text,
         "This table can be used for training",
-        f"rindices check {first}={first}.csv SCZ={second}.csv --covariates age,sex",
+        f"rindices check {first}={first}{csv} SCZ={second}{csv} --covariates age,sex",
     )
     assert "covariates=age" in query_of(text)
     plan = client.get(f"/train?{query_of(text)}").text
-    assert not missing(plan, f"{first}-SCZ-run", f"rindices fit {first}={first}.csv SCZ={second}.csv")
-    for name in (f"A=../secret.csv,B={first}.csv", "A=/etc/passwd,B=/etc/hosts", f"A={first}.csv,A={second}.csv"):
+    assert not missing(plan, f"{first}-SCZ-run", f"rindices fit {first}={first}{csv} SCZ={second}{csv}")
+    for name in (f"A=../secret.csv,B={first}{csv}", "A=/etc/passwd,B=/etc/hosts", f"A={first}{csv},A={second}{csv}"):
         assert client.get("/table/checked", params={"table": name}).status_code == 400, name
     assert "There is no table &#39;none.csv&#39;" in client.get("/table/checked?table=A=none.csv,B=cohort.csv").text
 
@@ -240,6 +240,7 @@ def test_training_shows_its_command_and_its_time(client):
         ("cohort.csv", "is a file"),
         ("a (b)", "The name of a run"),
         ("a/b/c", "The name of a run"),
+        ("nowhere/a", "There is no folder &#39;nowhere&#39;"),
         ("x" * 243, "is too long"),  # with the ending of its log
         ("mine", "already contains other files"),
     ],
@@ -289,6 +290,7 @@ def test_one_training_a_folder_is_watched_and_stopped(client_of, folder):
     client.post("/stop?run=next", follow_redirects=False)
     text = client.get("/run?run=next").text  # there is no folder of a run
     assert not missing(text, "This run is not finished", "/continue?run=next")
+    assert "Models already trained" not in text
     assert watched(client, "next")[-1]["state"] == "unfinished"
     assert 'id="training"' in client.post("/continue?run=next").text
     client.post("/stop?run=next")
@@ -318,6 +320,7 @@ def test_refusals_of_the_command_line_are_shown(client, folder):
 
 
 def test_a_refused_training_under_the_name_of_a_run_is_not_taken_for_that_run(client, folder):
+    (folder / "finished.training.log").write_text("A warning.\n")
     assert "was rejected" not in client.get("/run?run=finished").text
     (folder / "odd.csv").write_text("participant_id,lHip\n1,2\n")
     client.post("/train?table=odd.csv&chosen=yes&out=finished", follow_redirects=False)
@@ -337,6 +340,8 @@ def test_a_form_refuses_what_the_training_would(client):
         (f"{same}2", "n_repetitions: 3 then, 2 now\nChoose another name for the run."),
         (f"{same}3&exclude=lHip", "contains a different run"),
         ("table=cohort.csv&patterns=0", "“Patterns” should be between 1 and 20"),
+        ("table=cohort.csv&repetitions=0", "“Repetitions” should be at least 1, but got 0."),
+        ("table=cohort.csv&steps=-1", "“Steps” should be at least 1, but got -1."),
         (f"{same}3&patterns=20&features=l[A-C]*&out=other", "cannot be distinguished in "),
     ):
         assert why in client.post(f"/train?{asked}").text
@@ -349,10 +354,11 @@ def test_a_damaged_run_is_damaged_on_its_own_page_too(client, folder):
     assert "It was stopped" not in text
 
 
-def test_interrupted_run_can_go_on_and_one_that_is_not_there_is_refused(client):
+def test_interrupted_run_can_go_on_and_one_that_is_not_there_is_refused(client, folder):
     text = client.get("/run?run=interrupted").text
-    assert not missing(text, "This run is not finished", "/continue?run=interrupted")
+    assert not missing(text, "This run is not finished", "/continue?run=interrupted", "Models already trained are kept")
     assert client.get("/people?run=interrupted").text == text  # nobody is scored yet
+    (folder / "gone.training.log").write_text("A warning.\n")  # all that is left of it
     answer = client.get("/run?run=gone")
     assert answer.status_code == 400
     assert not missing(answer.text, "There is no run", "gone")

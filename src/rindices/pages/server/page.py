@@ -191,7 +191,8 @@ class Desk:
 
     def parts(self, name: str) -> tuple[Part, ...]:
         """Return the tables of the folder that a name stands for, each with its label; none where it is one table."""
-        named = () if self.path(name).exists() else labelled_parts(name)
+        can_be_one = len(os.fsencode(name)) <= _LONGEST  # several may be longer together than a file can be called
+        named = () if can_be_one and self.path(name).exists() else labelled_parts(name)
         return tuple(Part(label, self.path(path.as_posix())) for label, path in named)
 
     def table(self, name: str) -> Path:

@@ -102,8 +102,7 @@ def watch(desk: Desk, request: Request) -> Response:
 
 def train_page(desk: Desk, request: Request) -> HTMLResponse:
     """Show what can be chosen about a training of a table, what it would take, and the command that does it."""
-    asked = request.query_params
-    name = asked.get("table", "")
+    asked, name = request.query_params, request.query_params.get("table", "")
     if not name:
         return page(desk, "table", "Tables", {"table": "", "source": "", "tables": tables_of(desk)})
     settings = read_query(TableSettings, asked, desk)
@@ -151,6 +150,8 @@ def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSetting
         )
     desk.path(log_of(Path(out)).as_posix())  # the longest name that it needs
     record.check_free(desk.path(out))
+    if not desk.path(out).parent.is_dir():
+        raise InputError(f"There is no folder {Path(out).parent.name!r}.\nCreate it, or choose another name.")
     _check_idle(desk, out)
     check_search(search)
     _check_same(desk, name, settings, search, out)
@@ -270,15 +271,15 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
     training = training_of(desk, name)
     if training.state != record.DONE:
         begun = training.state == "running" or record.status_of(desk.path(name)) is not None
-        if not begun and not log_of(desk.path(name)).is_file():
+        if not begun and training.state != "refused" and name not in desk.children:
             raise InputError(f"There is no run {name!r} in this folder. It may have been renamed, moved or deleted.")
         row = row_of(desk, name) if begun else None
         if row is not None and row.status == "damaged":
             training = training._replace(state=row.status, said=row.trouble)
         known = row.settings is not None if row else name in desk.children
         can_go_on = known and training.state not in ("running", "refused")
-        shown = {"training": training, "can_go_on": can_go_on, "row": row}
-        return page(desk, "running", name, {"run": name, **shown})
+        kept = any(desk.path(name).glob("*/*.safetensors"))  # in its journal, or of a run that it adds to
+        return page(desk, "running", name, {"run": name, "training": training, "can_go_on": can_go_on, "kept": kept})
     run = read_run(desk, name)
     sections = soon(("result", run.folder, _stamp(run.folder)), lambda: _result(run))
     return page(
