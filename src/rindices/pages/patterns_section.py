@@ -236,7 +236,7 @@ def dose_section(view: RunView) -> dict[str, object] | None:
     columns = [
         counts("Pattern", table["pattern"]),
         words("Region", table["region"]),
-        limits(table["low"], table["high"], 1, title=view.results.measure.capitalize()),
+        limits(table["low"], table["high"], 1, title="Severity"),
         counts("Patients", table["n"]),
         measures("Mean z", table["mean"], 2, "+"),
         limits(table["mean_low"], table["mean_high"]),

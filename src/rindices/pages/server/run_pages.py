@@ -291,7 +291,6 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
             "name": name,
             "refused": training.said,
             "summary": run.summary,
-            "measure": run.results.measure,
             "imbalanced": imbalanced_in(run.summary),
             **sections,
             "files": {file: words for file, words in _TABLES.items() if (run.folder / file).is_file()},
