@@ -123,7 +123,7 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
     pd.concat([ids, z_scores], axis=1).to_csv(folder / "z_scores.csv", index=False)
     ids.assign(age=70.5, sex="F").to_csv(folder / "variables.csv", index=False)
     record = people[["participant_id", "diagnosis", "group"]].assign(site="", used=True, reason="", distance=np.nan)
-    record.assign(flags="").to_csv(folder / "people.csv", index=False)
+    record.assign(far_in="", flags="").to_csv(folder / "people.csv", index=False)
     return truth
 
 
@@ -214,12 +214,13 @@ def _save(table, folder, name):
 
 
 def _write_people(folder, people, rng, sites):
-    record = people[["participant_id", "diagnosis", "group"]].assign(used=True, reason="", flags="")
+    record = people[["participant_id", "diagnosis", "group"]].assign(used=True, reason="", far_in="", flags="")
     record["site"] = rng.choice(list(sites), len(people))
     lost = {
         "participant_id": [f"lost-{place}" for place in range(5)],
         "used": False,
         "reason": ["missing region"] * 3 + ["outlier"] * 2,
+        "far_in": [""] * 3 + ["distance"] * 2,
         "flags": ["lHip is missing"] * 3 + ["far away"] * 2,
     }
     record = pd.concat([record, record.sample(5, random_state=1).assign(**lost)], ignore_index=True)

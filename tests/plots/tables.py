@@ -131,13 +131,11 @@ def rates(n_patterns=2, n_people=40, groups=("control", "patient", "other")):
 
 def distances(n_people=300, factor=2.5):
     rng = np.random.default_rng(5)
-    table = pd.DataFrame(
-        {"group": rng.choice(["control", "patient", "other"], n_people), "reason": np.nan, "flags": ""}
-    )
+    table = pd.DataFrame({"group": rng.choice(["control", "patient", "other"], n_people), "far_in": ""})
     table["distance"] = rng.uniform(2, 4, n_people)
     table.loc[:2, "distance"] *= factor
-    table.loc[:2, "flags"] = "distance too large"
-    return table.astype({"reason": object})
+    table.loc[:2, "far_in"] = "distance"
+    return table
 
 
 def texts_on_page(figure):

@@ -20,21 +20,62 @@ from tests.plots.tables import INDICES, LONG, ODD_NAMES, labels_of, people, sele
 # What every figure keeps to, whatever it shows.
 
 
-KNOWN = people()[["r1", "r2", "r3"]]
-FIGURES = {
-    "agreement": lambda: plots.agreement_over_training(tables.selection()),
-    "settings": lambda: plots.agreement_over_settings(tables.settings()),
-    "spectrum": lambda: plots.spectrum([9.0, 4.0, 2.0, 1.8], [3.3, 3.1, 2.9, 2.8], 3.3),
-    "distributions": lambda: plots.r_index_distributions(people(n_other=4)),
-    "regions": lambda: plots.pattern_dots(tables.changes()),
-    "recovery": lambda: plots.recovery(KNOWN.set_axis(["s2", "s1", "s3"], axis=1), KNOWN, [0.9, 0.8, 0.7]),
+AGED = people().assign(age=np.random.default_rng(0).uniform(50, 80, 80))
+STEPS = [(third, time) for third in (1, 2, 3) for time in (0.0, 1.0, 2.0, 4.0)]
+EVERY = {
+    "agreement_over_settings": lambda: plots.agreement_over_settings(tables.settings()),
+    "agreement_over_training": lambda: plots.agreement_over_training(tables.selection()),
+    "change_lines": lambda: plots.change_lines(*tables.rates()),
+    "disorder_dots": lambda: plots.disorder_dots(disorders()),
+    "dose_response": lambda: plots.dose_response(tables.doses()),
+    "follow_up_curves": lambda: plots.follow_up_curves(followed()),
     "forest": lambda: plots.forest(tables.associations()),
-    "doses": lambda: plots.dose_response(tables.doses()),
-    "subgroups": lambda: plots.subgroup_dots(*tables.subgroups()),
-    "change": lambda: plots.change_lines(*tables.rates()),
-    "distances": lambda: plots.outlier_distances(tables.distances()),
+    "outlier_distances": lambda: plots.outlier_distances(tables.distances()),
+    "pattern_dots": lambda: plots.pattern_dots(tables.changes()),
+    "pattern_mixture": lambda: plots.pattern_mixture(people(), [0.5, 0.5, 0.5]),
+    "power_curves": lambda: plots.power_curves(planned(), 60, 80),
+    "r_index_distributions": lambda: plots.r_index_distributions(people(n_other=4)),
+    "recovery": lambda: plots.recovery(people()[["r1", "r2"]], people()[["r1", "r2"]], [0.9, 0.8]),
+    "severity_by_age": lambda: plots.severity_by_age(AGED, "r1", "age"),
+    "severity_histogram": lambda: plots.severity_histogram(people(), "r1"),
+    "spectrum": lambda: plots.spectrum([9.0, 4.0, 2.0, 1.8], [3.3, 3.1, 2.9, 2.8], 3.3),
+    "subgroup_dots": lambda: plots.subgroup_dots(*tables.subgroups()),
+    "trajectories": lambda: plots.trajectories(visits(), tables.rates()[1].assign(start=0.2)),
+    "two_maps": lambda: plots.two_maps(maps(), (LONG, "second")),
+    "two_scores": lambda: plots.two_scores(AGED["r1"], AGED["r2"], (LONG, "second")),
 }
-UNLABELLED = {"distributions": 2, "regions": 1, "subgroups": 1}  # panels that share the label of their row or column
+STRIPS = [look.strip.format("age, sex and site") for look in VERDICT_LOOKS.values() if look.strip]
+
+
+def disorders():
+    names = ["schizophrenia", "bipolar disorder", "22q11.2 deletion syndrome"]
+    rows = [(pattern, "thickness", name, 0.3) for pattern in (1, 2) for name in names]
+    return pd.DataFrame(rows, columns=["pattern", "measure", "disorder", "r"]).assign(p_corrected=0.2, chance=0.5)
+
+
+def followed():
+    table = pd.DataFrame(STEPS, columns=["third", "time"]).assign(pattern=1, n=90, at_risk=1234, shown=True)
+    return table.assign(incidence=table["time"] / 10, low=table["time"] / 12, high=table["time"] / 8)
+
+
+def planned():
+    rows = [(people, patterns, strength) for people in (30, 60, 120) for patterns in (1, 2) for strength in (0.5, 1.0)]
+    return pd.DataFrame(rows, columns=["people", "patterns", "strength"]).assign(chance=0.5, low=0.4, high=0.6)
+
+
+def visits():
+    table = tables.rates(n_people=6)[0].rename(columns={"r1_per_year": "r1", "r2_per_year": "r2"})
+    table = table.assign(participant_id=[f"p{k}" for k in range(len(table))])
+    return pd.concat([table.assign(years=0.0), table.assign(years=2.0)], ignore_index=True)
+
+
+def maps():
+    regions = [f"{LONG} {place}" for place in range(8)]
+    return pd.DataFrame({"region": regions, "first": -0.5, "second": np.linspace(-0.8, 0.4, 8)})
+
+
+# Panels that share the label of their row or column.
+UNLABELLED = {"r_index_distributions": 2, "pattern_dots": 1, "subgroup_dots": 1}
 MANY = {
     "distributions": lambda: plots.r_index_distributions(crowd()),
     "change": lambda: plots.change_lines(*tables.rates(5, 16_000)),
@@ -48,13 +89,13 @@ def crowd():
     return table.assign(**{name: table[name] ** 2 for name in [f"r{place}" for place in range(1, 6)]})
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", EVERY)
 def test_axes_are_labelled_and_svg_repeats(name):
-    figure = FIGURES[name]()
+    figure = EVERY[name]()
     assert isinstance(figure, Figure)
     assert [axes.get_xlabel() + axes.get_ylabel() for axes in figure.axes].count("") == UNLABELLED.get(name, 0)
     first = plots.figure_svg(figure)
-    assert first == plots.figure_svg(FIGURES[name]())
+    assert first == plots.figure_svg(EVERY[name]())
     assert "<text" in first
     assert not [part for part in ("<dc:date>", "<script") if part in first]
     assert re.search(r"font[^;\"]*: [^;\"]*sans-serif", first)
@@ -73,43 +114,37 @@ def outside(figure):
     return [text for text, box in texts_on_page(figure) if not (frame.contains(*box.min) and frame.contains(*box.max))]
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: plots.pattern_dots(tables.changes(8, name=LONG + " {}"), only=3),
-        lambda: plots.pattern_dots(tables.changes(2, name=LONG + " {}")),
-        lambda: plots.r_index_distributions(people(8, n_controls=1400, n_patients=1400, n_other=1000)),
-        lambda: plots.agreement_over_training(tables.selection()),
-        lambda: plots.agreement_over_settings(tables.settings((1, 2, 3), (0.8,))),
-        lambda: plots.agreement_over_settings(tables.settings(range(1, 11), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6))),
-        lambda: plots.agreement_over_settings(tables.settings((3,), (0.2, 0.4, 0.8))),
-        lambda: plots.spectrum(
-            [17.4, 15.9, 10.9, *[3.2 - place / 10 for place in range(7)]],
-            [3.3 - place / 10 for place in range(10)],
-            3.3,
-        ),
-        lambda: plots.outlier_distances(tables.distances(factor=1000)),
-        lambda: plots.pattern_dots(tables.changes(3, 24, "lh_G_and_S_cingul-Mid-Post_volume_{}")),
-        lambda: plots.forest(tables.associations(5, 45, names=[*ODD_NAMES, LONG * 3])),
-        lambda: plots.forest(tables.associations(2, 2, 1)),
-        lambda: plots.dose_response(tables.doses(2)),
-        lambda: plots.dose_response(tables.doses(5)),
-        lambda: plots.subgroup_dots(*tables.subgroups(2)),
-        lambda: plots.subgroup_dots(*tables.subgroups(5, 1)),
-        lambda: plots.change_lines(*tables.rates(5)),
-    ],
-    ids=[
-        *("one pattern", "long names", "eight patterns", "agreement"),
-        *("one weight", "six weights", "one number", "spectrum", "distances"),
-        *("regions", "forest", "short forest", "doses", "more doses", "subgroups", "one region", "change"),
-    ],
-)
-def test_no_text_overlaps_or_leaves_the_page(draw):
-    figure = draw()
+HARD = {
+    "one pattern": lambda: plots.pattern_dots(tables.changes(8, name=LONG + " {}"), only=3),
+    "long names": lambda: plots.pattern_dots(tables.changes(2, name=LONG + " {}")),
+    "eight patterns": lambda: plots.r_index_distributions(people(8, n_controls=1400, n_patients=1400, n_other=1000)),
+    "one weight": lambda: plots.agreement_over_settings(tables.settings((1, 2, 3), (0.8,))),
+    "six weights": lambda: plots.agreement_over_settings(
+        tables.settings(range(1, 11), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6))
+    ),
+    "one number": lambda: plots.agreement_over_settings(tables.settings((3,), (0.2, 0.4, 0.8))),
+    "spectrum": lambda: plots.spectrum(
+        [17.4, 15.9, 10.9, *[3.2 - place / 10 for place in range(7)]], [3.3 - place / 10 for place in range(10)], 3.3
+    ),
+    "distances": lambda: plots.outlier_distances(tables.distances(factor=1000)),
+    "regions": lambda: plots.pattern_dots(tables.changes(3, 24, "lh_G_and_S_cingul-Mid-Post_volume_{}")),
+    "long forest": lambda: plots.forest(tables.associations(5, 45, names=[*ODD_NAMES, LONG * 3])),
+    "short forest": lambda: plots.forest(tables.associations(2, 2, 1)),
+    "more doses": lambda: plots.dose_response(tables.doses(5)),
+    "one region": lambda: plots.subgroup_dots(*tables.subgroups(5, 1)),
+    "change": lambda: plots.change_lines(*tables.rates(5)),
+    "mixture of ten": lambda: plots.pattern_mixture(people(n_patterns=10), [0.5] * 10),
+}
+MOST_SHARED = {"follow_up_curves": 2}  # pixels of two boxes: rows of numbers, whose letters do not fill theirs
+
+
+@pytest.mark.parametrize("name", [*EVERY, *HARD])
+def test_no_text_overlaps_or_leaves_the_page(name):
+    figure, most = (EVERY | HARD)[name](), MOST_SHARED.get(name, 1)
     found = texts_on_page(figure)
-    assert len(found) > 7
+    assert len(found) > 6
     pairs = [(one, two, Bbox.intersection(a, b)) for (one, a), (two, b) in itertools.combinations(found, 2)]
-    assert [(one, two) for one, two, shared in pairs if shared is not None and min(shared.size) > 1] == []
+    assert [(one, two) for one, two, shared in pairs if shared is not None and min(shared.size) > most] == []
     assert outside(figure) == []
 
 
@@ -192,7 +227,7 @@ def test_no_two_meanings_share_a_colour(page):
 
 
 def test_marks_say_what_they_are_and_ids_do_not_clash():
-    svg = plots.figure_svg(FIGURES["forest"](), "one-")
+    svg = plots.figure_svg(EVERY["forest"](), "one-")
     assert "<title>" in svg
     ids = re.findall(r' id="([^"]*)"', svg)
     assert ids
@@ -200,78 +235,8 @@ def test_marks_say_what_they_are_and_ids_do_not_clash():
     assert {*re.findall(r'href="#([^"]*)"', svg), *re.findall(r"url\(#([^)]*)\)", svg)} == {*ids}
 
 
-# Whatever is written in a figure lies within it, in every plot function and under every warning.
-
-
-RNG = np.random.default_rng(0)
-AGED = people().assign(age=RNG.uniform(50, 80, 80))
-STEPS = [(third, time) for third in (1, 2, 3) for time in (0.0, 1.0, 2.0, 4.0)]
-EVERY = {
-    "agreement_over_settings": lambda: plots.agreement_over_settings(tables.settings()),
-    "agreement_over_training": lambda: plots.agreement_over_training(tables.selection()),
-    "change_lines": lambda: plots.change_lines(*tables.rates()),
-    "disorder_dots": lambda: plots.disorder_dots(disorders()),
-    "dose_response": lambda: plots.dose_response(tables.doses()),
-    "follow_up_curves": lambda: plots.follow_up_curves(followed()),
-    "forest": lambda: plots.forest(tables.associations()),
-    "outlier_distances": lambda: plots.outlier_distances(tables.distances()),
-    "pattern_dots": lambda: plots.pattern_dots(tables.changes(name=LONG + " {}"), only=1),
-    "pattern_mixture": lambda: plots.pattern_mixture(people(), [0.5, 0.5, 0.5]),
-    "power_curves": lambda: plots.power_curves(planned(), 60, 80),
-    "r_index_distributions": lambda: plots.r_index_distributions(people(n_other=4)),
-    "recovery": lambda: plots.recovery(people()[["r1", "r2"]], people()[["r1", "r2"]], [0.9, 0.8]),
-    "severity_by_age": lambda: plots.severity_by_age(AGED, "r1", "age"),
-    "severity_histogram": lambda: plots.severity_histogram(people(), "r1"),
-    "spectrum": lambda: plots.spectrum([9.0, 4.0, 2.0, 1.8], [3.3, 3.1, 2.9, 2.8], 3.3),
-    "subgroup_dots": lambda: plots.subgroup_dots(*tables.subgroups()),
-    "trajectories": lambda: plots.trajectories(visits(), tables.rates()[1].assign(start=0.2)),
-    "two_maps": lambda: plots.two_maps(maps(), (LONG, "second")),
-    "two_scores": lambda: plots.two_scores(AGED["r1"], AGED["r2"], (LONG, "second")),
-}
-STRIPS = [look.strip.format("age, sex and site") for look in VERDICT_LOOKS.values() if look.strip]
-
-
-def disorders():
-    names = ["schizophrenia", "bipolar disorder", "22q11.2 deletion syndrome"]
-    rows = [(pattern, "thickness", name, 0.3) for pattern in (1, 2) for name in names]
-    return pd.DataFrame(rows, columns=["pattern", "measure", "disorder", "r"]).assign(p_corrected=0.2, chance=0.5)
-
-
-def followed():
-    table = pd.DataFrame(STEPS, columns=["third", "time"]).assign(pattern=1, n=90, at_risk=1234, shown=True)
-    return table.assign(incidence=table["time"] / 10, low=table["time"] / 12, high=table["time"] / 8)
-
-
-def planned():
-    rows = [(people, patterns, strength) for people in (30, 60, 120) for patterns in (1, 2) for strength in (0.5, 1.0)]
-    return pd.DataFrame(rows, columns=["people", "patterns", "strength"]).assign(chance=0.5, low=0.4, high=0.6)
-
-
-def visits():
-    table = tables.rates(n_people=6)[0].rename(columns={"r1_per_year": "r1", "r2_per_year": "r2"})
-    table = table.assign(participant_id=[f"p{k}" for k in range(len(table))])
-    return pd.concat([table.assign(years=0.0), table.assign(years=2.0)], ignore_index=True)
-
-
-def maps():
-    return pd.DataFrame({"region": [f"{LONG} {k}" for k in range(8)], "first": -0.5, "second": RNG.normal(size=8)})
-
-
 def test_every_plot_function_is_drawn_here():
     assert {*EVERY} == {*plots.__all__} - {"figure_png", "figure_svg", "strip_above"}
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_text_lies_within_the_frame(name):
-    assert outside(EVERY[name]()) == []
-
-
-@pytest.mark.parametrize("name", [*EVERY, "mixture of ten"])
-def test_no_text_lies_over_another(name):
-    many = people(n_patterns=10) if name not in EVERY else None
-    figure = EVERY[name]() if many is None else plots.pattern_mixture(many, [0.5] * 10)
-    boxes = [(text, box.padded(-1)) for text, box in texts_on_page(figure)]
-    assert [(one, two) for (one, a), (two, b) in itertools.combinations(boxes, 2) if a.overlaps(b)] == []
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -95,7 +95,7 @@ def test_means_of_groups_with_their_intervals():
 def test_flagged_people_are_crosses():
     table = distances(factor=2.0)
     [axes] = plots.outlier_distances(table).axes
-    flagged = table["flags"] != ""
+    flagged = table["far_in"] != ""
     crosses = [cloud for cloud in axes.collections if tuple(cloud.get_facecolor().ravel()) in ((), (0, 0, 0, 1))]
     found = sorted(float(x) for cloud in crosses for x in cloud.get_offsets()[:, 0])
     assert found == pytest.approx(sorted(table.loc[flagged, "distance"]))
@@ -107,7 +107,7 @@ def test_flagged_people_are_crosses():
 
 
 def test_outliers_are_marked_where_they_are_ones():
-    table = distances(factor=2.0).assign(size=0.0, farthest=2.0, flags="", far_in="")
+    table = distances(factor=2.0).assign(size=0.0, farthest=2.0, far_in="")
     table.loc[[3, 7], "far_in"] = ["size", "distance farthest"]
     figure = plots.outlier_distances(table)
     assert [int(axes.get_xlabel().split("\n")[1].split(" ")[0]) for axes in figure.axes] == [1, 1, 1]

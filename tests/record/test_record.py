@@ -292,6 +292,7 @@ def run(tmp_path):
 def test_tables_are_read_as_they_were_written(tmp_path):
     r_indices = pd.DataFrame({"participant_id": ODD, "visit": ["1", "02", ""], "first_visit": True, "diagnosis": ODD})
     r_indices = r_indices.assign(group=["control", "patient", "other"], r1=[0.25, math.nan, 1.0], r1_sd=0.5, flags="")
+    r_indices = r_indices.assign(severity1=[0.5, math.nan, 1.0])
     patterns = pd.DataFrame({"region": ODD, "pattern": 1, "change_sd": 1.5, "change_percent": 2.5, "spread_sd": 0.5})
     people = r_indices[["participant_id", "diagnosis", "group"]].assign(used=True, reason="", distance=1.5, flags=ODD)
     variables = pd.DataFrame({"age": [70.5, math.nan, 60.0], "@sex": ["F", math.nan, "+M"]})

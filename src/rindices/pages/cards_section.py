@@ -200,7 +200,7 @@ def _by_age(view: RunView, place: int, name: str) -> Picture | None:
     if age is None or variables[age].nunique() < _FEW:
         return None
     people = view.results.first_visits[["group", name]].assign(**{age: variables[age].to_numpy()})
-    alt = f"{view.results.measure.capitalize()} of pattern {place} against {age}, by group."
+    alt = f"Severity of pattern {place} against {age}, by group."
     return view.gallery.draw(f"age_{place}", plots.severity_by_age(people, name, age), alt)
 
 

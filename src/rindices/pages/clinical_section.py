@@ -106,9 +106,8 @@ def change_section(view: RunView) -> dict[str, object] | None:
         return None
     groups = means[means["group"].isin(GROUPS) & means["mean"].notna()]
     alt = (
-        f"Change of each {view.results.measure} per year: individuals as faint marks, and the mean of each group "
-        "with its "
-        "95 % interval. The table gives the values."
+        "Change of each severity per year: individuals as faint marks, and the mean of each group with its 95 % "
+        "interval. The table gives the values."
     )
     columns = [
         counts("Pattern", means["pattern"]),
@@ -129,14 +128,14 @@ def change_section(view: RunView) -> dict[str, object] | None:
         "compared": bool((means["group"] == _DIFFERENCE).any()),
         "paths": _paths(view, groups),
         "picture": view.gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
-        "table": Table(f"Change of the {view.results.measures} per year", columns),
+        "table": Table("Change of the severities per year", columns),
         **_reliable(view, change),
     }
 
 
 def _paths(view: RunView, groups: pd.DataFrame) -> Picture:
     again = view.results.r_indices["participant_id"].duplicated(keep=False) & view.results.r_indices["years"].notna()
-    alt = f"{view.results.measures.capitalize()} over the years since the first visit, and the line of each group."
+    alt = "Severities over the years since the first visit, and the line of each group."
     return view.gallery.draw("trajectories", plots.trajectories(view.results.r_indices[again], groups), alt)
 
 

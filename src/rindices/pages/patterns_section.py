@@ -167,7 +167,7 @@ def _painted(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
         title, alt, most = f"Pattern {place}", f"Pattern {place} shown on the atlas.", max(images)
         several = {f"severity {severity:g}": images[severity] for severity in sorted(images)}
         glass = brain.glass(several, _UNIT, title=title, limit=limit)
-        slices = brain.stat_mosaic(images[most], 0, _UNIT, title=f"{title}, severity {most:g}", limit=limit)
+        slices = brain.stat_mosaic(images[most], _UNIT, title=f"{title}, severity {most:g}", limit=limit)
         pictures[int(place)] = [
             gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at increasing severity."),
             gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."),
@@ -198,7 +198,7 @@ def _t_maps(folder: Path, row: pd.Series, where: str, gallery: Gallery) -> list[
     alt = f"{where}: t where q is below 0.05"
     return [
         gallery.draw(f"{name}_glass", brain.glass(seen, "t", title=where, note=note), f"{alt}, on a glass brain."),
-        gallery.draw(name, brain.stat_mosaic(seen, 0, "t", title=where, note=note), f"{alt}, on slices."),
+        gallery.draw(name, brain.stat_mosaic(seen, "t", title=where, note=note), f"{alt}, on slices."),
     ]
 
 
@@ -236,7 +236,7 @@ def dose_section(view: RunView) -> dict[str, object] | None:
     columns = [
         counts("Pattern", table["pattern"]),
         words("Region", table["region"]),
-        limits(table["low"], table["high"], 1, title=view.results.measure.capitalize()),
+        limits(table["low"], table["high"], 1, title="Severity"),
         counts("Patients", table["n"]),
         measures("Mean z", table["mean"], 2, "+"),
         limits(table["mean_low"], table["mean_high"]),

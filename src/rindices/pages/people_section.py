@@ -71,7 +71,7 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
     figure = plots.recovery(view.run.truth[known], recovery.of(view.results.scores[known]), recovery.per_pattern)
     pairs = zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
     values = ", ".join(f"pattern {number}: {value:.3f}" for number, value in pairs)
-    alt = f"True severity against {view.results.measure} in patients. Concordance, {values}."
+    alt = f"True severity against severity in patients. Concordance, {values}."
     return {"picture": view.gallery.draw("recovery", figure, alt, result=False)}
 
 
@@ -149,7 +149,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
     bands = reference or [np.quantile(values, _CENTILES) for values in controls if all(map(len, controls))]
     data = {
         "ids": show_ids,
-        "names": [f"{'R' if run.results.measure == 'R-index' else 'Severity '}{k + 1}" for k in range(len(scores))],
+        "names": [f"Severity {k + 1}" for k in range(len(scores))],
         "level": f"{100 * run.summary.level:g} %",
         "reference": "controls" if reference is None else "held-out controls",
         "bands": [_rounded(band, 4) for band in bands],

@@ -198,7 +198,7 @@ SECTIONS = (
     Section("recovery", "checks", "Recovery of the known truth", recovery_section),
     Section("search", "checks", "How many patterns?", search_section),
     Section("people", "checks", "Participants", people_section),
-    Section("reading", "details", "How to read {a_measure}", reading_section),
+    Section("reading", "details", "How to read a severity", reading_section),
     Section("dose", "details", "Regions by severity", dose_section),
     Section("subgroups", "details", "Subgroups of patients", subgroups_section),
     Section("agreement", "details", "Agreement over training", agreement_section),
@@ -240,13 +240,11 @@ def layers_of(view: RunView) -> list[Layer]:
         sections["cards"] = sections["cards"]._replace(title="These people among the training sample")
         sections["groups"] = sections["groups"]._replace(layer="checks", title=LAYERS["difference"])
         sections["verdict"] = sections["verdict"]._replace(title="Could other variables explain it?")
-    measure = view.results.measure
-    words = {"a_measure": f"{'an' if measure == 'R-index' else 'a'} {measure}"}
     titles = LAYERS | ({"result": "Result"} if view.summary.applied else {})
     layers = {name: Layer(name, title, []) for name, title in titles.items()}
     for one in sections.values():
         if html := section_html(one.name, view, one.contents(view)):
-            layers[one.layer].sections.append(ShownSection(one.name, one.title.format(**words), html))
+            layers[one.layer].sections.append(ShownSection(one.name, one.title, html))
     return [layer for layer in layers.values() if layer.sections]
 
 
@@ -255,8 +253,12 @@ def section_html(template: str, view: RunView, data: dict[str, object] | None) -
     if data is None:
         return Markup("")
     run = view.run
-    common = {"run": run, "summary": run.summary, "measure": run.results.measure, "measures": run.results.measures}
-    common |= {"strip": view.gallery.strip, "n_people": len(run.results.first_visits)}
+    common = {
+        "run": run,
+        "summary": run.summary,
+        "strip": view.gallery.strip,
+        "n_people": len(run.results.first_visits),
+    }
     return Markup(render(f"{template}.html.j2", data=data, **common))  # escaped there
 
 
@@ -341,7 +343,6 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
         name="R-indices",
         summary=view.summary,
         layers=layers_of(view),
-        measure=view.results.measure,
         n_people=len(view.results.first_visits),
     )
     return Report(page, DONE, view.gallery)

@@ -155,8 +155,6 @@ def _size(rings: str) -> tuple[float, float]:
     return float(across), float(down)
 
 
-__all__ = ["COLOURS", "colour_limit", "glass", "stat_mosaic"]
-
 COLOURS = matplotlib.colormaps["RdBu_r"]  # told apart with every common kind of colour blindness
 MILLIMETRES = 2  # a picture shows no finer voxels, and its file grows with them
 AXIAL = (-50, -42, -34, -26, -18, -10, -2, 6, 14, 22, 30, 40, 50, 62)
@@ -172,9 +170,7 @@ Rect = tuple[float, float, float, float]
 
 
 @matplotlib.rc_context(STYLE)
-def glass(
-    images: Any, unit: str, *, title: str = "", threshold: float = 0.0, limit: float | None = None, note: str = ""
-) -> Figure:
+def glass(images: Any, unit: str, *, title: str = "", limit: float | None = None, note: str = "") -> Figure:
     """Draw images on a glass brain: of all voxels behind one another the strongest is seen.
 
     Parameters
@@ -186,8 +182,6 @@ def glass(
         What the colours mean, with its unit.
     title
         What the figure shows.
-    threshold
-        Values nearer to zero are left out.
     limit
         Where the colours end; by default at the largest value.
     note
@@ -205,11 +199,11 @@ def glass(
     from nilearn.plotting import plot_glass_brain
 
     named = images if isinstance(images, Mapping) else {"": images}
-    shown = {head: _for_display(image, threshold) for head, image in named.items()}
+    shown = {head: _for_display(image) for head, image in named.items()}
     largest = max(map(_largest, shown.values()))
-    limit = limit or colour_limit([threshold, largest])
+    limit = limit or colour_limit([largest])
     heights = [_GLASS_HEIGHT + (_HEAD if any(shown) else 0.0)] * len(shown)
-    figure, places = _sheet(heights, 4, title, _foot(largest, threshold, note), (unit, limit))
+    figure, places = _sheet(heights, 4, title, _foot(largest, note), (unit, limit))
     for (head, image), (left, bottom, width, height) in zip(shown.items(), places, strict=True):
         figure.text(left + width / 2, bottom + height, plain_text(head), ha="center", va="top")
         display = plot_glass_brain(
@@ -232,9 +226,7 @@ def glass(
 
 
 @matplotlib.rc_context(STYLE)
-def stat_mosaic(
-    image: Any, threshold: float, unit: str, *, title: str = "", limit: float | None = None, note: str = ""
-) -> Figure:
+def stat_mosaic(image: Any, unit: str, *, title: str = "", limit: float | None = None, note: str = "") -> Figure:
     """Draw an image on slices of a brain: two rows from below to above, one from left to right.
 
     The slices are always the same ones, so that pictures of several images can be compared.
@@ -243,8 +235,6 @@ def stat_mosaic(
     ----------
     image
         A nibabel image in MNI space.
-    threshold
-        Values nearer to zero are left out; 0 leaves out zeros only.
     unit
         What the colours mean, with its unit.
     title
@@ -257,11 +247,11 @@ def stat_mosaic(
     from nilearn.datasets import load_mni152_template
     from nilearn.plotting import plot_anat
 
-    shown = _for_display(image, threshold)
+    shown = _for_display(image)
     largest = _largest(shown)
-    limit = limit or colour_limit([largest, threshold])
+    limit = limit or colour_limit([largest])
     behind = load_mni152_template(resolution=MILLIMETRES)
-    figure, places = _sheet(_ROW_HEIGHTS, _PER_ROW, title, _foot(largest, threshold, note), (unit, limit))
+    figure, places = _sheet(_ROW_HEIGHTS, _PER_ROW, title, _foot(largest, note), (unit, limit))
     rows = (("z", AXIAL[:_PER_ROW]), ("z", AXIAL[_PER_ROW:]), ("x", SAGITTAL))
     for (view, cuts), (left, bottom, width, height) in zip(rows, places, strict=True):
         room = 0.13 * height  # for what is written below
@@ -295,28 +285,24 @@ def colour_limit(values: Any) -> float:
     return float(np.ceil(round(largest / step, 6)) * step)
 
 
-def _for_display(image: Any, threshold: float) -> Any:
-    """Return an image as it is drawn: no gaps, nothing below the threshold, no finer than it can be seen."""
+def _for_display(image: Any) -> Any:
+    """Return an image as it is drawn: no gaps, no finer than it can be seen."""
     from nibabel.affines import voxel_sizes
     from nilearn.image import new_img_like, resample_img
 
     data = np.nan_to_num(image.get_fdata(dtype=np.float32), posinf=0, neginf=0)
-    strong = new_img_like(image, np.where(np.abs(data) >= threshold, data, np.float32(0)))
     sizes = np.maximum(voxel_sizes(image.affine), MILLIMETRES)
-    return resample_img(strong, np.diag(sizes), interpolation="nearest", copy_header=True, force_resample=True)
+    return resample_img(
+        new_img_like(image, data), np.diag(sizes), interpolation="nearest", copy_header=True, force_resample=True
+    )
 
 
 def _largest(image: Any) -> float:
     return float(np.abs(image.get_fdata(dtype=np.float32)).max(initial=0.0))
 
 
-def _foot(largest: float, threshold: float, note: str) -> list[str]:
-    if largest:
-        line = f"Shown: values of {threshold:.3g} or more in either direction." if threshold else ""
-    else:
-        why = f"no value reaches {threshold:.3g} in either direction" if threshold else "all values are zero"
-        line = f"Nothing to show: {why}."
-    return [text for text in (line, note) if text]
+def _foot(largest: float, note: str) -> list[str]:
+    return [text for text in ("" if largest else "Nothing to show: all values are zero.", note) if text]
 
 
 def _sheet(

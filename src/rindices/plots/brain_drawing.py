@@ -16,7 +16,6 @@ import jinja2
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
@@ -93,8 +92,6 @@ class BrainDrawing:
         Names in the table that are not drawn: not in a known atlas, or without an outline.
     width
         In pixels.
-    bare
-        Whether row names and the colour scale are omitted.
     unsure
         Names in the table that are drawn in grey, because the sign of their change is uncertain.
     unit
@@ -110,7 +107,6 @@ class BrainDrawing:
     limit: float
     missing: tuple[str, ...]
     width: float = WIDTH
-    bare: bool = False
     unsure: frozenset[str] = frozenset()
     unit: str = UNIT
     is_amount: bool = False
@@ -150,11 +146,11 @@ class BrainDrawing:
     def height(self) -> float:
         """In pixels."""
         rows = len(self.changes) * sum(height for _, height in self._zooms())
-        return round(rows + len(self.lines) * _HEAD + _GAP + (0 if self.bare else _SCALE), 1)
+        return round(rows + len(self.lines) * _HEAD + _GAP + _SCALE, 1)
 
     @property
     def _margin(self) -> float:
-        return 0 if self.bare or len(self.changes) == 1 else _MARGIN
+        return 0 if len(self.changes) == 1 else _MARGIN
 
     def _zooms(self) -> list[tuple[float, float]]:
         """Return pixels for the unit of outlines and height of each line; lines of a kind are alike."""
@@ -214,8 +210,6 @@ class BrainDrawing:
                 named.add(severity)
                 yield Text(0, down + 30, "severity", "start")
                 yield Text(0, down + 30 + 1.3 * _TEXT, severity, "start")
-        if self.bare:
-            return
         left, top, width, height = self._bar
         for share in (0, 0.5, 1) if self.is_amount else (0, 0.25, 0.5, 0.75, 1):
             words = f"{share * self.limit:g}" if self.is_amount else signed((2 * share - 1) * self.limit)
@@ -268,11 +262,7 @@ class BrainDrawing:
     def figure(self) -> Figure:
         """Return the same as a matplotlib figure."""
         figure = Figure(figsize=(self.width / 96, self.height / 96))
-        self.draw_on(figure.add_axes((0, 0, 1, 1)))
-        return figure
-
-    def draw_on(self, axes: Axes) -> None:
-        """Draw the same on axes of a figure, as large as they are."""
+        axes = figure.add_axes((0, 0, 1, 1))
         axes.axis("off")
         fills = {"whole": "none", "unknown": "none", "unsure": ("black", _FAINT), "lower": LOWER, "higher": HIGHER}
         fills["amount"] = "black"
@@ -286,15 +276,15 @@ class BrainDrawing:
         for across, down, words, anchor in self._texts():
             side = {"start": "left", "end": "right", "middle": "center"}[anchor]
             axes.text(across, down, words, ha=side, va="baseline", fontsize=_TEXT * 72 / 96)
-        if not self.bare:
-            left, top, width, height = self._bar
-            above, shares = "black" if self.is_amount else HIGHER, np.linspace(0 if self.is_amount else -1, 1, 257)
-            shades = [to_rgba(LOWER if share < 0 else above, abs(share)) for share in shares]
-            axes.imshow(np.array([shades]), extent=(left, left + width, top + height, top), aspect="auto")
-            for look, swatch in self._swatches.items():
-                hatch = "////" if look == "unknown" else None
-                axes.add_artist(Rectangle(swatch[:2], *swatch[2:], facecolor=fills[look], hatch=hatch, **edge))
+        left, top, width, height = self._bar
+        above, shares = "black" if self.is_amount else HIGHER, np.linspace(0 if self.is_amount else -1, 1, 257)
+        shades = [to_rgba(LOWER if share < 0 else above, abs(share)) for share in shares]
+        axes.imshow(np.array([shades]), extent=(left, left + width, top + height, top), aspect="auto")
+        for look, swatch in self._swatches.items():
+            hatch = "////" if look == "unknown" else None
+            axes.add_artist(Rectangle(swatch[:2], *swatch[2:], facecolor=fills[look], hatch=hatch, **edge))
         axes.set(xlim=(0, self.width), ylim=(self.height, 0), aspect="equal")
+        return figure
 
 
 class Layout(NamedTuple):
@@ -304,8 +294,8 @@ class Layout(NamedTuple):
     ----------
     per_line
         Number of views side by side; with fewer, the brain is larger and slices are placed below.
-    width, bare
-        See `BrainDrawing`; letters have 13 pixels.
+    width
+        In pixels; letters have 13.
     most_slices
         Maximum number of slices, chosen to show the strongest regions of the pattern; by default, all slices that show
         something.
@@ -313,7 +303,6 @@ class Layout(NamedTuple):
 
     per_line: int = len(VIEWS)
     width: float = WIDTH
-    bare: bool = False
     most_slices: int | None = None
 
 
@@ -384,7 +373,7 @@ def draw_brain(
         kinds = [[panel for panel in panels if bool(panel.side) == cortex] for cortex in (True, False)]
     lines = tuple(tuple(kind[start : start + per_line]) for kind in kinds for start in range(0, len(kind), per_line))
     missing, end = tuple(name for name in table["region"].unique() if name not in names), colour_end(table["change_sd"])
-    looks = layout.width, layout.bare, frozenset(unsure), unit
+    looks = layout.width, frozenset(unsure), unit
     return BrainDrawing(only, regions, lines, changes, end, missing, *looks)
 
 

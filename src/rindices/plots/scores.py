@@ -45,15 +45,13 @@ _MEASURES = {
 
 
 @matplotlib.rc_context(STYLE)
-def r_index_distributions(r_indices: pd.DataFrame, bands: Sequence[tuple[float, float, float]] | None = None) -> Figure:
+def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
     """Draw the severities of each group, one panel per pattern: every person, quartiles, density.
 
     Parameters
     ----------
     r_indices
         Columns ``group`` (control, patient or other) and ``severity1`` ... or ``r1`` ...
-    bands
-        Of each pattern, the 5th, 50th and 95th centile of held-out controls, to be drawn as a band.
 
     Examples
     --------
@@ -66,8 +64,6 @@ def r_index_distributions(r_indices: pd.DataFrame, bands: Sequence[tuple[float, 
     figure, panels = make_panels(len(columns), 3.0, 2.7, sharey=True)
     for place, (axes, column) in enumerate(zip(panels, columns, strict=True)):
         labels = []
-        if bands is not None:
-            axes.axhspan(bands[place][0], bands[place][2], color=GREY, alpha=0.15, linewidth=0, zorder=0)
         for position, group in enumerate(present):
             values = r_indices.loc[r_indices["group"] == group.key, column].dropna().to_numpy(dtype=float)
             labels.append(f"{group.label}\nn = {len(values):,}")
@@ -318,9 +314,8 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
     Parameters
     ----------
     people
-        Columns ``group`` and ``distance`` (robust, unknown for people who were left out before), and where they are
-        known ``size``, ``farthest`` and ``far_in``, the measures by which a person is an outlier. Without the last, who
-        has a ``reason`` or ``flags`` is marked.
+        Columns ``group``, ``distance`` (robust, unknown for people who were left out before), ``far_in``, the measures
+        by which a person is an outlier, and where they are known ``size`` and ``farthest``.
 
     Examples
     --------
@@ -331,11 +326,7 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
     """
     known = people[people["distance"].notna()]
     measures = {name: words for name, words in _MEASURES.items() if name in known and known[name].notna().any()}
-    if "far_in" in known:
-        far_in = known["far_in"].astype(object).fillna("")
-    else:  # a column of empty cells may come back from a file as numbers
-        reason, flags = (known[column].astype(object).fillna("") for column in ("reason", "flags"))
-        far_in = pd.Series(np.where((reason == "outlier") | (flags != ""), "distance", ""), known.index)
+    far_in = known["far_in"].astype(object).fillna("")  # empty cells may come back from a file as numbers
     present = _present(known)
     figure = Figure(figsize=(WIDTH, 0.8 + 0.6 * len(present)), layout="constrained")
     panels = figure.subplots(1, len(measures), squeeze=False, sharey=True).ravel()

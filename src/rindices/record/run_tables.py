@@ -1,7 +1,6 @@
 """The tables of a run folder: one writer and one reader, and one check that they belong together."""
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,8 +84,8 @@ class Results:
     Attributes
     ----------
     r_indices
-        participant_id, visit, years and first_visit (with repeated visits), diagnosis, group, r1 …, r1_sd …, and where
-        they are known severity1 …, severity1_low …, severity1_high …, centile1 …, r1_networks …; flags.
+        participant_id, visit, years and first_visit (with repeated visits), diagnosis, group, r1 …, r1_sd …, severity1
+        …, and where they are known severity1_low …, severity1_high …, centile1 …, r1_networks …; flags.
     z_scores
         The regions: corrected values in sd of controls.
     variables
@@ -108,24 +107,12 @@ class Results:
 
     @property
     def score_names(self) -> list[str]:
-        """severity1, severity2 ...; r1, r2 ... in runs of early versions, which had no severities."""
-        names = list(map(str, self.r_indices))
-        severities = [name for name in names if re.fullmatch(r"severity\d+", name)]
-        return severities or [name for name in names if re.fullmatch(r"r\d+", name)]
-
-    @property
-    def measure(self) -> str:
-        """What the scores are, in a word."""
-        return "severity" if self.score_names[0].startswith("severity") else "R-index"
-
-    @property
-    def measures(self) -> str:
-        """The same of several."""
-        return "severities" if self.measure == "severity" else "R-indices"
+        """severity1, severity2 ..."""
+        return list(map(str, self.r_indices.filter(regex=r"^severity\d+$")))
 
     @property
     def scores(self) -> pd.DataFrame:
-        """Severities, or R-indices where there are none."""
+        """Severities."""
         return self.r_indices[self.score_names]
 
     @property
@@ -232,7 +219,7 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
             "models already trained, or provide the folder of a finished run."
         )
     numbers = range(1, summary.n_patterns + 1)
-    scores = [f"r{number}{end}" for end in ("", "_sd") for number in numbers]
+    scores = [name.format(number) for name in ("r{}", "r{}_sd", "severity{}") for number in numbers]
     # Only the summary knows which variables are categories: a category may be called 1.
     figures = {name: float for name, kind in summary.variables.items() if kind == "number"}
     variables = _read(folder / VARIABLES, (_ID, *summary.variables), {*_WHO, *summary.variables} - {*figures})

@@ -250,16 +250,10 @@ def runs_page(desk: Desk, request: Request) -> HTMLResponse:
     )
 
 
-def _stamp(folder: Path) -> int:
-    """Return what tells whether a run was changed since it was read; 0 where there is none."""
-    path = folder / record.SUMMARY
-    return path.stat().st_mtime_ns if path.is_file() else 0
-
-
 def read_run(desk: Desk, name: str) -> record.Run:
     """Return a finished run; one that did not change is read once."""
     folder = desk.path(name)
-    stamp = _stamp(folder)
+    stamp = stamp_of(folder / record.SUMMARY)
     if record.status_of(folder) != record.DONE:
         raise InputError(f"There is no finished run in {name!r}.")
     return soon(("run", folder, stamp), lambda: record.read_run(folder))
@@ -281,7 +275,7 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
         kept = any(desk.path(name).glob("*/*.safetensors"))  # in its journal, or of a run that it adds to
         return page(desk, "running", name, {"run": name, "training": training, "can_go_on": can_go_on, "kept": kept})
     run = read_run(desk, name)
-    sections = soon(("result", run.folder, _stamp(run.folder)), lambda: _result(run))
+    sections = soon(("result", run.folder, stamp_of(run.folder / record.SUMMARY)), lambda: _result(run))
     return page(
         desk,
         "result",
@@ -291,7 +285,6 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
             "name": name,
             "refused": training.said,
             "summary": run.summary,
-            "measure": run.results.measure,
             "imbalanced": imbalanced_in(run.summary),
             **sections,
             "files": {file: words for file, words in _TABLES.items() if (run.folder / file).is_file()},
@@ -324,7 +317,8 @@ def people_page(desk: Desk, request: Request) -> Response:
     if training_of(desk, name).state != record.DONE:
         return RedirectResponse(address("/run", ("run", name)), 303)
     run = read_run(desk, name)
-    people = soon(("people", run.folder, _stamp(run.folder), show_ids), lambda: _people(run, show_ids))
+    stamp = stamp_of(run.folder / record.SUMMARY)
+    people = soon(("people", run.folder, stamp, show_ids), lambda: _people(run, show_ids))
     shown = {"run": name, "summary": run.summary, "people": people, "show_ids": show_ids}
     return page(desk, "people", f"People of {name}", shown)
 
@@ -343,7 +337,7 @@ def compare_page(desk: Desk, request: Request) -> HTMLResponse:
     if first and second:
         try:
             folders = desk.path(first), desk.path(second)
-            stamps = tuple((one, _stamp(one)) for one in folders)
+            stamps = tuple((one, stamp_of(one / record.SUMMARY)) for one in folders)
             shown |= soon(("compare", stamps), lambda: _compared(folders, (first, second)))
         except InputError as error:
             shown["refused"] = desk.said(error.message)
