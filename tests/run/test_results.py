@@ -12,7 +12,7 @@ from rindices.pages.report import make_report
 from rindices.presets import Correction
 from rindices.problems import InputError
 from rindices.record import Summary
-from rindices.run.apply_table import people_for
+from rindices.run.apply_table import apply_table, people_for
 from rindices.run.fit_table import carry_out, fit_table
 from rindices.run.plan import planned
 from rindices.run.scores_and_analyses import analyse, results_of, scores_of
@@ -109,6 +109,20 @@ def test_a_region_that_nobody_has_is_neither_a_finding_nor_a_reason(tmp_path):
     own = tables["drivers"][tables["drivers"]["participant_id"] == table["participant_id"][0]]
     assert "lHip" in set(tables["drivers"]["region"])
     assert "lHip" not in set(own["region"])
+
+
+def test_visits_of_which_one_is_left_out_have_a_report(tmp_path):
+    first = pd.read_csv(COHORT).assign(visit=1)
+    first.loc[3, "age"] = None
+    pd.concat([first, first.assign(visit=2, age=first["age"] + 1)]).to_csv(tmp_path / "visits.csv", index=False)
+    files, asked = [tmp_path / name for name in ("visits.csv", "scores.csv")], ApplySettings(visit="visit", drop_missing=True)
+    model, report = FROZEN / "linear" / "model.safetensors", tmp_path / "report.html"
+    done = apply_table(model, *files, asked, report=report, output=OutputSettings())
+    assert (done.n_rows, len(pd.read_csv(tmp_path / "scores_left_out.csv")), report.exists()) == (
+        2 * len(first) - 2,
+        2,
+        True,
+    )
 
 
 def test_head_size_that_regions_are_divided_by_is_tested_in_controls():
