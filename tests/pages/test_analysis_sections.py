@@ -131,7 +131,7 @@ def test_report_has_hazard_ratios_and_curves(tmp_path):
     ratio = f"{table['hazard_ratio'][0]:.2f}"
     assert re.search(rf"Pattern 1: hazard ratio {ratio} \(95 % interval", report.html)
     assert "time: <code>years</code>" in report.html
-    assert "Hazard ratios per 0.1 of severity at the first visit were estimated by Cox models" in report.html
+    assert "Hazard ratios per 0.1 of severity at the first visit are from Cox models" in report.html
     assert "cumulative incidence" not in report.html
     assert "follow_up" in [name for name, *_ in report.gallery.figures]
 

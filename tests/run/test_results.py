@@ -121,11 +121,7 @@ def test_visits_of_which_one_is_left_out_have_a_report(tmp_path):
     )
     model, report = FROZEN / "linear" / "model.safetensors", tmp_path / "report.html"
     done = apply_table(model, *files, asked, report=report, output=OutputSettings())
-    assert (done.n_rows, len(pd.read_csv(tmp_path / "scores_left_out.csv")), report.exists()) == (
-        2 * len(first) - 2,
-        2,
-        True,
-    )
+    assert (done.n_rows, report.exists()) == (2 * len(first) - 2, True)
 
 
 def test_head_size_that_regions_are_divided_by_is_tested_in_controls():
