@@ -155,6 +155,17 @@ def test_a_covariate_may_have_any_name():
     pd.testing.assert_frame_equal(one, other)
 
 
+@pytest.mark.parametrize("values", [np.arange(100.0), np.tile(["A", "B", "C", "D"], 25)])
+def test_who_lacks_a_covariate_is_excluded_and_no_category(values):
+    z, group = (
+        pd.DataFrame({"insula": np.random.default_rng(0).normal(size=100)}),
+        np.array(["control", "patient"] * 50),
+    )
+    covariate = pd.DataFrame({"given": pd.Series(values).where(np.arange(100) < 80)})
+    known = [of[:80] for of in (z, group, covariate)]
+    pd.testing.assert_frame_equal(group_effects(z, group, covariate), group_effects(*known))
+
+
 def scored(seed=0):
     rng, group = np.random.default_rng(seed), np.array(["control"] * 50 + ["patient"] * 300)
     r = pd.DataFrame(rng.uniform(-0.1, 1.1, (350, 2)), columns=["r1", "r2"])

@@ -112,6 +112,11 @@ def test_years_from_the_visits_themselves(cells, name, expected):
     np.testing.assert_allclose(years, np.repeat([0.0, expected], 60), rtol=1e-12)
 
 
+def test_visits_in_numbers_are_labels_that_no_table_rounds():
+    cohort = make_cohort(visits(20210331.0, 20220331.0, age=APART), visit="wave")
+    assert cohort.visit.unique().tolist() == cohort.people["visit"].unique().tolist() == ["20210331", "20220331"]
+
+
 GROWING = np.r_[np.full(60, 60.0), np.full(60, 61.25)]
 APART = GROWING + np.tile(np.linspace(0, 9, 60), 2)
 

@@ -81,6 +81,16 @@ def test_a_pattern_that_no_common_patient_has_is_matched_without_a_concordance(r
     assert invoke("compare", *runs)[0] == 0
 
 
+def test_it_does_not_matter_which_run_comes_first(runs):
+    table = pd.read_csv(runs[0] / "r_indices.csv")
+    table.loc[table["severity1"] < 0.5, ["severity1", "severity1_low"]] = 0.0
+    table.to_csv(runs[0] / "r_indices.csv", index=False)
+    found, turned = compare_runs(*runs), compare_runs(*runs[::-1])
+    assert {pair[:2]: pair.concordance for pair in found.pairs} == {
+        (pair.second, pair.first): pair.concordance for pair in turned.pairs
+    }
+
+
 def test_a_person_counts_once_however_many_visits(runs):
     for folder in runs:
         add_analyses(folder)

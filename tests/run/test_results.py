@@ -12,7 +12,7 @@ from rindices.pages.report import make_report
 from rindices.presets import Correction
 from rindices.problems import InputError
 from rindices.record import Summary
-from rindices.run.apply_table import people_for
+from rindices.run.apply_table import apply_table, people_for
 from rindices.run.fit_table import carry_out, fit_table
 from rindices.run.plan import planned
 from rindices.run.scores_and_analyses import analyse, results_of, scores_of
@@ -111,6 +111,19 @@ def test_a_region_that_nobody_has_is_neither_a_finding_nor_a_reason(tmp_path):
     assert "lHip" not in set(own["region"])
 
 
+def test_visits_of_which_one_is_left_out_have_a_report(tmp_path):
+    first = pd.read_csv(COHORT).assign(visit=1)
+    first.loc[3, "age"] = None
+    pd.concat([first, first.assign(visit=2, age=first["age"] + 1)]).to_csv(tmp_path / "visits.csv", index=False)
+    files, asked = (
+        [tmp_path / name for name in ("visits.csv", "scores.csv")],
+        ApplySettings(visit="visit", drop_missing=True),
+    )
+    model, report = FROZEN / "linear" / "model.safetensors", tmp_path / "report.html"
+    done = apply_table(model, *files, asked, report=report, output=OutputSettings())
+    assert (done.n_rows, report.exists()) == (2 * len(first) - 2, True)
+
+
 def test_head_size_that_regions_are_divided_by_is_tested_in_controls():
     model = FROZEN / "every-correction" / "model.safetensors"
     (people,) = people_for(model, COHORT, ApplySettings(), whole=True)
@@ -207,6 +220,8 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
     assert sidecar["diagnosis"]["Levels"] == {"AD": "counted as patient", "CN": "counted as control"}
     assert sidecar["r1"]["Units"] == "arbitrary"
     assert "Maximum" not in sidecar["r1"]  # R-indices are not clipped
+    placed = write_bids(tmp_path, table().assign(centile1=47.6), SUMMARY)[2]  # of severities, most controls have 0
+    assert read(placed)["centile1"]["Description"] == "Percentage of held-out controls with a lower r1"
     assert "interpret" not in sidecar["MeasurementToolMetadata"]["Description"]
     description = read(paths[0])
     assert (description["Name"], description["DatasetType"]) == ("R-indices of volumes.csv", "derivative")

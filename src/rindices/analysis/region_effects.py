@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rindices.analysis.statistics import false_discovery, in_group, mean_interval, same_people, t_limit, t_tail
+from rindices.analysis.statistics import design, false_discovery, in_group, mean_interval, same_people, t_limit, t_tail
 from rindices.problems import InputError, shown
 from rindices.settings import OutputSettings
 
@@ -94,8 +94,8 @@ def group_effects(
     group
         ``control``, ``patient`` or ``other``, one per person.
     covariates
-        Further regressors besides the group. Regions that were corrected before keep their values, but the intervals
-        then account for the estimation of these effects.
+        Further regressors besides the group; people who lack one are excluded. Regions that were corrected before keep
+        their values, but the intervals then account for the estimation of these effects.
     smallest
         Minimum number of patients and of controls.
 
@@ -115,15 +115,13 @@ def group_effects(
     """
     patients, controls = in_group(group, "patient"), in_group(group, "control")
     same_people(len(z_scores), group=patients)
-    other = pd.DataFrame(index=z_scores.index) if covariates is None else covariates
-    other = other.set_axis(range(other.shape[1]), axis=1).assign(constant=1.0)  # no covariate is called a number
-    design = pd.get_dummies(other, drop_first=True).to_numpy(float)
-    used = (patients | controls) & ~np.isnan(design).any(axis=1)
+    others, complete = design(pd.DataFrame(index=z_scores.index) if covariates is None else covariates)
+    used = (patients | controls) & complete
     sizes = {"n_controls": int((used & controls).sum()), "n_patients": int((used & patients).sum())}
     order = ["region", *sizes, "effect", "low", "high", "t", "p", "q"]
     if min(sizes.values()) < smallest:
         return pd.DataFrame(columns=order)
-    table = _compared(z_scores.to_numpy(float)[used], patients[used], design[used])
+    table = _compared(z_scores.to_numpy(float)[used], patients[used], np.insert(others, 0, 1, axis=1)[used])
     return table.assign(region=z_scores.columns, q=false_discovery(table["p"].to_numpy()), **sizes)[order]
 
 

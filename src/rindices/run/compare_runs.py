@@ -185,9 +185,12 @@ def _matched(first: np.ndarray, second: np.ndarray, *, by_people: bool) -> list[
 
 
 def _concordance(first: np.ndarray, second: np.ndarray) -> float:
-    """Return how well two scores agree about an order of people; NaN where one of them puts them in none."""
+    """Return how well two scores agree about an order of people; NaN where one of them puts them in none.
+
+    Neither is the truth: pairs with the same score in one run, such as 0, count the same whichever run comes first.
+    """
     in_order = len(first) > 1 and np.ptp(first) > 0 and np.ptp(second) > 0
-    return concordance(first, second) if in_order else np.nan
+    return (concordance(first, second) + concordance(second, first)) / 2 if in_order else np.nan
 
 
 def _pair(

@@ -40,7 +40,7 @@ def results_of(model: SurrealGAN, people: Cohort | People, level: float = Output
     if isinstance(people, Cohort):
         background, everybody = people.background, people.people
     else:
-        who = r_indices.filter(["participant_id", "visit", "years", "first_visit", "diagnosis", "group"])
+        who = r_indices.filter(["participant_id", "visit", "diagnosis", "group"])
         scored = who.assign(used=True, reason="", distance=np.nan, flags=r_indices["flags"])
         everybody = pd.concat([scored, people.left_out]) if len(people.left_out) else scored
         background = people.covariates

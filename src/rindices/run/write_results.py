@@ -243,7 +243,7 @@ _COLUMNS = {
     },
     r"severity\d+_(low|high)": {"Description": "Limit of the interval of severity#", "Units": "arbitrary"},
     r"centile\d+": {
-        "Description": "Percentage of held-out controls with a lower severity#",
+        "Description": "Percentage of held-out controls with a lower r#",
         "Units": "percent",
         "Minimum": 0,
         "Maximum": 100,

@@ -172,7 +172,7 @@ class VisitField(Field[Timeline]):
         if text_of(column).isna().any():  # which ids are refused for
             return Timeline(ids, np.zeros(len(ids)), visits=column)
         if is_numeric_dtype(column):
-            numbers = column.to_numpy(dtype=np.float64)
+            numbers, column = column.to_numpy(dtype=np.float64), text_of(column)  # a label, which is not rounded
             units = [unit.lower().replace("age", "y") for unit in _UNIT_OF_NAME.findall(self.name)]
             letter = min(units, key="y".__eq__, default="")[:1]  # of age_months the months
             if not letter or (letter in units and numbers.max() > OLDEST):  # an age in months or days
