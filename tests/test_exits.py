@@ -1,10 +1,12 @@
+import os
+import subprocess
 import sys
 
 import pytest
 import typer
 
 from rindices.cli import console_and_exits
-from rindices.problems import LostWorkers
+from rindices.problems import LostWorkers, Remedy
 
 
 class Dying:
@@ -25,6 +27,25 @@ def test_only_a_stop_is_silent_where_python_drops_exceptions(monkeypatch, error,
     assert len(seen) == told
     assert sys.unraisablehook is before
     seen.clear()
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [({"PYTHONIOENCODING": "ascii"}, rb"\xb1 False"), ({"TERM": "dumb", "FORCE_COLOR": "1"}, "± False".encode())],
+)
+def test_any_console_shows_all_that_is_said(where, said):
+    code = "from rindices.cli import *\ntry: main()\nexcept SystemExit: fit.console.print('±', fit.console.is_terminal)"
+    here = os.environ | {"PYTHONUTF8": "1"} | where
+    done = subprocess.run([sys.executable, "-c", code, "--version"], env=here, capture_output=True, check=True)
+    assert done.stdout.split(b"\n")[1] == said
+
+
+def test_options_are_typed_in_the_quotation_marks_of_the_system(monkeypatch):
+    remedies = Remedy("exclude", ("left amygdala",)), Remedy("out", r"C:\my data"), Remedy("exclude", ('a "b"',))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "name", "nt")
+        said = [console_and_exits.on_command_line(one) for one in remedies]
+    assert said == ['--exclude "left amygdala"', r'--out "C:\my data"', """--exclude 'a "b"'"""]
 
 
 def test_lost_workers_are_not_called_a_fault_of_the_program(capsys):

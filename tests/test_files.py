@@ -1,9 +1,12 @@
 import os
 import socket
+from contextlib import nullcontext
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from rindices.files import atomic_file, check_folder, check_writable, refuse_same
+from rindices.files import atomic_file, check_folder, check_writable, refuse_same, write_csv, write_text
 from rindices.problems import InputError
 
 
@@ -101,6 +104,33 @@ def test_a_disk_that_takes_no_files_whatever_its_rights_say_is_refused(tmp_path,
         check_folder(tmp_path / "figures", "figures")
 
 
+@pytest.mark.parametrize("times", [1, 9])
+def test_a_file_that_is_being_read_is_replaced_a_moment_later(tmp_path, monkeypatch, times):
+    left, rename = [PermissionError(13, "in use")] * times, Path.replace
+    monkeypatch.setattr(Path, "replace", lambda *paths: raised(left.pop()) if left else rename(*paths))
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    with pytest.raises(PermissionError) if times > 6 else nullcontext():
+        write(tmp_path / "scores.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["scores.csv"][: times < 6]
+
+
+def raised(error):
+    raise error
+
+
+def test_lines_end_in_the_same_way_on_every_system(tmp_path, monkeypatch):
+    given, usual = [], Path.write_text
+    monkeypatch.setattr(Path, "write_text", lambda path, *text, **how: given.append(how) or usual(path, *text, **how))
+    monkeypatch.setattr(os, "linesep", "\r\n")
+    write_text(tmp_path / "a.json", "{}\n")
+    write_csv(pd.DataFrame({"r1": [1]}), tmp_path / "a.csv", index=False)
+    assert (given[0]["newline"], (tmp_path / "a.csv").read_bytes()) == ("\n", b"r1\n1\n")
+
+
 def test_what_is_read_is_not_written_over(tmp_path):
+    write(tmp_path / "b.csv")
+    os.link(tmp_path / "b.csv", tmp_path / "B.csv")  # one file of two names, as on disks that do not tell case apart
+    with pytest.raises(InputError, match="would overwrite"):
+        refuse_same(tmp_path / "B.csv", tmp_path / "b.csv")
     with pytest.raises(InputError, match=r"would overwrite.*\n.*`truth`"):
         refuse_same(tmp_path / "x" / ".." / "a.csv", tmp_path / "b.csv", tmp_path / "a.csv", name="truth")

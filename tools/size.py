@@ -39,7 +39,8 @@ LIMITS = {
     # rows named in one way, what is given to `fit` in one place, linear patterns in the order of a run's (14)
     # time between visits only where it is plainly one, regions that were imputed, sheets of workbooks, the verdict that
     # a model carries, settings of a wrong kind, chances of planned studies by regression (172)
-    "statements in src": 18_097,
+    # disks without locks, files that others are reading, consoles of few letters (20)
+    "statements in src": 18_159,
     "files in src": 130,
     # 1,893 before a table could be looked at without a fit (190); a file for each role of a column: imports (40)
     # a base class of fields, diagnosis and visit as fields, guesses of roles for all interfaces (55)
@@ -50,7 +51,8 @@ LIMITS = {
     # rows of a table named in one way (3)
     # dates, waves and ages of visits; spellings of sex (34)
     "statements of tables, cohort and schema": 3_026,
-    "statements in tests": 17_974,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
+    # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650); other systems and disks (72)
+    "statements in tests": 18_056,
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,
     "parameters of a function": 8,

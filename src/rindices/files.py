@@ -24,6 +24,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # process numbers mean something on one machine only
 _LONGEST_NAME = 150  # of a file, in what its half-written version is called; file systems have room for 255 bytes
+_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds before a file is renamed again
 _half_written: set[Path] = set()
 
 
@@ -71,7 +73,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         _flush(beside)
         with contextlib.suppress(OSError):  # some network drives know no rights
             beside.chmod(rights)
-        beside.replace(path)
+        _rename(beside, path)
     except OSError as error:
         error.filename = error.filename or str(path)  # a write that fails, as on a full disk, does not say where
         raise
@@ -83,7 +85,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 def write_text(path: Path, text: str) -> None:
     """Write a text beside, then rename."""
     with atomic_file(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+        beside.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
@@ -151,6 +153,16 @@ def _flush(path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def _rename(beside: Path, path: Path) -> None:
+    """Put a file in the place of another; where somebody reads that one, Windows and network disks first refuse."""
+    for pause in _PAUSES:
+        with contextlib.suppress(PermissionError):
+            beside.replace(path)
+            return
+        time.sleep(pause)
+    beside.replace(path)
+
+
 def write_arrays(path: Path, texts: Mapping[str, str], signed: str, arrays: Mapping[str, np.ndarray]) -> None:
     """Write a safetensors file with a `checksum`, which always has the same bytes for the same contents.
 
@@ -215,7 +227,14 @@ def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int =
     with atomic_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         for position, table in enumerate(tables):
             quoting: Literal[0, 1] = csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL
-            guarded(table).to_csv(file, index=False, header=position == 0, float_format=f"%.{digits}g", quoting=quoting)
+            guarded(table).to_csv(
+                file,
+                index=False,
+                header=position == 0,
+                float_format=f"%.{digits}g",
+                quoting=quoting,
+                lineterminator="\n",
+            )
 
 
 def _breaks_rows(table: pd.DataFrame) -> bool:
@@ -275,7 +294,8 @@ def check_folder(path: Path | None, name: str) -> None:
 
 def refuse_same(out: Path, *inputs: Path, name: str = "out") -> None:
     """Refuse to write over what is read; `name` is the setting that named `out`."""
-    if out.resolve() in [path.resolve() for path in inputs]:
+    there = [path for path in inputs if path.exists() and out.exists()]  # on a Mac People.csv may be people.csv
+    if out.resolve() in [path.resolve() for path in inputs] or any(map(out.samefile, there)):
         raise InputError(f"{out} would overwrite the input file.\nChoose another file with ", Remedy(name), ".")
 
 

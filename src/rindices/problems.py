@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shlex
 import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple, NoReturn
@@ -166,6 +167,18 @@ class OutsideTraining(UserWarning):
 
 class LostWorkers(RuntimeError):
     """Workers died again and again, and nothing could be trained in between."""
+
+
+def quoted(word: str) -> str:
+    """Return a word as it is typed in a terminal; of the quotation marks, that of Windows knows only double ones.
+
+    Examples
+    --------
+    >>> quoted("people.csv"), quoted("left amygdala")
+    ('people.csv', "'left amygdala'")
+    """
+    typed = shlex.quote(word)
+    return f'"{word}"' if os.name == "nt" and typed != word and '"' not in word else typed
 
 
 def listed(names: Iterable[object], limit: int = 6, joiner: str = ", ") -> str:

@@ -1,10 +1,13 @@
 """Run folders: whose they are, which run is in them, and that what is written there is read as it was."""
 
+import errno
 import hashlib
 import json
 import math
+import os
 import pickle
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -38,7 +41,7 @@ from rindices.record import (
     write_summary,
     write_tables,
 )
-from rindices.record.run_folder import progress_of
+from rindices.record.run_folder import progress_of, worker_of
 from rindices.settings import SearchSettings
 from tests.pages.made_run import add_analyses, add_truth, change_summary, make_run
 
@@ -255,6 +258,29 @@ def test_same_process_cannot_hold_a_folder_twice(out):
             pass
     with locked(out):
         pass
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        *(OSError(number, "no locks") for number in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)),
+        NotImplementedError(),
+    ],
+)
+def test_a_disk_without_locks_keeps_nobody_out(out, monkeypatch, trouble):
+    monkeypatch.setattr("filelock.FileLock.acquire", Mock(side_effect=trouble))
+    with locked(out):
+        assert worker_of(out) == os.getpid()
+    monkeypatch.setattr("filelock.FileLock.acquire", Mock(side_effect=OSError(errno.EIO, "broken")))
+    with pytest.raises(OSError, match="broken"), locked(out):
+        pass
+
+
+def test_a_journal_that_a_lock_kept_is_removed_after_it(out):
+    with locked(out):
+        keep_trained(out)
+        (out / "journal").mkdir()  # as Windows leaves it
+    assert not (out / "journal").exists()
 
 
 def test_folder_is_given_back_after_an_error(out):

@@ -192,6 +192,11 @@ def test_progress_counts_steps_of_all_models(fake, settings, people, chunks, the
     assert seen == [Progress("A stage", done, total, resumed) for done, resumed in expected]
 
 
+def test_cores_are_those_that_a_container_or_the_user_allows(monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert devices.n_cores() == 1
+
+
 @pytest.mark.parametrize("backend", [None, "threading", "loky"])
 @pytest.mark.parametrize("number", [1, 2])
 def test_number_of_workers_is_what_was_asked_for_or_the_number_of_cores(monkeypatch, backend, number):

@@ -212,8 +212,13 @@ def test_a_link_is_not_followed_to_compiled_programs(cache, tmp_path):
 
 def test_without_a_private_folder_nothing_is_kept(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert not usable(devices._cache_folder())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as in a container under a number that has no name
+    for name, home in (("XDG_CACHE_HOME", str(tmp_path / "file")), ("XDG_CACHE_HOME", "relative"), ("HOME", None)):
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setenv(name, home) if home else monkeypatch.delenv(name)
+        assert not usable(devices._cache_folder())
+    assert [*tmp_path.iterdir()] == [tmp_path / "file"]
 
 
 CUT = """

@@ -6,6 +6,7 @@ with the light modules first and load the training engine only when it is needed
 
 import atexit
 import gc
+import sys
 
 from rindices.cli import fit  # isort: skip  # the first among the commands
 from rindices.cli import check, results
@@ -19,4 +20,6 @@ def main() -> None:
     # Libraries make a million objects that stay: to look through them for garbage takes a second, and one at the end.
     gc.set_threshold(100_000, 50, 50)
     atexit.register(gc.freeze)
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # a file on Windows takes few letters beyond English
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     app()

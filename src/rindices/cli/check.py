@@ -273,4 +273,4 @@ def _draw(path: Path, asked: PowerSettings, n_regions: int) -> None:
         if path.suffix.casefold() == ".png":
             plots.figure_png(figure, beside)
         else:
-            beside.write_text(plots.figure_svg(figure), encoding="utf-8")
+            beside.write_bytes(plots.figure_svg(figure).encode())

@@ -12,7 +12,6 @@ import json
 import multiprocessing
 import os
 import re
-import shlex
 import signal
 import sys
 import threading
@@ -40,6 +39,7 @@ from rindices.problems import (
     counted,
     duration,
     listed,
+    quoted,
     remedies_in,
     without_data,
     without_people,
@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from rindices.training.execution import Progress
 
 # What is shown holds ids and names of the user: neither markup nor emoji codes such as :x: are meant by them.
-console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+_dumb = False if os.environ.get("TERM") == "dumb" else None  # such a terminal shows lines of progress, no bars
+console = Console(force_terminal=_dumb, highlight=False, soft_wrap=True, markup=False, emoji=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 _json_lines = False
 _LINE_SECONDS, _JSON_SECONDS = (
@@ -94,11 +95,11 @@ def _as_option(name: str, value: Value) -> str:
     if value is None or isinstance(value, bool):
         return f"--no-{word}" if value is False else f"--{word}"
     if not isinstance(value, tuple):
-        return f"--{word} {shlex.quote(str(value))}"
+        return f"--{word} {quoted(str(value))}"
     apart = [one for one in value if "," in one]
     if apart:
         return f"--{word} (first rename {listed(map(repr, apart), 2)}, because commas separate names in this option)"
-    return f"--{word} {shlex.quote(','.join(value))}"
+    return f"--{word} {quoted(','.join(value))}"
 
 
 def ready_options(text: Text) -> str:
@@ -117,7 +118,7 @@ def log(event: str, **fields: object) -> None:
     """Write a line of JSON, where they are asked for."""
     if _json_lines:
         line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event} | fields
-        typer.echo(json.dumps(line, ensure_ascii=False, default=str))
+        typer.echo(json.dumps(line, default=str))
 
 
 def warn(sentences: Iterable[Text]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +35,7 @@ from rindices.cli.options import (
     one_table,
     option,
 )
-from rindices.problems import Blank, InputError, Remedy, counted, listed, without_people, worded
+from rindices.problems import Blank, InputError, Remedy, counted, listed, quoted, without_people, worded
 from rindices.settings import ExecutionSettings, OutputSettings, SearchSettings, SimulationSettings, TableSettings
 
 if TYPE_CHECKING:
@@ -232,7 +231,7 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
             return carry_out(
                 plan,
                 execution,
-                command=shlex.join(["rindices", *sys.argv[1:]]),
+                command=" ".join(map(quoted, ["rindices", *sys.argv[1:]])),
                 truth=truth,
                 progress=bars,
                 ending=ending.acquire,

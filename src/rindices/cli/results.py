@@ -261,7 +261,8 @@ def voxelwise(
     show_places({"Images, tables": folder / "voxelwise", "Report": page})
 
 
-_PROGRAM = (sys.executable, "-c", "from rindices.cli import main; main()")
+# Files of the user's folder are no modules, and the log is read as UTF-8 everywhere.
+_PROGRAM = (sys.executable, "-P", "-X", "utf8", "-c", "from rindices.cli import main; main()")
 
 
 @command("open")

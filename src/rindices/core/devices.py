@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 from jax.extend.backend import clear_backends
+from joblib import cpu_count
 
 from rindices.problems import InputError, counted
 
@@ -39,7 +40,7 @@ def prepare() -> None:
     # Memory as it is needed: to take most of a GPU's at once takes two seconds, and leaves nothing for others.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     folder = _cache_folder() if _SETTINGS.jax_compilation_cache_dir is None else None
-    if folder is not None and _is_private(folder.parent) and _is_private(folder):
+    if folder is not None and folder.is_absolute() and _is_private(folder.parent) and _is_private(folder):
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         # Another process may just be writing a program, or was killed while it did: then it is compiled again.
@@ -86,7 +87,7 @@ def peak_memory() -> int | None:
 
 def n_cores() -> int:
     """Cores that this process may use (fewer than the machine has under SLURM or in a container)."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cpu_count()
 
 
 def _is_private(folder: Path) -> bool:
@@ -121,5 +122,5 @@ def _cache_folder() -> Path:
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
         processor = "\n".join(line for line in lines if line.startswith(("flags", "Features", "model name")))
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # relative where nobody has a home
     return Path(home) / "rindices" / hashlib.sha256(f"{platform.machine()} {processor}".encode()).hexdigest()[:12]

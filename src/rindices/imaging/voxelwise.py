@@ -7,7 +7,6 @@ are added in blocks as they are read and then forgotten, and memory does not gro
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from joblib import cpu_count
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
@@ -361,7 +361,7 @@ def t_values(
     n_all, n_read = sum(map(len, to_read)), 0
     n_maps = max(1, min(_BLOCK_MAPS, _BLOCK_BYTES // (8 * n_voxels)))
     statistics = []
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(4, cpu_count())) as pool:
         for some, people in zip(passes, to_read, strict=True):
             every_sum, origin = [_Sums(model, n_voxels) for model in some], None
             for block in np.split(people, range(n_maps, len(people), n_maps)):

@@ -6,6 +6,7 @@ Until then, its journal and what its process logs say how far it is, and how wel
 """
 
 import contextlib
+import errno
 import json
 import os
 import platform
@@ -197,6 +198,10 @@ def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterat
         yield goes_on
 
 
+# Of disks that cannot lock a file, as some shared ones of clusters: then nobody is kept out.
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a run folder for this process alone; the system gives it back however the process ends."""
@@ -211,14 +216,19 @@ def locked(folder: Path) -> Iterator[None]:
             f"Another process ({who}) is already using {folder}.\n"
             "Wait for it to finish, stop it, or choose another folder with ",
             Remedy("out"),
-            ".",
+            f".\nIf it ended long ago, as on a machine that was switched off, delete {journal / 'lock'}.",
         ) from None
+    except (OSError, NotImplementedError) as error:
+        if getattr(error, "errno", errno.ENOSYS) not in _WITHOUT_LOCKS:
+            raise
     try:
         with contextlib.suppress(OSError):
             write_text(holder, f"{os.getpid()} on {platform.node()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
         yield
     finally:
         lock.release()
+        with contextlib.suppress(OSError):  # Windows does not remove a folder while a file in it is open
+            journal.rmdir()
 
 
 def worker_of(folder: Path) -> int | None:
@@ -230,7 +240,7 @@ def worker_of(folder: Path) -> int | None:
         return None
     try:
         FileLock(folder / JOURNAL / "lock").acquire(timeout=0).lock.release()
-    except Timeout:
+    except (OSError, NotImplementedError):  # it is held, or nobody can tell
         return int(match[1])
     return None  # the number is that of another process by now
 

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from rindices import record
 from rindices.cohort.column_roles import require_column
 from rindices.cohort.people import check_follow_up
-from rindices.files import atomic_file, private_folder, write_csv
+from rindices.files import atomic_file, private_folder, write_csv, write_text
 from rindices.model import read_header
 from rindices.pages.layout import render
 from rindices.pages.report import write_report
@@ -285,10 +285,10 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
         facts = {"ages": _ages(run), "few": few(run.summary.n_controls, run.summary.n_patients)}
         facts |= {"intervals": "severity1_low" in run.results.r_indices}
         card = render("card.md.j2", summary=run.summary, said=asdict(settings), contract=contract, **facts)
-        (beside / CARD).write_text(card, encoding="utf-8")
+        write_text(beside / CARD, card)
         sums = {name: record.sha256_of(beside / name) for name in FILES}
         manifest = Manifest(format=1, rindices=run.summary.versions.get("rindices", ""), level=level, sha256=sums)
-        (beside / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        write_text(beside / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
         with atomic_file(out) as half, zipfile.ZipFile(half, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in (*FILES, MANIFEST):
                 # The same model gives the same archive: no times in it.

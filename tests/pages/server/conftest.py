@@ -2,7 +2,6 @@
 
 import shutil
 import socket
-import sys
 import threading
 import time
 from pathlib import Path
@@ -12,12 +11,12 @@ import pytest
 import uvicorn
 
 from rindices.cli.console_and_exits import on_command_line
+from rindices.cli.results import _PROGRAM as PROGRAM
 from rindices.pages.server.addresses import make_app
 from tests import longevity
 from tests.pages.conftest import browser  # noqa: F401 (a fixture)
 
 TOKEN = "a-token"
-PROGRAM = (sys.executable, "-c", "from rindices.cli import main; main()")
 PATIENCE = 300  # seconds; a machine that is busy with other things is no reason to fail
 HERE = Path(longevity.__file__).parent
 

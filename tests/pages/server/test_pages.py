@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -298,6 +299,21 @@ def test_one_training_a_folder_is_watched_and_stopped(client_of, folder):
         assert client.post("/train", params={"table": "cohort.csv", "out": name}).status_code == 400
 
 
+def test_a_training_on_windows_has_no_window_that_could_end_it_and_may_be_gone(client, monkeypatch):
+    begun, odd = (
+        Mock(**{"return_value.poll.return_value": None}),
+        Mock(side_effect=OSError(22, "the parameter is wrong")),
+    )
+    for name, value in (("Popen", begun), ("CREATE_NO_WINDOW", 8)):
+        monkeypatch.setattr(f"subprocess.{name}", value, raising=False)
+    assert client.post("/train?table=cohort.csv&out=next", follow_redirects=False).status_code == 303
+    assert begun.call_args.kwargs["creationflags"] == 8
+    monkeypatch.setattr("os.kill", odd)
+    monkeypatch.setattr("rindices.pages.server.run_pages._PATIENCE", 0)
+    assert client.post("/stop?run=next", follow_redirects=False).status_code == 303
+    assert odd.called
+
+
 def test_progress_has_speed_and_time_left(client_of, folder):
     client = client_of(folder, fake(TRAINED, 4))
     client.get("/enter", params={"token": TOKEN})
@@ -307,12 +323,15 @@ def test_progress_has_speed_and_time_left(client_of, folder):
     assert (seen[-1]["share"], seen[-1]["rate"], seen[-1]["left"]) == (0.2, 1.0, 80.0)
 
 
-def test_refusals_of_the_command_line_are_shown(client, folder):
-    (folder / "odd.csv").write_text("participant_id,lHip\n1,2\n")
+def test_refusals_of_the_command_line_are_shown(client, folder, monkeypatch):
+    monkeypatch.setenv("PYTHONUTF8", "0")
+    monkeypatch.setenv("LC_ALL", "C")  # as where a file gets what a small alphabet has
+    (folder / "statistics.py").write_text("raise SystemExit('A script of the user.')")
+    (folder / "odd.csv").write_text("participant_id,±lHip\n1,2\n", "utf-8")
     client.post("/train?table=odd.csv&out=next", follow_redirects=False)
     told = watched(client, "next")[-1]
     assert told["state"] == "refused"
-    assert "no column 'diagnosis'" in told["said"]
+    assert not missing(told["said"], "no column 'diagnosis'", "±lHip")
     text = client.get("/run?run=next").text
     assert "no column &#39;diagnosis&#39;" in text
     assert "/continue" not in text

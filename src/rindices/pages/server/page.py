@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse
 from rindices import record
 from rindices.model import read_header
 from rindices.pages.layout import render
-from rindices.problems import Blank, InputError, Remedy, Text, Value, Wording, worded
+from rindices.problems import Blank, InputError, Remedy, Text, Value, Wording, quoted, worded
 from rindices.settings import GatherSettings, SearchSettings, TableSettings, option_name
 from rindices.tables import Part, Table, labelled_parts
 from rindices.value_kinds import settings_of
@@ -247,7 +247,7 @@ def page(
 ) -> HTMLResponse:
     """Return a page of ours, all of it escaped; `command` are the words of the one that does the same."""
     shown = {"title": title, "desk": desk, "address": address, "endings": ", ".join(TABLES)} | dict(contents)
-    shown["command"] = shlex.join(["rindices", *command]) if command else ""
+    shown["command"] = " ".join(map(quoted, ["rindices", *command])) if command else ""
     return HTMLResponse(render(f"server/{template}.html.j2", **shown), status)
 
 

@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import time
@@ -78,7 +77,9 @@ def start(desk: Desk, name: str, words: list[str]) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=os.name != "nt",  # Ctrl-C in the terminal ends the page, not the training
+            # Ctrl-C in the terminal ends the page, not the training: for POSIX, and for Windows
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
 
 
@@ -133,13 +134,9 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
             "there": there,
             "estimate": estimate,
         },
-        command=[word for word in words if word not in _read_along(desk)],
+        command=[word for word in words if word != desk.wording(Remedy("log_json", True))],
         status=400 if request.method == "POST" else 200,
     )
-
-
-def _read_along(desk: Desk) -> list[str]:
-    return shlex.split(desk.wording(Remedy("log_json", True)))
 
 
 def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSettings, out: str) -> list[str]:
@@ -206,7 +203,7 @@ def stop(desk: Desk, request: Request) -> Response:
     child, worker = desk.children.get(name), record.worker_of(desk.path(name))
     process = worker if worker is not None else child.pid if child is not None and child.poll() is None else None
     if process is not None:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(OSError):
             os.kill(process, signal.SIGTERM)
     end = time.monotonic() + _PATIENCE
     while is_running(desk, name) and time.monotonic() < end:
