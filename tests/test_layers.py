@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "schema": ["regions"],
     "core": [],
     "linear": [],
-    "preprocessing": ["schema"],
+    "preprocessing": ["schema", "linear"],
     "training": ["core", "linear"],
     "judging": ["schema", "core", "linear", "preprocessing", "training"],
     "scoring": ["schema", "core", "preprocessing", "training", "judging"],

@@ -8,8 +8,9 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from rindices.analysis import associations, balance_warnings, group_balance, group_check
+from rindices.analysis import associations, balance, balance_warnings, group_balance, group_check
 from rindices.analysis.balance import corrected_p, flow_table
+from rindices.analysis.statistics import residuals
 from rindices.problems import InputError
 
 
@@ -195,6 +196,18 @@ def test_what_regions_go_with_counts_more():
     people = pd.DataFrame({"age": age} | {f"x{k}": rng.normal(size=200) for k in range(19)})
     regions = age[:, None] + rng.normal(size=(200, 10)) - 2 * patient[:, None]
     assert corrected_p(people, patient, regions=regions)[0] < corrected_p(people, patient)[0] / 2
+
+
+@pytest.mark.parametrize("n_variables", [2, 30])
+def test_labels_and_regions_are_adjusted_once_for_all_variables_of_the_same_people(n_variables, monkeypatch):
+    """In forty thousand people each costs seconds."""
+    rng, wide = np.random.default_rng(3), []
+    monkeypatch.setattr(
+        balance, "residuals", lambda values, given: (wide.append(values.shape[1] > 1), residuals(values, given))[1]
+    )
+    people, site = pd.DataFrame(rng.normal(size=(60, n_variables))), pd.Series(["A", "B"] * 30)
+    corrected_p(people, np.arange(60) < 20, site, rng.normal(size=(60, 5)))
+    assert sum(wide) == 2  # the regions, and all permuted labels
 
 
 def test_gaps_are_among_the_variables_and_what_cannot_be_compared_has_no_p():

@@ -122,6 +122,17 @@ def test_the_shift_is_the_correlation_of_the_group_with_ridge_regression_without
     assert found.shift == pytest.approx(np.corrcoef(predicted, group)[0, 1])
 
 
+@pytest.mark.parametrize("n_sites", [1, 3])
+def test_sums_of_products_say_of_many_people_what_their_rows_do(n_sites):
+    rng = np.random.default_rng(8)
+    site, columns = np.arange(300) % n_sites, rng.standard_normal((300, 2))
+    columns = np.column_stack([site[:, None] == np.arange(n_sites), columns, columns[:, 0]])  # one of them twice
+    regions, patient = healthy(rng, 300), rng.random(300) < 0.3
+    few, many = (spectrum._Spread.of(regions, patient, columns, site, many) for many in (5000, 10))
+    assert len(few.products) == 0 < len(many.products)
+    np.testing.assert_allclose(many.eigenvalues(many.labels), few.eigenvalues(few.labels), rtol=1e-10)
+
+
 @pytest.mark.parametrize("n_effects", [1, 5])
 def test_reflections_rotate_as_a_matrix_does(n_effects):
     """Into the same space: distances of people are the same, and rows at the end are mostly one person."""

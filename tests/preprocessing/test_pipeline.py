@@ -1,11 +1,15 @@
 """All corrections one after the other, what scales and whitens the controls, and regions that are missing."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.linalg import cholesky
 from sklearn.covariance import ledoit_wolf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import cross_val_score
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from rindices import SurrealGAN, simulate_cohort
 from rindices.judging.selection import sweep
@@ -411,6 +415,26 @@ def test_repetitions_learn_from_draws_of_their_own():
     sweep(study, [Point(2, 0.8)], 3, Execution(store, models_per_chunk=3))
     assert {chunk.repetition for chunk in store} == {0, 1, 2}  # in the order in which they end
     assert len(training_set(model, linear(), people, np.arange(60) >= 30).study.redrawn) == 0
+
+
+def test_gaps_of_a_large_table_are_filled_by_one_thread_and_its_draws_are_not_copied(monkeypatch):
+    """Matrices of a person's gaps are tiny, and threads wait for each other: it took fifteen times as long."""
+    rng, threads = np.random.default_rng(5), set()
+
+    def counted(precision):
+        threads.update(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+        return cholesky(precision)
+
+    monkeypatch.setattr(missing, "cholesky", counted)
+    people = rng.standard_normal((3000, 60))
+    people[::300, 3] = np.nan
+    with threadpool_limits(2, user_api="blas"):
+        tracemalloc.start()
+        drawn = missing.fill_training(people, None, None, 0)
+        highest = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert threads == {1}
+    assert highest < 2 * drawn.nbytes
 
 
 def test_people_of_different_folds_are_drawn_independently():

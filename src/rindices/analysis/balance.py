@@ -11,6 +11,9 @@ variables by how much of the regions each explains within the groups, and half e
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -201,6 +204,7 @@ def _shares(codes: np.ndarray, levels: list[str]) -> str:
 
 
 N_PERMUTATIONS = 499
+Made = TypeVar("Made")
 _CHUNK = 4_000_000  # labels at a time
 
 
@@ -236,9 +240,7 @@ def corrected_p(
         size = (len(patient), min(step, N_PERMUTATIONS - start))
         labels.append((_permuted(patient, np.zeros_like(blocks), size, rng), _permuted(patient, blocks, size, rng)))
     for free, within in labels:
-        p_values.append(
-            [one.p(within if one.within else free) / weight for one, weight in zip(tested, weights, strict=True)]
-        )
+        p_values.append([p / weight for p, weight in zip(_p_of(tested, free, within), weights, strict=True)])
     testable = np.array([not np.isnan(one[0]) for one in p_values[0]], bool)
     if not testable.any():
         return np.full(len(tested), np.nan)
@@ -262,6 +264,8 @@ class _Tested:
     def __init__(self, people: np.ndarray, columns: np.ndarray, places: np.ndarray) -> None:
         self.people, self.columns, self.places = people, columns, places
         self.within = places.shape[1] > 0
+        self.varies = columns.shape[1] > 0
+        self.known = people.tobytes(), self.within, self.varies
 
     @classmethod
     def of(cls, column: pd.Series, blocks: np.ndarray) -> _Tested:
@@ -275,25 +279,47 @@ class _Tested:
             inside = basis(numbers)
         return cls(variable.people, inside, places)
 
-    def p(self, labels: np.ndarray) -> np.ndarray:
-        """Return p of labels ``(people, permutations)``: of the share of them that the columns explain."""
-        if not self.columns.shape[1]:
-            return np.full(labels.shape[1], np.nan)
-        centred = residuals(labels[self.people].astype(float), self.places)
+    def centred(self, labels: np.ndarray) -> np.ndarray:
+        """Return labels ``(people, permutations)`` less the mean of each site."""
+        return residuals(labels[self.people].astype(float), self.places) if self.varies else labels
+
+    def p(self, centred: np.ndarray) -> np.ndarray:
+        """Return p of centred labels: of the share of them that the columns explain."""
+        if not self.varies:
+            return np.full(centred.shape[1], np.nan)
         total = np.sum(np.square(centred), axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.sum(np.square(self.columns.T @ centred), axis=0) / total
         return chdtrc(self.columns.shape[1], len(centred) * share)
 
-    def explained(self, patient: np.ndarray, regions: np.ndarray) -> float:
-        """Return the mean share of regions that the variable explains within groups and sites, beyond chance."""
-        if not self.columns.shape[1]:
-            return 0.0
+    def within_groups(self, patient: np.ndarray, regions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return a basis of groups and sites, and regions less their means."""
+        if not self.varies:
+            return regions, regions
         given = basis(np.column_stack([self.places, patient[self.people]]))
-        columns, values = basis(residuals(self.columns, given)), residuals(regions[self.people], given)
+        return given, residuals(regions[self.people], given)
+
+    def explained(self, given: np.ndarray, values: np.ndarray) -> float:
+        """Return the mean share of regions that the variable explains within groups and sites, beyond chance."""
+        if not self.varies:
+            return 0.0
+        columns = basis(residuals(self.columns, given))
         total = np.sum(np.square(values), axis=0)
         share = np.sum(np.square(columns.T @ values), axis=0)[total > 0] / total[total > 0]
         return max(float(share.mean()) - 2 * columns.shape[1] / len(values), 0.0) if share.size else 0.0
+
+
+def _shared(tested: list[_Tested], work: Callable[[_Tested], Made]) -> Iterator[tuple[_Tested, Made]]:
+    """Give each variable with what `work` makes, which depends on who has a value: most have one for everybody."""
+    for _, alike in groupby(tested, key=lambda one: one.known):
+        first = next(alike)
+        made = work(first)
+        yield from ((one, made) for one in (first, *alike))
+
+
+def _p_of(tested: list[_Tested], free: np.ndarray, within: np.ndarray) -> list[np.ndarray]:
+    """Return p of each variable, of labels permuted freely or within sites."""
+    return [one.p(left) for one, left in _shared(tested, lambda one: one.centred(within if one.within else free))]
 
 
 def _indicators(blocks: np.ndarray) -> np.ndarray:
@@ -307,6 +333,7 @@ def _weights(tested: list[_Tested], patient: np.ndarray, regions: np.ndarray | N
     equal = np.full(len(tested), 1 / max(len(tested), 1))
     if regions is None:
         return equal
-    middle = np.nanmedian(regions, axis=0)
-    explained = np.array([one.explained(patient, np.where(np.isnan(regions), middle, regions)) for one in tested])
+    filled = np.where(np.isnan(regions), np.nanmedian(regions, axis=0), regions)
+    parts = _shared(tested, lambda one: one.within_groups(patient, filled))
+    explained = np.array([one.explained(*part) for one, part in parts])
     return equal if not explained.sum() else (equal + explained / explained.sum()) / 2

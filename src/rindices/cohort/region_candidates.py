@@ -263,8 +263,7 @@ def _strangers(names: Sequence[str], values: NDArray[np.float64], by_name: set[s
     among_named = company.sum() >= max(_COMPANY, len(names) / 2)
     others = company if among_named else ~whole
     found = []
-    for place in open_:
-        tie = _tie(filled[:, place], filled[:, others & (np.arange(len(names)) != place)])
+    for place, tie in zip(open_, _ties(filled, others, open_), strict=True):
         apart = tie < max(_TIED, _CHANCE / np.sqrt(len(values)))
         odd = among_named or (whole[place] and 2 * whole.sum() < len(names))
         few = whole[place] and looks_like_score(names[place], filled[:, place])
@@ -273,13 +272,14 @@ def _strangers(names: Sequence[str], values: NDArray[np.float64], by_name: set[s
     return tuple(found)
 
 
-def _tie(column: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    """Return the largest correlation of a column with others."""
-    if not others.shape[1] or not np.ptp(column):
-        return 0.0
-    centred, rest = column - column.mean(), others - others.mean(axis=0)
-    scale = np.sqrt((centred**2).sum() * (rest**2).sum(axis=0))
-    return float(np.max(centred @ rest / np.where(scale > 0, scale, np.inf), initial=0.0))
+def _ties(values: NDArray[np.float64], others: NDArray[np.bool_], places: Sequence[int]) -> NDArray[np.float64]:
+    """Return the largest correlation of each of some columns with any other of `others`; 0 if none is positive."""
+    centred = values - values.mean(axis=0)
+    sizes = np.sqrt((centred**2).sum(axis=0))
+    centred /= np.where(sizes > 0, sizes, np.inf)
+    correlations = centred[:, places].T @ centred
+    apart = ~others | (np.array(places)[:, None] == np.arange(len(others)))
+    return np.where(apart, 0.0, correlations).max(axis=1, initial=0.0)
 
 
 def _families(names: Sequence[str]) -> set[str]:

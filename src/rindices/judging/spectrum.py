@@ -190,10 +190,14 @@ def drawn_in(regions: np.ndarray) -> np.ndarray:
     return away * np.minimum(1, most / np.maximum(distance, 1e-12))[:, None]
 
 
+def _basis(columns: np.ndarray) -> np.ndarray:
+    left, values, _ = np.linalg.svd(columns, full_matrices=False)
+    return left[:, : _rank(values)]
+
+
 def _unexplained(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return residuals, of the variance that errors have."""
-    left, values, _ = np.linalg.svd(columns, full_matrices=False)
-    basis = left[:, : _rank(values)]
+    basis = _basis(columns)
     return (rows - basis @ (basis.T @ rows)) * np.sqrt(len(rows) / max(len(rows) - basis.shape[1], 1))
 
 
@@ -228,7 +232,7 @@ class _Spread(NamedTuple):
     """Rows of both groups, each group's orthogonal to its own mean and covariates, and what is permuted.
 
     These are the rows, or at several sites, where rows mix people of all, people without what all have in common: each
-    group's own covariates are then removed after every permutation.
+    group's own covariates are then removed after every permutation. Of many people, this is done by sums of products.
     """
 
     rows: np.ndarray
@@ -238,24 +242,51 @@ class _Spread(NamedTuple):
     labels: np.ndarray
     design: np.ndarray
     blocks: np.ndarray  # sites
+    products: np.ndarray  # of the design's and people's columns, summed over people; nothing where these are not many
 
     @classmethod
-    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Spread:
+    def of(
+        cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray, many: int = 5000
+    ) -> _Spread:
         one_site = len(set(site)) == 1
         parts = [_rotated(design[own], regions[own], one_site=one_site) for own in (~patient, patient)]
         rows, labels = np.concatenate(parts), np.repeat([False, True], [len(part) for part in parts])
         if min(labels.sum(), (~labels).sum()) < _FEWEST_ROWS:
             raise NotTestable("too few people remain in a group after adjustment for covariates")
         different = np.abs(_differences(regions, patient, design)) > _DIFFERENT
-        if one_site:
-            return cls(rows, labels, different, rows, labels, np.empty((len(rows), 0)), np.zeros(len(rows), int))
-        shared = _unexplained(regions, np.column_stack([design, patient]))
-        return cls(rows, labels, different, shared, patient, design, site)
+        people, own, columns, blocks = rows, labels, np.empty((len(rows), 0)), np.zeros(len(rows), int)
+        if not one_site:
+            people, own, columns, blocks = (
+                _unexplained(regions, np.column_stack([design, patient])),
+                patient,
+                design,
+                site,
+            )
+        products = np.empty((0, 0))
+        if len(people) >= many:
+            columns = _basis(columns)
+            both = np.column_stack([columns, people])
+            products = both.T @ both
+        return cls(rows, labels, different, people, own, columns, blocks, products)
 
     def eigenvalues(self, labels: np.ndarray) -> np.ndarray:
         """Return the largest variances of patients relative to controls."""
+        if len(self.products):
+            return _largest(*self._covariances(labels), _KEPT)[0]
         patients, controls = (_unexplained(self.people[own], self.design[own]) for own in (labels, ~labels))
         return _directions(patients, controls, _KEPT)[0]
+
+    def _covariances(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return those of patients and of controls, each group's own covariates removed, the controls' shrunk."""
+        own = np.column_stack([self.design[labels], self.people[labels]])
+        patients, n_patients = own.T @ own, int(labels.sum())
+        sick = _left(patients, self.design.shape[1], n_patients)[0]
+        controls, effects = _left(self.products - patients, self.design.shape[1], len(labels) - n_patients)
+        squares = np.empty(len(labels))
+        for start in range(0, len(labels), 4096):
+            part = slice(start, start + 4096)
+            squares[part] = ((self.people[part] - self.design[part] @ effects) ** 2).sum(axis=1)
+        return sick, _shrunk(controls, squares[~labels] * (np.trace(controls) / squares[~labels].mean()))
 
     def held_out(self, rng: np.random.Generator) -> np.ndarray:
         """Return, in standard errors, the log ratio of variances of rows that directions were not learned from."""
@@ -300,7 +331,12 @@ def _directions(
     Of all directions, or of those in which only some regions change: weights by which a change of others goes unseen.
     """
     healthy = ledoit_wolf(controls, assume_centered=True)[0]
-    sick = patients.T @ patients / len(patients)
+    return _largest(patients.T @ patients / len(patients), healthy, number, changed)
+
+
+def _largest(
+    sick: np.ndarray, healthy: np.ndarray, number: int, changed: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     if changed is not None:
         weights = np.linalg.inv(healthy)[:, changed]
         sick, healthy = weights.T @ sick @ weights, weights[changed]
@@ -308,6 +344,24 @@ def _directions(
     wanted = (max(0, last + 1 - number), last)
     values, vectors = eigh(sick, healthy, subset_by_index=wanted)
     return values[::-1], (vectors if changed is None else weights @ vectors)[:, ::-1]
+
+
+def _left(products: np.ndarray, n_columns: int, n_people: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `_unexplained` leaves of a covariance, from sums of products with the columns; and the effects."""
+    values, vectors = np.linalg.eigh(products[:n_columns, :n_columns])
+    real = values > 1e-10 * values.max(initial=0)
+    crossed = vectors[:, real].T @ products[:n_columns, n_columns:]
+    left = products[n_columns:, n_columns:] - crossed.T @ (crossed / values[real, None])
+    return left / max(n_people - int(real.sum()), 1), vectors[:, real] @ (crossed / values[real, None])
+
+
+def _shrunk(covariance: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Shrink a covariance after Ledoit and Wolf, given everybody's sum of squares."""
+    size, mean = len(covariance), float(np.trace(covariance)) / len(covariance)
+    total = float((covariance**2).sum())
+    away, error = total / size - mean**2, (float((squares**2).mean()) - total) / (size * len(squares))
+    strength = min(error / away, 1.0) if away > 0 else 0.0
+    return (1 - strength) * covariance + strength * mean * np.eye(size)
 
 
 class _Shift(NamedTuple):

@@ -192,7 +192,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
     contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
     drawn = fill_training(X, table, correction, seed)  # several draws of what is missing, or the table
-    X = drawn[0]
+    X = drawn[0].copy()
     check_groups(X[~patient], int(patient.sum()), regions)
     preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], correction)
     check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
@@ -203,8 +203,9 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     sites, measured = None, None
     if site is not None and table is not None:
         sites, measured = pd.factorize(table[site])[0], preprocessing.sized(X, table)
-    residuals = np.stack([preprocessing.transform(draw, table) for draw in drawn])
-    study = Study(residuals[0], patient, settings, design, sites, residuals[1:], measured)
+    for draw in drawn:  # in place: ten draws of a large table are large
+        draw[:] = preprocessing.transform(draw, table)
+    study = Study(drawn[0], patient, settings, design, sites, drawn[1:], measured)
     if study.uncertainty > TOO_UNCERTAIN:
         warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
     return TrainingSet(study, contract, preprocessing)

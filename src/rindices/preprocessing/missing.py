@@ -14,6 +14,7 @@ import pandas as pd
 from scipy.linalg import cholesky, solve_triangular
 from sklearn.covariance import ledoit_wolf
 
+from rindices.linear import one_thread
 from rindices.preprocessing.pipeline import Preprocessing
 from rindices.presets import Correction
 
@@ -54,6 +55,7 @@ class Population:
         mean = people.mean(axis=0)
         return cls(mean, np.linalg.inv(ledoit_wolf(people - mean, assume_centered=True)[0]))
 
+    @one_thread()
     def fill(self, people: np.ndarray, n_draws: int, seed: Sequence[int] = (), spread: float = 1.0) -> np.ndarray:
         """Return people with their gaps (NaN) drawn, several times → ``(draws, people, regions)``.
 
@@ -84,6 +86,7 @@ class Population:
         apart = ~np.eye(len(sd), dtype=bool)
         return float(((covariance / np.outer(sd, sd))[apart] ** 2).mean()) if len(sd) > 1 else 0.0
 
+    @one_thread()
     def surprise(self, people: np.ndarray, hidden: np.ndarray) -> float:
         """Return how far `hidden` regions lie from what is expected without them, relative to what is said of that."""
         squares = [1.0]
@@ -104,6 +107,7 @@ class Population:
             yield row, gaps, self.mean[gaps] - solve_triangular(factor, pull), factor
 
     @classmethod
+    @one_thread()
     def with_gaps(cls, people: np.ndarray) -> Population:
         """Estimate from people with gaps, by expectation and maximisation (Dempster, Laird and Rubin, 1977)."""
         gaps = np.isnan(people)
@@ -144,7 +148,8 @@ def fill_training(
 ) -> np.ndarray:
     """Return the regions of training people with their gaps drawn, given their covariates and other regions.
 
-    The result has several draws, for repetitions to differ in ``(draws, people, regions)``; without gaps, one.
+    The result has several draws, for repetitions to differ in ``(draws, people, regions)``; without gaps, one. It is
+    the caller's to change.
 
     Controls and patients are one population here, and nothing looks at the diagnosis: drawn from a population of each,
     cells would carry it, and a table without disease would separate. What patients have in common is in the covariance
@@ -154,11 +159,12 @@ def fill_training(
     """
     gaps = np.isnan(regions)
     if not gaps.any():
-        return regions[None]
+        return regions[None].copy()
     filled = np.where(gaps, np.nanmean(regions, axis=0), regions)[None]
     for n_draws in (1,) * (_PASSES - 1) + (_DRAWS,):
         fitted = Preprocessing.fit(filled[0], covariates, correction)
         scaled = np.where(gaps, np.nan, fitted.transform(filled[0], covariates))
-        drawn = [fitted.inverse_transform(draw, covariates) for draw in _filled(scaled, seed, n_draws)]
-        filled = np.where(gaps, np.stack(drawn), regions)
+        filled = _filled(scaled, seed, n_draws)
+        for draw in filled:  # in place: ten draws of a large table are large
+            draw[:] = np.where(gaps, fitted.inverse_transform(draw, covariates), regions)
     return filled
