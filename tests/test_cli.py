@@ -104,7 +104,9 @@ def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(out, tmp
     folder = tmp_path / "run"
     columns = ["--patients", "PT", "--covariates", "age,sex", "--unit", "mL", "--patterns", "2"]
     linear = ["--method", "linear", "--repetitions", "3", "--no-report"]
-    succeed("fit", out.parent / "cohort.csv", "--out", folder, *columns, *linear)
+    assert "Used 3 of 3 repetitions; the agreement" in told(
+        "fit", out.parent / "cohort.csv", "--out", folder, *columns, *linear
+    )
     regions = pd.read_csv(folder / "z_scores.csv").columns[1:]
     visits["sex"] = visits["sex"].map({0: "F", 1: "M"})
     visits[["participant_id", "visit", "diagnosis", "age", "sex", *regions]].to_csv(tmp_path / "v.csv", index=False)

@@ -271,7 +271,7 @@ def test_reason_names_both_figures_and_what_fewer_patterns_lack():
     )
     assert told(swept_of(judged(0.55, 2), judged(0.5))).startswith("2 patterns: no setting reaches an agreement of 0.6")
     assert neither.startswith("2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or")
-    assert "Of the settings trained in full, it agrees best: repetitions agree at 0.900" in neither
+    assert "Of the settings trained in full, this one agrees best: repetitions agree at 0.900" in neither
 
 
 def test_where_the_groups_do_not_differ_no_number_is_supported(counted_search):

@@ -89,9 +89,16 @@ APART = "cannot be separated from"
     fit(
         "category without controls",
         cell("sex", 44, "X"),
-        ("'sex' has 1 category without any controls", "X (1 person)", "participant p44"),
+        ("'sex' has 1 category without any controls", "X (1 person) (participant p44)", "--missing sex=X"),
         "omit sex",
         "--covariates sex",
+    ),
+    fit(
+        "dates of birth",
+        covariate(born=lambda p: [f"{1 + place % 28:02d}.{1 + place % 12:02d}.1950" for place in range(len(p))]),
+        ("'born' has", "different values among", "the age in years instead of the date of birth"),
+        "omit born",
+        "--covariates born",
     ),
     fit(
         "the diagnosis itself",

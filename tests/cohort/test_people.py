@@ -96,8 +96,9 @@ def test_usual_names_of_other_things_and_columns_of_text_are_no_regions():
 
 
 def test_ids_in_the_index_and_whole_numbers_as_ids():
-    frame = table(participant_id=np.arange(120.0)).set_index("participant_id")
-    assert make_cohort(frame).features.index.tolist()[:2] == ["0", "1"]
+    assert make_cohort(table(participant_id=np.arange(120.0)).set_index("participant_id")).features.index.tolist()[
+        :2
+    ] == ["0", "1"]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +125,15 @@ ERRORS = [
     (table(), {"features": [*REGIONS, "note"]}, r"'note'.*has the text 'fine'"),
     (table((4, "place", "NA")), {"site": "place"}, r"covariate column: place.*\n.*drop_missing=True"),
     (table((0, "mmse", np.inf), mmse=29.0), {"clinical": "mmse"}, r"Infinite values: mmse"),
+    (  # commas everywhere: the cells are wrong, not the columns, and none of these is a score
+        table(
+            (0, "a_thickness", "n.a."),
+            serial=np.arange(7000.0, 7120.0),
+            **{f"{name}_thickness": [f"2,{place:03d}" for place in range(100, 220)] for name in "abcdefgh"},
+        ),
+        {},
+        r"(?s)\A(?!.*exclude=)(?=.*no decimal comma)(?=.*clinical=\['serial'\])",
+    ),
     (table().iloc[:0], {}, r"no people"),
     (pd.concat([table(), table()[["age"]]], axis=1), {}, r"Column names must be unique, but these are repeated: 'age'"),
 ]

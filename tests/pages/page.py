@@ -12,7 +12,7 @@ SECTIONS = [
     "What the patterns resemble",
     "Participants",
     "How to read a severity",
-    "Agreement over training",
+    "Agreement of the repetitions",
     "Methods paragraph",
     "Limits",
     "Repetitions used and excluded",

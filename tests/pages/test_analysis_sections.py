@@ -188,5 +188,5 @@ def test_report_says_that_no_map_is_at_hand(tmp_path):
     make_run(folder, n_regions=4, names=["lh_cuneus_volume", "rh_cuneus_volume"])
     page = make_report(folder).html
     assert not missing(
-        page, "No cortical disorder map is available for these regions", "this table has volume of regions"
+        page, "No cortical disorder map is available for these regions", "this table contains regional volume"
     )

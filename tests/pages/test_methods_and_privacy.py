@@ -8,7 +8,16 @@ import pytest
 
 from rindices.pages.report import make_report, write_report
 from rindices.problems import Curtain
-from tests.pages.made_run import FOUND, NOTHING, add_analyses, add_truth, add_visits, change_summary, make_run
+from tests.pages.made_run import (
+    FOUND,
+    NOTHING,
+    add_analyses,
+    add_truth,
+    add_visits,
+    balance_row,
+    change_summary,
+    make_run,
+)
 from tests.pages.page import Page, missing
 
 # The paragraph for a paper says what summary.json says: each number of it shows.
@@ -52,14 +61,14 @@ CHANGES = [
             "pattern agreement of 0.777, a dimension correlation of 0.600 and a difference correlation of –",
             "the largest eigenvalue of the patients' covariance relative to the controls'",
             "199 permutations of people within sites, with site means and covariates removed in each group (joint p",
-            "disjoint halves of the sample agreed at 0.812 (at most 0.567 with permuted groups)",
+            "disjoint halves of the sample ranked a proportion of 0.812 of all pairs of patients in the same order",
             "5 were excluded (outlier: 5)",
             "between 17 sites (scanner)",
             "divided by tiv",
             "Effects of years and the interaction sex × icv",
             "with a spline for years",
             "association with updrs by",
-            "below 0.35, between 0.35 and 0.75, and above 0.75",
+            "below 0.35, between 0.35 and 0.75, or above 0.75",
             "chosen among 2 and 6 by the distance between the covariances of synthesised and observed patients",
             "Of the orthogonality weights 0.1 and 0.3, the one",
             "rindices 9.9.9 (jax 8.8.8)",
@@ -82,6 +91,10 @@ CHANGES = [
             "2 patterns were specified in advance.",
             "The table had 229 people",
         ],
+    ),
+    (
+        {"verdict": "confounded", "balance": [balance_row("age", "number", 1.1, 0.001, True)]},
+        ["The groups also differ in age, which the patterns may reflect (verdict: confounded)."],
     ),
 ]
 
@@ -193,6 +206,7 @@ def test_one_pattern_has_no_differences_and_imputed_regions_are_mentioned(tmp_pa
 def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(folder):
     sentences = {
         "subgroup_sizes": "the comparison is circular: it describes the patterns but does not test them",
+        "group_effects": "Patients were compared with controls in each region (Cohen's d",
         "change_summary": "Welch's t test. 90 % intervals of a person's change contain the true changes",
     }
     whole = quoted(folder)

@@ -364,17 +364,17 @@ CLAIMS = [
     ),
     (r"\(joint p ([<=] [\d.]+)\)", lambda told: [p_words(told.summary["evidence"]["p"])]),
     (
-        rf"disjoint halves of the sample agreed at {N} \(at most {N} with permuted groups\)",
+        rf"a proportion of {N} of all pairs of patients in the same order \(0.5 is chance; at most {N} with permuted",
         lambda told: [shown(told.summary["evidence"][name], 3) for name in ("halves", "halves_chance")],
     ),
     (rf"{N} % intervals contain the severities", lambda told: [f"{100 * told.summary['level']:g}"]),
     (r"refitted in each of (\w+) folds", lambda told: [{10: "ten"}[_FOLDS]]),
     (
-        rf"was below {N}, between {N} and {N}, and above {N}, and with all others below {N}",
+        rf"was below {N}, between {N} and {N}, or above {N}, and whose other severities were all below {N}",
         lambda told: [(limits := told.summary["subgroup_limits"])[0], *limits, limits[1], limits[0]],
     ),
     (
-        rf"was below {N}, between {N} and {N}, and above {N}, were",
+        rf"was below {N}, between {N} and {N}, or above {N}, were",
         lambda told: [(limits := told.summary["subgroup_limits"])[0], *limits, limits[1]],
     ),
     (r"rindices [\d.]+ \(python [\d.]+, jax [\d.]+\)", lambda told: []),
@@ -421,7 +421,10 @@ CLAIMS = [
             f"{standardised(told.ages('AD'), told.ages('CN')):.2f}",
         ],
     ),
-    (rf"The table has {N} rows with unusual values", lambda told: [int((told.table("people")["flags"].notna()).sum())]),
+    (
+        rf"The table has {N} rows with missing, impossible or unusual values",
+        lambda told: [int((told.table("people")["flags"].notna()).sum())],
+    ),
     (
         rf"{N} rows have missing regions, at most {N} of {N} per row \(roi01, .* and {N} more\)",
         lambda told: [(gaps := told.given[REGIONS].isna().sum(axis=1)).gt(0).sum(), gaps.max(), 12, 6],

@@ -188,7 +188,8 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
             last_line = time.monotonic()
             left = tasks[stage].time_remaining
             ahead = f", about {duration(left)} left" if speed and left else ""
-            console.print(f"{stage}: {100 * done / max(total, 1):.0f} % {note}{ahead}")
+            share = f"{100 * done / total:.0f} % {note}".rstrip() if total else "…"  # linear models have no steps
+            console.print(f"{stage}: {share}{ahead}")
             log("progress", stage=stage, done=done, total=total)
 
     with Bars(*columns, console=console, disable=not console.is_terminal) as bars:

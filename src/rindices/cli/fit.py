@@ -174,10 +174,13 @@ def _describe_cohort(cohort: Cohort) -> None:
 def _describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, report: bool = True) -> None:
     """Say what came out and where it is; the last line is the status, with the time since a command began."""
     value = summary.agreement.get("pattern_agreement")
-    used = f"{summary.members_used} of {counted(summary.repetitions, 'repetition')}"
+    step = f" at step {summary.step:,}" * bool(summary.step)  # linear models have none
     console.print(summary.search.reason)
     agreement = "unknown with a single repetition" if value is None else f"{value:.3f} (0.5 is chance, 1 is perfect)"
-    console.print(f"Used {used} at step {summary.step:,}; the agreement among all valid repetitions is {agreement}.")
+    console.print(
+        f"Used {summary.members_used} of {counted(summary.repetitions, 'repetition')}{step}; "
+        f"the agreement among all valid repetitions is {agreement}."
+    )
     shown_before = {without_people(worded(warning, on_command_line)) for warning in cohort.messages}
     warn(warning for warning in summary.warnings if warning not in shown_before)
     if summary.separation is not None:

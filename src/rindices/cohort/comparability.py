@@ -145,6 +145,12 @@ def _check_covariates(
     warnings: list[str] = []
     for name in map(str, covariates.columns):
         values = covariates[name].to_numpy()
+        if values.dtype.kind != "f" and name != site and 2 * pd.unique(values).size > len(values):
+            raise InputError(
+                f"Column {name!r} has {pd.unique(values).size} different values among {len(values)} people, so its "
+                "effect cannot be estimated.\nGive a date as a number, such as the age in years instead of the date of "
+                f"birth, or omit {name}."
+            )
         refuse_apart(name, values[is_control], values[is_patient])
         if pd.unique(values[is_control]).size == 1:
             without = Remedy("site") if name == site else name
@@ -171,16 +177,18 @@ def _check_covariates(
 
 def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None:
     name, in_controls = str(column.name), set(column[is_control])
-    strangers = column[~column.isin(in_controls).to_numpy()]
-    new = strangers.value_counts()
-    if len(new):
-        levels = listed(f"{level} ({counted(int(number), 'person', 'people')})" for level, number in new.items())
+    if len(new := column[~column.isin(in_controls).to_numpy()]):
+        levels = {str(level): counted(int(number), "person", "people") for level, number in new.value_counts().items()}
         raise InputError(
-            f"Column {name!r} has {counted(len(new), 'category', 'categories')} without any controls: {levels}; "
-            f"the first person affected is participant {strangers.index[0]}.\n"
+            f"Column {name!r} has {counted(len(levels), 'category', 'categories')} without any controls: "
+            f"{listed(f'{level} ({number})' for level, number in levels.items())} "
+            f"(participant {new.index[0]}).\n"
             "The effect of a category without controls cannot be estimated. Categories found in controls: "
             f"{listed(sorted(in_controls), 10)}.\n"
-            f"Remove these people, add controls from the same category, or omit {name}."
+            "Use ",
+            Remedy("missing", f"{name}={next(iter(levels))}"),
+            " if that stands for a missing value. Otherwise, remove these people, add controls from the same category, "
+            f"or omit {name}.",
         )
 
 

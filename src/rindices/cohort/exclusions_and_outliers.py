@@ -170,7 +170,7 @@ def _columns_to_leave_out(
     names = [name for name in regions if any(name in problem.where for problem in problems)]
     if not names or len(regions) - len(names) < MIN_REGIONS:
         return
-    gaps = np.any(seen.missing, axis=0)
+    gaps = np.any(seen.missing, axis=0) & ~np.any(seen.text, axis=0)
     scores = [*strangers]
     for name, values in zip(np.array(regions, dtype=object)[gaps], seen.values.T[gaps], strict=True):
         complete = values[~np.isnan(values)]
@@ -181,7 +181,8 @@ def _columns_to_leave_out(
         one = len(scores) == 1
         them, are = ("it", "it is a score, not a region") if one else ("them", "they are scores, not regions")
         yield Message(f"name {them} with ", Remedy("clinical", scores), f" if {are}")
-    yield Message(f"exclude the column{'s' if len(names) > 1 else ''} with ", Remedy("exclude", names))
+    if 2 * len(names) <= len(regions):  # else the cells are at fault, not the columns
+        yield Message(f"exclude the column{'s' if len(names) > 1 else ''} with ", Remedy("exclude", names))
 
 
 class Record:

@@ -258,7 +258,7 @@ def _strangers(names: Sequence[str], values: NDArray[np.float64], by_name: set[s
     open_ = np.flatnonzero(~known & ~suspected).tolist()
     if not open_:
         return ()
-    filled = np.where(np.isfinite(values), values, np.nan_to_num(np.nanmedian(values, axis=0)))
+    filled = np.where(np.isfinite(values), values, pd.DataFrame(values).median().fillna(0.0).to_numpy())
     whole = (filled == np.rint(filled)).all(axis=0)
     among_named = company.sum() >= max(_COMPANY, len(names) / 2)
     others = company if among_named else ~whole
@@ -266,8 +266,7 @@ def _strangers(names: Sequence[str], values: NDArray[np.float64], by_name: set[s
     for place, tie in zip(open_, _ties(filled, others, open_), strict=True):
         apart = tie < max(_TIED, _CHANCE / np.sqrt(len(values)))
         odd = among_named or (whole[place] and 2 * whole.sum() < len(names))
-        few = whole[place] and looks_like_score(names[place], filled[:, place])
-        if codes[place] or few or (apart and odd):
+        if codes[place] or (apart and odd) or (whole[place] and looks_like_score(names[place], filled[:, place])):
             found.append(names[place])
     return tuple(found)
 

@@ -248,9 +248,7 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     words.append(f"Patients and controls differ (p = {evidence.p:.2g}, permutation test).")
     least = supported(n_patterns, evidence)
     if state == "not found again":
-        if (evidence.halves_p or 0) > LEVEL:
-            words.append("These patterns were therefore not found again in other people from the same population.")
-        else:
+        if (evidence.halves_p or 0) <= LEVEL:
             words.append(
                 f"However, these training runs did not find them: they agree with a linear model on only "
                 f"{100 * (evidence.with_linear or 0):.0f} of 100 pairs. Train longer, or with the default settings."

@@ -234,7 +234,7 @@ def _changes(rows: pd.DataFrame, names: Mapping[str, str]) -> list[tuple[str, st
             sides.setdefault(names[region].removeprefix(f"{side} "), []).append(side)
         said = listed(f"{' and '.join(sorted(one))} {name}".strip() for name, one in sides.items())
         low, high = change["change_sd"].min(), change["change_sd"].max()
-        size = number(low) if len(change) == 1 else interval(low, high)
+        size = number(low) if number(low) == number(high) else interval(low, high)
         found += [(direction, said, size)] if len(change) else []
     return found
 

@@ -96,7 +96,11 @@ def _associations(table: pd.DataFrame, people: str) -> Table:
     columns.append(probabilities("q, beyond it", table["beyond_q"]))
     if (table["note"].str.strip() != "").any():
         columns.append(words("Note", table["note"]))
-    return Table(f"Associations in {people}", columns, source="analysis/associations.csv")
+    return Table(
+        f"Associations in {people.replace('everybody', 'all participants')}",
+        columns,
+        source="analysis/associations.csv",
+    )
 
 
 def change_section(view: RunView) -> dict[str, object] | None:

@@ -322,7 +322,7 @@ def _what(view: RunView) -> str:
     """Say what the table has instead of regions that there are maps of."""
     found = {column.measure for column in known_columns(view.region_names).values() if column.kind == "region"}
     known = sorted(found - {""})
-    return f"{listed(known)} of regions" if known else "regions whose names do not indicate the measure"
+    return f"regional {listed(known)}" if known else "regions whose names do not indicate the measure"
 
 
 def _row(part: pd.DataFrame) -> dict[str, object]:

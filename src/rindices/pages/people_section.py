@@ -78,16 +78,16 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
 def reading_section(view: RunView) -> dict[str, object]:
     """Return the median spread over repetitions of each R-index, and what is known of severities."""
     people = view.results.r_indices
-    known = {f"R{place}": people[f"r{place}_sd"].dropna() for place in range(1, view.summary.n_patterns + 1)}
+    known = {f"r{place}": people[f"r{place}_sd"].dropna() for place in range(1, view.summary.n_patterns + 1)}
     spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
     means = (
         people.loc[(people["group"] == "control") & view.results.first_visit, view.results.score_names].mean().dropna()
     )
     return {
-        "spreads": ", ".join(spreads),
+        "spreads": spreads,
         "intervals": "severity1_low" in people,
         "centiles": "centile1" in people,
-        "controls": [number(value) for value in means],
+        "controls": [number(value) + f" (pattern {place})" * (len(means) > 1) for place, value in enumerate(means, 1)],
         "unit": _unit(view),
         "doubtful": [place for place, value in enumerate(means, 1) if value >= _HIGH_FOR_CONTROLS],
     }

@@ -201,7 +201,7 @@ SECTIONS = (
     Section("reading", "details", "How to read a severity", reading_section),
     Section("dose", "details", "Regions by severity", dose_section),
     Section("subgroups", "details", "Subgroups of patients", subgroups_section),
-    Section("agreement", "details", "Agreement over training", agreement_section),
+    Section("agreement", "details", "Agreement of the repetitions", agreement_section),
     Section("correlation", "details", "Correlation of the patterns", correlation_section),
     Section("methods", "details", "Methods paragraph", methods_section),
     Section("limits", "details", "Limits", lambda _: {}),

@@ -118,10 +118,10 @@ def search_section(view: RunView) -> dict[str, object] | None:
     ordered = best.sort_values("misfit" if fits else "pattern_agreement", ascending=fits, kind="stable")
     # The chosen setting is always shown, however long the list is.
     shown = ordered[ordered["chosen"].to_numpy() | (pd.RangeIndex(len(ordered)) < MOST_SETTINGS)]
-    chosen = best[best["chosen"]].iloc[0]
+    chosen, weights = best[best["chosen"]].iloc[0], best["orthogonality"].nunique() > 1
     alt = (
-        "Agreement between training runs and misfit for each number of patterns and each orthogonality. Chosen: "
-        f"{_setting(chosen['n_patterns'], chosen['orthogonality'])}, "
+        f"Agreement between training runs and misfit for each number of patterns{' and orthogonality' * weights}. "
+        f"Chosen: {_setting(chosen, weights)}, "
         f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table gives the values."
     )
     runners_up = pd.DataFrame([*view.summary.search.runners_up])
@@ -134,7 +134,7 @@ def search_section(view: RunView) -> dict[str, object] | None:
         "misfit": fits,
         "dropped_early": (shown["remark"] == _DROPPED).any(),
         "runners_up": [
-            f"{_setting(one['n_patterns'], one['orthogonality'])} ("
+            f"{_setting(one, weights)} ("
             f"{'misfit ' + number(one['misfit'], 1) + ', ' if fits else ''}"
             f"pattern agreement {number(one['pattern_agreement'], 3)}, {counted(int(one['n_models']), 'model')})"
             for _, one in runners_up.iterrows()
@@ -142,8 +142,8 @@ def search_section(view: RunView) -> dict[str, object] | None:
     }
 
 
-def _setting(n_patterns: float, orthogonality: float) -> str:
-    return f"{counted(int(n_patterns), 'pattern')} with orthogonality {orthogonality:g}"
+def _setting(one: pd.Series, weights: bool) -> str:
+    return counted(int(one["n_patterns"]), "pattern") + f" with orthogonality {one['orthogonality']:g}" * weights
 
 
 def _remarked(best: pd.DataFrame, run: Run) -> pd.DataFrame:
@@ -195,17 +195,20 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
         measures("Value", [chosen[name] for name in AGREEMENTS], 3),
         *([limits(low, high, 3)] if intervals else []),
     ]
-    step = f"{int(chosen['step']):,}"
+    step, is_curve = f"{int(chosen['step']):,}", view.run.selection["step"].nunique() > 1
     values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
     alt = f"Agreement between training runs over the steps of training. At the chosen step {step}: {values}."
     known = chosen[list(AGREEMENTS)].notna().any()
     figure = plots.agreement_over_training(view.run.selection)
     return {
-        "table": Table(f"Agreement at the chosen step {step}", columns),
+        "known": known,
+        "table": Table(f"Agreement at the chosen step {step}" if is_curve else "Agreement of repetitions", columns),
         "intervals": intervals,
-        "searched": view.run.selection["best"].sum() > 1,
+        "searched": is_curve and view.run.selection["best"].sum() > 1,
         "n_models": int(chosen["n_models"]),
-        "picture": view.gallery.draw("agreement_over_training", figure, alt, result=False) if known else None,
+        "picture": view.gallery.draw("agreement_over_training", figure, alt, result=False)
+        if known and is_curve
+        else None,
     }
 
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from rindices.plots.style import (
     GREY,
     INK,
+    LONGEST_LABEL,
     SHADES,
     STYLE,
     WIDTH,
@@ -64,7 +65,7 @@ def forest(associations: pd.DataFrame, *, people: str = "patients") -> Figure:
     figure, panels = _row_panels([part["name"].nunique() for part in parts], 0.12 + 0.09 * len(patterns))
     for axes, part in zip(panels, parts, strict=True):
         _draw_associations(axes, part, patterns)
-        _scale(axes, part, people)
+        _scale(axes, part, people.replace("everybody", "all participants"))
     # A legend fills its columns one after another, but is read row by row.
     by_column = [pattern for column in range(_LEGEND_COLUMNS) for pattern in patterns[column::_LEGEND_COLUMNS]]
     mark_legend(figure, [(*look_of(pattern), f"Pattern {pattern}") for pattern in by_column], _LEGEND_COLUMNS)
@@ -167,7 +168,7 @@ def pattern_dots(
     only
         Draw only this pattern, on the scale common to all.
     top
-        Number of rows per pattern.
+        Number of rows per pattern; regions without any change are left out.
     names
         Full names of regions, if known.
     width
@@ -177,7 +178,8 @@ def pattern_dots(
     --------
     >>> import pandas as pd
     >>> row = {"pattern": 1, "spread_sd": 0.1, "change_percent": -5.0, "change_sd": -1.0}
-    >>> table = pd.DataFrame([{**row, "region": name} for name in ("lHip", "rHip", "Vermis")])
+    >>> table = pd.DataFrame([{**row, "region": name} for name in ("lHip", "rHip", "Vermis", "Pons")])
+    >>> table.loc[3, "change_sd"] = 0.0
     >>> [tick.get_text() for tick in pattern_dots(table).axes[0].get_yticklabels()]
     ['Hip', 'Vermis']
     """
@@ -213,11 +215,14 @@ def _strongest(rows: pd.DataFrame, top: int, known: Mapping[str, str]) -> pd.Dat
     keys = [name if side else place for place, (side, name) in enumerate(zip(sides, names, strict=True))]
     strength = rows["change_sd"].abs().groupby(keys).transform("max")
     labels = {name: region_label(name, pairs, known) for name in set(names)}
-    names = tuple(f"{full} ({short})" if short else full for full, short in (labels[name] for name in names))
+    names = tuple(
+        f"{full} ({short})" if short and len(full + short) + 3 <= LONGEST_LABEL else full
+        for full, short in map(labels.__getitem__, names)
+    )
     rows = rows.assign(side=sides, name=names, key=pd.Series(keys, rows.index, object), strength=strength)
     rows = rows.sort_values("strength", ascending=False, kind="stable")
     rows["row"] = pd.factorize(rows["key"])[0]
-    return rows[rows["row"] < top]
+    return rows[(rows["row"] < top) & ((rows["strength"] > 0) | (rows["row"] == 0))]
 
 
 def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> tuple[str, str]:

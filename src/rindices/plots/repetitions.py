@@ -102,8 +102,9 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
     >>> values = {name + suffix: 0.9 for name in names for suffix in ("", "_low", "_high")}
     >>> row = {"orthogonality": 0.8, "n_models": 10, "best": True, **values}
     >>> rows = [{**row, "n_patterns": number, "chosen": number == 3} for number in (2, 3, 4)]
-    >>> len(agreement_over_settings(pd.DataFrame(rows)).axes)
-    3
+    >>> figure = agreement_over_settings(pd.DataFrame(rows))
+    >>> len(figure.axes), [text.get_text() for text in figure.legends[0].get_texts()]
+    (3, ['chosen: 3 patterns'])
     """
     best = _placed(selection[selection["best"].astype(bool)])
     chosen = best[best["chosen"].astype(bool)].iloc[0]
@@ -166,14 +167,15 @@ def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None
 
 
 def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
-    handles = []
-    for rank, weight in enumerate(sorted(best["orthogonality"].unique()), start=1):
+    handles, weights = [], sorted(best["orthogonality"].unique())
+    for rank, weight in enumerate(weights if len(weights) > 1 else (), start=1):  # one is no choice
         (colour, marker), line = _look(rank), _LINES[(rank - 1) % len(_LINES)]
-        label, size = f"orthogonality {weight:g}", MARKER - 1
-        handles.append(Line2D([], [], color=colour, marker=marker, linestyle=line, label=label, markersize=size))
-    patterns = counted(int(chosen["n_patterns"]), "pattern")
-    label = f"chosen: {patterns}, orthogonality {chosen['orthogonality']:g}"
-    handles.append(Line2D([], [], **_RING, markersize=9, label=label))
+        look: Any = {"color": colour, "marker": marker, "linestyle": line, "markersize": MARKER - 1}
+        handles.append(Line2D([], [], **look, label=f"orthogonality {weight:g}"))
+    which = counted(int(chosen["n_patterns"]), "pattern") + f", orthogonality {chosen['orthogonality']:g}" * (
+        len(weights) > 1
+    )
+    handles.append(Line2D([], [], **_RING, markersize=9, label=f"chosen: {which}"))
     hollow = _RING | {"color": GREY, "markerfacecolor": "white"}
     if best["fewer"].any():
         handles.append(Line2D([], [], **hollow, markersize=SMALL_MARKER, label="small and hollow: fewer models"))

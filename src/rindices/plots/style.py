@@ -44,7 +44,7 @@ SHADES = (INK, "#5f6a73", "#9aa3ab")  # of what is neither group, pattern nor si
 COLOUR_ENDS, _CENTILE = (1.0, 2.0, 4.0), 98
 MARKERS = ("o", "s", "^", "D", "v", "<", ">")
 WIDTH = 9.6  # inches: a figure over the whole width of the page
-LONGEST_LABEL = 42
+LONGEST_LABEL = 46  # opercular part of the inferior frontal gyrus
 CROWD = 2000  # above this a group's points are drawn smaller and fainter
 COLUMNS = 3
 

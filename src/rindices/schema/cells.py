@@ -205,11 +205,11 @@ def spelling_hint(text: str) -> str:
     Examples
     --------
     >>> spelling_hint("3.4 mL")
-    'Write numbers with digits and a decimal point only, without units or thousands separators.'
+    'Write numbers with digits and a decimal point only: no decimal comma, units or thousands separators.'
     >>> spelling_hint("?"), spelling_hint("low")
     ('If a value is missing, leave the cell empty.', '')
     """
     if _LIKE_NUMBER.fullmatch(text):
-        return "Write numbers with digits and a decimal point only, without units or thousands separators."
+        return "Write numbers with digits and a decimal point only: no decimal comma, units or thousands separators."
     missing = text.casefold() in _NO_VALUE or text.startswith("#")
     return "If a value is missing, leave the cell empty." if missing else ""
