@@ -132,7 +132,7 @@ ERRORS = [
             **{f"{name}_thickness": [f"2,{place:03d}" for place in range(100, 220)] for name in "abcdefgh"},
         ),
         {},
-        r"(?s)\A(?!.*exclude=)(?=.*no decimal comma)(?=.*clinical=\['serial'\])",
+        r"(?s)no decimal comma.*clinical=\['serial'\].*exclude=\['serial'\]",
     ),
     (table().iloc[:0], {}, r"no people"),
     (pd.concat([table(), table()[["age"]]], axis=1), {}, r"Column names must be unique, but these are repeated: 'age'"),

@@ -172,12 +172,16 @@ def unit(told):
 
 def spreads(told):
     people = told.table("r_indices")
-    return [", ".join(f"{people[f'r{k}_sd'].median():.3f} (R{k})" for k in range(1, n_patterns(told) + 1))]
+    return [" and ".join(f"{people[f'r{k}_sd'].median():.3f} (r{k})" for k in range(1, n_patterns(told) + 1))]
 
 
 def controls_average(told):
     controls = told.people[told.people["group"] == "control"].filter(regex=r"^severity\d+$")
-    return [", ".join(shown(value) for value in controls.mean())]
+    return [
+        " and ".join(
+            shown(mean) + f" (pattern {k})" * (n_patterns(told) > 1) for k, mean in enumerate(controls.mean(), 1)
+        )
+    ]
 
 
 def agreement(told):
@@ -438,7 +442,7 @@ CLAIMS = [
 
 def _runners_up(told):
     words = [
-        f"{counted(one['n_patterns'], 'pattern')} with orthogonality {one['orthogonality']:g} (misfit "
+        f"{counted(one['n_patterns'], 'pattern')} (misfit "
         f"{one['misfit']:.1f}, pattern agreement {one['pattern_agreement']:.3f}, {counted(one['n_models'], 'model')})"
         for one in told.summary["search"]["runners_up"]
     ]

@@ -181,7 +181,8 @@ def _columns_to_leave_out(
         one = len(scores) == 1
         them, are = ("it", "it is a score, not a region") if one else ("them", "they are scores, not regions")
         yield Message(f"name {them} with ", Remedy("clinical", scores), f" if {are}")
-    if 2 * len(names) <= len(regions):  # else the cells are at fault, not the columns
+    # Where most columns are concerned, the cells are at fault and not the columns.
+    if names := names if 2 * len(names) <= len(regions) else [*strangers]:
         yield Message(f"exclude the column{'s' if len(names) > 1 else ''} with ", Remedy("exclude", names))
 
 

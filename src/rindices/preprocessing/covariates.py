@@ -178,7 +178,10 @@ def categories_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
 def covariate_of(covariates: pd.DataFrame, name: str) -> pd.Series:
     """Return a covariate by its name, refusing a table without it."""
     if name not in covariates:
-        raise InputError(f"Covariate {name!r} is missing, but the model was trained with it.")
+        raise InputError(
+            f"Covariate {name!r} is missing, but the model was trained with it.\nProvide covariates as a table with "
+            "the column names used in training."
+        )
     return covariates[name]
 
 
