@@ -239,7 +239,7 @@ def test_people_and_values_that_count_as_one_are_named():
     assert [text.get_text() for text in axes.texts] == ["n", "120", "120", "≤ 1,200"]
     [axes] = plots.forest(other.assign(level=["", "", "", "", "F", "F"]), people="everybody").axes
     assert row_names(axes) == ["mmse", "apoe4", "sex: F"]
-    assert "everybody" in axes.get_xlabel()
+    assert "all participants" in axes.get_xlabel()
 
 
 def test_forty_strongest_of_many_in_the_order_of_the_table():
