@@ -179,8 +179,8 @@ def describe(model: Model) -> None:
         "Model": model,
         "Made by": f"rindices {header.package_version}",
         "Patterns": parameters.n_patterns,
-        "Preset": f"{parameters.preset.name}, seed {'unknown' if header.seed is None else header.seed}"
-        + f", step {header.step:,}" * bool(header.step),
+        "Preset": f"{parameters.preset.name}, seed {'unknown' if header.seed is None else header.seed}, "
+        f"step {header.step:,}",
         "Repetitions": f"{len(header.members)} used, {len(header.left_out)} excluded",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
         "Verdict": " ".join(verdict_words(header.verdict[0], parameters.n_patterns, header.n_supported)).rstrip(),
@@ -189,7 +189,7 @@ def describe(model: Model) -> None:
         "Id column": contract.id_column,
         "Visits": contract.visit_column or "one per person",
         "Covariates": "; ".join(spans) or "none",
-        "Correction": _correction(parameters.correction) or ("linear" if spans else "none"),
+        "Correction": _correction(parameters.correction) or ("lines" if spans else "none"),
         "Unit": contract.unit or "not stated",
         "Regions": f"{len(contract.features)}, with {_range_in_words(contract)}:",
     }
