@@ -12,7 +12,8 @@ from scipy.stats import norm
 from rindices.cohort import make_cohort, read_people
 from rindices.model import plain
 from rindices.problems import InputError
-from rindices.schema import Contract, CovariateField, CovariateSpec
+from rindices.schema import Contract, CovariateField, CovariateSpec, cells
+from rindices.schema.cells import plain_code
 from rindices.settings import ApplySettings
 from tests.schema.contracts import check_people, contract_of
 
@@ -209,3 +210,12 @@ def test_new_people_may_have_visits_and_clinical_scores(contract, sited, tmp_pat
     assert check_people(people(), sited).visit is None
     with pytest.raises(InputError, match=r"needs column 'age'[\s\S]*clinical"):
         check_people(people(), contract, ApplySettings(clinical="age"))
+
+
+def test_each_spelling_of_a_category_is_read_once(monkeypatch):
+    """Forty thousand people have a few sites; what is equal in Python, such as 1 and True, is still told apart."""
+    read = []
+    monkeypatch.setattr(cells, "plain_code", lambda code: (read.append(code), plain_code(code))[1])
+    codes = [1, True, "1.0", " x "] * 1000
+    assert cells.as_known(codes, ["1", "2"]).tolist() == ["1", "True", "1", "x"] * 1000
+    assert len(read) < 20

@@ -205,14 +205,17 @@ def _background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str
 
 def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
     """Return sentences on covariates of controls whose effects cannot be told apart."""
-    warnings: list[str] = []
-    design = np.ones((len(controls), 1))
-    for position, name in enumerate(controls.columns):
-        column = controls[name]
+    warnings, blocks = list[str](), [np.ones((len(controls), 1))]
+    for _, column in controls.items():
         block = pd.get_dummies(column, dtype=float).iloc[:, 1:] if column.dtype.kind != "f" else column.to_frame()
         centred = (block - block.mean()).to_numpy(dtype=np.float64)
-        together = np.hstack([design, centred / np.maximum(np.abs(centred).max(axis=0), 1e-300)])
-        if np.linalg.matrix_rank(together, tol=1e-6) < min(together.shape):
+        blocks.append(centred / np.maximum(np.abs(centred).max(axis=0), 1e-300))
+    triangle = np.linalg.qr(np.hstack(blocks), mode="r")  # as columns depend on each other, those of controls do
+    parts = np.split(triangle, np.cumsum([block.shape[1] for block in blocks])[:-1], axis=1)
+    design = parts[0]
+    for position, (name, part) in enumerate(zip(controls.columns, parts[1:], strict=True)):
+        together = np.hstack([design, part])
+        if np.linalg.matrix_rank(together, tol=1e-6) < min(len(controls), together.shape[1]):
             before = listed(controls.columns[:position])
             warnings.append(
                 f"In controls, {name} adds no information to {before}, so their effects cannot be separated. If they "

@@ -75,7 +75,9 @@ def as_known(codes: Iterable[object], known: Sequence[str]) -> NDArray[np.object
     """
     names = dict(zip("01", known, strict=True)) if [*known] == ["False", "True"] else {}
     names |= {plain_code(category): category for category in known}
-    return np.array([names.get(plain_code(code), plain_code(code)) for code in codes], dtype=object)
+    texts = [str(code) for code in codes]
+    called = {text: names.get(plain_code(text), plain_code(text)) for text in set(texts)}
+    return np.array([called[text] for text in texts], dtype=object)
 
 
 def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.float64]:
