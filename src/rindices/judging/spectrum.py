@@ -368,7 +368,8 @@ class _Shift(NamedTuple):
     """Ridge regression of the group on regions, both orthogonal to the covariates."""
 
     left: np.ndarray  # left singular vectors of the regions
-    shrinkage: np.ndarray  # of each
+    weighted: np.ndarray  # the same, shrunk
+    own: np.ndarray  # weight of each row in its own prediction
     labels: np.ndarray  # the group, as a number
     blocks: np.ndarray
 
@@ -379,11 +380,10 @@ class _Shift(NamedTuple):
         if len(rows) < 2 * _FEWEST_ROWS:
             raise NotTestable("too few people remain after adjustment for covariates")
         left, values, _ = np.linalg.svd(rows, full_matrices=False)
-        return cls(left, values**2 / (values**2 + (values**2).mean()), group, blocks)
+        weighted = left * (values**2 / (values**2 + (values**2).mean()))
+        return cls(left, weighted, (weighted * left).sum(axis=1), group, blocks)
 
     def correlation(self, labels: np.ndarray) -> float:
         """Correlate what is predicted for each row without it with what it is."""
-        weighted = self.left * self.shrinkage
-        own = (weighted * self.left).sum(axis=1)
-        predicted = (weighted @ (self.left.T @ labels) - own * labels) / (1 - own)
+        predicted = (self.weighted @ (self.left.T @ labels) - self.own * labels) / (1 - self.own)
         return float(np.corrcoef(predicted, labels)[0, 1])
