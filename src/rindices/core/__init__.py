@@ -1,1 +1,1 @@
-"""The training engine: JAX and optax only; no tables, no files, no printing."""
+"""The training engine: JAX, optax and NumPy, and joblib for the number of cores; no tables, no files, no printing."""
