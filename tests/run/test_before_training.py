@@ -204,6 +204,13 @@ def said(*arguments):
     return result.output
 
 
+def test_large_tables_are_said_to_take_minutes(tmp_path, monkeypatch):
+    path, minutes = table_of(tmp_path, "basic"), "in a table of this size, this can take minutes"
+    assert minutes not in said(path)
+    monkeypatch.setattr("rindices.cli.check._MANY_VALUES", 1000)
+    assert f"Comparing patients and controls; {minutes} …" in said(path)
+
+
 def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     path = table_of(tmp_path, "basic")
     lines = said(path, "--covariates", "age,sex", "--report", tmp_path / "check.html").splitlines()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rindices.run.check_table import CheckedTable
 
 _MOST_OUTLIERS, _MOST_REGIONS = 10, 8
+_MANY_VALUES = 1_000_000  # of regions and people: comparing them takes longer than a user waits without a word
 
 
 @command()
@@ -38,7 +39,9 @@ def check(
     report: Annotated[
         Path | None, option("Also write the result as a page (.html); an existing file is replaced.")
     ] = None,
-    spectrum: Annotated[bool, typer.Option(help="Test whether patients and controls differ (takes seconds).")] = True,
+    spectrum: Annotated[
+        bool, typer.Option(help="Test whether patients and controls differ (takes seconds; minutes in large tables).")
+    ] = True,
     *,
     columns: TableSettings,
 ) -> None:
@@ -79,7 +82,8 @@ def check(
 
 def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable:
     """Say what can be said of the groups before anything is trained; while that is computed, the rest can be read."""
-    console.print("Comparing patients and controls …")
+    long = "; in a table of this size, this can take minutes" * (cohort.features.size > _MANY_VALUES)
+    console.print(f"Comparing patients and controls{long} …")
     from rindices.run.first_look_and_power import with_look
 
     checked = with_look(checked, cohort, on_command_line)
