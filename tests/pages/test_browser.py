@@ -73,8 +73,8 @@ def test_tables_sort_by_number_and_by_keyboard(folder, visit):
     page.locator(f'table[data-file="{file}"] thead th button').first.click()
     assert header.get_attribute("aria-sort") is None
     assert sorted(column(page, file, 1)) == sorted(table["region"])
-    page.locator('table[data-file="associations-in-everybody"] thead th').nth(4).locator("button").click()
-    assert column(page, "associations-in-everybody", 5)[-1] == ""  # what is not known stays last
+    page.locator('table[data-file="associations-in-all-participants"] thead th').nth(4).locator("button").click()
+    assert column(page, "associations-in-all-participants", 5)[-1] == ""  # what is not known stays last
 
 
 def test_long_tables_are_cut_until_asked(folder, visit):
