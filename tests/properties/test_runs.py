@@ -1,10 +1,9 @@
-"""A run folder, whatever happens to it: begun, killed, out of space, damaged, asked for something else, gone on with.
+"""A run folder, whatever happens to it: begun, killed, damaged, asked for something else, gone on with.
 
 Whenever it says that it is done, its results are those of a run that nothing happened to, bit for bit; at any other
 time it holds whole files of this run only.
 """
 
-import errno
 import json
 import os
 import shutil
@@ -25,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 from rindices.core import devices
-from tests.survival.conftest import fit, shortened
+from tests.survival.conftest import contents, fit, shortened
 from tests.survival.conftest import table as table
 
 # A run has nearly so many, the last are beyond its end; in those from 3 to 9 it trains.
@@ -33,11 +32,6 @@ MOMENTS = st.integers(3, 9) | st.integers(0, 45)
 OTHER_SETTINGS = st.sampled_from(
     [(), ("--seed", 7), ("--steps", 30), ("--repetitions", 1), ("--orthogonality", 0.3), ("--latent", "correlated")]
 )
-
-
-def contents(folder):
-    """Return all files of a folder with their contents."""
-    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def results(folder):
@@ -62,15 +56,16 @@ class Killed(Exception):
     """The process would be gone by now."""
 
 
-class Disturbance:
-    """Watches the changes of files in a run folder; from a moment on something happens before each of them.
+class Kill:
+    """Keeps a run folder as it was before one of the changes of its files, and lets the command end as it may.
 
-    Moments are counted: a file that is written is renamed when it is whole, which is one; a file that is removed is
-    another.
+    Changes are counted: a file that is written is renamed when it is whole, which is one; a file that is removed is
+    another. With `torn`, a file that is being written reached the disk in half.
     """
 
-    def __init__(self, monkeypatch, folder, moment):
-        self.folder, self.left, self.happened = Path(folder), moment, False
+    def __init__(self, monkeypatch, folder, moment, torn):
+        self.folder, self.left, self.torn, self.happened = Path(folder), moment, torn, False
+        self.snapshot = folder.with_name("snapshot")
         monkeypatch.setattr(os, "unlink", self._watched(os.unlink))
         monkeypatch.setattr(Path, "replace", self._watched(Path.replace))
 
@@ -79,52 +74,24 @@ class Disturbance:
             # Within a folder that is removed as a whole, files are named without it.
             if "dir_fd" in kwargs or (self.folder in (Path(path), *Path(path).parents) and Path(path).exists()):
                 self.left -= 1
-                if self.left < 0:
-                    self.strike(Path(path), writes=bool(args))
+                if self.left < 0 and not self.happened:  # later changes are those of a process that is no more
+                    self._strike(Path(path), writes=bool(args))
             return function(path, *args, **kwargs)
 
         return changed
 
-
-class Kill(Disturbance):
-    """Keeps the folder as it was at the moment, and lets the command end as it may.
-
-    With `torn`, a file that is being written reached the disk in half.
-    """
-
-    def __init__(self, monkeypatch, folder, moment, torn):
-        super().__init__(monkeypatch, folder, moment)
-        self.torn, self.snapshot = torn, folder.with_name("snapshot")
-
-    def strike(self, path, writes):
-        """Stop at the first moment; the others are those of a process that is no more."""
-        if not self.happened:
-            self.happened = True
-            shutil.copytree(self.folder, self.snapshot)
-            if self.torn and writes and path.suffix == ".partial":  # others are whole, and only get another place
-                half = self.snapshot / path.relative_to(self.folder)
-                os.truncate(half, half.stat().st_size // 2)
-            raise Killed
+    def _strike(self, path, writes):
+        self.happened = True
+        shutil.copytree(self.folder, self.snapshot)
+        if self.torn and writes and path.suffix == ".partial":  # others are whole, and only get another place
+            cut(self.snapshot / path.relative_to(self.folder))
+        raise Killed
 
     def bury(self):
         """Put the folder back as the kill left it."""
         if self.happened:
             shutil.rmtree(self.folder)
             self.snapshot.rename(self.folder)
-
-
-class FullDisk(Disturbance):
-    """Writes fail, a number of times; removing files works."""
-
-    def __init__(self, monkeypatch, folder, moment, times):
-        super().__init__(monkeypatch, folder, moment)
-        self.times = times
-
-    def strike(self, path, writes):
-        """Fail like a disk without space."""
-        if writes and self.times:
-            self.times -= 1
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 class Runs(RuleBasedStateMachine):
@@ -189,15 +156,6 @@ class Runs(RuleBasedStateMachine):
         assert kill.happened or outcome.exit_code == 0, outcome.output
         kill.bury()
         self.killed |= kill.happened
-
-    @rule(moment=MOMENTS, times=st.sampled_from([1, 1000]))
-    def run_out_of_space(self, moment, times):
-        """The disk is full for a moment, or for good; what the command says is what the folder says."""
-        with pytest.MonkeyPatch.context() as patch:
-            FullDisk(patch, self.out, moment, times)
-            outcome = self.fit()
-        assert outcome.exit_code == (0 if self.done else 2), outcome.output
-        assert self.done or "No space left on device" in outcome.output
 
     @precondition(lambda self: (self.out / "run.toml").exists())
     @rule(options=OTHER_SETTINGS)

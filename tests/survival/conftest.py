@@ -100,6 +100,11 @@ def send(process, number):
     return ended(process)
 
 
+def contents(folder):
+    """Return all files of a folder with their contents."""
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
 def results(folder):
     """Return the results of a run: texts of its tables and arrays of its model."""
     return {name: (folder / name).read_bytes() for name in TABLES}, load_file(folder / "model.safetensors")

@@ -25,6 +25,7 @@ from tests.survival.conftest import (
     FINISHED,
     PATIENCE,
     assert_same,
+    contents,
     ended,
     finished_chunks,
     fit,
@@ -136,11 +137,6 @@ def test_what_was_trained_is_kept_when_the_folder_becomes_read_only(table, tmp_p
     assert list(out.glob("journal/data-*.safetensors"))  # the other one may have been on its way
     assert fit(table, "--out", out).exit_code == 0
     assert_same(out, faultless)
-
-
-def contents(folder):
-    """Return all files of a folder with their contents."""
-    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def test_a_second_process_is_refused_and_the_first_unharmed(start, tmp_path, undisturbed):

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import psutil
 import pytest
 
@@ -43,23 +42,6 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(start, tmp_path, undis
     assert send(process, signal.SIGCONT) == (0, "", "")
     assert_same(out, undisturbed)
     assert not (out / "journal").exists()
-
-
-@pytest.mark.slow
-def test_20_kills_at_random_moments(start, tmp_path, undisturbed):
-    """A run that ends before it is killed makes room for another: all parts of a run are hit, its end too."""
-    random, killed, number = np.random.default_rng(1), 0, 0
-    while killed < 20:
-        out, chunks = tmp_path / f"run{number}", {}
-        while killed < 20 and status(out) != "done":
-            process = start("--no-report", out=out.name)
-            time.sleep(random.uniform(1.0, 10.0))
-            killed += kill(process)
-            chunks = assert_kept(chunks, out)
-        assert ended(start("--no-report", out=out.name))[0] == 0
-        assert_same(out, undisturbed)
-        assert not (out / "journal").exists()
-        number += 1
 
 
 def test_damaged_files_are_trained_again_and_named(start, tmp_path, undisturbed):
@@ -210,26 +192,6 @@ def test_a_killed_worker_changes_nothing(begin, undisturbed, cluster):
     assert_kept(chunks, out)
     assert ended(process)[::2] == (0, "")
     assert_same(out, undisturbed)
-
-
-@pytest.mark.slow
-def test_20_killed_workers_change_nothing(start, tmp_path, undisturbed, cluster):
-    for _ in range(3):
-        cluster.add_worker()
-    random, killed, number = np.random.default_rng(3), 0, 0
-    while killed < 20:
-        out = tmp_path / f"run{number}"
-        process, chunks = start("--no-report", "--dask", cluster.address, out=out.name), {}
-        until(lambda out=out: (out / "journal" / "plan.json").exists(), process, timeout=120)
-        while process.poll() is None and killed < 20:
-            time.sleep(random.uniform(0.1, 3.0))
-            cluster.kill_worker(random.integers(len(cluster.workers)))
-            cluster.add_worker()
-            killed += 1
-            chunks = assert_kept(chunks, out)
-        assert ended(process, timeout=300)[::2] == (0, "")
-        assert_same(out, undisturbed)
-        number += 1
 
 
 @pytest.mark.slow
