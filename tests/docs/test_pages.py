@@ -199,14 +199,6 @@ def test_a_reader_can_follow(page, tmp_path, monkeypatch, request):
         reader.follow(block)
 
 
-def test_what_is_given_is_used():
-    for page in pages.PAGES:
-        used = " ".join(block.code for block in pages.blocks_of(page) if not block.not_run)
-        assert [
-            f"{page} takes {name} for granted, but does not use it" for name in pages.given_of(page) if name not in used
-        ] == []
-
-
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.page}:{block.line}")
 def test_blocks_have_a_language_and_those_not_run_parse(block):
     assert block.language in LANGUAGES, f"{block}: name one of {', '.join(sorted(LANGUAGES))}"
@@ -217,18 +209,6 @@ def test_blocks_have_a_language_and_those_not_run_parse(block):
         bash = shutil.which("bash") or pytest.skip("there is no bash")
         checked = subprocess.run([bash, "-n"], input=block.code, capture_output=True, text=True, check=False)
         assert checked.returncode == 0, f"{block}: {checked.stderr}"
-
-
-def test_a_wrong_figure_and_a_wrong_command_would_be_noticed():
-    reader = Page()
-    with pytest.raises(AssertionError, match="Expected"):
-        reader.follow(pages.Block("page", 1, "pycon", ">>> 1 + 1\n3", ""))
-    with pytest.raises(AssertionError, match="no-such-option"):
-        reader.follow(pages.Block("page", 1, "bash", "rindices describe x --no-such-option", ""))
-    reader.printed = "Scored 12 people."
-    with pytest.raises(AssertionError, match="not printed"):
-        reader.follow(pages.Block("page", 1, "text", "Scored 100 patients.", "output"))
-    reader.follow(pages.Block("page", 1, "text", "Scored 100 people.", "output"))
 
 
 # The page on file formats says all that a run writes, and nothing that it does not.

@@ -14,7 +14,7 @@ import rindices.analysis
 from rindices import plots
 from rindices.pages import report
 from rindices.plots.style import PALETTE
-from tests.docs.pages import ROOT, missing, script
+from tests.docs.pages import ROOT
 from tests.docs.test_pages import COMMANDS
 
 mkdocs_config = pytest.importorskip("mkdocs.config", reason="the site needs mkdocs")
@@ -127,14 +127,3 @@ def test_the_gallery_has_every_function_that_draws():
     assert [name for name in plots.__all__ if f"plots.{name}(" not in page] == []
     pictures = set(re.findall(r"\]\(pictures/gallery/([\w.]+)\)", page))
     assert pictures == {path.name for path in (ROOT / "docs" / "pictures" / "gallery").iterdir()}
-
-
-def test_the_command_line_page_is_made_from_the_application():
-    text = script("tools/site_hooks.py").command_line()
-    assert not missing(
-        text,
-        "| `--repetitions` | Number of training runs to compare and average. | `10` |",
-        "| `--steps` | Maximum number of training steps. | by preset |",
-        "| `--report / --no-report` | Write report.html. | on |",
-    )
-    assert re.search(r"\| `--maps` \| [^|]+ \| needed \|", text)

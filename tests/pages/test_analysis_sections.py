@@ -157,11 +157,6 @@ def test_scored_people_were_not_learned_from_and_one_site_is_no_stratum(tmp_path
     assert page.count("with a stratum for each site") == 2 * (n_sites > 1)  # in the section and in the methods
 
 
-def test_runs_without_follow_up_have_no_such_section(tmp_path):
-    make_run(tmp_path / "run")
-    assert "Follow-up and prognosis" not in make_report(tmp_path / "run").html
-
-
 ENIGMA = pd.read_csv(_FOLDER / "enigma.csv")
 
 

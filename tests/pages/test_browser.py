@@ -1,7 +1,6 @@
 """The report in a real browser without a network: it works, asks for nothing, and runs nobody's names."""
 
 import csv
-import importlib.util
 import io
 import random
 import re
@@ -14,7 +13,6 @@ from rindices.files import guarded_text
 from rindices.pages import report
 from rindices.pages.report import Report, write_report
 from tests.pages.made_run import add_analyses, add_visits, change_summary, make_run
-from tests.pages.page import missing
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -302,45 +300,6 @@ def test_arrow_keys_choose_people(folder, visit):
     chosen = page.locator("#card h4").inner_text()
     page.reload()
     assert page.locator("#card h4").inner_text() == chosen  # whoever was chosen is kept
-
-
-BAD_BRAIN = """<figure data-name="bad"><svg class="brain" viewBox="0 0 300 120" width="300"><defs>
-<linearGradient id="a-lower"><stop stop-color="#00f"/><stop offset="1" stop-opacity="0"/></linearGradient>
-<linearGradient id="a-higher"><stop stop-opacity="0"/><stop offset="1" stop-color="#00f"/></linearGradient>
-<path id="p" d="M0 0H90V60H0z"/></defs><use href="#p" class="lower" fill="#b00"/>
-<rect y="70" width="100" height="10" fill="url(#a-lower)"/>
-<rect x="100" y="70" width="100" height="10" fill="url(#a-higher)"/>
-<text x="10" y="110" font-size="12">one</text><text x="14" y="112" font-size="12">two</text></svg></figure>"""
-
-
-def test_check_of_pages_finds_wrong_scales_and_text_over_text(browser, tmp_path):
-    spec = importlib.util.spec_from_file_location("check_pages", Path(__file__).parents[2] / "tools/check_pages.py")
-    checks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(checks)
-    (tmp_path / "bad.html").write_text(f"<!DOCTYPE html><meta charset=utf-8>{BAD_BRAIN}")
-    seen = checks.Visit(browser, tmp_path / "bad.html", "light")
-    seen.check_drawings()
-    seen.check_colours()
-    seen.context.close()
-    told = "\n".join(seen.troubles)
-    assert not missing(
-        told,
-        "bad: “two” lies over “one”",
-        "bad: (187, 0, 0) in the brain is (",
-        "bad: with deuteranopia smaller and larger look alike",
-    )
-
-
-def test_questions_take_few_clicks(folder, visit):
-    """What the verdict is: none. Who has most of pattern 2: one. What severity 0.6 means: none, or the slider."""
-    page = visit(folder / "ids.html")
-    box = page.locator(".verdict").bounding_box()
-    assert box["y"] + box["height"] < 700  # on the first screen
-    page.locator("#everybody thead button", has_text="Severity 2").click()
-    first = page.locator("#everybody tbody tr").first.inner_text()
-    people = pd.read_csv(folder / "r_indices.csv").query("visit == 'bl'")
-    assert people.loc[people["severity2"].idxmax(), "participant_id"] in first
-    assert page.locator("figure[data-name=severities_1]", has_text="1: largest change learned").is_visible()
 
 
 def test_report_works_inside_a_notebook(folder, visit, tmp_path):

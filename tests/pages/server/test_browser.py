@@ -4,15 +4,12 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from PIL import Image
 
-from rindices.model import read_model, write_model
-from rindices.record.documents import SENTENCES
 from rindices.simulate import simulate_cohort
 from tests.pages.server.conftest import PROGRAM
 
@@ -110,21 +107,6 @@ def test_every_page_can_be_read_by_everybody(folder, visit, options):
     for place in PLACES:
         seen.go(place, "#look .part" if "/table?" in place else "#linked" if "people" in place else "main h1")
         assert seen.faults() == [], place
-
-
-def test_names_in_a_table_run_nothing(folder, visit):
-    lines = (folder / "cohort.csv").read_text().splitlines()
-    lines[0] = ",".join([*lines[0].split(",")[:-1], HOSTILE])
-    (folder / f"{HOSTILE}.csv".replace("/", "")).write_text("\n".join(lines))
-    page = visit(folder).go("/table")
-    page.get_by_role("link", name=HOSTILE).click()
-    page.wait_for_selector(".part")
-    page.locator("[data-unfold]").click()
-    page.get_by_label(f"Role of {HOSTILE}").select_option("no role")
-    page.wait_for_url(re.compile("exclude="))
-    own = "document.activeElement.getAttribute('aria-label') === name"
-    page.wait_for_function(f"(name) => {own}", arg=f"Role of {HOSTILE}")  # the focus stays where it was
-    assert page.locator("main img").count() == 0
 
 
 def test_card_of_a_person_fits_one_page(folder, visit, tmp_path):
@@ -238,33 +220,6 @@ def test_whoever_is_chosen_stays_chosen(folder, visit):
     seen.go("/run?run=finished")
     page.go_back()
     page.wait_for_function("(name) => document.querySelector('#card h4')?.textContent === name", arg=plain)
-
-
-def test_a_browser_that_was_closed_comes_back(folder, visit, browser):
-    seen = visit(folder)
-    cookies = seen.context.storage_state()
-    assert all(cookie["expires"] > 0 for cookie in cookies["cookies"])  # the browser keeps them on disk
-    seen.context.close()
-    context = browser.new_context(storage_state=cookies)
-    page = context.new_page()
-    page.goto(f"{seen.base}/")
-    assert page.locator("h1").inner_text() == "Runs"
-    page.goto(f"{seen.base}/run?run=gone")
-    assert "There is no run 'gone' in this folder" in page.locator("[role=alert]").inner_text()
-    context.close()
-
-
-def test_scores_of_a_run_that_is_not_reproducible_are_shown_under_that_sentence(folder, visit):
-    path = folder / "three.safetensors"
-    header, *rest = read_model(path)
-    write_model(path, replace(header, verdict=("not found again", "Chance is 50.")), *rest)
-    page = visit(folder).go("/apply?model=three.safetensors&table=new.csv", "#match")
-    page.get_by_role("button", name="Score them").click()
-    page.wait_for_selector("text=rows scored")
-    assert SENTENCES["not found again"][0] in page.locator(".verdict").inner_text()
-    strip, table = page.locator("p.strip"), page.get_by_role("table", name="Severities with their intervals")
-    assert (strip.is_visible(), table.is_visible()) == (True, True)
-    assert strip.bounding_box()["y"] < table.bounding_box()["y"]
 
 
 @pytest.mark.slow
