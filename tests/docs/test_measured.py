@@ -9,7 +9,8 @@ import pytest
 
 from rindices.core.inference import MOST_AT_ZERO
 from rindices.run.first_look_and_power import chances
-from tests.docs.pages import ROOT, missing, script
+from tests.docs.pages import ROOT, script
+from tests.pages.page import missing
 
 # Figures of docs/results.md and results/README.md are those of the committed tables.
 

@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from tests.docs.pages import ROOT, missing, script
+from tests.docs.pages import ROOT, script
+from tests.pages.page import missing
 
 FOLDER = ROOT / "benchmarks" / "peers"
 PAGE = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")

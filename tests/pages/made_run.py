@@ -146,6 +146,11 @@ def add_settings(folder, settings):
     pd.concat([chosen, with_intervals(pd.DataFrame(rows), 0.05)]).to_csv(folder / "selection.csv", index=False)
 
 
+def rewrite(path, **columns):
+    """Replace columns of a table."""
+    pd.read_csv(path).assign(**columns).to_csv(path, index=False)
+
+
 def save_summary(folder, summary):
     (folder / "summary.json").write_text(json.dumps(summary))
 
