@@ -147,7 +147,6 @@ class Checkpoints:
             self._altered,
             self._hostile,
             self._hostile,
-            self._stored,
             self._contents,
             self._contents,
             self._neutral,
@@ -211,23 +210,6 @@ class Checkpoints:
         name = pick(rng, list(snippets))
         made[place] = snippets[name]
         return _case(_archive(b"".join(made), self.blocks), f"{name} at instruction {place}", same=False)
-
-    def _stored(self, rng: np.random.Generator) -> Case:
-        """Store more, fewer or other numbers than the pickle tells."""
-        key = pick(rng, list(self.blocks))
-        before = self.blocks[key]
-        numbers = np.frombuffer(before, "<f4").copy()
-        numbers[int(rng.integers(len(numbers)))] = pick(rng, [np.nan, np.inf, 3e38, -3e38, 1e-40, 0.0])
-        changes = {
-            "shorter": {key: before[: int(rng.integers(len(before)))]},
-            "longer": {key: before + bytes(int(rng.integers(1, 100)))},
-            "another's": {key: self.blocks[pick(rng, list(self.blocks))]},
-            "one number": {key: numbers.tobytes()},
-            "under another name": {f"{key}0": before},
-        }
-        what = pick(rng, list(changes))
-        others = {name: block for name, block in self.blocks.items() if name != key}
-        return _case(_archive(self.pickle, others | changes[what]), f"block {key}: {what}", same=False)
 
     def _contents(self, rng: np.random.Generator) -> Case:
         """Write a sound checkpoint of other contents."""

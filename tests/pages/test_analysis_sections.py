@@ -64,7 +64,7 @@ def test_pictures_are_seen_without_a_network(folder, tmp_path, visit):
     assert any("voxelwise_1_high" in figure.name for figure in (tmp_path / "figures").iterdir())
 
 
-def test_slider_moves_the_brains_by_keyboard(folder, tmp_path, visit):
+def test_slider_moves_the_brains_by_keyboard_and_uncertainty_takes_the_place_of_change(folder, tmp_path, visit):
     page = visit(write_report(folder, tmp_path / "report.html"))
     coloured = page.locator("svg.brain use:is(.lower, .higher)")
     strengths = "uses => uses.map(use => Number(use.getAttribute('fill-opacity')))"
@@ -75,10 +75,6 @@ def test_slider_moves_the_brains_by_keyboard(folder, tmp_path, visit):
     page.keyboard.press("End")
     assert coloured.evaluate_all(strengths) == pytest.approx(before, abs=2e-3)
     assert page.locator("svg.brain use.unsure").count() > 0  # they stay grey
-
-
-def test_uncertainty_takes_the_place_of_change(folder, tmp_path, visit):
-    page = visit(write_report(folder, tmp_path / "report.html"))
     maps = [page.locator(f'figure[data-name="{name}_pattern_2"]') for name in ("brain", "uncertainty")]
     assert [one.is_visible() for one in maps] == [True, False]
     page.locator("#uncertainty").press("Space")
@@ -111,7 +107,7 @@ def test_a_damaged_image_is_named(folder, tmp_path):
     image.write_bytes(before)
 
 
-def with_follow_up(folder, **told):
+def with_follow_up(folder):
     """Make a run whose people were followed up."""
     make_run(folder, n_patterns=2)
     rng = np.random.default_rng(0)
@@ -122,11 +118,11 @@ def with_follow_up(folder, **told):
     table = prognosis(scores, follow_up, pd.DataFrame({"age": rng.normal(size=90)}), n_resamples=5)
     table.to_csv(folder / "analysis" / "prognosis.csv", index=False)
     survival_curves(scores, follow_up).to_csv(folder / "analysis" / "survival_curves.csv", index=False)
-    change_summary(folder, follow_up={"time": "years", "event": "converted"} | told)
+    change_summary(folder, follow_up={"time": "years", "event": "converted"})
     return table
 
 
-def test_report_has_hazard_ratios_and_curves(tmp_path):
+def test_report_has_hazard_ratios_and_curves_and_says_other_events_and_entry(tmp_path):
     table, report = with_follow_up(tmp_path / "run"), make_report(tmp_path / "run")
     ratio = f"{table['hazard_ratio'][0]:.2f}"
     assert re.search(rf"Pattern 1: hazard ratio {ratio} \(95 % interval", report.html)
@@ -134,10 +130,7 @@ def test_report_has_hazard_ratios_and_curves(tmp_path):
     assert "Hazard ratios per 0.1 of severity at the first visit are from Cox models" in report.html
     assert "cumulative incidence" not in report.html
     assert "follow_up" in [name for name, *_ in report.gallery.figures]
-
-
-def test_competing_events_and_entry_are_said(tmp_path):
-    with_follow_up(tmp_path / "run", competing="died", entry="came")
+    change_summary(tmp_path / "run", follow_up={"time": "years", "event": "ill", "competing": "died", "entry": "came"})
     page = make_report(tmp_path / "run").html
     assert not missing(page, "Other events (died) end the observation", "with entry times")
 

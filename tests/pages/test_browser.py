@@ -55,7 +55,7 @@ def column(page, file, place):
     return cells.evaluate_all("cells => cells.map(cell => cell.dataset.value ?? cell.textContent)")
 
 
-def test_tables_sort_by_number_and_by_keyboard(folder, visit):
+def test_tables_sort_by_number_and_by_keyboard_and_are_cut_until_asked(folder, visit):
     page, file = visit(folder / "plain.html"), "all-regions-of-pattern-1-strongest-first"
     table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1")
     expected = sorted(table["change_sd"])
@@ -73,11 +73,6 @@ def test_tables_sort_by_number_and_by_keyboard(folder, visit):
     assert sorted(column(page, file, 1)) == sorted(table["region"])
     page.locator('table[data-file="associations-in-all-participants"] thead th').nth(4).locator("button").click()
     assert column(page, "associations-in-all-participants", 5)[-1] == ""  # what is not known stays last
-
-
-def test_long_tables_are_cut_until_asked(folder, visit):
-    page = visit(folder / "plain.html")
-    unfold(page)
     rows = page.locator('table[data-file="all-regions-of-pattern-2-strongest-first"] tbody tr')
     button = page.locator("#pattern-2").get_by_role("button", name="Show all 24 rows")
     assert rows.locator("visible=true").count() == 15
@@ -262,16 +257,13 @@ def test_narrow_page_does_not_scroll_sideways(folder, visit):
         assert page.evaluate(LETTERS) >= 10.9
 
 
-def test_page_is_short_and_is_printed_on_few_pages(folder, visit):
+def test_page_is_short_and_its_paper_has_methods_limits_and_glossary_but_no_lists_of_people(folder, visit):
     page = visit(folder / "plain.html")
     assert page.evaluate("document.documentElement.scrollHeight") < 8000
     assert 1 < len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True))) <= 10
     page.evaluate("location.hash = '#glossary'")  # a link opens what is folded
     page.wait_for_function("document.getElementById('glossary').open")
-
-
-def test_paper_has_methods_limits_and_glossary_but_no_lists_of_people(folder, visit):
-    page = visit(folder / "plain.html")
+    page.evaluate("document.getElementById('glossary').open = false")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert (
