@@ -196,39 +196,37 @@ def test_ids_that_do_not_match_are_told(few):
         run(few, maps)
 
 
-def broken(few, tmp_path, kind):
-    """Spoil the map of the fifth person."""
-    path, values = tmp_path / "sub-004.nii", few.values[4]
-    images = {
-        "four dimensions": np.stack([values, values], axis=-1),
-        "nan": np.concatenate([values[:1], values[1:4] * np.nan, values[4:]]),
-        "constant": 0 * values,
-        "complex": values.astype(np.complex64),
-        "shape": values[:, :, :5],
-    }
-    contents = {"text": b"not an image", "cut": path.read_bytes()[:1000]}
+# What becomes of the image of the fifth person, given its values and its bytes; and what is said.
+BROKEN = {
+    "missing": (None, r"Row 6 of maps: no file was found at .*sub-004\.nii"),
+    "four dimensions": (
+        lambda values, _: np.stack([values, values], axis=-1),
+        r"Row 6 of maps: .* has 4 dimensions \(9 × 11 × 7 × 2\)",
+    ),
+    "text": (lambda *_: b"not an image", "Row 6 of maps: .* cannot be read as an image"),
+    "cut": (lambda _, content: content[:1000], "Row 6 of maps: .*(incomplete|cannot be read)"),
+    "nan": (
+        lambda values, _: np.concatenate([values[:1], values[1:4] * np.nan, values[4:]]),
+        "Row 6 of maps: .* has missing values .NaN. in 43 % of the voxels",
+    ),
+    "constant": (lambda values, _: 0 * values, "Row 6 of maps: .* has the value 0 at every voxel"),
+    "complex": (lambda values, _: values.astype(np.complex64), "Row 6 of maps: .* contains complex64"),
+    "shape": (
+        lambda values, _: values[:, :, :5],
+        r"1 of 65 maps differs(.|\n)*Row 6 of maps \(sub-004.nii\): shape 9 × 11 × 5 instead of 9 × 11 × 7",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_bad_images_are_refused(few, tmp_path, kind):
+    (spoil, message), path = BROKEN[kind], tmp_path / "sub-004.nii"
+    made = spoil and spoil(few.values[4], path.read_bytes())
     path.unlink()
-    if kind in images:
-        write_image(path, images[kind], dtype=images[kind].dtype)
-    elif kind in contents:
-        path.write_bytes(contents[kind])
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("missing", r"Row 6 of maps: no file was found at .*sub-004\.nii"),
-        ("four dimensions", r"Row 6 of maps: .* has 4 dimensions \(9 × 11 × 7 × 2\)"),
-        ("text", "Row 6 of maps: .* cannot be read as an image"),
-        ("cut", "Row 6 of maps: .*(incomplete|cannot be read)"),
-        ("nan", "Row 6 of maps: .* has missing values .NaN. in 43 % of the voxels"),
-        ("constant", "Row 6 of maps: .* has the value 0 at every voxel"),
-        ("complex", "Row 6 of maps: .* contains complex64"),
-        ("shape", r"1 of 65 maps differs(.|\n)*Row 6 of maps \(sub-004.nii\): shape 9 × 11 × 5 instead of 9 × 11 × 7"),
-    ],
-)
-def test_bad_images_are_refused(few, tmp_path, kind, message):
-    broken(few, tmp_path, kind)
+    if isinstance(made, bytes):
+        path.write_bytes(made)
+    elif made is not None:
+        write_image(path, made, dtype=made.dtype)
     with pytest.raises(InputError, match=message):
         run(few, regressions=True)
 

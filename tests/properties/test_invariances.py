@@ -51,12 +51,6 @@ class Study:
     n_controls: int
     correction: Correction
 
-    def _repr_pretty_(self, printer, cycle):
-        """Say in short what Hypothesis drew."""
-        kinds = {name: self.covariates[name].unique().tolist() for name in self.categories}
-        sizes = self.features.mean(axis=0).tolist()
-        printer.text(f"<{self.n_controls} controls of {self.n_people}; means {sizes}; {kinds}; {self.correction}>")
-
     @property
     def n_people(self):
         """Controls and patients."""

@@ -10,7 +10,6 @@ import time
 import psutil
 import pytest
 
-from tests.survival import deadly
 from tests.survival.conftest import (
     COMMAND,
     FINISHED,
@@ -225,14 +224,6 @@ def test_clusters_of_two_runs_at_the_same_time(start, tmp_path, undisturbed):
     for name, process in {name: start("--no-report", *LOCAL, out=name) for name in ("one", "two")}.items():
         assert ended(process)[::2] == (0, "")
         assert_same(tmp_path / name, undisturbed)
-
-
-@pytest.mark.slow
-def test_workers_that_always_die_end_the_run_with_a_sentence(start, tmp_path, undisturbed):
-    process = start("--no-report", "--dask", "local", DASK_DISTRIBUTED__WORKER__PRELOAD=deadly.__file__)
-    code, _, err = ended(process, timeout=300)
-    assert (code, "workers were lost 5 times in a row" in err, ended(start("--no-report"))[0]) == (3, True, 0)
-    assert_same(tmp_path / "run", undisturbed)
 
 
 def children_of(process):
