@@ -333,14 +333,10 @@ def add_visits(folder):
         both.to_csv(folder / name, index=False)
     change_summary(folder, visits=True, n_read=len(both))
     _save(pd.read_csv(folder / "analysis" / "drivers.csv", keep_default_na=False).assign(visit="bl"), folder, "drivers")
-    slopes, columns = np.linspace(0, 0.1, len(people)), {}
-    for name in scores:
-        columns |= {
-            f"{name}_per_year": slopes,
-            f"{name}_change": slopes,
-            f"{name}_reliable": (slopes > 0.08).astype(int),
-        }
-        columns |= {f"{name}_change_low": slopes - 0.08, f"{name}_change_high": slopes + 0.08}
+    slopes = np.linspace(0, 0.1, len(people))
+    ends = {"_per_year": slopes, "_change": slopes, "_reliable": (slopes > 0.08).astype(int)}
+    ends |= {"_change_low": slopes - 0.08, "_change_high": slopes + 0.08}
+    columns = {name + end: values for name in scores for end, values in ends.items()}
     change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0, **columns)
     _save(change, folder, "change")
     sizes = change.groupby("group").size().to_dict()

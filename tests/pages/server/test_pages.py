@@ -34,12 +34,6 @@ def query_of(text):
     return re.search(r'data-query="([^"]*)"', text)[1].replace("&amp;", "&")
 
 
-def test_runs_have_their_verdict_or_how_far_they_got(client):
-    text = client.get("/").text
-    assert re.search(r"run=finished.*?class=\"tag", text, re.DOTALL)
-    assert re.search(r"interrupted.*?unfinished.*?/continue\?run=interrupted", text, re.DOTALL)
-
-
 def test_roles_are_guessed_shown_and_changed(client, folder):
     text = checked(client)
     assert "This table can be used for training" in text
@@ -391,12 +385,13 @@ def test_interrupted_run_can_go_on_and_one_that_is_not_there_is_refused(client, 
     assert not missing(answer.text, "There is no run", "gone")
 
 
-def test_result_has_verdict_slider_and_downloads(client, folder):
-    text = client.get("/run?run=finished").text
+def test_a_run_has_its_verdict_or_how_far_it_got_a_slider_and_downloads(client, folder):
+    listed, text = client.get("/").text, client.get("/run?run=finished").text
+    assert re.search(r"run=finished.*?class=\"tag", listed, re.DOTALL)
+    assert re.search(r"interrupted.*?unfinished.*?/continue\?run=interrupted", listed, re.DOTALL)
     assert text.index('class="verdict') < text.index('id="slider"')
     assert not set(re.findall(r'href="#([^"]+)', text)) - set(re.findall(r'id="([^"]+)', text))  # no link leads nowhere
-    doses = json.loads(re.search(r'id="doses">(.*?)</script>', text, re.DOTALL)[1])
-    assert set(doses["patterns"]) == {"1", "2"} or len(doses["patterns"]) >= 1
+    assert json.loads(re.search(r'id="doses">(.*?)</script>', text, re.DOTALL)[1])["patterns"]
     got = client.get("/files/finished/patterns.csv")
     assert got.content == (folder / "finished" / "patterns.csv").read_bytes()
     assert "attachment" in got.headers["content-disposition"]
