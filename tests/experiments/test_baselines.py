@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from baselines import METHODS, Baseline, DiscriminantNMF, OrthonormalProjectiveNMF, supervised_ceilings
+from diagnosis import diagnosis_auc
 from reproducibility import split_half
 from scipy.special import kl_div
 from scipy.stats import pearsonr, spearmanr
@@ -15,6 +16,7 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVR
 
 from rindices.judging.agreement_and_misfit import compare, concordance, pattern_concordance
+from rindices.problems import InputError
 
 
 @pytest.fixture(scope="module")
@@ -207,3 +209,21 @@ def test_numbers_follow_their_definitions(people):
         assert row.map_correlation == pytest.approx(pearsonr(*maps)[0])
         np.testing.assert_allclose(found.maps.loc[found.maps["pattern"] == i + 1, ["half1", "half2"]].T, maps)
     assert PEOPLE == [N_CONTROLS, N_CONTROLS]
+
+
+# Diagnosis: patterns and regions beside each other
+
+
+def test_separation_gives_the_auc_of_normal_groups_and_unknown_numbers_are_refused():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1], [60, 80]))
+    scores, regions = rng.standard_normal((140, 2)), 100 * rng.standard_normal((140, 10))
+    scores[:, 0] += 1.5 * y
+    regions[:, 0] += 75 * y
+    table = diagnosis_auc(scores, regions, y, n_splits=4).set_index("features")
+    # Two normal groups d sd apart have the area Φ(d / √2): 0.856 for 1.5, 0.702 for 0.75.
+    assert table.auc["R-indices"] == pytest.approx(0.856, abs=0.06)
+    assert 0.55 < table.auc["regions"] < 0.76
+    assert table.auc["difference"] == pytest.approx(table.auc["R-indices"] - table.auc["regions"])
+    with pytest.raises(InputError):
+        diagnosis_auc(np.where(y[:, None] == 1, np.nan, scores), regions, y)

@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from safetensors import safe_open
-from typer.testing import CliRunner
 
 from rindices import __version__
-from rindices.cli import app
 from rindices.model import FORMAT_VERSION
 from rindices.record import read_run, read_settings, read_summary
 from tests.longevity import golden
@@ -137,7 +135,7 @@ def place(tmp_path, monkeypatch):
 
 
 def rindices(*line):
-    result = CliRunner().invoke(app, [*line])
+    result = run(*line)
     return result.exit_code, " ".join(result.output.split())
 
 

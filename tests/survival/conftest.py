@@ -13,13 +13,12 @@ import numpy as np
 import psutil
 import pytest
 from safetensors.numpy import load_file
-from typer.testing import CliRunner
 
 from rindices import presets
-from rindices.cli import app
 from rindices.simulate import simulate_cohort
 from rindices.training import chunks, journal
 from tests.survival import command
+from tests.test_cli import run
 
 COMMAND = Path(command.__file__)
 OPTIONS = ("--patterns", "2-3", "--repetitions", "4")
@@ -174,7 +173,7 @@ def short():
 def fit(*options):
     """Run `rindices fit` in this process: two models of two patterns, unless the options say otherwise."""
     settings = () if "--config" in options else ("--patterns", "2", "--repetitions", "2")
-    return CliRunner().invoke(app, ["fit", *settings, *(str(option) for option in options)])
+    return run("fit", *settings, *options)
 
 
 @pytest.fixture(scope="session")

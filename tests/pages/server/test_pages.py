@@ -7,21 +7,23 @@ import shutil
 import socket
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from rindices.cli import app
 from rindices.cli import results as open_command
+from rindices.model import read_model, write_model
 from rindices.pages import layout
 from rindices.pages.server.page import on_page
 from rindices.problems import Remedy
+from rindices.record.documents import SENTENCES
 from tests.pages.page import missing, rows_of
 from tests.pages.server.conftest import TOKEN
 from tests.tables.trees import subjects_dir
+from tests.test_cli import run
 
 
 def checked(client, **asked):
@@ -439,6 +441,11 @@ def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
     report = client.get("/report/new_scores.html")
     assert report.headers["content-security-policy"].startswith("sandbox allow-scripts")
     assert "Verdict of the training run: " in report.text
+    header, *rest = read_model(folder / "three.safetensors")
+    write_model(folder / "three.safetensors", replace(header, verdict=("not found again", "Chance is 50.")), *rest)
+    doubted = client.post("/apply?model=three.safetensors&table=new.csv").text
+    places = [doubted.index(part) for part in (SENTENCES["not found again"][0], 'class="strip"', "<caption>Severities")]
+    assert places == sorted(places)
 
 
 def test_tables_that_do_not_match_a_model_say_what_helps(client, folder):
@@ -490,9 +497,9 @@ def test_two_runs_are_compared(client, folder):
 
 def test_what_is_missing_or_taken_is_said(folder, monkeypatch):
     monkeypatch.setattr(open_command, "find_spec", lambda name: None)
-    told = CliRunner().invoke(app, ["open", str(folder)])
+    told = run("open", folder)
     assert (told.exit_code, 'pip install "rindices[app]"' in told.output) == (2, True)
     monkeypatch.undo()
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        told = CliRunner().invoke(app, ["open", str(folder), "--port", str(taken.getsockname()[1])])
+        told = run("open", folder, "--port", taken.getsockname()[1])
     assert (told.exit_code, "cannot be used" in told.output) == (2, True)
