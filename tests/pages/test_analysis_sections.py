@@ -12,7 +12,7 @@ from rindices.analysis import FollowUp, prognosis, resemblance, survival_curves
 from rindices.analysis.associations_and_resemblance import _FOLDER
 from rindices.pages.report import make_report, write_report
 from rindices.simulate import simulate_cohort
-from tests.pages.made_run import change_summary, make_run
+from tests.pages.made_run import change_summary, make_run, rewrite
 from tests.pages.page import missing
 
 # Pictures of the brain in the page, as a browser without a network shows them.
@@ -92,7 +92,7 @@ def test_slider_moves_the_brains_by_keyboard_and_uncertainty_takes_the_place_of_
 def test_one_repetition_has_no_map_of_uncertainty(folder, tmp_path):
     alone = tmp_path / "run"
     shutil.copytree(folder, alone)
-    pd.read_csv(alone / "patterns.csv").assign(spread_sd=np.nan).to_csv(alone / "patterns.csv", index=False)
+    rewrite(alone / "patterns.csv", spread_sd=np.nan)
     text = write_report(alone, tmp_path / "report.html").read_text(encoding="utf-8")
     assert "brain_pattern_1" in text
     assert not [part for part in ("uncertainty_pattern", 'id="uncertainty"') if part in text]
@@ -139,8 +139,7 @@ def test_report_has_hazard_ratios_and_curves_and_says_other_events_and_entry(tmp
 def test_scored_people_were_not_learned_from_and_one_site_is_no_stratum(tmp_path, n_sites):
     with_follow_up(folder := tmp_path / "run")
     assert "follow-up data, but from the same people." in make_report(folder).html
-    variables = pd.read_csv(folder / "variables.csv")
-    variables.assign(site=variables.index % n_sites).to_csv(folder / "variables.csv", index=False)
+    rewrite(folder / "variables.csv", site=lambda variables: variables.index % n_sites)
     scored = {"applied": True, "model": {"file": "m.safetensors", "sha256": "abc"}}
     scored |= {"variables": {"age": "number", "sex": "category", "site": "category"}}
     change_summary(folder, **scored, covariates=["site"], correction={"site": "site"})
@@ -166,8 +165,7 @@ def test_report_says_what_a_pattern_resembles(tmp_path):
         "Pattern 1, thickness: resembles autism.* more than rotated maps do .largest correlation 1.00", report.html
     )
     assert "resemblance" in [name for name, *_ in report.gallery.figures]
-    table = pd.read_csv(folder / "analysis" / "resemblance.csv").assign(beyond_p_corrected=0.1)
-    table.to_csv(folder / "analysis" / "resemblance.csv", index=False)
+    rewrite(folder / "analysis" / "resemblance.csv", beyond_p_corrected=0.1)
     assert "After adjusting for what all maps share, no corrected p is below 0.025." in make_report(folder).html
 
 

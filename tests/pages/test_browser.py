@@ -12,7 +12,7 @@ import pytest
 from rindices.files import guarded_text
 from rindices.pages import report
 from rindices.pages.report import Report, write_report
-from tests.pages.made_run import add_analyses, add_visits, change_summary, make_run
+from tests.pages.made_run import add_analyses, add_visits, change_summary, make_run, rewrite
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -34,12 +34,8 @@ def folder(tmp_path_factory):
     add_visits(folder)
     named = ("r_indices.csv", "people.csv", "z_scores.csv", "variables.csv", "analysis/drivers.csv")
     for path in [folder / name for name in named if (folder / name).exists()]:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-        table["participant_id"] = table["participant_id"].replace("sub-0031", PERSON)
-        table.to_csv(path, index=False)
-    people = pd.read_csv(folder / "r_indices.csv", keep_default_na=False)
-    people["flags"] = HOSTILE[4]
-    people.to_csv(folder / "r_indices.csv", index=False)
+        rewrite(path, participant_id=lambda table: table["participant_id"].replace("sub-0031", PERSON))
+    rewrite(folder / "r_indices.csv", flags=HOSTILE[4])
     change_summary(folder, warnings=[HOSTILE[0]], source=HOSTILE[4])
     write_report(folder, folder / "plain.html")
     write_report(folder, folder / "ids.html", show_ids=True)
