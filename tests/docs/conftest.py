@@ -4,19 +4,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from rindices import plots, presets
-from rindices.cli import app
 from rindices.cli.console_and_exits import set_output
 from rindices.pages import report
 from rindices.run import report_and_share, write_results
 from tests.docs import given
+from tests.test_cli import run
 
 
 def rindices(*words, code=0):
     """Run a command in this process and return what it printed; it has to end with this exit code."""
-    result = CliRunner().invoke(app, [str(word) for word in words])
+    result = run(*words)
     set_output()  # --quiet must not silence what comes after it
     assert result.exit_code == code, f"rindices {' '.join(map(str, words))}\n{result.output}"
     return result.output

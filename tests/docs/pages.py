@@ -49,11 +49,6 @@ def text_of(page):
     return (ROOT / page).read_text(encoding="utf-8")
 
 
-def missing(text, *parts):
-    """Return what is not in a text although it should be."""
-    return [part for part in parts if part not in text]
-
-
 def blocks_of(page):
     """Return the blocks of a page in their order."""
     text, found = text_of(page), []

@@ -1,6 +1,5 @@
 """Figures of docs/results.md, results/README.md and the tutorial on schizophrenia are those of the committed tables."""
 
-import json
 import os
 from pathlib import Path
 
@@ -9,7 +8,8 @@ import pytest
 
 from rindices.core.inference import MOST_AT_ZERO
 from rindices.run.first_look_and_power import chances
-from tests.docs.pages import ROOT, missing, script
+from tests.docs.pages import ROOT, script
+from tests.pages.page import missing
 
 # Figures of docs/results.md and results/README.md are those of the committed tables.
 
@@ -25,10 +25,6 @@ def percent(values, digits=0):
 def test_where_severities_are_counted_from():
     cohorts = pd.read_csv(RESULTS / "severe.csv")
     table = cohorts.groupby("cohort", sort=False).mean(numeric_only=True)
-    for cohort, row in table.iterrows():
-        ours, by_f = ([f"{100 * row[part + 'inside']:.0f} %", f"{row[part + 'rmse']:.3f}"] for part in ("", "f_"))
-        told = [cohort, f"{row['at_zero']:.2f}", *ours, f"{100 * row['raw']:.0f} %", *by_f]
-        assert f"| {' | '.join(told)} |" in DETAILS
     severe = table.index.str.contains(r"Beta\(3, 1\)")
     recognised, failing = cohorts["at_zero"] > MOST_AT_ZERO, cohorts["f_inside"] < 0.85
     assert (cohorts["unit"][recognised] - 2 / 3).abs().max() < 0.05  # severities are too low by "about a third"
@@ -113,14 +109,13 @@ def test_ranges_of_confounding_and_of_the_auc():
     table = pd.read_csv(RESULTS / "balance.csv").query("sites == 1")
     called = table.groupby(["older_sd", "a_group", "variables"])[["confounded", "before"]].mean().mul(100).round()
     found = called.loc[0, "confounded"]
+    called_before = "called {:.0f}, {:.0f}, {:.0f} and {:.0f} % so".format(*called.loc[(0, 100), "before"])
+    assert f"{called_before} with 100 per group" in DETAILS
+    recognised = "recognised in {:.0f} % (6 variables) and {:.0f} % (20 variables)".format(
+        *called.loc[(0.5, 100), "confounded"]
+    )
     for page in (PAGE, DETAILS):
-        assert f"{found.min():.0f} to {found.max():.0f} % of randomised studies" in page
-    one, two, six, twenty = (f"{value:.0f}" for value in called.loc[(0, 100), "before"])
-    assert f"called {one}, {two}, {six} and {twenty} % so with 100 per group" in DETAILS
-    six, twenty = (f"{value:.0f} %" for value in called.loc[(0.5, 100), "confounded"])
-    assert [
-        page for page in (PAGE, DETAILS) if f"recognised in {six} (6 variables) and {twenty} (20 variables)" not in page
-    ] == []
+        assert not missing(page, f"{found.min():.0f} to {found.max():.0f} % of randomised studies", recognised)
     table = pd.read_csv(RESULTS / "separation.csv")
     inside = 100 * table.groupby(["size", "aim"])["inside"].mean()
     before = 100 * table.groupby("aim")["before"].mean()
@@ -162,16 +157,15 @@ def test_what_is_said_of_verdicts_and_counts():
 
 
 def test_intervals_of_change_and_elsewhere():
-    page = DETAILS
     how_to = (ROOT / "docs" / "how-to" / "change-between-visits.md").read_text(encoding="utf-8")
     table = pd.read_csv(RESULTS / "true_change.csv")
     for (kind, progression), of in table.groupby(["kind", "progression"]):
         cells = [f"{100 * own['inside'].mean():.1f} %, {own['width'].mean():.2f}" for _, own in of.groupby("noise")]
-        assert f"| {kind}, {'growing' if progression else 'unchanged'} | {' | '.join(cells)} |" in page
+        assert f"| {kind}, {'growing' if progression else 'unchanged'} | {' | '.join(cells)} |" in DETAILS
     groups = pd.read_csv(RESULTS / "group_change.csv")
     basic, mild = percent((groups["least_q"] < 0.05).groupby(groups["kind"]).mean(), 1)
     assert not missing(
-        page, f"In {len(groups) // 2} studies of 40 + 40", f"below 0.05 in {basic} (basic) and {mild} (mild)."
+        DETAILS, f"In {len(groups) // 2} studies of 40 + 40", f"below 0.05 in {basic} (basic) and {mild} (mild)."
     )
     inside = 100 * table.groupby(["noise", "kind", "seed"])["inside"].mean().groupby("noise").mean()
     width = table.groupby(["kind", "progression", "noise"])["width"].mean()
@@ -183,7 +177,7 @@ def test_intervals_of_change_and_elsewhere():
     )
     for _, of in pd.read_csv(RESULTS / "elsewhere.csv").groupby(["what", "size"]):
         cells = [f"{100 * own['inside'].mean():.1f} %, {own['width'].mean():.2f}" for _, own in of.groupby("kind")]
-        assert f" | {' | '.join(cells)} |" in page
+        assert f" | {' | '.join(cells)} |" in DETAILS
 
 
 def test_missing_regions_and_strangers():
@@ -328,7 +322,6 @@ def test_severities_by_age():
 
 TUTORIAL = (ROOT / "docs" / "tutorials" / "schizophrenia.md").read_text(encoding="utf-8")
 DATA = Path(os.environ.get("RINDICES_DATA", "none")) / "schizophrenia" / "nimh_one_table.csv"
-RUNS = Path(os.environ.get("RINDICES_SCHIZOPHRENIA", "none"))
 WHEN = {"visit 1": "first visit", "visit 2": "second visit", "change": "change"}
 TABLES = {
     "averaged": "left and right averaged",
@@ -374,14 +367,10 @@ def test_changes_and_resemblances_are_those_of_the_tables():
         assert r in TUTORIAL
 
 
-def share(value):
-    return f"{100 * value:.0f} %"
-
-
 def test_sentences_on_groups_and_regions_are_those_of_the_tables():
     groups = pd.read_csv(RESULTS / "schizophrenia_background.csv").set_index("people")
     everybody = groups.loc["everybody"]
-    sexes = f"({share(everybody.sex_controls)} of the controls and {share(everybody.sex_patients)} of the patients"
+    sexes = percent(everybody[["sex_controls", "sex_patients"]])
     near = groups.loc["matched for sex and head size"]
     assert near.sex_controls == near.sex_patients
     assert abs(near.icv_d) < 0.05
@@ -392,7 +381,7 @@ def test_sentences_on_groups_and_regions_are_those_of_the_tables():
     stated = [name for name in regions.index if name[3:].removesuffix("_thickness") in SCRIPT.FRONTO_INSULAR]
     assert not missing(
         TUTORIAL,
-        sexes,
+        "({} of the controls and {} of the patients".format(*sexes),
         f"head sizes differ by {everybody.icv_d:.2f} sd",
         f"{len(sure)} of {len(regions)} are thinner in patients",
         f"insula (d = {number(regions['effect'].min())})",
@@ -417,7 +406,7 @@ def test_sentences_on_verdicts_are_those_of_the_table():
 def test_numbers_of_people_needed_are_those_of_the_planning_table():
     def found(n_controls, n_patients, strength):
         table = chances(n_controls, n_patients, 74).set_index(["patterns", "strength"])["chance"]
-        return share(table[1, strength]), share(table[2, strength])
+        return percent(table[[(1, strength), (2, strength)]])
 
     one, two = found(67, 98, 1.0)
     assert not missing(
@@ -445,14 +434,3 @@ def test_tables_of_groups_are_those_of_the_published_table():
     for name, made in (("background", SCRIPT.background(people)), ("regions", SCRIPT.of_regions(table, regions))):
         stored = pd.read_csv(RESULTS / f"schizophrenia_{name}.csv")
         pd.testing.assert_frame_equal(made.round(4), stored, check_dtype=False, atol=2e-4)
-
-
-@pytest.mark.skipif(not RUNS.is_dir(), reason="the runs of the script are not here: set RINDICES_SCHIZOPHRENIA")
-def test_verdicts_are_those_of_the_runs():
-    for row in pd.read_csv(RESULTS / "schizophrenia_verdicts.csv").itertuples():
-        summary = json.loads((RUNS / row.table / "summary.json").read_text(encoding="utf-8"))
-        evidence = summary["evidence"]
-        assert (summary["verdict"], summary["n_features"]) == (row.verdict, row.regions)
-        assert [evidence[name] for name in ("p", "p_spread", "p_shift", "halves")] == pytest.approx(
-            [row.p, row.p_spread, row.p_shift, row.halves], abs=1e-4
-        )

@@ -24,6 +24,7 @@ from tests.docs import pages
 from tests.docs.conftest import rindices
 from tests.docs.given import REGIONS, provide
 from tests.docs.pages import ROOT, text_of
+from tests.pages.page import missing
 
 # Whatever the pages call exists: commands, options, make targets, scripts, extras, links.
 
@@ -109,8 +110,8 @@ def test_files_that_contributors_are_sent_to_exist():
     words = pages.inline_code_of("CONTRIBUTING.md")
     places = [word for word in words if re.fullmatch(r"\.?[\w-]+(/[\w.-]*)+|[\w-]+\.(py|md|cff|toml)", word)]
     assert len(places) > 25
-    missing = [one for one in places if not any((base / one).exists() for base in (ROOT, ROOT / "src/rindices"))]
-    assert {*missing} <= {"site/", "run.toml"}  # made by commands
+    absent = [one for one in places if not any((base / one).exists() for base in (ROOT, ROOT / "src/rindices"))]
+    assert {*absent} <= {"site/", "run.toml"}  # made by commands
 
 
 def test_picture_of_the_readme_is_that_of_the_demonstration():
@@ -199,14 +200,6 @@ def test_a_reader_can_follow(page, tmp_path, monkeypatch, request):
         reader.follow(block)
 
 
-def test_what_is_given_is_used():
-    for page in pages.PAGES:
-        used = " ".join(block.code for block in pages.blocks_of(page) if not block.not_run)
-        assert [
-            f"{page} takes {name} for granted, but does not use it" for name in pages.given_of(page) if name not in used
-        ] == []
-
-
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.page}:{block.line}")
 def test_blocks_have_a_language_and_those_not_run_parse(block):
     assert block.language in LANGUAGES, f"{block}: name one of {', '.join(sorted(LANGUAGES))}"
@@ -217,18 +210,6 @@ def test_blocks_have_a_language_and_those_not_run_parse(block):
         bash = shutil.which("bash") or pytest.skip("there is no bash")
         checked = subprocess.run([bash, "-n"], input=block.code, capture_output=True, text=True, check=False)
         assert checked.returncode == 0, f"{block}: {checked.stderr}"
-
-
-def test_a_wrong_figure_and_a_wrong_command_would_be_noticed():
-    reader = Page()
-    with pytest.raises(AssertionError, match="Expected"):
-        reader.follow(pages.Block("page", 1, "pycon", ">>> 1 + 1\n3", ""))
-    with pytest.raises(AssertionError, match="no-such-option"):
-        reader.follow(pages.Block("page", 1, "bash", "rindices describe x --no-such-option", ""))
-    reader.printed = "Scored 12 people."
-    with pytest.raises(AssertionError, match="not printed"):
-        reader.follow(pages.Block("page", 1, "text", "Scored 100 patients.", "output"))
-    reader.follow(pages.Block("page", 1, "text", "Scored 100 people.", "output"))
 
 
 # The page on file formats says all that a run writes, and nothing that it does not.
@@ -259,47 +240,29 @@ def _general(columns):
     return {re.sub(r"^(r|severity|centile)[2-9](?=$|_)", r"\1M", str(column)) for column in columns}
 
 
-@pytest.fixture(scope="module")
-def tables(finished_run):
-    found = {path.relative_to(finished_run).as_posix(): path for path in sorted(finished_run.rglob("*.csv"))}
-    return {name: pd.read_csv(path) for name, path in found.items()}
+def test_every_table_and_column_is_told(finished_run):
+    found = {path.relative_to(finished_run).as_posix(): set(pd.read_csv(path)) for path in finished_run.rglob("*.csv")}
+    assert len(found) > 12
+    for name, columns in found.items():
+        own = columns - {"participant_id", "visit"} if name == "variables.csv" else _OWN.get(name, set())
+        assert _general(columns - own) | _MORE.get(name, set()) == named(f"`{name}`"), name
 
 
-def test_every_table_and_column_is_told(tables):
-    assert len(tables) > 12
-    for name, table in tables.items():
-        own = set(table) - {"participant_id", "visit"} if name == "variables.csv" else _OWN.get(name, set())
-        assert _general(set(table) - own) | _MORE.get(name, set()) == named(f"`{name}`"), name
-
-
-def test_every_file_is_told(finished_run):
-    told = named("The run folder")
-    written = {path.name + "/" * path.is_dir() for path in finished_run.iterdir()}
+def test_every_file_key_and_section_is_told(finished_run):
+    told, written = named("The run folder"), {path.name + "/" * path.is_dir() for path in finished_run.iterdir()}
     assert written <= told
     assert told - written == {"truth.csv", "figures/", "brain/", "voxelwise/", "journal/"}
-
-
-def test_every_key_of_the_summary_is_told(finished_run):
     summary = json.loads((finished_run / "summary.json").read_text())
     assert named("`summary.json`") - _SOMETIMES == set(summary)
-    told = " ".join(section("`summary.json`"))
-    assert all(f"`{key}`" in told for key in summary["evidence"])
-
-
-def test_every_section_of_the_settings_is_told(finished_run):
+    assert [key for key in summary["evidence"] if f"`{key}`" not in " ".join(section("`summary.json`"))] == []
     settings = tomllib.loads((finished_run / "run.toml").read_text())
     assert set(re.findall(r"`\[(\w+)\]`", " ".join(section("`run.toml`")))) == set(settings)
-
-
-def test_every_key_of_a_model_file_is_told(finished_run):
     words = " ".join(section("`model.safetensors`"))
     with safe_open(finished_run / "model.safetensors", framework="numpy") as file:
         metadata, arrays = file.metadata(), list(file.keys())
-    assert all(f"`{key}`" in words for key in metadata)
-    header = json.loads(metadata["header"])
-    assert named("`model.safetensors`") == set(header)
-    assert all(f"`{array.partition('.')[0]}.*`" in words for array in arrays)
-    assert f"| {metadata['format_version']} |" in words
+    assert named("`model.safetensors`") == set(json.loads(metadata["header"]))
+    assert not missing(words, *(f"`{key}`" for key in metadata), f"| {metadata['format_version']} |")
+    assert not missing(words, *(f"`{array.partition('.')[0]}.*`" for array in arrays))
 
 
 # Every function and test that experiments/paper/README.md names exists.

@@ -1,6 +1,5 @@
 """The site: builds strictly (links, anchors, names in the reference), and needs no network to be read."""
 
-import html.parser
 import json
 import logging
 import re
@@ -14,8 +13,9 @@ import rindices.analysis
 from rindices import plots
 from rindices.pages import report
 from rindices.plots.style import PALETTE
-from tests.docs.pages import ROOT, missing, script
+from tests.docs.pages import ROOT
 from tests.docs.test_pages import COMMANDS
+from tests.pages.page import Page
 
 mkdocs_config = pytest.importorskip("mkdocs.config", reason="the site needs mkdocs")
 
@@ -46,32 +46,16 @@ def site(tmp_path_factory):
     return folder
 
 
-class _Loads(html.parser.HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.found, self.classes = [], set()
-
-    def handle_starttag(self, tag, attributes):
-        told = dict(attributes)
-        self.classes.update((told.get("class") or "").split())
-        if tag in _LOADS and told.get(_LOADS[tag]):
-            self.found.append((tag, told[_LOADS[tag]]))
-
-
 def test_nothing_is_loaded_from_elsewhere_and_all_that_is_loaded_is_there(site):
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 30
     for path in pages:
-        page = _Loads()
-        page.feed(path.read_text(encoding="utf-8"))
-        assert "mermaid" not in page.classes, f"{path.name}: drawn by a script from the network"
-        for tag, address in page.found:
+        for tag, told in Page(path.read_text(encoding="utf-8")).tags:
+            address = told.get(_LOADS.get(tag)) or "data:"
+            assert "mermaid" not in (told.get("class") or ""), f"{path.name}: drawn by a script from the network"
             assert not re.match(r"(\w+:)?//", address), f"{path.name}: <{tag}> loads {address}"
             if path.name != "404.html" and not address.startswith("data:"):
                 assert (path.parent / re.split(r"[?#]", address)[0]).resolve().exists(), f"{path.name}: {address}"
-
-
-def test_styles_load_nothing_from_elsewhere(site):
     for path in site.rglob("*.css"):
         found = re.findall(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')]+)", path.read_text(encoding="utf-8"))
         assert not found, f"{path.name}: {found}"
@@ -127,14 +111,3 @@ def test_the_gallery_has_every_function_that_draws():
     assert [name for name in plots.__all__ if f"plots.{name}(" not in page] == []
     pictures = set(re.findall(r"\]\(pictures/gallery/([\w.]+)\)", page))
     assert pictures == {path.name for path in (ROOT / "docs" / "pictures" / "gallery").iterdir()}
-
-
-def test_the_command_line_page_is_made_from_the_application():
-    text = script("tools/site_hooks.py").command_line()
-    assert not missing(
-        text,
-        "| `--repetitions` | Number of training runs to compare and average. | `10` |",
-        "| `--steps` | Maximum number of training steps. | by preset |",
-        "| `--report / --no-report` | Write report.html. | on |",
-    )
-    assert re.search(r"\| `--maps` \| [^|]+ \| needed \|", text)

@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from baselines import METHODS, Baseline, DiscriminantNMF, OrthonormalProjectiveNMF, supervised_ceilings
+from diagnosis import diagnosis_auc
 from reproducibility import split_half
 from scipy.special import kl_div
 from scipy.stats import pearsonr, spearmanr
 from scoring import best_components
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import NMF, FactorAnalysis, LatentDirichletAllocation
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.model_selection import KFold
 from sklearn.svm import SVR
@@ -124,23 +124,6 @@ def test_no_other_choice_of_components_and_signs_is_better(n_components):
     assert found.concordances.mean() == pytest.approx(mean(found.order, found.signs))
 
 
-def test_wrong_input_is_refused_and_a_short_fit_warns(cohort, parts):
-    volumes, y, _ = cohort
-    negative = -parts[0]
-    for fit in (
-        lambda: Baseline("opnfm").fit(volumes, y),
-        lambda: Baseline().fit(volumes, np.ones(160, int)),
-        lambda: Baseline().fit(volumes.assign(region3=np.where(y == 1, volumes["region3"], 5.0)), y),
-        lambda: OrthonormalProjectiveNMF().fit(negative),
-        lambda: OrthonormalProjectiveNMF(13).fit(-negative),
-        lambda: DiscriminantNMF(within=0.01, between=50, random_state=0).fit(-negative, np.arange(200) % 2),
-    ):
-        with pytest.raises(InputError):
-            fit()
-    with pytest.warns(ConvergenceWarning):
-        OrthonormalProjectiveNMF(3, max_iter=2, random_state=0).fit(-negative)
-
-
 # Reproducibility: models of two halves
 
 
@@ -157,7 +140,6 @@ class Reader(TransformerMixin, BaseEstimator):
     def fit(self, X, y, covariates=None):
         self.trained_on_ = list(X.index) if isinstance(X, pd.DataFrame) else None
         self.labels_ = np.asarray(y)
-        self.covariates_ = covariates
         rng = np.random.default_rng(self.random_state)
         self.order_ = np.roll(np.arange(3), self.random_state % 3)
         self.maps_ = -np.eye(3)[self.order_] + self.noise * rng.standard_normal((3, 3))
@@ -165,7 +147,6 @@ class Reader(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X, covariates=None):
-        assert (covariates is None) == (self.covariates_ is None)
         return np.asarray(X, float) @ self.maps_.T
 
     def pattern_maps(self, X, covariates=None):
@@ -174,14 +155,6 @@ class Reader(TransformerMixin, BaseEstimator):
         return pd.DataFrame(
             {"region": regions, "pattern": np.repeat([1, 2, 3], 3), "change_sd": self.maps_.ravel(), "other": 0}
         )
-
-
-class Blind(Reader):
-    """Has no maps."""
-
-    @property
-    def pattern_maps(self):
-        raise AttributeError("no maps")
 
 
 MADE, PEOPLE = [], []
@@ -238,27 +211,19 @@ def test_numbers_follow_their_definitions(people):
     assert PEOPLE == [N_CONTROLS, N_CONTROLS]
 
 
-def test_covariates_are_halved_like_people(people):
-    X, y, _ = people
-    age = pd.DataFrame({"age": np.arange(len(X))}, index=X.index)
-    found = split_half(Reader(), X, y, age)
-    for k, model in enumerate(MADE, start=1):
-        np.testing.assert_array_equal(model.covariates_["age"], np.flatnonzero(found.half == k))
-    MADE.clear()
-    split_half(Reader(), X.to_numpy(), y, age.to_numpy())
-    np.testing.assert_array_equal(MADE[0].covariates_.ravel(), np.flatnonzero(found.half == 1))
+# Diagnosis: patterns and regions beside each other
 
 
-def test_estimators_without_maps_are_welcome(people):
-    X, y, _ = people
-    found = split_half(Blind(), X, y)
-    assert found.maps.empty
-    assert found.patterns["map_correlation"].isna().all()
-    assert "concordance_half1" not in found.agreement
-
-
-@pytest.mark.parametrize("wrong", [{"y": np.arange(80) == 3}, {"y": np.zeros(79)}])
-def test_wrong_input_is_refused(people, wrong):
-    X, y, _ = people
+def test_separation_gives_the_auc_of_normal_groups_and_unknown_numbers_are_refused():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1], [60, 80]))
+    scores, regions = rng.standard_normal((140, 2)), 100 * rng.standard_normal((140, 10))
+    scores[:, 0] += 1.5 * y
+    regions[:, 0] += 75 * y
+    table = diagnosis_auc(scores, regions, y, n_splits=4).set_index("features")
+    # Two normal groups d sd apart have the area Φ(d / √2): 0.856 for 1.5, 0.702 for 0.75.
+    assert table.auc["R-indices"] == pytest.approx(0.856, abs=0.06)
+    assert 0.55 < table.auc["regions"] < 0.76
+    assert table.auc["difference"] == pytest.approx(table.auc["R-indices"] - table.auc["regions"])
     with pytest.raises(InputError):
-        split_half(Reader(), X, **{"y": y} | wrong)
+        diagnosis_auc(np.where(y[:, None] == 1, np.nan, scores), regions, y)

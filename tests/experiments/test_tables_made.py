@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import abide_table
@@ -36,16 +35,6 @@ def test_fit_recovers_known_numbers(table):
     np.testing.assert_allclose(second[2], -0.001, atol=5e-5)
     assert fitted["correlation_upper"] == [pytest.approx([0.6], abs=0.02)]
     assert fitted["residual_quantiles"][0][np.searchsorted(fitted["probabilities"], 0.5)] == pytest.approx(0, abs=0.02)
-
-
-def test_script_writes_what_it_fitted(table, tmp_path, monkeypatch, capsys):
-    source, out = tmp_path / "people.csv", tmp_path / "reference.json"
-    table.head(500).to_csv(source, index=False)
-    monkeypatch.setattr(sys, "argv", ["fit_reference.py", "--table", str(source), "--out", str(out)])
-    fit_reference.main()
-    assert json.loads(out.read_text()) == fit_reference.fit(pd.read_csv(source))
-    assert [path.name for path in tmp_path.glob("*.partial")] == []
-    assert "2 regions" in capsys.readouterr().out
 
 
 def test_shipped_file_comes_from_the_script():
@@ -91,10 +80,3 @@ def test_stats_files_become_volumes():
     assert len(found) == 1 + 2 * 2 + 16
     with pytest.raises(ValueError, match="no stats file"):
         abide_table.volumes("<Error>AccessDenied</Error>", "", "")
-
-
-def test_codes_of_the_spreadsheet_become_words():
-    row = {"FILE_ID": "Pitt_0050003", "SITE_ID": "PITT", "DX_GROUP": 1, "AGE_AT_SCAN": 24.45, "SEX": 2}
-    people = abide_table.about(pd.DataFrame([row | {"FIQ": 103.0, "ADOS_TOTAL": -9999.0, "SRS_RAW_TOTAL": None}]))
-    assert people.iloc[0, :5].tolist() == ["Pitt_0050003", "PITT", "ASD", 24.45, "F"]
-    assert people[["fiq", "ados_total", "srs_total"]].isna().to_numpy().tolist() == [[False, True, True]]

@@ -1,4 +1,9 @@
-"""Cases by the thousand against one reader, and damage to bytes. A case follows from its seed and its number alone."""
+"""Cases by the thousand against one reader, and damage to bytes. A case follows from its seed and its number alone.
+
+A target is a reader under test: its first `n_systematic` cases are systematic, the others drawn. It has two methods:
+``make(number, rng)`` returns a `Case`; ``judge(case, path)`` reads the file and returns ``read`` or ``refused``, and
+raises anything else.
+"""
 
 import contextlib
 import multiprocessing
@@ -10,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -55,19 +60,7 @@ class Outcome:
     seconds: float = 0.0
 
 
-class Target(Protocol):
-    """A reader under test: the first cases are systematic, the others drawn."""
-
-    n_systematic: int
-
-    def make(self, number: int, rng: np.random.Generator) -> Case:
-        """Return the case of this number."""
-
-    def judge(self, case: Case, path: Path) -> str:
-        """Read the file and return ``read`` or ``refused``; anything else is raised."""
-
-
-def attempt(target: Target, seed: int, number: int, folder: Path, *, bounded: bool = False) -> Outcome:
+def attempt(target: Any, seed: int, number: int, folder: Path, *, bounded: bool = False) -> Outcome:
     """Make a case and judge it; the file stays in `folder` if it failed.
 
     Time and memory count where they are `bounded`: in a process that does nothing else.
@@ -101,13 +94,13 @@ def _spare_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
-def _work(make_target: Callable[[], Target], seed: int, numbers: Sequence[int], keep: Path, pipe: Connection) -> None:
+def _work(make_target: Callable[[], Any], seed: int, numbers: Sequence[int], keep: Path, pipe: Connection) -> None:
     target = make_target()
     for number in numbers:
         pipe.send(attempt(target, seed, number, keep, bounded=True))
 
 
-def outcomes(make_target: Callable[[], Target], seed: int, numbers: Sequence[int], keep: Path) -> Iterator[Outcome]:
+def outcomes(make_target: Callable[[], Any], seed: int, numbers: Sequence[int], keep: Path) -> Iterator[Outcome]:
     """Judge the cases in a process of their own, and in a new one whenever a case has ended or stopped it.
 
     Files of failed cases are kept in `keep`, each beside a text that tells what happened.
@@ -129,7 +122,7 @@ def outcomes(make_target: Callable[[], Target], seed: int, numbers: Sequence[int
 
 
 @contextlib.contextmanager
-def _worker(make_target: Callable[[], Target], seed: int, numbers: list[int], keep: Path) -> Iterator[Connection]:
+def _worker(make_target: Callable[[], Any], seed: int, numbers: list[int], keep: Path) -> Iterator[Connection]:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(make_target, seed, tuple(numbers), keep, there), daemon=True)

@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from safetensors.numpy import load
-from typer.testing import CliRunner
 
 from rindices import InputError, load_model
-from rindices.cli import app
 from tests.fuzz.engine import Case, Failure, altered, chance, damaged, deep_stack, pick
 from tests.longevity.freeze import PEOPLE, inputs_of, model_of
+from tests.test_cli import run
 
 # Entries of the header that scores follow from; a change of any other must leave every score as it is.
 DECISIVE = (("preprocessing",), ("parameters", "inference"), ("contract", "features"), ("named",))
@@ -117,7 +116,7 @@ class Models:
 
     def judge(self, case: Case, path: Path) -> str:
         """Describe the model, load it and score people with it."""
-        described = CliRunner().invoke(app, ["describe", str(path)])
+        described = run("describe", path)
         if described.exit_code not in (0, 2):
             raise Failure("describe failed") from described.exception
         try:

@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from safetensors import safe_open
-from typer.testing import CliRunner
 
 from rindices import __version__
-from rindices.cli import app
 from rindices.model import FORMAT_VERSION
 from rindices.record import read_run, read_settings, read_summary
 from tests.longevity import golden
@@ -38,24 +36,22 @@ def people():
     return pd.read_csv(PEOPLE)
 
 
-def test_frozen_models_are_of_the_format(folder):
-    with safe_open(folder / "model.safetensors", framework="numpy") as file:
+def test_frozen_models_say_what_they_said(folder, people):
+    path, model = folder / "model.safetensors", model_of(folder.name)
+    with safe_open(path, framework="numpy") as file:
         version = file.metadata()["format_version"]
     assert version == str(FORMAT_VERSION), "make them again: python -m tests.longevity.freeze"
-
-
-def test_scores_and_spread_are_those_of_then(folder, people):
-    scores = scores_of(model_of(folder.name), people)
+    scores, maps = scores_of(model, people), maps_of(model, people)
     pd.testing.assert_frame_equal(scores, pd.read_csv(folder / "scores.csv"), rtol=SAME, atol=0, check_dtype=False)
-
-
-def test_maps_are_those_of_then(folder, people):
-    maps = maps_of(model_of(folder.name), people)
     # A change near 0 is the difference of two brains near 1.
     pd.testing.assert_frame_equal(maps, pd.read_csv(folder / "maps.csv"), rtol=SAME, atol=1e-12, check_dtype=False)
+    told = "\n".join(description_of(path))
+    for line in (folder / "describe.txt").read_text(encoding="utf-8").splitlines():
+        label, _, value = line.rpartition(": ")  # labels may be worded otherwise one day
+        assert value in told, label
 
 
-def test_apply_writes_the_scores_of_then(folder, people, tmp_path):
+def test_apply_writes_the_scores_of_then_and_the_contract_holds(folder, people, tmp_path):
     out = tmp_path / "scores.csv"
     succeed("apply", folder / "model.safetensors", PEOPLE, "--out", out)
     scores, written = pd.read_csv(folder / "scores.csv"), pd.read_csv(out)
@@ -63,20 +59,8 @@ def test_apply_writes_the_scores_of_then(folder, people, tmp_path):
     assert written["participant_id"].tolist() == people["participant_id"].tolist()
     flagged = written["flags"].notna()
     assert flagged[0] == ("age" in (folder / "describe.txt").read_text(encoding="utf-8")), "this person is 97 years old"
-
-
-def test_describe_tells_what_it_told_then(folder):
-    told = "\n".join(description_of(folder / "model.safetensors"))
-    for line in (folder / "describe.txt").read_text(encoding="utf-8").splitlines():
-        label, _, value = line.rpartition(": ")  # labels may be worded otherwise one day
-        assert value in told, label
-
-
-def test_the_contract_still_holds(folder, people, tmp_path):
-    table, out = tmp_path / "people.csv", tmp_path / "scores.csv"
-    people.iloc[:, :-6].to_csv(table, index=False)  # a quarter of the regions is more than can be filled in
-    assert run("apply", folder / "model.safetensors", table, "--out", out).exit_code == 2
-    assert not out.exists()
+    people.iloc[:, :-6].to_csv(tmp_path / "few.csv", index=False)  # a quarter of the regions is more than can be drawn
+    assert run("apply", folder / "model.safetensors", tmp_path / "few.csv", "--out", tmp_path / "s.csv").exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -151,7 +135,7 @@ def place(tmp_path, monkeypatch):
 
 
 def rindices(*line):
-    result = CliRunner().invoke(app, [*line])
+    result = run(*line)
     return result.exit_code, " ".join(result.output.split())
 
 

@@ -1,7 +1,6 @@
 """What is written in several places says the same: versions, dependencies, public names."""
 
 import ast
-import importlib.util
 import re
 import sys
 import tomllib
@@ -16,8 +15,8 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import rindices
+from tests.docs.pages import ROOT, script
 
-ROOT = Path(__file__).parent.parent.parent
 CONDA_NAMES = {"matplotlib": "matplotlib-base"}  # without the parts that draw in windows
 CONTAINERFILE, STUB = ROOT / "packaging" / "Containerfile", Path(rindices.__file__).with_suffix(".pyi")
 
@@ -52,7 +51,7 @@ def test_every_dependency_has_a_lower_bound(project):
     assert not loose, "make test-oldest installs the lower bounds"
 
 
-def test_the_conda_recipe_needs_what_we_need(project, recipe):
+def test_the_conda_recipe_needs_and_has_what_the_project_does(project, recipe):
     expected = {
         CONDA_NAMES.get(one.name, one.name): str(one.specifier) for one in map(Requirement, project["dependencies"])
     }
@@ -60,16 +59,13 @@ def test_the_conda_recipe_needs_what_we_need(project, recipe):
     assert found == expected | {"python": project["requires-python"]}
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
     assert {text.replace(" ", "") for text in recipe["requirements"]["host"]} >= {*build}
-
-
-def test_the_conda_recipe_has_our_version_and_command(project, recipe):
     assert recipe["context"]["version"] == rindices.__version__
     assert recipe["build"]["python"]["entry_points"] == [f"{k} = {v}" for k, v in project["scripts"].items()]
     about = recipe["about"]
     assert (about["license"], about["license_file"]) == (project["license"], project["license-files"])
 
 
-def test_the_container_is_pinned_and_installs_our_wheel(container, project):
+def test_the_container_is_pinned_installs_our_wheel_and_has_no_root(container, project):
     (base,) = [text for keyword, text in container if keyword == "FROM"]
     assert re.fullmatch(r"docker\.io/library/python:3\.\d+\.\d+-slim-\w+", base), "a version, never latest"
     wheel = f"rindices-{rindices.__version__}-py3-none-any.whl"
@@ -78,27 +74,19 @@ def test_the_container_is_pinned_and_installs_our_wheel(container, project):
     (labels,) = [text for keyword, text in container if keyword == "LABEL"]
     assert f'image.version="{rindices.__version__}"' in labels
     assert f'image.licenses="{project["license"]}"' in labels
-
-
-def test_what_the_container_adds_are_extras_of_ours_with_and_without_a_gpu(container, project):
     extras = dict(container)["ARG"].removeprefix("EXTRAS=").split(",")
-    with_gpu = re.search(r"--build-arg EXTRAS=(\S+)", CONTAINERFILE.read_text(encoding="utf-8"))[1].split(",")
+    text = CONTAINERFILE.read_text(encoding="utf-8")
+    with_gpu = re.search(r"--build-arg EXTRAS=(\S+)", text)[1].split(",")
     assert {*with_gpu} - {*extras} == {"cuda"}
     assert {*with_gpu} <= {*project["optional-dependencies"]}
-
-
-def test_nobody_is_root_in_the_container(container, project):
     keywords = [keyword for keyword, _ in container]
     assert dict(container)["USER"].split(":")[0].isdigit()  # by number: clusters ask whether it is 0
     assert dict(container)["USER"] != "0"
     assert "RUN" not in keywords[keywords.index("USER") :], "what is installed is not the user's to change"
     assert not {"ADD", "EXPOSE", "HEALTHCHECK"} & {*keywords}
     assert dict(container)["ENTRYPOINT"] == f'["{next(iter(project["scripts"]))}"]'
-
-
-def test_whoever_runs_the_container_as_told_owns_the_results():
-    runs = re.findall(r"^# +(?:podman|docker) run .*", CONTAINERFILE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(runs) == 2
+    runs = re.findall(r"^# +(?:podman|docker) run .*", text, re.MULTILINE)
+    assert len(runs) == 2  # as told, whoever runs it owns the results
     assert all('--user "$(id -u):$(id -g)"' in line and "--network none" in line for line in runs)
 
 
@@ -121,7 +109,6 @@ def test_the_oldest_environment_has_the_lower_bounds(project):
 # No answer about vulnerabilities is not a good answer
 
 
-PATH = Path(__file__).parent.parent.parent / "tools" / "audit.py"
 SOUND = {"name": "numpy", "version": "2.0.0", "vulns": []}
 FLAW = {"id": "CVE-1", "fix_versions": ["3.1.6"], "aliases": [], "description": ""}
 AFFECTED = {"name": "jinja2", "version": "3.1.4", "vulns": [FLAW]}
@@ -131,10 +118,7 @@ OURS = {"name": "rindices", "skip_reason": "distribution marked as editable"}
 
 @pytest.fixture(scope="module")
 def audit():
-    spec = importlib.util.spec_from_file_location("audit", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("tools/audit.py")
 
 
 @pytest.mark.parametrize(

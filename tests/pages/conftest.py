@@ -1,3 +1,4 @@
+import os
 import shutil
 
 import pytest
@@ -5,7 +6,8 @@ import pytest
 from rindices import plots
 from tests.pages.made_run import make_run
 
-_PATIENCE = 600_000  # milliseconds; the machine may be busy with something else
+# Milliseconds: the machine may be busy with something else; for pictures of the tutorial a run is trained to its end.
+PATIENCE = 1_800_000 if os.environ.get("RINDICES_PICTURES") else 600_000
 
 
 @pytest.fixture
@@ -30,35 +32,37 @@ def browser():
     if program is None:
         pytest.skip("there is no Chromium or Chrome here")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=_PATIENCE)
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=PATIENCE)
         yield browser
         browser.close()
 
 
+def watched_page(browser, own, **options):
+    """Return a page in a window of its own, and what goes wrong in it: asking for anything but `own` is wrong."""
+    context = browser.new_context(viewport={"width": 1290, "height": 900}, accept_downloads=True, **options)
+    context.set_default_timeout(PATIENCE)
+    context.set_default_navigation_timeout(PATIENCE)  # else old Playwright waits 30 seconds for addresses
+    page, troubles = context.new_page(), []
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda asked: asked.url.startswith((own, "data:", "blob:")) or troubles.append(asked.url))
+    return page, troubles
+
+
 @pytest.fixture
 def visit(browser):
-    """Return a function that opens a file; what goes wrong meanwhile fails the test."""
-    contexts, troubles = [], []
+    """Return a function that opens a file without a network; what goes wrong meanwhile fails the test."""
+    opened = []
 
-    def opened(path, anchor="", **options):
-        context = browser.new_context(viewport={"width": 1300, "height": 900}, accept_downloads=True, **options)
-        context.set_default_timeout(_PATIENCE)
-        context.set_offline(True)
-        contexts.append(context)
-        page, address = context.new_page(), path.as_uri()
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: request.url.split("#")[0] == address or _foreign(request.url, troubles))
-        page.goto(address + anchor)
+    def open_file(path, anchor="", **options):
+        page, troubles = watched_page(browser, path.as_uri(), **options)
+        opened.append((page, troubles))
+        page.context.set_offline(True)
+        page.goto(path.as_uri() + anchor)
         return page
 
-    yield opened
-    for context in contexts:
-        context.close()
-    assert troubles == []
-
-
-def _foreign(url, troubles):
-    if not url.startswith(("data:", "blob:")):
-        troubles.append(url)
+    yield open_file
+    for page, troubles in opened:
+        page.context.close()
+        assert troubles == []

@@ -89,12 +89,12 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
     people = pd.DataFrame({"participant_id": [f"sub-{place:04d}" for place in range(len(groups))]})
     people["diagnosis"] = pd.Series(groups).map({"control": "CN", "patient": "AD", "other": "unclear"})
     people["group"] = groups
-    scores = [f"r{place + 1}" for place in range(n_patterns)]
-    people[scores] = truth * 0.9 + 0.03 + rng.normal(0, 0.07, truth.shape)
-    people[[f"{name}_sd" for name in scores]] = rng.uniform(0.01, 0.05, truth.shape)
-    for end, values in (("", 0), ("_low", -0.2), ("_high", 0.3)):
-        people[[f"severity{place + 1}{end}" for place in range(n_patterns)]] = people[scores].to_numpy() + values
-    people[[f"centile{place + 1}" for place in range(n_patterns)]] = np.clip(300 * people[scores], 0, 100)
+    scores = truth * 0.9 + 0.03 + rng.normal(0, 0.07, truth.shape)
+    known = {"r{}": scores, "r{}_sd": rng.uniform(0.01, 0.05, truth.shape), "severity{}": scores}
+    known |= {"severity{}_low": scores - 0.2, "severity{}_high": scores + 0.3}
+    known["centile{}"] = np.clip(300 * scores, 0, 100)
+    columns = {name.format(k + 1): of[:, k] for name, of in known.items() for k in range(n_patterns)}
+    people = people.join(pd.DataFrame(columns))
     people.assign(flags="").to_csv(folder / "r_indices.csv", index=False)
     regions = (names or []) + [f"region {place}" for place in range(n_regions - len(names or []))]
     size = np.sort(rng.gamma(1.0, 0.8, (n_patterns, n_regions)))[:, ::-1]
@@ -109,10 +109,9 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
     pd.DataFrame(patterns).to_csv(folder / "patterns.csv", index=False)
     steps = np.arange(2000, 32000, 2000)
     rise = 1 - np.exp(-steps / 6000) - 0.04 * (steps > 22000)
-    selection = pd.DataFrame({"n_patterns": n_patterns, "orthogonality": 0.8, "step": steps, "n_models": 10})
-    selection["pattern_agreement"] = 0.52 + 0.44 * rise
-    selection["dimension_correlation"] = 0.05 + 0.9 * rise
-    selection["difference_correlation"] = np.nan if n_patterns == 1 else 0.85 * rise
+    agreement = {"pattern_agreement": 0.52 + 0.44 * rise, "dimension_correlation": 0.05 + 0.9 * rise}
+    agreement["difference_correlation"] = np.nan if n_patterns == 1 else 0.85 * rise
+    selection = pd.DataFrame({"step": steps, **agreement}).assign(n_patterns=n_patterns, orthogonality=0.8, n_models=10)
     with_intervals(selection).assign(best=steps == 20000, chosen=steps == 20000).to_csv(
         folder / "selection.csv", index=False
     )
@@ -144,6 +143,11 @@ def add_settings(folder, settings):
             rows.append({**setting, **values, "step": step, "best": step == 16000})
     chosen = pd.read_csv(folder / "selection.csv")
     pd.concat([chosen, with_intervals(pd.DataFrame(rows), 0.05)]).to_csv(folder / "selection.csv", index=False)
+
+
+def rewrite(path, **columns):
+    """Replace columns of a table."""
+    pd.read_csv(path).assign(**columns).to_csv(path, index=False)
 
 
 def save_summary(folder, summary):
@@ -329,14 +333,10 @@ def add_visits(folder):
         both.to_csv(folder / name, index=False)
     change_summary(folder, visits=True, n_read=len(both))
     _save(pd.read_csv(folder / "analysis" / "drivers.csv", keep_default_na=False).assign(visit="bl"), folder, "drivers")
-    slopes, columns = np.linspace(0, 0.1, len(people)), {}
-    for name in scores:
-        columns |= {
-            f"{name}_per_year": slopes,
-            f"{name}_change": slopes,
-            f"{name}_reliable": (slopes > 0.08).astype(int),
-        }
-        columns |= {f"{name}_change_low": slopes - 0.08, f"{name}_change_high": slopes + 0.08}
+    slopes = np.linspace(0, 0.1, len(people))
+    ends = {"_per_year": slopes, "_change": slopes, "_reliable": (slopes > 0.08).astype(int)}
+    ends |= {"_change_low": slopes - 0.08, "_change_high": slopes + 0.08}
+    columns = {name + end: values for name in scores for end, values in ends.items()}
     change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0, **columns)
     _save(change, folder, "change")
     sizes = change.groupby("group").size().to_dict()

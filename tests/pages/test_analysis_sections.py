@@ -12,7 +12,7 @@ from rindices.analysis import FollowUp, prognosis, resemblance, survival_curves
 from rindices.analysis.associations_and_resemblance import _FOLDER
 from rindices.pages.report import make_report, write_report
 from rindices.simulate import simulate_cohort
-from tests.pages.made_run import change_summary, make_run
+from tests.pages.made_run import change_summary, make_run, rewrite
 from tests.pages.page import missing
 
 # Pictures of the brain in the page, as a browser without a network shows them.
@@ -64,7 +64,7 @@ def test_pictures_are_seen_without_a_network(folder, tmp_path, visit):
     assert any("voxelwise_1_high" in figure.name for figure in (tmp_path / "figures").iterdir())
 
 
-def test_slider_moves_the_brains_by_keyboard(folder, tmp_path, visit):
+def test_slider_moves_the_brains_by_keyboard_and_uncertainty_takes_the_place_of_change(folder, tmp_path, visit):
     page = visit(write_report(folder, tmp_path / "report.html"))
     coloured = page.locator("svg.brain use:is(.lower, .higher)")
     strengths = "uses => uses.map(use => Number(use.getAttribute('fill-opacity')))"
@@ -75,10 +75,6 @@ def test_slider_moves_the_brains_by_keyboard(folder, tmp_path, visit):
     page.keyboard.press("End")
     assert coloured.evaluate_all(strengths) == pytest.approx(before, abs=2e-3)
     assert page.locator("svg.brain use.unsure").count() > 0  # they stay grey
-
-
-def test_uncertainty_takes_the_place_of_change(folder, tmp_path, visit):
-    page = visit(write_report(folder, tmp_path / "report.html"))
     maps = [page.locator(f'figure[data-name="{name}_pattern_2"]') for name in ("brain", "uncertainty")]
     assert [one.is_visible() for one in maps] == [True, False]
     page.locator("#uncertainty").press("Space")
@@ -96,7 +92,7 @@ def test_uncertainty_takes_the_place_of_change(folder, tmp_path, visit):
 def test_one_repetition_has_no_map_of_uncertainty(folder, tmp_path):
     alone = tmp_path / "run"
     shutil.copytree(folder, alone)
-    pd.read_csv(alone / "patterns.csv").assign(spread_sd=np.nan).to_csv(alone / "patterns.csv", index=False)
+    rewrite(alone / "patterns.csv", spread_sd=np.nan)
     text = write_report(alone, tmp_path / "report.html").read_text(encoding="utf-8")
     assert "brain_pattern_1" in text
     assert not [part for part in ("uncertainty_pattern", 'id="uncertainty"') if part in text]
@@ -111,7 +107,7 @@ def test_a_damaged_image_is_named(folder, tmp_path):
     image.write_bytes(before)
 
 
-def with_follow_up(folder, **told):
+def with_follow_up(folder):
     """Make a run whose people were followed up."""
     make_run(folder, n_patterns=2)
     rng = np.random.default_rng(0)
@@ -122,11 +118,11 @@ def with_follow_up(folder, **told):
     table = prognosis(scores, follow_up, pd.DataFrame({"age": rng.normal(size=90)}), n_resamples=5)
     table.to_csv(folder / "analysis" / "prognosis.csv", index=False)
     survival_curves(scores, follow_up).to_csv(folder / "analysis" / "survival_curves.csv", index=False)
-    change_summary(folder, follow_up={"time": "years", "event": "converted"} | told)
+    change_summary(folder, follow_up={"time": "years", "event": "converted"})
     return table
 
 
-def test_report_has_hazard_ratios_and_curves(tmp_path):
+def test_report_has_hazard_ratios_and_curves_and_says_other_events_and_entry(tmp_path):
     table, report = with_follow_up(tmp_path / "run"), make_report(tmp_path / "run")
     ratio = f"{table['hazard_ratio'][0]:.2f}"
     assert re.search(rf"Pattern 1: hazard ratio {ratio} \(95 % interval", report.html)
@@ -134,10 +130,7 @@ def test_report_has_hazard_ratios_and_curves(tmp_path):
     assert "Hazard ratios per 0.1 of severity at the first visit are from Cox models" in report.html
     assert "cumulative incidence" not in report.html
     assert "follow_up" in [name for name, *_ in report.gallery.figures]
-
-
-def test_competing_events_and_entry_are_said(tmp_path):
-    with_follow_up(tmp_path / "run", competing="died", entry="came")
+    change_summary(tmp_path / "run", follow_up={"time": "years", "event": "ill", "competing": "died", "entry": "came"})
     page = make_report(tmp_path / "run").html
     assert not missing(page, "Other events (died) end the observation", "with entry times")
 
@@ -146,8 +139,7 @@ def test_competing_events_and_entry_are_said(tmp_path):
 def test_scored_people_were_not_learned_from_and_one_site_is_no_stratum(tmp_path, n_sites):
     with_follow_up(folder := tmp_path / "run")
     assert "follow-up data, but from the same people." in make_report(folder).html
-    variables = pd.read_csv(folder / "variables.csv")
-    variables.assign(site=variables.index % n_sites).to_csv(folder / "variables.csv", index=False)
+    rewrite(folder / "variables.csv", site=lambda variables: variables.index % n_sites)
     scored = {"applied": True, "model": {"file": "m.safetensors", "sha256": "abc"}}
     scored |= {"variables": {"age": "number", "sex": "category", "site": "category"}}
     change_summary(folder, **scored, covariates=["site"], correction={"site": "site"})
@@ -155,11 +147,6 @@ def test_scored_people_were_not_learned_from_and_one_site_is_no_stratum(tmp_path
     assert "learned without the follow-up data. Concordances" in page
     assert "these people were not used to train or adapt the model" in page
     assert page.count("with a stratum for each site") == 2 * (n_sites > 1)  # in the section and in the methods
-
-
-def test_runs_without_follow_up_have_no_such_section(tmp_path):
-    make_run(tmp_path / "run")
-    assert "Follow-up and prognosis" not in make_report(tmp_path / "run").html
 
 
 ENIGMA = pd.read_csv(_FOLDER / "enigma.csv")
@@ -178,8 +165,7 @@ def test_report_says_what_a_pattern_resembles(tmp_path):
         "Pattern 1, thickness: resembles autism.* more than rotated maps do .largest correlation 1.00", report.html
     )
     assert "resemblance" in [name for name, *_ in report.gallery.figures]
-    table = pd.read_csv(folder / "analysis" / "resemblance.csv").assign(beyond_p_corrected=0.1)
-    table.to_csv(folder / "analysis" / "resemblance.csv", index=False)
+    rewrite(folder / "analysis" / "resemblance.csv", beyond_p_corrected=0.1)
     assert "After adjusting for what all maps share, no corrected p is below 0.025." in make_report(folder).html
 
 

@@ -1,7 +1,6 @@
 """The report in a real browser without a network: it works, asks for nothing, and runs nobody's names."""
 
 import csv
-import importlib.util
 import io
 import random
 import re
@@ -13,8 +12,7 @@ import pytest
 from rindices.files import guarded_text
 from rindices.pages import report
 from rindices.pages.report import Report, write_report
-from tests.pages.made_run import add_analyses, add_visits, change_summary, make_run
-from tests.pages.page import missing
+from tests.pages.made_run import add_analyses, add_visits, change_summary, make_run, rewrite
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -36,12 +34,8 @@ def folder(tmp_path_factory):
     add_visits(folder)
     named = ("r_indices.csv", "people.csv", "z_scores.csv", "variables.csv", "analysis/drivers.csv")
     for path in [folder / name for name in named if (folder / name).exists()]:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-        table["participant_id"] = table["participant_id"].replace("sub-0031", PERSON)
-        table.to_csv(path, index=False)
-    people = pd.read_csv(folder / "r_indices.csv", keep_default_na=False)
-    people["flags"] = HOSTILE[4]
-    people.to_csv(folder / "r_indices.csv", index=False)
+        rewrite(path, participant_id=lambda table: table["participant_id"].replace("sub-0031", PERSON))
+    rewrite(folder / "r_indices.csv", flags=HOSTILE[4])
     change_summary(folder, warnings=[HOSTILE[0]], source=HOSTILE[4])
     write_report(folder, folder / "plain.html")
     write_report(folder, folder / "ids.html", show_ids=True)
@@ -57,7 +51,7 @@ def column(page, file, place):
     return cells.evaluate_all("cells => cells.map(cell => cell.dataset.value ?? cell.textContent)")
 
 
-def test_tables_sort_by_number_and_by_keyboard(folder, visit):
+def test_tables_sort_by_number_and_by_keyboard_and_are_cut_until_asked(folder, visit):
     page, file = visit(folder / "plain.html"), "all-regions-of-pattern-1-strongest-first"
     table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1")
     expected = sorted(table["change_sd"])
@@ -75,11 +69,6 @@ def test_tables_sort_by_number_and_by_keyboard(folder, visit):
     assert sorted(column(page, file, 1)) == sorted(table["region"])
     page.locator('table[data-file="associations-in-all-participants"] thead th').nth(4).locator("button").click()
     assert column(page, "associations-in-all-participants", 5)[-1] == ""  # what is not known stays last
-
-
-def test_long_tables_are_cut_until_asked(folder, visit):
-    page = visit(folder / "plain.html")
-    unfold(page)
     rows = page.locator('table[data-file="all-regions-of-pattern-2-strongest-first"] tbody tr')
     button = page.locator("#pattern-2").get_by_role("button", name="Show all 24 rows")
     assert rows.locator("visible=true").count() == 15
@@ -264,16 +253,13 @@ def test_narrow_page_does_not_scroll_sideways(folder, visit):
         assert page.evaluate(LETTERS) >= 10.9
 
 
-def test_page_is_short_and_is_printed_on_few_pages(folder, visit):
+def test_page_is_short_and_its_paper_has_methods_limits_and_glossary_but_no_lists_of_people(folder, visit):
     page = visit(folder / "plain.html")
     assert page.evaluate("document.documentElement.scrollHeight") < 8000
     assert 1 < len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True))) <= 10
     page.evaluate("location.hash = '#glossary'")  # a link opens what is folded
     page.wait_for_function("document.getElementById('glossary').open")
-
-
-def test_paper_has_methods_limits_and_glossary_but_no_lists_of_people(folder, visit):
-    page = visit(folder / "plain.html")
+    page.evaluate("document.getElementById('glossary').open = false")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert (
@@ -302,45 +288,6 @@ def test_arrow_keys_choose_people(folder, visit):
     chosen = page.locator("#card h4").inner_text()
     page.reload()
     assert page.locator("#card h4").inner_text() == chosen  # whoever was chosen is kept
-
-
-BAD_BRAIN = """<figure data-name="bad"><svg class="brain" viewBox="0 0 300 120" width="300"><defs>
-<linearGradient id="a-lower"><stop stop-color="#00f"/><stop offset="1" stop-opacity="0"/></linearGradient>
-<linearGradient id="a-higher"><stop stop-opacity="0"/><stop offset="1" stop-color="#00f"/></linearGradient>
-<path id="p" d="M0 0H90V60H0z"/></defs><use href="#p" class="lower" fill="#b00"/>
-<rect y="70" width="100" height="10" fill="url(#a-lower)"/>
-<rect x="100" y="70" width="100" height="10" fill="url(#a-higher)"/>
-<text x="10" y="110" font-size="12">one</text><text x="14" y="112" font-size="12">two</text></svg></figure>"""
-
-
-def test_check_of_pages_finds_wrong_scales_and_text_over_text(browser, tmp_path):
-    spec = importlib.util.spec_from_file_location("check_pages", Path(__file__).parents[2] / "tools/check_pages.py")
-    checks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(checks)
-    (tmp_path / "bad.html").write_text(f"<!DOCTYPE html><meta charset=utf-8>{BAD_BRAIN}")
-    seen = checks.Visit(browser, tmp_path / "bad.html", "light")
-    seen.check_drawings()
-    seen.check_colours()
-    seen.context.close()
-    told = "\n".join(seen.troubles)
-    assert not missing(
-        told,
-        "bad: “two” lies over “one”",
-        "bad: (187, 0, 0) in the brain is (",
-        "bad: with deuteranopia smaller and larger look alike",
-    )
-
-
-def test_questions_take_few_clicks(folder, visit):
-    """What the verdict is: none. Who has most of pattern 2: one. What severity 0.6 means: none, or the slider."""
-    page = visit(folder / "ids.html")
-    box = page.locator(".verdict").bounding_box()
-    assert box["y"] + box["height"] < 700  # on the first screen
-    page.locator("#everybody thead button", has_text="Severity 2").click()
-    first = page.locator("#everybody tbody tr").first.inner_text()
-    people = pd.read_csv(folder / "r_indices.csv").query("visit == 'bl'")
-    assert people.loc[people["severity2"].idxmax(), "participant_id"] in first
-    assert page.locator("figure[data-name=severities_1]", has_text="1: largest change learned").is_visible()
 
 
 def test_report_works_inside_a_notebook(folder, visit, tmp_path):

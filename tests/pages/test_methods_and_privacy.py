@@ -17,6 +17,7 @@ from tests.pages.made_run import (
     balance_row,
     change_summary,
     make_run,
+    rewrite,
 )
 from tests.pages.page import Page, missing
 
@@ -227,10 +228,8 @@ def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(fo
 def distinctive(folder):
     """Give everybody an id that occurs nowhere else, in all tables."""
     for path in [*folder.glob("*.csv"), *(folder / "analysis").glob("*.csv")]:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-        if "participant_id" in table:
-            table["participant_id"] = "QX" + table["participant_id"].str.removeprefix("sub-") + "Z"
-            table.to_csv(path, index=False)
+        if "participant_id" in pd.read_csv(path):
+            rewrite(path, participant_id=lambda of: "QX" + of["participant_id"].str.removeprefix("sub-") + "Z")
 
 
 @pytest.fixture
@@ -240,9 +239,7 @@ def named(tmp_path):
     add_analyses(folder)
     add_visits(folder)
     distinctive(folder)
-    people = pd.read_csv(folder / "r_indices.csv")
-    people["flags"] = "like QX0041Z (participant QX0042Z)"
-    people.to_csv(folder / "r_indices.csv", index=False)
+    rewrite(folder / "r_indices.csv", flags="like QX0041Z (participant QX0042Z)")
     change_summary(
         folder,
         source="/data/QX0007Z/table.csv",

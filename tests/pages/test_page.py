@@ -25,6 +25,7 @@ from tests.pages.made_run import (
     balance_row,
     change_summary,
     make_run,
+    rewrite,
     save_summary,
 )
 from tests.pages.page import LAYERS, POLICY, SCRIPT, Page, missing, pictures, report_of, rows_of, sections_of, words_of
@@ -138,10 +139,9 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
     assert [text for level, text in page.headings if level == 3] == sections_of(1)
     assert "1 disease pattern" in page.words
     assert "Difference correlation –" in re.sub(r"(correlation)(–)", r"\1 \2", page.words)
-    selection = pd.read_csv(tmp_path / "selection.csv").assign(n_models=1)
-    selection[[name for name in selection.columns if name.startswith(AGREEMENT)]] = np.nan
-    selection.to_csv(tmp_path / "selection.csv", index=False)
-    pd.read_csv(tmp_path / "r_indices.csv").assign(r1_sd=np.nan).to_csv(tmp_path / "r_indices.csv", index=False)
+    unknown = {f"{name}{end}": np.nan for name in AGREEMENT for end in ("", "_low", "_high")}
+    rewrite(tmp_path / "selection.csv", n_models=1, **unknown)
+    rewrite(tmp_path / "r_indices.csv", r1_sd=np.nan)
     words = report_of(tmp_path).words
     assert "Agreement requires at least two comparable repetitions" in words
     assert "for half of all people, it is below" not in words

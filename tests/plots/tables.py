@@ -17,125 +17,95 @@ def people(n_patterns=3, n_controls=30, n_patients=50, n_other=0):
     return pd.DataFrame({"group": groups, **scores, **{f"{name}_sd": 0.01 for name in scores}})
 
 
+def crossed(**levels):
+    """Return a table of all combinations, the last column changing fastest."""
+    return pd.MultiIndex.from_product(levels.values(), names=levels).to_frame(index=False)
+
+
+def named(names, number, other):
+    """Return so many names, made up where there are too few."""
+    return [names[place] if place < len(names) else f"{other} {place}" for place in range(number)]
+
+
 def changes(n_patterns=2, n_regions=20, name="region {}"):
-    rng = np.random.default_rng(1)
-    rows = [
-        {"region": name.format(region), "pattern": pattern, "change_sd": rng.normal() * pattern}
-        for pattern in range(1, n_patterns + 1)
-        for region in range(n_regions)
-    ]
-    table = pd.DataFrame(rows)
-    return table.assign(change_percent=table["change_sd"] * 7.0, spread_sd=0.1)
+    table = crossed(pattern=range(1, n_patterns + 1), region=[name.format(region) for region in range(n_regions)])
+    change = np.random.default_rng(1).normal(size=len(table)) * table["pattern"]
+    return table.assign(change_sd=change, change_percent=7 * change, spread_sd=0.1)
 
 
 def selection(n_patterns=3):
-    table = pd.DataFrame({"n_patterns": n_patterns, "orthogonality": 0.8, "step": [1000, 2000, 3000], "n_models": 5})
-    table["pattern_agreement"] = [0.6, 0.8, 0.7]
-    table["dimension_correlation"] = [0.2, 0.7, 0.6]
-    table["difference_correlation"] = [0.1, 0.6, 0.5] if n_patterns > 1 else np.nan
-    return table.assign(chosen=[False, True, False])
+    columns = {"pattern_agreement": [0.6, 0.8, 0.7], "dimension_correlation": [0.2, 0.7, 0.6]}
+    columns["difference_correlation"] = [0.1, 0.6, 0.5] if n_patterns > 1 else np.nan
+    steps = pd.DataFrame({"step": [1000, 2000, 3000], **columns, "chosen": [False, True, False]})
+    return steps.assign(n_patterns=n_patterns, orthogonality=0.8, n_models=5)
 
 
-def settings(numbers=(2, 3, 4), weights=(0.2, 0.8), chosen=(3, 0.8), n_models=10):
+def settings(numbers=(2, 3, 4), weights=(0.2, 0.8), chosen=(3, 0.8)):
     """Two checkpoints for each setting, the second its best; agreement falls with the distance from the chosen."""
-    rows = []
-    for number in numbers:
-        for weight in weights:
-            value = 0.95 - 0.05 * abs(number - chosen[0]) - 0.1 * abs(weight - chosen[1])
-            row = {
-                "n_patterns": number,
-                "orthogonality": weight,
-                "step": 2000,
-                "n_models": n_models,
-                "best": True,
-                "chosen": (number, weight) == chosen,
-            }
-            for column, known in zip(
-                INDICES, (value, value - 0.1, np.nan if number == 1 else value - 0.2), strict=True
-            ):
-                row |= {column: known, f"{column}_low": known - 0.03, f"{column}_high": min(known + 0.02, 1)}
-            rows += [row, {**row, "step": 1000, "best": False, "chosen": False, INDICES[0]: 0.55}]
-    return pd.DataFrame(rows)
+    table = crossed(n_patterns=numbers, orthogonality=weights).assign(step=2000, n_models=10, best=True)
+    away = (table[["n_patterns", "orthogonality"]] - np.array(chosen)).abs()
+    for column, less in zip(INDICES, (0.0, 0.1, 0.2), strict=True):
+        known = 0.95 - less - away @ [0.05, 0.1]
+        known = known.where((table["n_patterns"] > 1) | (column != INDICES[-1]))
+        table = table.assign(
+            **{column: known, f"{column}_low": known - 0.03, f"{column}_high": (known + 0.02).clip(0, 1)}
+        )
+    table["chosen"] = (away == 0).all(axis=1)
+    earlier = table.assign(step=1000, best=False, chosen=False, **{INDICES[0]: 0.55})
+    return pd.concat([table, earlier], ignore_index=True)
 
 
 def associations(n_patterns=2, n_variables=8, n_categorical=2, names=ODD_NAMES):
-    rng, rows = np.random.default_rng(2), []
-    for place in range(n_variables):
-        categorical = place >= n_variables - n_categorical
-        name = names[place] if place < len(names) else f"score {place}"
-        for pattern in range(1, n_patterns + 1):
-            value = rng.uniform(0, 0.4) if categorical else rng.uniform(-0.6, 0.6)
-            row = {
-                "people": "patients",
-                "pattern": pattern,
-                "variable": name,
-                "level": np.nan,
-                "n": 120,
-                "kind": "categorical" if categorical else "continuous",
-                "coefficient": value,
-            }
-            rows.append(row | {"low": value - 0.1, "high": value + 0.1, "q": rng.uniform(0, 0.1)})
-    return pd.DataFrame(rows)
+    rng = np.random.default_rng(2)
+    table = crossed(variable=named(names, n_variables, "score"), pattern=range(1, n_patterns + 1))
+    categorical = table.index >= n_patterns * (n_variables - n_categorical)
+    value = np.where(categorical, rng.uniform(0, 0.4, len(table)), rng.uniform(-0.6, 0.6, len(table)))
+    table = table.assign(
+        people="patients", level=np.nan, n=120, kind=np.where(categorical, "categorical", "continuous")
+    )
+    return table.assign(coefficient=value, low=value - 0.1, high=value + 0.1, q=rng.uniform(0, 0.1, len(table)))
 
 
 def doses(n_patterns=2, n_regions=6, names=ODD_NAMES):
-    rows = []
-    for pattern in range(1, n_patterns + 1):
-        for place in range(n_regions):
-            name = names[place] if place < len(names) else f"region {place}"
-            for step in range(5):
-                severity = 0.1 + 0.2 * step
-                # Lines that end nearly together are the hard case for their names.
-                mean = -severity * (1 + 0.01 * place) * pattern
-                row = {
-                    "pattern": pattern,
-                    "region": name,
-                    "low": 0.2 * step,
-                    "high": 0.2 * step + 0.2,
-                    "n": 100 - 20 * step,
-                    "severity": severity,
-                    "mean": mean,
-                }
-                rows.append(row | {"mean_low": mean - 0.1, "mean_high": mean + 0.1})
-    return pd.DataFrame(rows)
+    table = crossed(pattern=range(1, n_patterns + 1), region=named(names, n_regions, "region"), step=range(5))
+    severity = 0.1 + 0.2 * table["step"]
+    # Lines that end nearly together are the hard case for their names.
+    mean = -severity * (1 + 0.01 * (table.index // 5 % n_regions)) * table["pattern"]
+    table = table.assign(severity=severity, low=severity - 0.1, high=severity + 0.1, n=100 - 20 * table["step"])
+    return table.assign(mean=mean, mean_low=mean - 0.1, mean_high=mean + 0.1)
 
 
 def subgroups(n_patterns=2, n_regions=20, names=ODD_NAMES):
     """Effects, and sizes of the subgroups: the high one of pattern 2 is too small to be tested."""
+    levels = {"pattern": range(1, n_patterns + 1), "level": ["low", "middle", "high"]}
+    sizes = crossed(**levels)
+    sizes["used"] = (sizes["pattern"] != 2) | (sizes["level"] != "high")
+    effects = crossed(**levels, region=named(names, n_regions, "region")).merge(sizes).query("used")
     rng = np.random.default_rng(3)
-    regions = [names[place] if place < len(names) else f"region {place}" for place in range(n_regions)]
-    effects, sizes = [], []
-    for pattern in range(1, n_patterns + 1):
-        for level in ("low", "middle", "high"):
-            used = (pattern, level) != (2, "high")
-            sizes.append({"pattern": pattern, "level": level, "n": 1234 if used else 3, "used": used})
-            for region in regions if used else ():
-                row = {"pattern": pattern, "level": level, "region": region, "effect": rng.normal()}
-                effects.append(
-                    row | {"low": row["effect"] - 0.3, "high": row["effect"] + 0.3, "q": rng.uniform(0, 0.1)}
-                )
-    return pd.DataFrame(effects), pd.DataFrame(sizes)
+    effects["effect"] = rng.normal(size=len(effects))
+    effects = effects.assign(low=effects["effect"] - 0.3, high=effects["effect"] + 0.3)
+    return effects.assign(q=rng.uniform(0, 0.1, len(effects))), sizes.assign(
+        n=sizes["used"].map({True: 1234, False: 3})
+    )
 
 
 def rates(n_patterns=2, n_people=40, groups=("control", "patient", "other")):
     """Change per year of people and of groups."""
-    rng, table = np.random.default_rng(4), pd.DataFrame({"group": np.repeat(groups, n_people)})
-    summary = []
-    for pattern in range(1, n_patterns + 1):
-        table[f"r{pattern}_per_year"] = rng.normal(size=len(table)) * 0.05
-        for group, values in table.groupby("group")[f"r{pattern}_per_year"]:
-            row = {"group": group, "pattern": pattern, "n": n_people, "mean": values.mean()}
-            summary.append(row | {"low": values.mean() - 0.02, "high": values.mean() + 0.02, "p": 0.1})
-    return table, pd.DataFrame(summary)
+    patterns, group = range(1, n_patterns + 1), np.repeat(groups, n_people)
+    changes = pd.DataFrame(0.05 * np.random.default_rng(4).normal(size=(len(group), n_patterns)), columns=patterns)
+    summary = changes.groupby(group).mean().rename_axis("group").reset_index()
+    summary = summary.melt("group", var_name="pattern", value_name="mean")
+    summary = summary.assign(n=n_people, low=summary["mean"] - 0.02, high=summary["mean"] + 0.02, p=0.1)
+    return changes.set_axis([f"r{pattern}_per_year" for pattern in patterns], axis=1).assign(group=group), summary
 
 
 def distances(n_people=300, factor=2.5):
     rng = np.random.default_rng(5)
-    table = pd.DataFrame({"group": rng.choice(["control", "patient", "other"], n_people), "far_in": ""})
-    table["distance"] = rng.uniform(2, 4, n_people)
-    table.loc[:2, "distance"] *= factor
-    table.loc[:2, "far_in"] = "distance"
-    return table
+    groups, distance = rng.choice(["control", "patient", "other"], n_people), rng.uniform(2, 4, n_people)
+    distance[:3] *= factor
+    return pd.DataFrame(
+        {"group": groups, "far_in": np.repeat(["distance", ""], [3, n_people - 3]), "distance": distance}
+    )
 
 
 def texts_on_page(figure):

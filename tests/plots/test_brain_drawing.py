@@ -1,11 +1,9 @@
 """Brains as filled outlines, and the names of regions that they know."""
 
 import json
-import os
 import re
 import xml.etree.ElementTree as ET
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -197,16 +195,6 @@ def test_what_is_not_known_is_told_and_nothing_is_guessed():
     assert list(known_regions(["lHip", *odd])) == ["lHip"]
     assert draw_brain(patterns(["lHip", *odd, "5th-Ventricle"]), 1).missing == (*odd, "5th-Ventricle")
     assert draw_brain(patterns(odd), 1) is None
-
-
-def test_names_of_a_real_table():
-    folder = os.environ.get("RINDICES_DATA")
-    if folder is None:
-        pytest.skip("RINDICES_DATA is not set")
-    names = list(pd.read_csv(Path(folder, "abide1_volumes.csv"), nrows=1).columns[9:])
-    regions = outlined_regions(names)
-    assert len(names) == len(regions) == 164
-    assert {region.atlas for region in regions.values()} == {"destrieux", "aseg"}
 
 
 def test_each_outline_is_a_region_of_its_atlas_and_lies_in_the_brain():

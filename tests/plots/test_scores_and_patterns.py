@@ -189,7 +189,7 @@ def sided():
     return table.assign(change_percent=table["change_sd"] * 10)
 
 
-def test_twins_share_a_row():
+def test_twins_share_a_row_and_are_never_parted():
     [axes] = plots.pattern_dots(sided()).axes
     assert row_names(axes) == ["Hip", "Left-Put", "Amy", "Stem"]
     drawn = {(x, round(y, 3), marker) for x, y, marker, _ in marks(axes) if np.isfinite(x)}
@@ -205,9 +205,6 @@ def test_twins_share_a_row():
     assert beside(axes) == ["left / right", "−5.0 / −20.0 %", "−15.0 %", "−10.0 / +2.5 %", "+1.0 %"]
     between = [line for line in axes.lines if line.get_linestyle() == "-" and line.get_color() != "black"]
     assert sorted(tuple(line.get_xdata()) for line in between) == [(-1.0, 0.25), (-0.5, -2.0)]
-
-
-def test_top_counts_rows_and_never_parts_twins():
     [axes] = plots.pattern_dots(sided(), top=1).axes
     assert (row_names(axes), len([x for x, *_ in marks(axes) if np.isfinite(x)])) == (["Hip"], 2)
 

@@ -16,6 +16,6 @@ SHARED = settings(
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
     print_blob=True,
 )
-settings.register_profile("quick", SHARED, max_examples=8, stateful_step_count=4, derandomize=True)
-settings.register_profile("thorough", SHARED, max_examples=300, stateful_step_count=20)
+settings.register_profile("quick", SHARED, max_examples=8, derandomize=True)
+settings.register_profile("thorough", SHARED, max_examples=300)
 settings.load_profile(os.environ.get("RINDICES_PROPERTIES", "quick"))

@@ -72,6 +72,7 @@ KINDS = {
 class Told:
     """What a run folder holds, read without the package, and what the report makes of it."""
 
+    kind: str
     folder: Path
     html: str
     summary: dict = field(init=False)
@@ -110,25 +111,18 @@ class Told:
         return rows[rows["first_visit"]] if "first_visit" in rows else rows
 
 
-@pytest.fixture(scope="session")
-def runs(tmp_path_factory):
-    """Return a function that gives the run of a kind; each is made once, by linear models, and nothing is drawn."""
-    made = {}
-
-    def run_of(kind):
-        if kind not in made:
-            folder, table = tmp_path_factory.mktemp("runs"), KINDS[kind]()
-            table.to_csv(folder / "people.csv", index=False)
-            roles = TableSettings(covariates="age,sex", clinical="memory", visit="visit" if "visit" in table else None)
-            search = SearchSettings(preset="linear", n_repetitions=3)
-            with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
-                warnings.simplefilter("ignore", UserWarning)  # of so few people
-                patch.setattr(plots, "figure_svg", lambda figure, name="": "<svg></svg>")
-                for name in set(plots.__all__) - {"figure_svg", "figure_png"}:
-                    patch.setattr(plots, name, lambda *_, **__: None)
-                patch.setattr(plots, "figure_png", lambda figure, path: path.write_bytes(b""))
-                fit_table(folder / "people.csv", folder / "run", roles, search, OutputSettings(report=False))
-                made[kind] = Told(folder / "run", make_report(folder / "run").html)
-        return made[kind]
-
-    return run_of
+@pytest.fixture(scope="session", params=KINDS)
+def told(request, tmp_path_factory):
+    """Return the run of a kind, made by linear models, and its report, in which nothing is drawn."""
+    folder, table = tmp_path_factory.mktemp("runs"), KINDS[request.param]()
+    table.to_csv(folder / "people.csv", index=False)
+    roles = TableSettings(covariates="age,sex", clinical="memory", visit="visit" if "visit" in table else None)
+    search = SearchSettings(preset="linear", n_repetitions=3)
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore", UserWarning)  # of so few people
+        patch.setattr(plots, "figure_svg", lambda figure, name="": "<svg></svg>")
+        for name in set(plots.__all__) - {"figure_svg", "figure_png"}:
+            patch.setattr(plots, name, lambda *_, **__: None)
+        patch.setattr(plots, "figure_png", lambda figure, path: path.write_bytes(b""))
+        fit_table(folder / "people.csv", folder / "run", roles, search, OutputSettings(report=False))
+        return Told(request.param, folder / "run", make_report(folder / "run").html)

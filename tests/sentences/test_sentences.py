@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 from scipy.stats import mannwhitneyu
 
 import rindices
@@ -17,7 +16,7 @@ from rindices.judging.spectrum import N_PERMUTATIONS
 from rindices.judging.verdict_and_separation import _FOLDS
 from rindices.presets import Schedule
 from rindices.training.starts import PATIENTS
-from tests.sentences.conftest import KINDS, N_REGIONS, REGIONS
+from tests.sentences.conftest import N_REGIONS, REGIONS
 
 PAGES = Path(rindices.__file__).parent / "pages"
 N = r"(−?\d+(?:,\d{3})*(?:\.\d+)?)"
@@ -475,14 +474,11 @@ def strayed(told):
     return [(numbers, line) for line, numbers in lines.items() if numbers]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_numbers_in_sentences_are_those_of_the_folder(runs, kind):
-    assert strayed(runs(kind)) == []
+def test_numbers_in_sentences_are_those_of_the_folder(told):
+    assert strayed(told) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_statements_about_patterns_are_silent_where_the_verdict_is(runs, kind):
-    told = runs(kind)
+def test_statements_about_patterns_are_silent_where_the_verdict_is(told):
     open_text = prose(without_gates(told.html))
     methods = open_text[
         open_text.index("Check this paragraph before you use it") : open_text.index("References as BibTeX")
@@ -496,20 +492,9 @@ def test_statements_about_patterns_are_silent_where_the_verdict_is(runs, kind):
         assert len(ABOUT_PATTERNS.findall(open_text)) > 5
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_region_differences_are_shown_with_interval_and_q_whatever_the_verdict(runs, kind):
-    told = runs(kind)
-    table = without_gates(told.html).split("<caption>Patients versus controls, every region")[1].split("</table>")[0]
-    assert {"95 % interval", "q"} <= {*re.findall(r"<th[^>]*scope=\"col\"[^>]*>([^<]*)<", table)}
-    assert table.count("<tr") == N_REGIONS + 1
-    effects = told.table("analysis/group_effects")
+def test_intervals_hold_their_estimate_and_are_possible(told):
+    table, effects = told.table("analysis/associations"), told.table("analysis/group_effects")
     assert ((effects["low"] < effects["effect"]) & (effects["effect"] < effects["high"])).all()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_intervals_hold_their_estimate_and_are_possible(runs, kind):
-    told = runs(kind)
-    table = told.table("analysis/associations")
     for name in ("coefficient", "partial", "beyond"):
         low, high = (table[f"{name}_{end}" if name != "coefficient" else end] for end in ("low", "high"))
         assert ((low >= -1) & (low < table[name]) & (table[name] < high) & (high <= 1)).all()
@@ -526,10 +511,8 @@ def test_intervals_hold_their_estimate_and_are_possible(runs, kind):
         assert 0 < above < 0.12  # "5 of 100 controls have each"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_verdicts_follow_their_numbers(runs, kind):
-    summary = runs(kind).summary
-    evidence, state = summary["evidence"], summary["verdict"]
+def test_verdicts_follow_their_numbers(told):
+    summary, evidence, state = told.summary, told.summary["evidence"], told.summary["verdict"]
     assert (evidence["p"] > 0.05) is (state == "no difference")
     if state in ("reproducible", "weak", "confounded"):
         assert evidence["halves"] > evidence["halves_chance"]
@@ -543,4 +526,4 @@ def test_verdicts_follow_their_numbers(runs, kind):
         "one pattern": "reproducible",
         "gaps": "reproducible",
     }
-    assert expected.get(kind, state) == state
+    assert expected.get(told.kind, state) == state

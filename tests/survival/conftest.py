@@ -13,13 +13,12 @@ import numpy as np
 import psutil
 import pytest
 from safetensors.numpy import load_file
-from typer.testing import CliRunner
 
 from rindices import presets
-from rindices.cli import app
 from rindices.simulate import simulate_cohort
 from rindices.training import chunks, journal
 from tests.survival import command
+from tests.test_cli import run
 
 COMMAND = Path(command.__file__)
 OPTIONS = ("--patterns", "2-3", "--repetitions", "4")
@@ -100,6 +99,11 @@ def send(process, number):
     return ended(process)
 
 
+def contents(folder):
+    """Return all files of a folder with their contents."""
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
 def results(folder):
     """Return the results of a run: texts of its tables and arrays of its model."""
     return {name: (folder / name).read_bytes() for name in TABLES}, load_file(folder / "model.safetensors")
@@ -169,7 +173,7 @@ def short():
 def fit(*options):
     """Run `rindices fit` in this process: two models of two patterns, unless the options say otherwise."""
     settings = () if "--config" in options else ("--patterns", "2", "--repetitions", "2")
-    return CliRunner().invoke(app, ["fit", *settings, *(str(option) for option in options)])
+    return run("fit", *settings, *options)
 
 
 @pytest.fixture(scope="session")

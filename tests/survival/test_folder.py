@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from rindices import files
+from rindices.core import devices
 from rindices.record import worker_of
 from rindices.training import execution
 from rindices.training.chunks import train_chunk
@@ -25,12 +26,14 @@ from tests.survival.conftest import (
     FINISHED,
     PATIENCE,
     assert_same,
+    contents,
     ended,
     finished_chunks,
     fit,
     held,
     results,
     send,
+    shortened,
     status,
 )
 
@@ -138,9 +141,87 @@ def test_what_was_trained_is_kept_when_the_folder_becomes_read_only(table, tmp_p
     assert_same(out, faultless)
 
 
-def contents(folder):
-    """Return all files of a folder with their contents."""
-    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+class Killed(Exception):
+    """The process would be gone by now."""
+
+
+class Kill:
+    """Keeps a run folder as it was before one of the changes of its files, and lets the command end as it may.
+
+    Changes are counted: a file that is written is renamed when it is whole, which is one; a file that is removed is
+    another. A file that is being written reaches the disk in half.
+    """
+
+    def __init__(self, monkeypatch, folder, moment):
+        self.folder, self.left, self.happened = folder, moment, False
+        self.snapshot = folder.with_name("snapshot")
+        monkeypatch.setattr(os, "unlink", self._watched(os.unlink))
+        monkeypatch.setattr(Path, "replace", self._watched(Path.replace))
+
+    def _watched(self, function):
+        def changed(path, *args, **kwargs):
+            # Within a folder that is removed as a whole, files are named without it.
+            if "dir_fd" in kwargs or (self.folder in (Path(path), *Path(path).parents) and Path(path).exists()):
+                self.left -= 1
+                if self.left < 0 and not self.happened:  # later changes are those of a process that is no more
+                    self._strike(Path(path), writes=bool(args))
+            return function(path, *args, **kwargs)
+
+        return changed
+
+    def _strike(self, path, writes):
+        self.happened = True
+        shutil.copytree(self.folder, self.snapshot)
+        if writes and path.suffix == ".partial":  # others are whole, and only get another place
+            half = self.snapshot / path.relative_to(self.folder)
+            os.truncate(half, half.stat().st_size // 2)
+        raise Killed
+
+    def bury(self):
+        """Put the folder back as the kill left it."""
+        if self.happened:
+            shutil.rmtree(self.folder)
+            self.snapshot.rename(self.folder)
+
+
+def tables_and_models(folder):
+    """Return the results of a run as they are on disk; a journal is no result."""
+    kept = {name: text for name, text in contents(folder).items() if name.suffix in (".csv", ".safetensors")}
+    return {name: text for name, text in kept.items() if name.parts[0] != "journal"}
+
+
+@pytest.fixture(scope="module")
+def whole(table, tmp_path_factory):
+    """Return the tables and models of a run that nothing happened to, with all cores: they change nothing."""
+    out = tmp_path_factory.mktemp("whole") / "run"
+    with shortened():
+        assert fit(table, "--out", out, "--no-report").exit_code == 0
+    return tables_and_models(out)
+
+
+# A run has nearly so many moments, the last are beyond its end; in those from 3 to 9 it trains.
+MOMENTS = [pytest.param(moment, marks=() if moment in (4, 8) else pytest.mark.slow) for moment in range(46)]
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("again", [False, True], ids=["first", "overwritten"])
+def test_a_run_killed_at_any_moment_leaves_whole_files_and_goes_on(table, tmp_path, monkeypatch, whole, moment, again):
+    monkeypatch.setattr(devices, "n_cores", lambda: 1)  # so that a moment is always the same
+    out, line = tmp_path / "run", (table, "--out", tmp_path / "run", "--no-report")
+    if again:
+        assert fit(*line).exit_code == 0
+    with monkeypatch.context() as patch:
+        kill, outcome = Kill(patch, out, moment), fit(*line, *["--overwrite"] * again)
+    assert kill.happened or outcome.exit_code == 0, outcome.output
+    kill.bury()
+    found = tables_and_models(out)
+    assert found == {name: whole[name] for name in found}
+    lost = whole.keys() - found.keys()  # models may still lie in the journal
+    assert status(out) != "done" or all((out / "journal" / name.name).is_file() for name in lost)
+    assert fit(*line).exit_code == 0
+    assert (status(out), tables_and_models(out)) == ("done", whole)
+    assert not [path for path in tmp_path.rglob("*") if path.name == "journal" or path.suffix == ".partial"]
 
 
 def test_a_second_process_is_refused_and_the_first_unharmed(start, tmp_path, undisturbed):
@@ -256,9 +337,6 @@ def test_training_survives_being_stopped_and_killed(client_of, table, tmp_path, 
     client.post("/train", params=asked, follow_redirects=False)
     run = folder / "run"
     wait_for(lambda: worker_of(run) and finished_chunks(run))
-    assert "already in progress" in client.post("/train", params=asked).text
-    assert "already in progress" in client.post("/continue?run=run").text
-
     assert "This run is not finished" in client.post("/stop?run=run").text
     assert (worker_of(run), status(run)) == (None, "unfinished")
     kept = finished_chunks(run)

@@ -7,11 +7,9 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import psutil
 import pytest
 
-from tests.survival import deadly
 from tests.survival.conftest import (
     COMMAND,
     FINISHED,
@@ -43,23 +41,6 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(start, tmp_path, undis
     assert send(process, signal.SIGCONT) == (0, "", "")
     assert_same(out, undisturbed)
     assert not (out / "journal").exists()
-
-
-@pytest.mark.slow
-def test_20_kills_at_random_moments(start, tmp_path, undisturbed):
-    """A run that ends before it is killed makes room for another: all parts of a run are hit, its end too."""
-    random, killed, number = np.random.default_rng(1), 0, 0
-    while killed < 20:
-        out, chunks = tmp_path / f"run{number}", {}
-        while killed < 20 and status(out) != "done":
-            process = start("--no-report", out=out.name)
-            time.sleep(random.uniform(1.0, 10.0))
-            killed += kill(process)
-            chunks = assert_kept(chunks, out)
-        assert ended(start("--no-report", out=out.name))[0] == 0
-        assert_same(out, undisturbed)
-        assert not (out / "journal").exists()
-        number += 1
 
 
 def test_damaged_files_are_trained_again_and_named(start, tmp_path, undisturbed):
@@ -213,26 +194,6 @@ def test_a_killed_worker_changes_nothing(begin, undisturbed, cluster):
 
 
 @pytest.mark.slow
-def test_20_killed_workers_change_nothing(start, tmp_path, undisturbed, cluster):
-    for _ in range(3):
-        cluster.add_worker()
-    random, killed, number = np.random.default_rng(3), 0, 0
-    while killed < 20:
-        out = tmp_path / f"run{number}"
-        process, chunks = start("--no-report", "--dask", cluster.address, out=out.name), {}
-        until(lambda out=out: (out / "journal" / "plan.json").exists(), process, timeout=120)
-        while process.poll() is None and killed < 20:
-            time.sleep(random.uniform(0.1, 3.0))
-            cluster.kill_worker(random.integers(len(cluster.workers)))
-            cluster.add_worker()
-            killed += 1
-            chunks = assert_kept(chunks, out)
-        assert ended(process, timeout=300)[::2] == (0, "")
-        assert_same(out, undisturbed)
-        number += 1
-
-
-@pytest.mark.slow
 def test_a_cluster_that_is_gone_ends_the_run_with_a_sentence(start, begin, cluster, undisturbed):
     cluster.add_worker()
     process, out, chunks = begin("--dask", cluster.address)
@@ -263,14 +224,6 @@ def test_clusters_of_two_runs_at_the_same_time(start, tmp_path, undisturbed):
     for name, process in {name: start("--no-report", *LOCAL, out=name) for name in ("one", "two")}.items():
         assert ended(process)[::2] == (0, "")
         assert_same(tmp_path / name, undisturbed)
-
-
-@pytest.mark.slow
-def test_workers_that_always_die_end_the_run_with_a_sentence(start, tmp_path, undisturbed):
-    process = start("--no-report", "--dask", "local", DASK_DISTRIBUTED__WORKER__PRELOAD=deadly.__file__)
-    code, _, err = ended(process, timeout=300)
-    assert (code, "workers were lost 5 times in a row" in err, ended(start("--no-report"))[0]) == (3, True, 0)
-    assert_same(tmp_path / "run", undisturbed)
 
 
 def children_of(process):

@@ -4,42 +4,29 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from PIL import Image
 
-from rindices.model import read_model, write_model
-from rindices.record.documents import SENTENCES
 from rindices.simulate import simulate_cohort
+from tests.pages.conftest import watched_page
 from tests.pages.server.conftest import PROGRAM
 
 # Where pictures for the tutorial go, if they are asked for; then a run is trained as long as it should be.
 PICTURES = os.environ.get("RINDICES_PICTURES")
-PATIENCE = 1_800_000 if PICTURES else 600_000  # milliseconds; the machine may be busy with something else
-HOSTILE, FAULTS = "<img src=x onerror=alert(1)>", Path(__file__).with_name("faults.js").read_text()
+FAULTS = Path(__file__).with_name("faults.js").read_text()
 
 
 class Visit:
     """A browser that has entered, and what went wrong in it."""
 
     def __init__(self, browser, address, **options):
-        self.context = browser.new_context(viewport={"width": 1280, "height": 860}, accept_downloads=True, **options)
-        self.context.set_default_timeout(PATIENCE)
-        self.context.set_default_navigation_timeout(PATIENCE)  # else old Playwright waits 30 seconds for addresses
-        self.page, self.troubles, self.base = self.context.new_page(), [], address.partition("/enter")[0]
-        self.page.on("console", lambda message: self.troubles.append(message.text))
-        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.troubles.append(dialog.message), dialog.dismiss()))
-        self.page.on("request", lambda request: self._foreign(request.url))
+        self.base = address.partition("/enter")[0]
+        self.page, self.troubles = watched_page(browser, self.base, **options)
         self.page.goto(address)
         self.page.wait_for_url(f"{self.base}/")
-
-    def _foreign(self, url):
-        if not url.startswith((self.base, "data:", "blob:")):
-            self.troubles.append(url)
 
     def go(self, path, wait="main h1"):
         self.page.goto(self.base + path)
@@ -52,11 +39,8 @@ class Visit:
             self.page.emulate_media(color_scheme=scheme)
             self.page.evaluate("scrollTo(0, 0)")
             end = self.page.locator("main").evaluate("main => Math.ceil(main.getBoundingClientRect().bottom) + 12")
-            self.page.screenshot(path=path, clip={"x": 0, "y": 0, "width": 1280, "height": min(end, 860)})
+            self.page.screenshot(path=path, clip={"x": 0, "y": 0, "width": 1290, "height": min(end, 860)})
             Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
-
-    def faults(self):
-        return self.page.evaluate(FAULTS)
 
 
 @pytest.fixture
@@ -79,7 +63,7 @@ def visit(browser):
     yield opened
     for one in reversed(ends):  # pages before their servers, which they may still be asking
         if isinstance(one, Visit):
-            one.context.close()
+            one.page.context.close()
             assert one.troubles == []
         else:
             one.terminate()
@@ -109,35 +93,7 @@ def test_every_page_can_be_read_by_everybody(folder, visit, options):
         seen.page.set_viewport_size({"width": 400, "height": 800})
     for place in PLACES:
         seen.go(place, "#look .part" if "/table?" in place else "#linked" if "people" in place else "main h1")
-        assert seen.faults() == [], place
-
-
-def test_names_in_a_table_run_nothing(folder, visit):
-    lines = (folder / "cohort.csv").read_text().splitlines()
-    lines[0] = ",".join([*lines[0].split(",")[:-1], HOSTILE])
-    (folder / f"{HOSTILE}.csv".replace("/", "")).write_text("\n".join(lines))
-    page = visit(folder).go("/table")
-    page.get_by_role("link", name=HOSTILE).click()
-    page.wait_for_selector(".part")
-    page.locator("[data-unfold]").click()
-    page.get_by_label(f"Role of {HOSTILE}").select_option("no role")
-    page.wait_for_url(re.compile("exclude="))
-    own = "document.activeElement.getAttribute('aria-label') === name"
-    page.wait_for_function(f"(name) => {own}", arg=f"Role of {HOSTILE}")  # the focus stays where it was
-    assert page.locator("main img").count() == 0
-
-
-def test_card_of_a_person_fits_one_page(folder, visit, tmp_path):
-    page = visit(folder).go("/people?run=finished&ids=yes", "#linked")
-    if page.locator("details.gate").count():
-        page.locator("details.gate > summary").click()
-    page.locator("#everybody button.link").nth(3).click()
-    chosen = page.locator("#everybody tr.chosen").text_content()
-    assert page.locator("#card h4").text_content() in chosen
-    page.evaluate("document.body.classList.add('one-card')")
-    path = tmp_path / "card.pdf"
-    page.pdf(path=path, format="A4")
-    assert len(re.findall(rb"/Type\s*/Page[^s]", path.read_bytes())) == 1
+        assert seen.page.evaluate(FAULTS) == [], place
 
 
 def test_five_tasks_take_three_clicks_at_most(folder, visit):
@@ -171,6 +127,9 @@ def test_five_tasks_take_three_clicks_at_most(folder, visit):
     page.evaluate("window.print = () => { window.printed = document.body.className; }")
     next(steps)
     assert "one-card" in page.evaluate("window.printed")
+    page.evaluate("document.body.classList.add('one-card')")
+    assert len(re.findall(rb"/Type\s*/Page[^s]", page.pdf(format="A4"))) == 1
+    page.evaluate("document.body.classList.remove('one-card')")
 
     steps = task(run, "text=Score one person", "text=Score this person")
     next(steps), next(steps)
@@ -220,14 +179,9 @@ def test_a_remedy_leaves_the_focus_at_the_table(folder, visit):
 
 
 def test_whoever_is_chosen_stays_chosen(folder, visit):
-    """Arrow keys move to the next person on the axis, as the page says; ids shown or hidden, it is the same person."""
+    """Ids shown or hidden, it is the same person; so it is after another page."""
     seen = visit(folder)
     page = seen.go("/people?run=finished", "#linked")
-    assert "arrow keys" in page.locator("main").inner_text()
-    page.locator('#scatter [tabindex="0"]').focus()
-    at = "(({ x, width }) => x + width / 2)(document.activeElement.getBBox())"
-    places = [page.evaluate(at)] + [page.keyboard.press("ArrowRight") or page.evaluate(at) for _ in range(3)]
-    assert places == sorted(places)
     plain, severity = page.locator("#card h4").inner_text(), page.locator("#card strong").first.inner_text()
     page.get_by_role("link", name="Show ids").click()
     page.wait_for_selector("#card h4")
@@ -238,33 +192,6 @@ def test_whoever_is_chosen_stays_chosen(folder, visit):
     seen.go("/run?run=finished")
     page.go_back()
     page.wait_for_function("(name) => document.querySelector('#card h4')?.textContent === name", arg=plain)
-
-
-def test_a_browser_that_was_closed_comes_back(folder, visit, browser):
-    seen = visit(folder)
-    cookies = seen.context.storage_state()
-    assert all(cookie["expires"] > 0 for cookie in cookies["cookies"])  # the browser keeps them on disk
-    seen.context.close()
-    context = browser.new_context(storage_state=cookies)
-    page = context.new_page()
-    page.goto(f"{seen.base}/")
-    assert page.locator("h1").inner_text() == "Runs"
-    page.goto(f"{seen.base}/run?run=gone")
-    assert "There is no run 'gone' in this folder" in page.locator("[role=alert]").inner_text()
-    context.close()
-
-
-def test_scores_of_a_run_that_is_not_reproducible_are_shown_under_that_sentence(folder, visit):
-    path = folder / "three.safetensors"
-    header, *rest = read_model(path)
-    write_model(path, replace(header, verdict=("not found again", "Chance is 50.")), *rest)
-    page = visit(folder).go("/apply?model=three.safetensors&table=new.csv", "#match")
-    page.get_by_role("button", name="Score them").click()
-    page.wait_for_selector("text=rows scored")
-    assert SENTENCES["not found again"][0] in page.locator(".verdict").inner_text()
-    strip, table = page.locator("p.strip"), page.get_by_role("table", name="Severities with their intervals")
-    assert (strip.is_visible(), table.is_visible()) == (True, True)
-    assert strip.bounding_box()["y"] < table.bounding_box()["y"]
 
 
 @pytest.mark.slow

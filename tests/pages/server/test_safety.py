@@ -81,9 +81,6 @@ def test_every_answer_forbids_foreign_and_inline_scripts(client):
         assert "default-src 'none'" in policy
         assert re.search(r"script-src 'self';", policy)
     assert "not a diagnosis" in client.get("/").text.casefold()
-    report = client.get("/report/finished/report.html")
-    if report.status_code == 200:
-        assert report.headers["content-security-policy"].startswith("sandbox allow-scripts")
 
 
 def test_names_are_text_wherever_they_are_shown(client, folder):
@@ -92,10 +89,10 @@ def test_names_are_text_wherever_they_are_shown(client, folder):
     names[-1] = "<script>alert(1)</script>"
     bad = '"><img src=x onerror=alert(2)>.csv'.replace("/", "")
     (folder / bad).write_text("\n".join([",".join(names), *table[1:]]))
-    for path in ("/table", "/table/checked", "/train", "/apply?model=three.safetensors"):
+    for path in ("/table", "/train", "/apply?model=three.safetensors", "/table/checked"):
         text = client.get(path, params={"table": bad} if path != "/table" else {}).text
         assert not [part for part in ("<script>alert", "<img src") if part in text]
-    assert "&lt;script&gt;alert(1)" in client.get("/table/checked", params={"table": bad}).text
+    assert "&lt;script&gt;alert(1)" in text
 
 
 def test_files_are_not_taken_for_options(client, folder):
