@@ -33,8 +33,8 @@ def test_roles_and_groups_of_a_plain_table(tmp_path):
     assert cohort.ignored_columns == ("sex", "icv", "note")
     assert (cohort.source, cohort.sha256) == ("people.csv", hashlib.sha256(path.read_bytes()).hexdigest())
     assert cohort.training.all()
-    plain = make_cohort(table())
-    assert (plain.covariates.shape, plain.warnings) == ((120, 0), ())
+    plain = make_cohort(table(participant_id=np.arange(120.0)).set_index("participant_id"))  # ids in the index
+    assert (plain.covariates.shape, plain.warnings, [*plain.features.index[:2]]) == ((120, 0), (), ["0", "1"])
 
 
 def test_labels_can_be_merged_and_others_are_counted():
@@ -72,11 +72,13 @@ def test_usual_names_of_controls_are_recognised_and_others_can_be_asked_for(labe
         ({"features": "@names.txt"}, ["rHip", "lHip", "lAmy", "rAmy"]),
         ({"features": "names.txt"}, ["rHip", "lHip", "lAmy", "rAmy"]),
         ({"features": ["rHip", "lHip", "lAmy", "rAmy"]}, ["rHip", "lHip", "lAmy", "rAmy"]),
+        ({"features": pd.Index(REGIONS[::-1]), "control": np.array(["CN"])}, REGIONS[::-1]),
         ({"features": "r*, l*"}, ["rHip", "rAmy", "lHip", "lAmy", "lEnt"]),
         ({"features": "*"}, REGIONS),
         ({"features": "*", "exclude": "?Ent"}, REGIONS[:4]),
         ({"exclude": "lEnt"}, REGIONS[:4]),
         ({"features": ["age", *REGIONS]}, ["age", *REGIONS]),
+        ({"covariates": np.array(["age"])}, REGIONS),
         ({"covariates": "age"}, REGIONS),  # though there is a file of that name
     ],
 )
@@ -93,12 +95,6 @@ def test_usual_names_of_other_things_and_columns_of_text_are_no_regions():
     cohort = make_cohort(table(**others, remark=None, code="07"))
     assert (list(cohort.features), cohort.ignored_columns[5:]) == (REGIONS, (*others, "remark", "code"))
     assert cohort.warnings == ("Columns without any values are excluded: remark.",)
-
-
-def test_ids_in_the_index_and_whole_numbers_as_ids():
-    assert make_cohort(table(participant_id=np.arange(120.0)).set_index("participant_id")).features.index.tolist()[
-        :2
-    ] == ["0", "1"]
 
 
 @pytest.mark.parametrize(
@@ -205,14 +201,6 @@ def test_separation_by_categories_beats_the_larger_group(controls, patients, sep
     assert group_separation(*groups) == separate
 
 
-def test_names_may_come_in_any_sequence():
-    frame = table()
-    regions = make_cohort(frame, covariates="age").features.columns
-    cohort = make_cohort(frame, covariates=np.array(["age"]), features=regions[::-1], control=np.array(["CN"]))
-    assert set(cohort.features.columns) == set(regions)
-    assert list(cohort.covariates) == ["age"]
-
-
 def test_a_list_of_no_columns_says_so():
     with pytest.raises(InputError, match="Available columns: none"):
         expand_names(["score"], [], source="remove_scores")
@@ -233,21 +221,16 @@ def coded(*cells):
     return table(*cells, diagnosis=np.repeat([1, 2], 60), scanner_type=np.resize([1, 1, 2], 120))
 
 
-def test_a_dictionary_explains_labels_codes_and_units():
-    cohort = make_cohort(coded(), dictionary=SAYS, covariates="sex,age")
-    assert (cohort.control_labels, cohort.patient_labels) == (("1",), ("2",))
+def test_a_dictionary_explains_labels_codes_units_and_gaps():
+    cohort = make_cohort(coded((3, "sex", -9)), dictionary=SAYS, covariates="sex,age", drop_missing=True)
+    assert (cohort.control_labels, cohort.patient_labels, cohort.unit) == (("1",), ("2",), "mm3")
     assert set(cohort.covariates["sex"]) == {"0", "1"}  # a category, not a slope
     assert list(cohort.features) == REGIONS  # scanner_type is a category, not a region
-    assert cohort.unit == "mm3"
+    assert cohort.people.loc[3, "reason"] == "missing covariate"
     named = make_cohort(coded(), dictionary=SAYS, control="control", patients="patient")
-    assert named.group.tolist() == cohort.group.tolist()
+    assert named.group.drop("003").tolist() == cohort.group.tolist()
     with pytest.raises(InputError, match="'scanner_type' is a category according to the data dictionary"):
         make_cohort(coded(), dictionary=SAYS, features=[*REGIONS, "scanner_type"])
-
-
-def test_missing_codes_of_a_dictionary_make_gaps():
-    cohort = make_cohort(coded((3, "sex", -9)), dictionary=SAYS, covariates="sex,age", drop_missing=True)
-    assert cohort.people.loc[3, "reason"] == "missing covariate"
 
 
 def test_a_bids_folder_is_read_with_its_dictionaries(tmp_path):

@@ -22,14 +22,11 @@ RECORDS = ("run.toml", "summary.json", "plan.json", "holder.txt")
 SIGNS = "=+-@＝＋－＠"
 
 
-def test_nothing_connects_nothing_is_unpickled_and_no_program_is_started(life):
+def test_nothing_connects_nothing_is_unpickled_or_compiled_and_no_program_is_started(life):
     assert {"fit", "apply", "report", "describe", "simulate", "import"} <= life.said.keys()
     assert (life.watch.connections, life.watch.unpickled) == ([], [])
     programs = {Path(str(args[0])).name for _, args, _ in life.watch.programs}
     assert programs <= {"uname"}  # Python asks for the processor so
-
-
-def test_no_text_of_a_table_is_compiled(life):
     sources = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in life.watch.compiled]
     texts = [text for text in sources if isinstance(text, str)]
     assert texts, "templates are compiled at least"
@@ -65,23 +62,17 @@ def test_lines_of_json_tell_that_it_failed_and_where(life):
     assert str(OUTLIER) in life.said["failed"].stderr, "the user is told"
 
 
-def test_loggers_of_libraries_name_nobody(life):
-    assert HEARD in life.logged
-    lines = [re.sub(r"\d+\.\d+ ?s(ec|econds)?\b", "some time", line) for line in life.logged]  # any number may be in it
-    assert [line for line in lines if told(line)] == []
-
-
-def test_records_of_a_run_name_nobody(life):
+def test_records_and_reports_of_a_run_and_loggers_of_libraries_name_nobody(life):
     failed = {path: text for path, text in life.failed.items() if path.name in RECORDS}
     assert {path.name for path in failed} == set(RECORDS)
     assert json.loads(failed[Path("summary.json")])["status"] == "failed"
     finished = {path: path.read_bytes() for path in (life.folder / "run").glob("*.*") if path.name in RECORDS}
     assert {str(path): secrets for path, text in (failed | finished).items() if (secrets := told(text.decode()))} == {}
-
-
-def test_reports_name_nobody(life):
     pages = [(life.folder / name).read_text() for name in ("run/report.html", "new.html")]
     assert not [word for page in pages for word in ("SECRET", FORMULAS[0]) if word in page]
+    assert HEARD in life.logged
+    lines = [re.sub(r"\d+\.\d+ ?s(ec|econds)?\b", "some time", line) for line in life.logged]  # any number may be in it
+    assert [line for line in lines if told(line)] == []
 
 
 def test_files_of_numbers_hold_no_ids(life):
