@@ -48,32 +48,33 @@ def same_bits(first, second):
     jax.tree.map(np.testing.assert_array_equal, first, second)
 
 
-def test_chosen_setting_is_a_plain_fit_of_it(fitted, unfitted, small_table, small_labels, covariates):
+def test_chosen_setting_is_a_plain_fit_of_it(fitted, unfitted, small_table, small_labels, covariates, tmp_path):
     shared = {name: getattr(unfitted, name) for name in ("n_repetitions", "preset", "random_state")}
-    plain = SurrealGAN(**fitted.best_params_, **shared).fit(small_table, small_labels, covariates)
-    same_bits(fitted.best_estimator_.models_, plain.models_)
-    assert (fitted.best_score_, fitted.best_estimator_.preset_) == (plain.agreement_.pattern_agreement, plain.preset_)
-    assert fitted.best_estimator_.get_params() == plain.get_params()
+    best, plain = fitted.best_estimator_, SurrealGAN(**fitted.best_params_, **shared)
+    plain.fit(small_table, small_labels, covariates)
+    same_bits(best.models_, plain.models_)
+    assert (fitted.best_score_, best.preset_) == (plain.agreement_.pattern_agreement, plain.preset_)
+    assert best.get_params() == plain.get_params()
+    assert fitted.transform(small_table, covariates).shape == (len(small_table), fitted.best_params_["n_patterns"])
+    for one in (best, load_model(fitted.save(tmp_path / "model.safetensors"))):
+        same_bits(one.transform(small_table, covariates), fitted.transform(small_table, covariates))
+    assert (fitted.n_features_in_, [*fitted.feature_names_in_]) == (small_table.shape[1], [*small_table])
 
 
-def test_results_have_a_row_a_setting_and_mark_the_chosen_one(fitted):
-    results = fitted.results_
-    tried, of = list(zip(results["n_patterns"], results["orthogonality"], strict=True)), fitted.best_params_
+def test_results_have_a_row_a_setting_and_history_a_row_a_checkpoint(fitted):
+    results, of = fitted.results_, fitted.best_params_
+    tried = list(zip(results["n_patterns"], results["orthogonality"], strict=True))
     assert tried == [one for one in [(2, 0.2), (2, 0.8), (3, 0.2), (3, 0.8)] if one in tried]
     assert {(2, 0.8), (3, 0.8), (of["n_patterns"], 0.2)} <= {*tried}
     assert set(results["n_repetitions"][~results["chosen"]]) <= {FIRST_REPETITIONS, 4}
-    assert 4 <= results["n_repetitions"][results["chosen"]].item() <= 4 + MOST_REPLACED
     assert results["n_repetitions"].sum() == fitted.models_trained_
-    chosen = results[results["chosen"]]
-    assert (len(chosen), chosen[["n_patterns", "orthogonality"]].to_dict("records")) == (1, [fitted.best_params_])
-    assert chosen["pattern_agreement"].item() == fitted.best_score_
+    [chosen] = results[results["chosen"]].to_dict("records")
+    assert 4 <= chosen["n_repetitions"] <= 4 + MOST_REPLACED
+    assert [chosen[name] for name in (*of, "pattern_agreement")] == [*of.values(), fitted.best_score_]
     assert "misfit" in results
-
-
-def test_history_has_a_row_a_checkpoint(fitted):
-    assert len(fitted.history_) == 2 * len(fitted.results_)
+    assert len(fitted.history_) == 2 * len(results)
     best = fitted.history_[fitted.history_["best"]].reset_index(drop=True)
-    pd.testing.assert_frame_equal(best.drop(columns="best"), fitted.results_.drop(columns="n_repetitions"))
+    pd.testing.assert_frame_equal(best.drop(columns="best"), results.drop(columns="n_repetitions"))
 
 
 def test_progress_tells_of_all_stages(fitted, progress):
@@ -97,19 +98,6 @@ def test_verdict_comes_with_a_reason_and_what_it_rests_on(fitted):
     assert state == "not found again"  # after forty steps from random weights
     collapsed = fitted.results_["n_models"][fitted.results_["chosen"]].item() == 0
     assert ("Training failed" if collapsed else "Train longer") in message
-
-
-def test_transform_is_that_of_the_best_estimator(fitted, small_table, covariates):
-    r_indices = fitted.transform(small_table, covariates)
-    np.testing.assert_array_equal(r_indices, fitted.best_estimator_.transform(small_table, covariates))
-    assert r_indices.shape == (len(small_table), fitted.best_params_["n_patterns"])
-    assert fitted.n_features_in_ == small_table.shape[1]
-    assert fitted.feature_names_in_.tolist() == list(small_table.columns)
-
-
-def test_the_best_estimator_is_saved(fitted, small_table, covariates, tmp_path):
-    loaded = load_model(fitted.save(tmp_path / "model.safetensors"))
-    np.testing.assert_array_equal(loaded.transform(small_table, covariates), fitted.transform(small_table, covariates))
 
 
 def test_search_goes_into_a_pipeline(unfitted, small_table, small_labels):
@@ -185,11 +173,8 @@ def test_of_a_range_the_number_nearest_to_the_count_is_trained(two_patterns, ask
     assert search.models_trained_ == 2
     ending = "held-out people also differ in 2 directions, and this is the nearest of the requested numbers"
     assert search.reason_ == f"{counted(nearest, 'pattern')}: {ending}."
-
-
-def test_all_numbers_are_trained_where_that_is_asked_for(two_patterns):
-    search = SurrealGANSearch((1, 2), n_repetitions=2, preset="linear", random_state=0, exhaustive=True)
-    assert search.fit(*two_patterns).results_["n_patterns"].tolist() == [1, 2]
+    every = clone(search).set_params(n_patterns=(1, 2), exhaustive=True).fit(*two_patterns)
+    assert every.results_["n_patterns"].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("given", [3, (3,)])
@@ -254,24 +239,63 @@ def told(swept):
 BEST = setting(0.9, 3, 3.0)
 
 
-def test_reason_names_both_figures_and_what_fewer_patterns_lack():
-    assert told(swept_of(setting(0.55, 1, 3.0), setting(0.99, 2, 9.0), BEST, setting(0.8, 4, 3.0))) == (
-        "3 patterns: no other number fits the patients clearly better, and repetitions agree at 0.900. 1 setting with "
-        "fewer patterns fitted the patients clearly worse and 1 setting with fewer patterns did not agree."
-    )
-    climbed = told(swept_of(setting(0.9, 2, 3.0), BEST))
-    assert climbed.endswith("also fitted and agreed, but repetitions agreed equally well about more patterns.")
-    neither = told(swept_of(setting(0.9, 2, 9.0), setting(0.55, 3, 3.0)))
-    assert told(swept_of(judged(0.9, weight=0.4), judged(0.8))).startswith(
-        "3 patterns with orthogonality 0.4: of 2 weights, this agreed best after 3 repetitions; "
-    )
-    agreeing = swept_of(*[judged(value, m) for m, value in ((1, 0.9), (2, 0.8), (3, 0.7))])
-    assert told(agreeing) == (
-        "2 patterns: repetitions agree at 0.800, best of the numbers above one; this preset chooses by agreement alone."
-    )
-    assert told(swept_of(judged(0.55, 2), judged(0.5))).startswith("2 patterns: no setting reaches an agreement of 0.6")
-    assert neither.startswith("2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or")
-    assert "Of the settings trained in full, this one agrees best: repetitions agree at 0.900" in neither
+CLEARLY, ALONE = (
+    "3 patterns: no other number fits the patients clearly better, ",
+    "3 patterns: specified in advance, not ",
+)
+UNKNOWN = [judged(np.nan, m, n_models=1, n_repetitions=1) for m in (2, 3)]
+SOME = swept_of(judged(0.9, 2), judged(0.7, 3, n_repetitions=3))
+DROPPED = [setting(0.9, m, distance, n_repetitions=3) for m, distance in ((1, 9.0), (2, 9.0), (4, 1.5))]
+
+
+@pytest.mark.parametrize(
+    ("swept", "start", "end"),
+    [
+        (
+            swept_of(setting(0.55, 1, 3.0), setting(0.99, 2, 9.0), BEST, setting(0.8, 4, 3.0)),
+            f"{CLEARLY}and repetitions agree at 0.900. 1 setting with fewer patterns fitted the patients clearly worse",
+            " and 1 setting with fewer patterns did not agree.",
+        ),
+        (
+            swept_of(setting(0.9, 2, 3.0), BEST),
+            "3 patterns",
+            "also fitted and agreed, but repetitions agreed equally well about more patterns.",
+        ),
+        (
+            swept_of(setting(0.9, 2, 9.0), setting(0.55, 3, 3.0)),
+            "2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or",
+            "Of the settings trained in full, this one agrees best: repetitions agree at 0.900",
+        ),
+        (
+            swept_of(judged(0.9, weight=0.4), judged(0.8)),
+            "3 patterns with orthogonality 0.4: of 2 weights, this agreed best after 3 repetitions; ",
+            "",
+        ),
+        (
+            swept_of(*[judged(value, m) for m, value in ((1, 0.9), (2, 0.8), (3, 0.7))]),
+            "2 patterns: repetitions agree at 0.800, best of the numbers above one; ",
+            "this preset chooses by agreement alone.",
+        ),
+        (swept_of(judged(0.55, 2), judged(0.5)), "2 patterns: no setting reaches an agreement of 0.6", ""),
+        (swept_of(BEST, *DROPPED), CLEARLY, "3 of 4 settings were dropped after 3 repetitions"),
+        (swept_of(BEST), ALONE, "chosen from the data."),
+        (
+            replace(SOME, untried=[Point(3, 0.2)] * 2),
+            "2",
+            "dropped, other orthogonalities were not tried (2 settings).",
+        ),
+        (Swept(UNKNOWN, UNKNOWN[0], 1, 1, [], []), "2", "arbitrary"),
+    ],
+)
+def test_reason_names_the_figures_what_fewer_patterns_lack_and_what_was_given_up(swept, start, end):
+    """Of those that were trained in full, where others were not."""
+    assert told(swept).startswith(start)
+    assert end in told(swept)
+
+
+def test_models_are_counted():
+    swept = replace(SOME, untried=[Point(3, 0.2), Point(3, 0.4)])
+    assert (swept.models_trained, swept.models_exhaustive) == (13, 40)
 
 
 def test_where_the_groups_do_not_differ_no_number_is_supported(counted_search):
@@ -281,26 +305,3 @@ def test_where_the_groups_do_not_differ_no_number_is_supported(counted_search):
     assert basis_of(swept_of(BEST), "auto", counted_search.spectrum_) == "counted"
     assert "the data support no number" in explain(both, "unsupported", [3, 4], nothing)
     assert explain(swept_of(BEST), "unsupported", "auto", nothing).endswith("so the smallest number was used.")
-
-
-def test_reason_counts_what_was_given_up():
-    dropped = [setting(0.9, m, distance, n_repetitions=3) for m, distance in ((1, 9.0), (2, 9.0), (4, 1.5))]
-    words = told(swept_of(BEST, *dropped))
-    assert words.startswith("3 patterns: no other number fits ")  # of those that were trained in full
-    assert "3 of 4 settings were dropped after 3 repetitions" in words
-
-
-def test_a_single_setting_was_not_chosen():
-    assert told(swept_of(BEST)) == "3 patterns: specified in advance, not chosen from the data."
-
-
-def test_settings_that_were_not_tried_are_counted():
-    settings = [judged(0.9, 2), judged(0.7, 3, n_repetitions=3)]
-    swept = replace(swept_of(*settings), untried=[Point(3, 0.2), Point(3, 0.4)])
-    assert told(swept).endswith("dropped, other orthogonalities were not tried (2 settings).")
-    assert (swept.models_trained, swept.models_exhaustive) == (13, 40)
-
-
-def test_choice_without_agreement_is_called_arbitrary():
-    unknown = [judged(np.nan, m, n_models=1, n_repetitions=1) for m in (2, 3)]
-    assert "arbitrary" in told(Swept(unknown, unknown[0], 1, 1, [], []))

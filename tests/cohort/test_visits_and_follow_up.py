@@ -60,7 +60,8 @@ def test_the_first_visit_is_the_first_in_use():
     frame = visits(20210331.0, 20220331.0, age=APART)
     frame.loc[3, "lHip"] = np.nan
     cohort = make_cohort(frame, visit="wave", drop_missing=True, complete_only=True)
-    assert (cohort.visit["003"], cohort.first_visit["003"], cohort.n_controls) == ("20220331", True, 30)
+    [own] = np.flatnonzero(cohort.features.index == "003")
+    assert (cohort.visit.iloc[own], cohort.first_visit[own], cohort.n_controls) == ("20220331", True, 30)
     assert cohort.people["visit"].unique().tolist() == ["20210331", "20220331"]  # labels that no table rounds
 
 
