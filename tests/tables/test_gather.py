@@ -24,33 +24,23 @@ def gathered(folder, out, **settings):
 
 
 def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
-    folder = subjects_dir(tmp_path / "subjects")
-    found, table, dictionary = gathered(folder, tmp_path / "t.csv", measures=("volume", "thickness", "area"))
+    folder, measures = subjects_dir(tmp_path / "subjects"), ("volume", "thickness", "area")
+    found, table, dictionary = gathered(folder, tmp_path / "t.csv", measures=measures)
     assert table["participant_id"].tolist() == [f"sub-{number:04d}" for number in range(40)]
-    cortex = [
-        f"{side}_{name}_{measure}"
-        for side in ("lh", "rh")
-        for measure in ("volume", "thickness", "area")
-        for name in CORTEX
-    ]
+    cortex = [f"{side}_{name}_{one}" for side in ("lh", "rh") for one in measures for name in CORTEX]
     quality = ["eTIV", "lhSurfaceHoles", "rhSurfaceHoles", "lhEulerNumber", "rhEulerNumber"]
     assert list(table.columns) == ["participant_id", *ASEG[:-1], *quality, *cortex, "program"]
     assert (found.n_people, found.n_regions, found.programs) == (40, 35, {"FreeSurfer 7.4.1": 40})
     assert found.notes == ("Excluded because they are 0 in everyone: 5th-Ventricle.",)
     assert (table["lhEulerNumber"] == 2 - 2 * table["lhSurfaceHoles"]).all()
-    units = {
-        name: dictionary[name].get("Units")
-        for name in ("Left-Hippocampus", "lh_cuneus_area", "rh_insula_thickness", "eTIV")
-    }
-    assert list(units.values()) == ["mm3", "mm2", "mm", "mm3"]
+    units = {"Left-Hippocampus": "mm3", "lh_cuneus_area": "mm2", "rh_insula_thickness": "mm", "eTIV": "mm3"}
+    assert {name: dictionary[name].get("Units") for name in units} == units
     assert dictionary["Left-Hippocampus"]["Description"] == "left hippocampus"
-    lines = [
-        line.split() for line in (folder / "sub-0007/stats/rh.aparc.stats").read_text().splitlines() if line[0] != "#"
-    ]
+    lines = (folder / "sub-0007/stats/rh.aparc.stats").read_text().splitlines()
     person = table.set_index("participant_id").loc["sub-0007"]
-    for name, _, area, volume, thickness, *_ in lines:
+    for name, _, area, volume, thickness, *_ in (line.split() for line in lines if line[0] != "#"):
         expected = [float(volume), float(thickness), float(area)]
-        assert [person[f"rh_{name}_{measure}"] for measure in ("volume", "thickness", "area")] == expected
+        assert [person[f"rh_{name}_{measure}"] for measure in measures] == expected
 
 
 def test_a_gathered_table_is_checked_with_its_dictionary(tmp_path):
@@ -144,29 +134,22 @@ def test_a_damaged_file_is_named_and_no_trouble_inside(tmp_path, file, text, oth
     assert (result.exit_code, f"sub-0001: {file} " in result.output) == (2, True), result.output
 
 
-def test_longitudinal_folders_are_visits(tmp_path):
+def test_longitudinal_folders_are_visits_and_sessions_may_have_folders_of_their_own(tmp_path):
     folder = subjects_dir(tmp_path / "subjects", 4)
     for number, scan in enumerate(("anna_1", "anna_2", "bert_1")):
         subject(folder, f"{scan}.long.{scan[:4]}", 50 + number)
+        subject(tmp_path / "sessions", f"{scan[:4]}/ses-{scan[-1]}", number)
     subject(folder, "anna", 60)
     (folder / "anna" / "base-tps").write_text("anna_1\nanna_2\n")
     with pytest.raises(InputError, match=r"4 entries(?s:.*)longitudinal stream(?s:.*)longitudinal=True"):
         gathered(folder, tmp_path / "t.csv")
     _, table, _ = gathered(folder, tmp_path / "t.csv", longitudinal=True)
-    assert table[["participant_id", "session"]].to_numpy().tolist() == [
-        ["anna", "anna_1"],
-        ["anna", "anna_2"],
-        ["bert", "bert_1"],
-    ]
+    visits = [("anna", "anna_1"), ("anna", "anna_2"), ("bert", "bert_1")]
+    assert [*table[["participant_id", "session"]].itertuples(index=False, name=None)] == visits
     _, table, _ = gathered(folder, tmp_path / "t.csv", leave_out=True)
     assert ("session" in table, len(table)) == (False, 4)
-
-
-def test_sessions_may_have_folders_of_their_own(tmp_path):
-    for number, place in enumerate(("sub-1/ses-1", "sub-1/ses-2", "sub-2/ses-1")):
-        subject(tmp_path / "subjects", place, number)
-    _, table, _ = gathered(tmp_path / "subjects", tmp_path / "t.csv")
-    assert table["participant_id"].tolist() == ["sub-1_ses-1", "sub-1_ses-2", "sub-2_ses-1"]
+    _, table, _ = gathered(tmp_path / "sessions", tmp_path / "t.csv")
+    assert table["participant_id"].tolist() == ["anna_ses-1", "anna_ses-2", "bert_ses-1"]
 
 
 @pytest.mark.parametrize("name", ["aseg+DKT", "aseg+DKT.VINN"])
@@ -370,24 +353,15 @@ def test_sessions_of_a_person_need_a_visit_column(tmp_path, visit, message):
 
 def test_every_session_becomes_a_row_and_tables_meet_in_it(tmp_path):
     source = read_source(dataset(tmp_path, volumes_tsv=SESSIONS, scores_tsv=SCORES), visit_column="session_id")
-    assert list(source.frame.columns) == ["participant_id", "session_id", "age", "sex", "group", "mmse", "lHip"]
-    rows = source.frame.set_index(["participant_id", "session_id"]).sort_index()[["age", "mmse", "lHip"]]
-    nan = np.nan
-    expected = [[61, 30, 4.5], [61, nan, 4.4], [nan, nan, 4.0], [72.5, 27, 3.5], [72.5, 25, 3.4]]
-    np.testing.assert_array_equal(rows, expected)
+    rows = source.frame.sort_values(["participant_id", "session_id"])
+    assert list(rows.columns) == ["participant_id", "session_id", "age", "sex", "group", "mmse", "lHip"]
+    expected = [[61, 30, 4.5], [61, np.nan, 4.4], [np.nan, np.nan, 4.0], [72.5, 27, 3.5], [72.5, 25, 3.4]]
+    np.testing.assert_array_equal(rows[["age", "mmse", "lHip"]], expected)
     assert any("rows are numbered as in the joined table" in note for note in source.notes)
-
-
-def test_sessions_of_the_participants_file_are_joined_by_session(tmp_path):
-    people = "participant_id\tsession_id\tage\nsub-01\tses-01\t61\nsub-01\tses-02\t63\nsub-03\tses-01\t72\n"
-    root = dataset(tmp_path, people, scores_tsv=SCORES, traits_tsv="participant_id\tapoe\nsub-03\t44\nsub-01\t34\n")
-    np.testing.assert_array_equal(read_source(root).frame[["mmse", "apoe"]], [[30, 34], [np.nan, 34], [27, 44]])
-
-
-def test_a_column_may_be_in_two_files(tmp_path):
-    same = "participant_id\tage\nsub-01\t61.0\nsub-02\t55\nsub-03\t72.5\n"
-    frame = read_source(dataset(tmp_path / "same", a_tsv=same)).frame
-    assert frame["age"].tolist() == [61, 55, 72.5]  # a gap is no contradiction
+    people = "participant_id\tsession_id\tage\nsub-01\tses-01\t61\nsub-01\tses-02\tn/a\nsub-03\tses-01\t72\n"
+    traits = "participant_id\tapoe\tage\nsub-03\t44\t72.0\nsub-01\t34\t61\n"  # a gap is no contradiction
+    frame = read_source(dataset(tmp_path / "other", people, scores_tsv=SCORES, traits_tsv=traits)).frame
+    np.testing.assert_array_equal(frame[["age", "mmse", "apoe"]], [[61, 30, 34], [61, np.nan, 34], [72, 27, 44]])
 
 
 def test_further_tables_are_joined(tmp_path):
