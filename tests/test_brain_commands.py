@@ -83,12 +83,8 @@ def test_too_few_images_leave_earlier_ones_alone(study):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["voxelwise", "run", "--maps", "none.csv"], "none.csv"),
-        (["voxelwise", "nowhere", "--maps", "maps.csv"], "nowhere"),
         (["voxelwise", "run", "--maps", "maps.csv", "--mask", "none.nii"], "none.nii"),
-        (["report", "run", "--atlas", "atlas.nii"], "--atlas-table"),
         (["report", "run", "--atlas", "none.nii", "--atlas-table", "atlas.csv"], "none.nii"),
-        (["report", "run", "--atlas", "cohort.csv", "--atlas-table", "atlas.csv"], "cohort.csv"),
         (["report", "run", "--atlas", "atlas.nii", "--atlas-table", "cohort.csv"], "label"),
     ],
 )

@@ -169,8 +169,8 @@ def finished(tmp_path_factory):
     shutil.copytree(HERE / "runs/finished", folder / "run")
     people = pd.read_csv(folder / "run/r_indices.csv").drop_duplicates("participant_id")
     time = np.random.default_rng(0).exponential(3, len(people)) * np.exp(-2 * people["severity1"])
-    told = {"participant_id": people["participant_id"], "years": time.clip(upper=4), "converted": 1.0 * (time < 4)}
-    pd.DataFrame(told).to_csv(folder / "later.csv", index=False)
+    later = {"participant_id": people["participant_id"], "years": time.clip(upper=4), "converted": 1.0 * (time < 4)}
+    pd.DataFrame(later).to_csv(folder / "later.csv", index=False)
     return folder
 
 
@@ -204,8 +204,8 @@ def test_impossible_times_are_refused_and_nothing_is_changed(finished, tmp_path)
 
 def test_new_people_have_their_follow_up_in_the_report(tmp_path):
     people = pd.read_csv(HERE / "people.csv")
-    told = people.assign(years=np.random.default_rng(1).uniform(0.5, 5, len(people)), died=np.arange(len(people)) % 2)
-    told.to_csv(tmp_path / "people.csv", index=False)
+    years, died = np.random.default_rng(1).uniform(0.5, 5, len(people)), np.arange(len(people)) % 2
+    people.assign(years=years, died=died).to_csv(tmp_path / "people.csv", index=False)
     line = ("apply", HERE / "frozen/linear/model.safetensors", tmp_path / "people.csv", "--out", tmp_path / "r.csv")
     named = ("--time", "years", "--event", "died")
     assert "--time, --event can only be used with a report" in told(*line, *named, code=2)
