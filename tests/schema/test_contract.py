@@ -117,12 +117,6 @@ def test_good_people_pass_in_the_order_of_the_model(contract, tmp_path):
     assert check_people(people(), contract).diagnosis.iloc[0] == "CN"
 
 
-def test_limits_are_those_of_a_normal_distribution_through_the_quantiles(contract):
-    low, median, high = contract.ranges
-    sd = np.array([median - low, high - median]) / norm.isf(contract.quantile)
-    np.testing.assert_allclose(contract.limits, [median - 4 * sd[0], median + 4 * sd[1]])
-
-
 @pytest.mark.parametrize(("lowest", "expected"), [(8.0, 9.0), (0.0, 0.0)])
 def test_ranges_of_covariates_are_quantiles_with_a_margin(lowest, expected):
     spec = CovariateField("education").learn(np.r_[lowest, np.repeat(np.arange(9.0, 22), 20), 25])
@@ -132,52 +126,42 @@ def test_ranges_of_covariates_are_quantiles_with_a_margin(lowest, expected):
 
 
 def test_people_outside_the_range_are_kept_and_flagged(contract):
-    frame = people()
-    low, high = contract.limits
+    """That of a normal distribution through the quantiles."""
+    frame, (lowest, median, highest) = people(), contract.ranges
+    sd = np.array([median - lowest, highest - median]) / norm.isf(contract.quantile)
+    low, high = median - 4 * sd[0], median + 4 * sd[1]
     frame.loc[1, ["lHip", "rHip"]] = [1.01 * high[0], 0.99 * low[1]]
     frame.loc[[2, 3], ["lHip", "lEnt"]] = [[0.99 * high[0], 4.0], [4.0, 9.5]]
     frame.loc[[1, 4], "age"] = 91, 40.5
-    oldest = f"{contract.covariates[0].maximum:.4g}"
+    age = contract.covariates[0]
     assert check_people(frame, contract).flags.tolist()[:5] == [
         "",
-        f"2 regions outside the training range (lHip, rHip); age 91 above {oldest}",
+        f"2 regions outside the training range (lHip, rHip); age 91 above {age.maximum:.4g}",
         "",
         "1 region outside the training range (lEnt)",
-        f"age 40.5 below {contract.covariates[0].minimum:.4g}",
+        f"age 40.5 below {age.minimum:.4g}",
     ]
 
 
 @pytest.mark.parametrize("n", [1, 8])
-@pytest.mark.parametrize(
-    ("factor", "message"),
-    [
-        (1000, r"1000 times larger than in training \(another unit\?\)"),
-        (0.001, r"1000 times smaller than in training \(another unit\?\)"),
-        (100, r"100 times larger .*\(another unit\?\)"),
-        (10, r"10 times larger .*\(another unit\?\)"),
-    ],
-)
-def test_another_unit_is_refused(contract, n, factor, message):
+@pytest.mark.parametrize(("factor", "told"), [(1000, "1000"), (0.001, "1000"), (100, "100"), (10, "10")])
+def test_another_unit_is_refused(contract, n, factor, told):
     frame = people(n)
     frame[REGIONS] *= factor
-    with pytest.raises(InputError, match=message):
-        check_people(frame, contract)
-    with pytest.raises(InputError, match="the model was trained on values in mL"):
-        check_people(frame, replace(contract, unit="mL"))
+    message = rf"{told} times {'larger' if factor > 1 else 'smaller'} .*\(another unit\?\)"
+    for of, said in ((contract, message), (replace(contract, unit="mL"), "the model was trained on values in mL")):
+        with pytest.raises(InputError, match=said):
+            check_people(frame, of)
 
 
 @pytest.mark.parametrize("factor", [0.6, 1.6, 3.0])
-def test_ordinary_differences_are_no_other_unit(contract, factor):
-    frame = people()
+def test_ordinary_differences_are_no_other_unit_and_one_region_in_another_is_named(contract, factor):
+    frame, wrong = people(), people().assign(rAmy=1000 * people()["rAmy"])
     frame[REGIONS] *= factor
     assert len(check_people(frame, contract).flags) == 8
-
-
-def test_one_region_in_another_unit_is_named(contract):
-    frame = people().assign(rAmy=1000 * people()["rAmy"])
     with pytest.raises(InputError, match=r"unit from the others: rAmy\.\nColumn 'rAmy' is 1000"):
-        check_people(frame, contract)
-    assert check_people(frame.head(4), contract).flags.str.contains("rAmy").all()
+        check_people(wrong, contract)
+    assert check_people(wrong.head(4), contract).flags.str.contains("rAmy").all()
 
 
 def test_widely_varying_regions_and_scores_have_no_unit():

@@ -15,11 +15,6 @@ SIZES = dict.fromkeys(DISEASES, 14) | {"overlap": 16, "scarce": 4}
 SHARED = dict.fromkeys(DISEASES, 4) | {"overlap": 8, "scarce": 0}
 
 
-def shared_with_others(patterns, name):
-    others = {region for other, regions in patterns.items() if other != name for region in regions}
-    return len(others & set(patterns[name]))
-
-
 def test_table_5_by_row():
     rows = pd.DataFrame(
         {
@@ -68,11 +63,10 @@ def test_named_patterns_have_the_sizes_and_shared_regions_of_the_paper(kind, n_p
 def test_random_patterns_have_the_same_shape(kind, n_patterns):
     names = [f"r{i}" for i in range(80)]
     patterns = random_patterns(KINDS[kind], n_patterns, names, np.random.default_rng(1))
-    expected = {1: 0, 2: SHARED[kind] // 2}.get(n_patterns, SHARED[kind])
     for name, regions in patterns.items():
-        assert len(set(regions)) == SIZES[kind]
-        assert set(regions) <= set(names)
-        assert shared_with_others(patterns, name) == expected
+        assert (len(set(regions)), set(regions) - set(names)) == (SIZES[kind], set())
+        others = {region for other, regions in patterns.items() if other != name for region in regions}
+        assert len(others & set(regions)) == {1: 0, 2: SHARED[kind] // 2}.get(n_patterns, SHARED[kind])
 
 
 def losses_of(kind, n_patterns=3):
@@ -122,9 +116,14 @@ def people(population):
 
 
 @pytest.fixture(scope="module")
+def volumes(population, people):
+    return people[list(population.regions)].to_numpy()
+
+
+@pytest.fixture(scope="module")
 def terms(population, people):
-    years = people["age"].to_numpy() - population.age_mean
-    return np.column_stack([np.ones(len(people)), years, years**2, people["sex"].to_numpy()])
+    years = people["age"] - population.age_mean
+    return np.column_stack([np.ones(len(people)), years, years**2, people["sex"]])
 
 
 def moments_of_quantile_function(probabilities, quantiles):
@@ -135,35 +134,27 @@ def moments_of_quantile_function(probabilities, quantiles):
     return mean, (width * (low**2 + low * high + high**2) / 3).sum(-1) - mean**2
 
 
-def test_table_has_age_sex_and_positive_volumes(population, people):
+def test_table_has_age_sex_and_positive_volumes(population, people, volumes):
     assert people.columns.tolist() == ["age", "sex", *population.regions]
     assert people["age"].between(19, 70).all()
     assert (set(people["sex"]), people["sex"].mean()) == ({0, 1}, pytest.approx(population.share_of_sex_1, abs=0.01))
-    assert (people[list(population.regions)] > 0).all(axis=None)
+    assert (volumes > 0).all()
 
 
-def test_marginals_follow_the_parameters(population, people, terms):
+def test_marginals_follow_the_parameters(population, volumes, terms):
     residual_mean, residual_variance = moments_of_quantile_function(
         population.probabilities, population.residual_quantiles
     )
-    covariates = np.column_stack([terms[:, 1], terms[:, 2], terms[:, 3]])
-    explained = np.einsum("ri,ij,rj->r", population.effects[:, 1:], np.cov(covariates.T), population.effects[:, 1:])
-    mean = population.effects[:, 0] + residual_mean
-    volumes = people[list(population.regions)].to_numpy()
-    np.testing.assert_allclose(volumes.mean(axis=0), mean, rtol=0.01)
+    explained = np.einsum("ri,ij,rj->r", population.effects, np.cov(terms.T), population.effects)
+    np.testing.assert_allclose(volumes.mean(axis=0), population.effects[:, 0] + residual_mean, rtol=0.01)
     np.testing.assert_allclose(volumes.std(axis=0), np.sqrt(explained + residual_variance), rtol=0.03)
 
 
-def test_regression_recovers_effects_of_age_and_sex(population, people, terms):
-    found, residual_squares, *_ = np.linalg.lstsq(terms, people[list(population.regions)].to_numpy(), rcond=None)
-    errors = np.sqrt(np.outer(np.diag(np.linalg.inv(terms.T @ terms)), residual_squares / (len(terms) - 4)))[1:]
+def test_regression_recovers_effects_of_age_and_sex_and_leaves_the_stored_correlation(population, volumes, terms):
+    found, squares, *_ = np.linalg.lstsq(terms, volumes, rcond=None)
+    errors = np.sqrt(np.outer(np.diag(np.linalg.inv(terms.T @ terms)), squares / (len(terms) - 4)))[1:]
     deviations = (found[1:] - population.effects[:, 1:].T) / errors
     assert np.abs(deviations).max() < 5
     assert deviations.std() == pytest.approx(1, abs=0.3)
-
-
-def test_correlation_is_the_stored_one(population, people, terms):
-    volumes = people[list(population.regions)].to_numpy()
-    residuals = volumes - terms @ np.linalg.lstsq(terms, volumes, rcond=None)[0]
-    scores = norm.ppf((rankdata(residuals, axis=0) - 0.5) / len(residuals))
+    scores = norm.ppf((rankdata(volumes - terms @ found, axis=0) - 0.5) / len(terms))
     assert np.abs(np.corrcoef(scores.T) - population.correlation).max() < 0.04

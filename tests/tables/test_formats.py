@@ -48,7 +48,7 @@ FILES = {
 
 def run(*line):
     quick = ["--no-spectrum"] if line[0] == "check" else []
-    result = CliRunner().invoke(app, [*(str(word) for word in line), *quick])
+    result = CliRunner().invoke(app, [*map(str, line), *quick])
     set_output()
     return result
 
