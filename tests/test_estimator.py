@@ -9,14 +9,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from rindices import SurrealGAN, load_model
+from rindices import InputError, SurrealGAN, load_model
 from rindices.core import inference
 from rindices.core.train import held_out
 from rindices.judging.selection import MOST_REPLACED
 from rindices.judging.study import training_set
 from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.presets import Correction, paper
-from rindices.problems import InputError
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.severity_and_reference import SHAPES, leave_one_out
 

@@ -9,13 +9,12 @@ import typer
 from starlette.datastructures import QueryParams
 from typer.testing import CliRunner
 
+from rindices import InputError, OutputSettings, SearchSettings, TableSettings
 from rindices.cli.console_and_exits import on_command_line
 from rindices.cli.options import with_settings
 from rindices.pages.server.page import Desk
 from rindices.pages.server.query import form_of, options_of, pairs_of, read_query
-from rindices.problems import InputError
 from rindices.record import RunSettings, RunTable
-from rindices.settings import OutputSettings, SearchSettings, TableSettings
 from rindices.value_kinds import FLAG, NAMES, choice, counts, setting, settings_of
 
 

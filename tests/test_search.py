@@ -78,24 +78,20 @@ def test_results_have_a_row_a_setting_and_history_a_row_a_checkpoint(fitted):
 
 
 def test_progress_tells_of_all_stages(fitted, progress):
-    stages = list(dict.fromkeys(one.stage for one in progress))
-    assert stages == [
-        "First stage, all settings",
-        "First stage, other weights",
-        "All repetitions of the best setting",
-    ] + ["Replacing failed repetitions"] * int(fitted.results_["n_repetitions"].max() > 4)
-    ends = [[one for one in progress if one.stage == stage][-1] for stage in stages]
-    assert [one.done for one in ends] == [one.total for one in ends]
-    assert sum(one.total for one in ends) == 40 * fitted.models_trained_
+    last = {one.stage: one for one in progress}
+    usual = ["First stage, all settings", "First stage, other weights", "All repetitions of the best setting"]
+    assert [*last] == usual + ["Replacing failed repetitions"] * int(fitted.results_["n_repetitions"].max() > 4)
+    assert [one.done for one in last.values()] == [one.total for one in last.values()]
+    assert sum(one.total for one in last.values()) == 40 * fitted.models_trained_
 
 
 def test_verdict_comes_with_a_reason_and_what_it_rests_on(fitted):
     state, message, evidence = fitted.verdict_.state, str(fitted.verdict_.message), fitted.verdict_.evidence
     assert fitted.best_estimator_.verdict_ == (state, message)
+    assert state == "not found again"  # after forty steps from random weights
     assert evidence.p == fitted.spectrum_.p == 1 / 200  # of 199 permutations none is like the data
     assert (evidence.found_again, evidence.repetitions) == (fitted.spectrum_.found_again, fitted.best_score_)
     assert min(evidence.with_linear, evidence.repetitions) < 0.6
-    assert state == "not found again"  # after forty steps from random weights
     collapsed = fitted.results_["n_models"][fitted.results_["chosen"]].item() == 0
     assert ("Training failed" if collapsed else "Train longer") in message
 
@@ -141,18 +137,13 @@ def test_as_many_patterns_are_trained_as_people_show_who_were_left_out(counted_s
     assert counted_search.reason_ == "2 patterns: held-out people also differ in 2 directions."
 
 
-def without_disease():
-    cohort = simulate_cohort("null", n_controls=60, n_patients=60, seed=1).table
-    return cohort.iloc[:, 4:28], (cohort["diagnosis"] == "PT").to_numpy()
-
-
 def test_groups_without_a_difference_are_called_so():
-    search = SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0).fit(*without_disease())
-    verdict = search.verdict_
-    assert (verdict.state, verdict.reliable) == ("no difference", False)
+    cohort = simulate_cohort("null", n_controls=60, n_patients=60, seed=1).table
+    search = SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0)
+    verdict = search.fit(cohort.iloc[:, 4:28], cohort["diagnosis"] == "PT").verdict_
+    assert (verdict.state, verdict.reliable, "AUC" in str(verdict.message)) == ("no difference", False, True)
     assert verdict.evidence.p == search.spectrum_.p > 0.05
     assert verdict.evidence.halves is None  # nothing to be found again
-    assert "AUC" in str(verdict.message)
     assert set(search.results_["n_patterns"]) == {1, 2}
 
 

@@ -155,33 +155,36 @@ def followed(n=300, slope=2.0, seed=0, censored=2.0):
     return *tables, np.minimum(time, end), (time <= end).astype(float)
 
 
-def cox_by_hand(x, time, event, entry=None, strata=None):
+def ratios(severity, time, event, covariates=None, **follow_up):
+    """Return the hazard ratios of one pattern or of several."""
+    table = severity if isinstance(severity, pd.DataFrame) else pd.DataFrame({"severity1": severity})
+    covariates = pd.DataFrame(index=table.index) if covariates is None else covariates
+    return prognosis(table, FollowUp(time, event, **follow_up), covariates, n_resamples=0)
+
+
+def cox_by_hand(x, time, event, entry=None, site=None):
     """Maximise Efron's partial likelihood by scipy."""
     entry = np.full(len(time), -np.inf) if entry is None else entry
-    strata = np.zeros(len(time)) if strata is None else strata
+    site = np.zeros(len(time)) if site is None else site
 
     def loss(slopes):
         risk, total = np.exp(x @ slopes), 0.0
-        for stratum in np.unique(strata):
-            for t in np.unique(time[(event == 1) & (strata == stratum)]):
-                now = (time == t) & (event == 1) & (strata == stratum)
-                at_risk = (time >= t) & (entry < t) & (strata == stratum)
-                share = np.arange(now.sum()) / now.sum()
-                total += np.log(risk[at_risk].sum() - share * risk[now].sum()).sum() - (x[now] @ slopes).sum()
+        for own, t in {*zip(site[event == 1], time[event == 1], strict=True)}:
+            now = (time == t) & (event == 1) & (site == own)
+            at_risk, share = (time >= t) & (entry < t) & (site == own), np.arange(now.sum()) / now.sum()
+            total += np.log(risk[at_risk].sum() - share * risk[now].sum()).sum() - (x[now] @ slopes).sum()
         return total
 
     return optimize.minimize(loss, np.zeros(x.shape[1]), method="BFGS", options={"gtol": 1e-6}).x
 
 
-@pytest.mark.parametrize("how", ["plain", "ties", "entry", "sites"])
+@pytest.mark.parametrize("how", ["plain", "ties", "entry", "site"])
 def test_hazard_ratio_is_that_of_the_partial_likelihood(how):
     table, covariates, time, event = followed(120)
-    entry = np.random.default_rng(1).uniform(0, 0.5, 120) * time if how == "entry" else None
-    site = np.repeat(["a", "b"], 60) if how == "sites" else None
-    time = np.ceil(time * 5) / 5 if how == "ties" else time
-    found = prognosis(table, FollowUp(time, event, entry=entry, site=site), covariates, n_resamples=0).iloc[0]
-    x = np.column_stack([table, stats.zscore(covariates)])
-    expected = cox_by_hand(x, time, event, entry, None if site is None else (site == "b").astype(float))
+    more = {"entry": np.random.default_rng(1).uniform(0, 0.5, 120) * time, "site": np.repeat(["a", "b"], 60)}
+    time, more = np.ceil(time * 5) / 5 if how == "ties" else time, {name: more[name] for name in more if name == how}
+    found = ratios(table, time, event, covariates, **more).iloc[0]
+    expected = cox_by_hand(np.column_stack([table, stats.zscore(covariates)]), time, event, **more)
     assert np.log(found["hazard_ratio"]) == pytest.approx(0.1 * expected[0], abs=2e-4)
     assert found["low"] < found["hazard_ratio"] < found["high"]
     assert found["n_events"] == event.sum()
@@ -191,8 +194,8 @@ def test_intervals_hold_the_true_ratio_and_nothing_is_seen_where_nothing_is():
     held = wrong = 0
     for seed in range(40):
         table, covariates, time, event = followed(150, slope=1.5, seed=seed)
-        table["severity2"] = np.random.default_rng(seed + 99).uniform(size=150)
-        found = prognosis(table, FollowUp(time, event), covariates, n_resamples=0)
+        other = np.random.default_rng(seed + 99).uniform(size=150)
+        found = ratios(table.assign(severity2=other), time, event, covariates)
         held += found["low"][0] <= np.exp(0.15) <= found["high"][0]
         wrong += found["p"][1] < 0.05
     assert held >= 34  # 38 expected; 33 has p = 0.003
@@ -200,17 +203,15 @@ def test_intervals_hold_the_true_ratio_and_nothing_is_seen_where_nothing_is():
 
 
 def test_proportional_hazards_are_tested():
-    rng = np.random.default_rng(0)
-    same, changes = [], []
+    rng, found = np.random.default_rng(0), []
     for _ in range(20):
         severity = rng.uniform(size=200)
         early = rng.exponential(np.exp(-3 * severity))
         turned = np.where(early < 0.3, early, 0.3 + rng.exponential(np.exp(2 * severity)))
-        for time, into in ((early, same), (turned, changes)):
-            follow_up, table = FollowUp(time, np.ones(200)), pd.DataFrame({"severity1": severity})
-            into.append(prognosis(table, follow_up, pd.DataFrame(index=range(200)), n_resamples=0)["p_proportional"][0])
-    assert np.mean(np.array(same) < 0.05) <= 0.2
-    assert np.mean(np.array(changes) < 0.05) > 0.9
+        found.append([ratios(severity, time, np.ones(200))["p_proportional"][0] < 0.05 for time in (early, turned)])
+    same, changes = np.mean(found, axis=0)
+    assert same <= 0.2
+    assert changes > 0.9
 
 
 def test_events_between_visits_have_the_hazard_ratio_too():
@@ -218,61 +219,52 @@ def test_events_between_visits_have_the_hazard_ratio_too():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         severity = rng.uniform(size=400)
-        exact = rng.exponential(3 * np.exp(-2 * severity))
+        exact = rng.exponential(3 * np.exp(-2 * severity))[:, None]
         visits = np.sort(rng.uniform(0, 4, (400, 4)), axis=1)
-        after, first = (visits >= exact[:, None]).any(axis=1), (visits >= exact[:, None]).argmax(axis=1)
-        time = np.where(after, visits[np.arange(400), first], visits[:, -1])
-        seen = np.where(after, np.where(first > 0, visits[np.arange(400), first - 1], 0), visits[:, -1])
-        table, none = pd.DataFrame({"severity1": severity}), pd.DataFrame(index=range(400))
-        found = prognosis(table, FollowUp(time, after.astype(float), seen=seen), none, n_resamples=0).iloc[0]
+        came = (visits >= exact).any(axis=1)
+        seen = np.max(visits, axis=1, where=visits < exact, initial=0)
+        time = np.where(came, np.min(visits, axis=1, where=visits >= exact, initial=9), visits[:, -1])
+        found = ratios(severity, time, came.astype(float), seen=seen).iloc[0]
         assert found["kind"] == "discrete time"
         slopes.append(10 * np.log(found["hazard_ratio"]))
     assert np.mean(slopes) == pytest.approx(2, abs=0.15)
 
 
 def test_events_between_visits_are_not_compared_between_sites():
-    wrong = 0
+    wrong, site = 0, np.repeat([*"abc"], [200, 200, 2])  # nobody has the event in the last
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        site = np.repeat([*"abc"], [200, 200, 2])  # nobody has the event in the last
         severity = rng.normal(np.select([site == "a", site == "b"], [0.35, 0.65], 0.9), 0.15)
         exact, end = rng.exponential(np.where(site == "a", 12, 3)), rng.uniform(2, 8, 402)
         event = (exact <= end) & (site != "c")
         time = np.where(event, np.ceil(exact), end)
-        follow_up = FollowUp(time, 1.0 * event, seen=np.where(event, time - 1, time), site=site)
-        table, none = pd.DataFrame({"severity1": severity}), pd.DataFrame(index=range(402))
-        wrong += prognosis(table, follow_up, none, n_resamples=0)["p"][0] < 0.05
+        wrong += ratios(severity, time, 1.0 * event, seen=time - event, site=site)["p"][0] < 0.05
     assert wrong <= 2
 
 
 def test_empty_cells_that_leave_no_doubt_leave_nobody_out_and_who_is_left_out_is_counted():
     table, covariates, time, event = followed()
     some, seen = np.arange(300), np.where(event == 1, time / 2, time)
-    unseen = np.where(some < 3, np.nan, seen)  # between the scan and `time`
-    whole, known, between = (
-        prognosis(table, FollowUp(time, event, seen=one), covariates, n_resamples=0)
-        for one in (seen, np.where(event == 1, seen, np.nan), unseen)
-    )
-    pd.testing.assert_frame_equal(known, whole)
+    known, unseen = np.where(event == 1, seen, np.nan), np.where(some < 3, np.nan, seen)  # between the scan and `time`
+    whole, blank, between = (ratios(table, time, event, covariates, seen=one) for one in (seen, known, unseen))
+    pd.testing.assert_frame_equal(blank, whole)
     assert between[["n", "note"]].values.tolist() == whole[["n", "note"]].values.tolist() == [[300, ""]]
     blank, zero = (FollowUp(time, event, competing=np.where(event == 1, value, 0.0)) for value in (np.nan, 0.0))
     pd.testing.assert_frame_equal(survival_curves(table, blank), survival_curves(table, zero))
     assert prognosis(table, blank, covariates, n_resamples=0)["n"][0] == 300
     covariates.iloc[-1] = np.nan
-    late = FollowUp(time, event, entry=np.where(some < 7, np.nan, time / 3))
-    found = prognosis(table, late, covariates, n_resamples=0)
+    found = ratios(table, time, event, covariates, entry=np.where(some < 7, np.nan, time / 3))
     assert found[["n", "note"]].values.tolist() == [[292, "8 people left out for missing values"]]
 
 
 def test_categories_without_follow_up_do_not_hide_the_ratio_and_a_ratio_that_is_missing_has_a_note():
     table, _, time, event = followed()
-    school, none = np.tile([*"abc"], 100), pd.DataFrame(index=range(300))
+    school = np.tile([*"abc"], 100)
     time[school == "a"] = np.nan
-    found = prognosis(table, FollowUp(time, event), pd.DataFrame({"school": school}), n_resamples=0).iloc[0]
+    found = ratios(table, time, event, pd.DataFrame({"school": school})).iloc[0]
     assert (found["n"], found["low"] < found["hazard_ratio"] < found["high"]) == (200, True)
-    alone = np.arange(300).astype(str)  # nobody shares a site with anybody
-    for seen in (None, time / 2):
-        found = prognosis(table, FollowUp(time, event, seen=seen, site=alone), none, n_resamples=0).iloc[0]
+    for seen in (None, time / 2):  # and nobody shares a site with anybody
+        found = ratios(table, time, event, seen=seen, site=np.arange(300).astype(str)).iloc[0]
         assert (np.isnan(found["hazard_ratio"]), found["note"]) == (True, "the hazard ratio cannot be estimated")
 
 
@@ -328,6 +320,6 @@ def test_thirds_are_of_those_with_follow_up_and_the_severe_have_more_events():
 def test_too_few_events_and_none_are_said():
     table, covariates, time, event = followed(60)
     few = np.where(np.cumsum(event) <= 12, event, 0)
-    assert "fewer than ten per variable" in prognosis(table, FollowUp(time, few), covariates)["note"][0]
-    assert prognosis(table, FollowUp(time, 0 * few), covariates)["note"][0] == "no events"
-    assert np.isnan(prognosis(0 * table, FollowUp(time, event), covariates)["hazard_ratio"][0])
+    assert "fewer than ten per variable" in ratios(table, time, few, covariates)["note"][0]
+    assert ratios(table, time, 0 * few, covariates)["note"][0] == "no events"
+    assert np.isnan(ratios(0 * table, time, event, covariates)["hazard_ratio"][0])

@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from rindices.cohort import make_cohort, read_cohort
+from rindices import InputError, make_cohort, read_cohort
 from rindices.cohort.exclusions_and_outliers import find_outliers
-from rindices.problems import InputError
 from rindices.schema import MIN_SITE_CONTROLS
 from rindices.simulate import KINDS, simulate_cohort
 from tests.cohort.people import REGIONS, table

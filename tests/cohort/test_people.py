@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cohort import make_cohort, read_cohort
+from rindices import InputError, make_cohort, read_cohort
 from rindices.cohort.comparability import group_separation
-from rindices.problems import InputError
 from rindices.tables import Column, Dictionary
 from rindices.value_kinds import expand_names
 from tests.cohort.people import REGIONS, table

@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices import make_cohort
-from rindices.cohort import read_cohort
-from rindices.problems import InputError
+from rindices import InputError, make_cohort, read_cohort
 from rindices.schema.role_guesses import kinds_of
 
 DATA = Path(os.environ.get("RINDICES_DATA", "nowhere"))

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cohort import make_cohort
-from rindices.problems import InputError
+from rindices import InputError, make_cohort
 from rindices.schema import Roster, VisitField
 from tests.cohort.people import table
 

@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 
+from rindices import SearchSettings, make_report
 from rindices.cli.console_and_exits import on_command_line
 from rindices.judging import agreement_and_misfit as agreement
-from rindices.pages.report import make_report
 from rindices.problems import InputError, worded
 from rindices.record import (
     DONE,
@@ -43,7 +43,6 @@ from rindices.record import (
     write_tables,
 )
 from rindices.record.run_folder import progress_of, worker_of
-from rindices.settings import SearchSettings
 from tests.pages.made_run import add_analyses, add_truth, change_summary, make_run
 
 TABLE = RunTable(path="table.csv", sha256="abc", covariates=("age", "sex"))
@@ -145,13 +144,13 @@ OTHERS = {
 @pytest.mark.parametrize(("difference", "change"), OTHERS.items())
 def test_other_runs_are_refused_with_their_differences(out, difference, change):
     begin(out)
-    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    before = {path: path.read_bytes() for path in out.rglob("*.*")}
     with pytest.raises(InputError) as error:
         begin(out, altered(**change))
-    lines = str(error.value).splitlines()
-    assert (lines[0], lines[1:-1]) == (f"The folder {out} contains a different run:", [f"  {difference}"])
-    assert "overwrite=True" in lines[-1]
-    assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
+    first, *lines, last = str(error.value).splitlines()
+    assert (first, lines) == (f"The folder {out} contains a different run:", [f"  {difference}"])
+    assert "overwrite=True" in last
+    assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
     with pytest.raises(InputError, match="contains a different run"):
         is_complete(out, altered(**change))
 
@@ -317,13 +316,15 @@ NAMES = ["r_indices", "patterns", "selection", "z_scores", "variables", "people"
 
 @pytest.mark.parametrize("name", [*(f"{name}.csv" for name in NAMES), "summary.json", "run.toml"])
 def test_missing_and_damaged_files_are_named(run, name):
-    path = run / name
-    content = path.read_bytes()
-    damages = [b"", b"\xff\xfe\x00", content.replace(b"participant_id", b"id").replace(b"pattern", b"model", 3)]
-    for damage in [*damages, None]:
-        path.write_bytes(damage) if damage is not None else path.unlink()
+    content = (run / name).read_bytes()
+    other = content.replace(b"participant_id", b"id").replace(b"pattern", b"model", 3)
+    for damage in (b"", b"\xff\xfe\x00", other):
+        (run / name).write_bytes(damage)
         with pytest.raises(InputError, match=name):
             read_run(run)
+    (run / name).unlink()
+    with pytest.raises(InputError, match=name):
+        read_run(run)
 
 
 @pytest.mark.parametrize(
@@ -379,10 +380,9 @@ def test_agreement_so_far_is_of_all_sound_models_in_the_journal(tmp_path):
     shared = rng.uniform(size=(60, 2))
     models = np.stack([shared, np.clip(shared + rng.normal(0, 0.1, shared.shape), 0, 1), np.full_like(shared, 0.5)])
     (tmp_path / "journal").mkdir()
-    for place, some in enumerate((models[:1], models[1:])):
-        chunk = json.dumps([[[2, 0.8], 0, 0]] * len(some))
-        path = tmp_path / "journal" / f"data-{place}.safetensors"
-        save_file({"r_indices": np.stack([np.zeros_like(some), some])}, path, {"chunk": chunk})  # at two steps
+    for some in (models[:1], models[1:]):
+        path, chunk = tmp_path / "journal" / f"data-{len(some)}.safetensors", [[[2, 0.8], 0, 0]] * len(some)
+        save_file({"r_indices": np.stack([0 * some, some])}, path, {"chunk": json.dumps(chunk)})  # at two steps
     (found,) = progress_of(tmp_path, running=True).agreed
     expected = agreement.mean_agreement(agreement.pairwise(models[:2])).pattern_agreement
     assert (found.n_patterns, found.n_models, found.value) == (2, 3, pytest.approx(expected))

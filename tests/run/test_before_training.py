@@ -12,9 +12,8 @@ import statsmodels.api as sm
 from scipy.spatial.distance import pdist
 from scipy.special import expit
 
-from rindices import SurrealGANSearch
+from rindices import SearchSettings, SurrealGANSearch, TableSettings, read_cohort, simulate_cohort
 from rindices.analysis import group_balance
-from rindices.cohort import read_cohort
 from rindices.core import devices
 from rindices.judging import spectrum
 from rindices.judging.verdict_and_separation import differences_that_count
@@ -23,8 +22,6 @@ from rindices.run import first_look_and_power, plan
 from rindices.run.check_table import CheckedTable, check_table
 from rindices.run.first_look_and_power import first_look, look_pictures
 from rindices.schema.role_guesses import kind_of
-from rindices.settings import SearchSettings, TableSettings
-from rindices.simulate import simulate_cohort
 from tests.pages.page import Page
 from tests.test_cli import run, succeed, told
 

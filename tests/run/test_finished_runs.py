@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices import presets
+from rindices import InputError, presets
 from rindices.judging.agreement_and_misfit import concordance
 from rindices.model import read_header
-from rindices.problems import InputError
 from rindices.record import read_summary
 from rindices.run.compare_runs import compare_runs
 from rindices.run.report_and_share import CARD, EXAMPLES, FILES, MANIFEST, SCORES, example_people, verify_model

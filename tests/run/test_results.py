@@ -6,11 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cohort import read_cohort
-from rindices.estimator import SurrealGAN, load_model
-from rindices.pages.report import make_report
-from rindices.presets import Correction
-from rindices.problems import InputError
+from rindices import Correction, InputError, SurrealGAN, load_model, make_report, read_cohort, simulate_cohort
 from rindices.record import Summary
 from rindices.run.apply_table import apply_table, people_for
 from rindices.run.fit_table import carry_out, fit_table
@@ -18,7 +14,6 @@ from rindices.run.plan import planned
 from rindices.run.scores_and_analyses import analyse, results_of, scores_of
 from rindices.run.write_results import separation, write_bids
 from rindices.settings import ApplySettings, ExecutionSettings, OutputSettings, SearchSettings, TableSettings
-from rindices.simulate import simulate_cohort
 from tests.longevity.freeze import COHORT, FROZEN
 
 

@@ -30,9 +30,8 @@ def changed(path, name, change):
     """Change the bytes of one part of a workbook."""
     with zipfile.ZipFile(path) as archive:
         parts = {part: archive.read(part) for part in archive.namelist()}
-    parts[name] = change(parts.get(name, b""))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for part, content in parts.items():
+        for part, content in (parts | {name: change(parts.get(name, b""))}).items():
             archive.writestr(part, content)
     return path
 

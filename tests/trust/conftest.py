@@ -38,15 +38,13 @@ class Life:
 
 def secret_table():
     """Return 80 people whose ids, and some of whose values, can be told from everything else."""
-    table = small_table()
+    table, rng = small_table(), np.random.default_rng(0)
     table["participant_id"] = [*FORMULAS, *(f"SECRET-{i}" for i in range(len(FORMULAS), len(table)))]
-    patients = table.index[table["diagnosis"] == "PT"]
-    table.loc[patients[0], ["age", "lAcc"]] = AGE, VOLUME
-    table.loc[patients[1], "rAcc"] = OUTLIER
-    rng = np.random.default_rng(0)
     table[SCORE] = rng.normal(20, 3, len(table)).round(2)
-    table.loc[patients[2], SCORE] = POINTS
     table["amyloid"] = np.where(rng.uniform(size=len(table)) < 0.5, "+ve", "-ve")
+    first, second, third = table.index[table["diagnosis"] == "PT"][:3]
+    table.loc[first, ["age", "lAcc"]] = AGE, VOLUME
+    table.loc[second, "rAcc"], table.loc[third, SCORE] = OUTLIER, POINTS
     return table.rename(columns={"lAcc": REGION})
 
 

@@ -13,11 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from rindices import files
+from rindices import InputError, files
 from rindices.cli import console_and_exits
 from rindices.core import devices
 from rindices.files import atomic_file, private_folder
-from rindices.problems import InputError
 from tests.test_files import write
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other rights")
