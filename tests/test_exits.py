@@ -20,10 +20,10 @@ class Dying:
 @pytest.mark.parametrize(("error", "told"), [(KeyboardInterrupt(), 0), (ValueError("odd"), 1)])
 def test_only_a_stop_is_silent_where_python_drops_exceptions(monkeypatch, error, told):
     seen = []
-    monkeypatch.setattr(sys, "unraisablehook", before := seen.append)
+    monkeypatch.setattr(sys, "unraisablehook", seen.append)
     with console_and_exits._terminable():
         Dying(error)
-    assert (len(seen), sys.unraisablehook) == (told, before)
+    assert (len(seen), sys.unraisablehook) == (told, seen.append)
     seen.clear()
 
 
@@ -39,11 +39,11 @@ def test_any_console_shows_all_that_is_said(where, said):
 
 
 def test_options_are_typed_in_the_quotation_marks_of_the_system(monkeypatch):
-    names = {"left amygdala": '"left amygdala"', r"C:\my data": r'"C:\my data"', 'a "b"': """'a "b"'"""}
-    monkeypatch.setattr(os, "name", "nt")
-    said = [console_and_exits.on_command_line(Remedy("exclude", (name,))) for name in names]
-    monkeypatch.undo()  # or pytest cannot go on
-    assert said == [f"--exclude {typed}" for typed in names.values()]
+    remedies = Remedy("exclude", ("left amygdala",)), Remedy("out", r"C:\my data"), Remedy("exclude", ('a "b"',))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "name", "nt")
+        said = [console_and_exits.on_command_line(one) for one in remedies]
+    assert said == ['--exclude "left amygdala"', r'--out "C:\my data"', """--exclude 'a "b"'"""]
 
 
 def test_lost_workers_are_not_called_a_fault_of_the_program(capsys):

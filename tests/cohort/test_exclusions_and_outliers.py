@@ -21,19 +21,20 @@ def test_people_with_gaps_are_left_out_and_recorded():
     gaps = [(3, "lHip", np.nan), (3, "rAmy", np.nan), (5, "age", np.nan)]
     frame = table(*gaps, (7, "icv", 0), (8, "lEnt", -9), (5, "icv", 0))
     cohort = make_cohort(frame, covariates="age,icv", drop_missing=True)
-    people = cohort.people.set_index("participant_id")
-    assert people.loc[["003", "005", "007", "008"], ["reason", "flags"]].to_numpy().tolist() == [
+    people, kept = cohort.people, frame.drop(index=[3, 5, 7, 8]).set_index("participant_id")
+    assert people.loc[[3, 5, 7, 8], ["reason", "flags"]].to_numpy().tolist() == [
         ["missing region", "lHip is missing, rAmy is missing"],
         ["missing covariate", "age is missing; icv = 0 is impossible"],
         ["impossible value", "icv = 0 is impossible"],
         ["impossible value", "lEnt = -9 is impossible"],
     ]
-    kept = frame.drop(index=[3, 5, 7, 8]).set_index("participant_id")
-    assert people.index[people["used"]].tolist() == cohort.features.index.tolist() == kept.index.tolist()
-    assert people["distance"].isna().tolist() == (~people["used"]).tolist()
-    np.testing.assert_array_equal(cohort.features, kept[REGIONS])
-    np.testing.assert_array_equal(cohort.covariates, kept[["age", "icv"]])
-    assert cohort.diagnosis.tolist() == kept["diagnosis"].tolist()
+    assert people["distance"].notna().equals(people["used"])
+    for found, names in ((cohort.features, REGIONS), (cohort.covariates, ["age", "icv"])):
+        pd.testing.assert_frame_equal(found, kept[names], check_dtype=False)
+    assert (people["participant_id"][people["used"]].tolist(), [*cohort.diagnosis]) == (
+        [*kept.index],
+        [*kept["diagnosis"]],
+    )
     assert cohort.warnings[0].startswith("4 of 120 rows are excluded: impossible value (2), missing ")
 
 
