@@ -92,18 +92,17 @@ def test_all_patients_are_compared_with_all_controls_given_covariates():
     z["a"] -= 0.9 * (group == "patient")
     z["b"] -= 0.2 * (age - 70)  # differs between the groups by age alone
     plain, given = group_effects(z, group), group_effects(z, group, pd.DataFrame({"age": age}))
-    patients, controls = z[group == "patient"], z[group == "control"]
-    welch = stats.ttest_ind(patients, controls, equal_var=False)
+    welch = stats.ttest_ind(z[group == "patient"], z[group == "control"], equal_var=False)
     np.testing.assert_allclose(plain[["t", "p"]], np.column_stack([welch.statistic, welch.pvalue]))
-    design = sm.add_constant(pd.DataFrame({"patient": group == "patient", "age": age})[:140] * 1.0)
+    design = sm.add_constant(np.column_stack([group == "patient", age])[:140].astype(float))
     robust = sm.OLS(z["b"][:140], design).fit(cov_type="HC2")  # each person with a variance of his own
-    assert given["t"][1] == pytest.approx(robust.tvalues["patient"], rel=0.02)
-    left = (np.eye(140) - design.to_numpy() @ np.linalg.pinv(design))[:, :140]  # by hand, after Satterthwaite
-    own = [(group[:140] == name) for name in ("control", "patient")]
-    freedom = [np.diag(left)[who].sum() for who in own]
-    weights = np.linalg.pinv(design)[1] ** 2
-    errors = [weights[w].sum() * ((left @ z["b"][:140])[w] ** 2).sum() / f for w, f in zip(own, freedom, strict=True)]
-    of_t = sum(errors) ** 2 / sum(error**2 / f for error, f in zip(errors, freedom, strict=True))
+    assert given["t"][1] == pytest.approx(robust.tvalues.iloc[1], rel=0.02)
+    left = np.eye(140) - design @ np.linalg.pinv(design)  # by hand, after Satterthwaite
+    weights, squares = np.linalg.pinv(design)[1] ** 2, (left @ z["b"][:140]) ** 2
+    own = [group[:140] == name for name in ("control", "patient")]
+    freedom = np.array([np.diag(left)[who].sum() for who in own])
+    errors = np.array([weights[who].sum() * squares[who].sum() for who in own]) / freedom
+    of_t = errors.sum() ** 2 / (errors**2 / freedom).sum()
     assert given["p"][1] == pytest.approx(2 * stats.t.sf(abs(given["t"][1]), of_t))
     assert plain["q"][1] < 0.05 < given["q"][1]
     assert given["q"][0] < 0.001

@@ -221,16 +221,18 @@ def test_without_a_difference_it_says_what_would_have_shown(tmp_path):
 
 
 def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
-    table = simulate_cohort("basic", n_controls=24, n_patients=30, seed=3).table.iloc[:, :44]
-    table.to_csv(tmp_path / "wide.csv", index=False)
-    table.assign(diagnosis=["CN", "PT"] * 27).to_csv(tmp_path / "no.csv", index=False)
-    for name, controls, missed in (
-        ("wide", 24, "weaker additional patterns may be missed"),
-        ("no", 27, "a smaller difference would be missed"),
+    table, path = (
+        simulate_cohort("basic", n_controls=24, n_patients=30, seed=3).table.iloc[:, :44],
+        tmp_path / "wide.csv",
+    )
+    for diagnosis, controls, missed in (
+        (["CN", "PT"] * 27, 27, "a smaller difference would be missed"),
+        (table["diagnosis"], 24, "weaker additional patterns may be missed"),
     ):
+        table.assign(diagnosis=diagnosis).to_csv(path, index=False)
         few = f"With {controls} controls and 40 regions, {missed}: average left and right, choose fewer regions"
-        assert few in first_look(read_cohort(tmp_path / f"{name}.csv", covariates="age")).verdicts
-    some = read_cohort(tmp_path / "wide.csv", covariates="age", features=list(table.columns[4:24]))
+        assert few in first_look(read_cohort(path, covariates="age")).verdicts
+    some = read_cohort(path, covariates="age", features=list(table.columns[4:24]))
     assert "missed" not in first_look(some).verdicts
 
 
@@ -305,17 +307,12 @@ def test_time_grows_with_what_is_trained(monkeypatch):
 
 def test_two_numbers_of_patterns_take_longer_where_none_is_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "slowness", lambda: 1.0)
-    table = simulate_cohort("basic", n_controls=60, n_patients=60, seed=3).table.iloc[:, : 4 + N_REGIONS]
-    table.assign(diagnosis=["CN", "PT"] * 60).to_csv(tmp_path / "null.csv", index=False)
-    cohort = read_cohort(tmp_path / "null.csv", covariates="age")
+    cohort = read_cohort(table_of(tmp_path, "null"), covariates="age")
     found, given = first_look(cohort), first_look(cohort, SearchSettings(n_patterns=(1,)))
     assert found.directions == 0
     assert found.seconds > given.seconds
-    assert (
-        str(plan.TimeNeeded(700, "the 2 cores"))
-        == "about 10 minutes on the 2 cores of this machine, if it is otherwise idle"
-    )
-    assert roughly(80 * 60) == "80 minutes"
+    said = "about 10 minutes on the 2 cores of this machine, if it is otherwise idle"
+    assert (str(plan.TimeNeeded(700, "the 2 cores")), roughly(80 * 60)) == (said, "80 minutes")
 
 
 def test_waiting_for_other_programs_does_not_make_a_core_look_slow(monkeypatch):
@@ -329,13 +326,12 @@ def test_waiting_for_other_programs_does_not_make_a_core_look_slow(monkeypatch):
 
 
 def test_larger_studies_and_stronger_patterns_are_found_more_often():
-    small, large = first_look_and_power.chances(40, 40, 68), first_look_and_power.chances(320, 320, 68)
+    small, large = (first_look_and_power.chances(size, size, 68) for size in (40, 320))
     assert (large["chance"] >= small["chance"] - 0.1).all()
     assert large["chance"].mean() > small["chance"].mean() + 0.1
     assert (large["error"] < small["error"] + 0.02).all()
     assert small.groupby("strength")["chance"].mean().is_monotonic_increasing
-    assert (small["low"] <= small["chance"]).all()
-    assert (small["chance"] <= small["high"]).all()
+    assert small["chance"].between(small["low"], small["high"]).all()
 
 
 @pytest.mark.parametrize("sizes", [(60, 80, 68), (100, 300, 100)])

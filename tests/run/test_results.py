@@ -44,11 +44,10 @@ def test_all_visits_of_a_control_are_scored_by_repetitions_that_did_not_learn_fr
     cohort = read_cohort(tmp_path / "visits.csv", TableSettings(covariates="sex", exclude="age", visit="visit"))
     used, model = cohort.training, SurrealGAN(2, n_repetitions=5, preset=quick_preset, random_state=0)
     model.fit(cohort.features[used], cohort.group[used] == "patient", cohort.covariates[used])
-    scores = scores_of(model, cohort)
     assert not np.allclose(model.r_indices_, np.nan_to_num(model.held_out_r_indices_, nan=9))
-    both = [scores[scores["visit"] == visit].set_index("participant_id") for visit in ("bl", "m12")]
+    scores = scores_of(model, cohort).pivot(index="participant_id", columns="visit", values=["r1", "r2"])
     for name in ("r1", "r2"):
-        np.testing.assert_allclose(both[0][name], both[1][name].reindex(both[0].index), atol=1e-9)
+        np.testing.assert_allclose(scores[name, "bl"], scores[name, "m12"], atol=1e-9)
 
 
 def test_a_value_that_could_be_a_code_does_not_end_a_run_after_training(tmp_path):
@@ -188,11 +187,8 @@ def read(path):
 
 def test_the_table_its_dictionary_and_the_description(tmp_path):
     paths = write_bids(tmp_path, table(), SUMMARY)
-    assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
-        "dataset_description.json",
-        "phenotype/r_indices.tsv",
-        "phenotype/r_indices.json",
-    ]
+    names = ["dataset_description.json", "phenotype/r_indices.tsv", "phenotype/r_indices.json"]
+    assert [path.relative_to(tmp_path).as_posix() for path in paths] == names
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(paths)  # nothing half-written
     assert paths[1].read_bytes().decode() == (
         "participant_id\tdiagnosis\tgroup\tr1\tr1_sd\tflags\n"
@@ -200,20 +196,18 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
         "0002\tAD\tpatient\t1.23457\tn/a\tan outlier: lHip\n"
         "sub-03\tn/a\tother\t-0.1\t0.2\tn/a\n"
     )
-    sidecar = read(paths[2])
-    assert set(sidecar) == {"MeasurementToolMetadata", *table().columns}
-    assert all(sidecar[name]["Description"] for name in table().columns)
+    description, sidecar = read(paths[0]), read(paths[2])
+    tool = sidecar.pop("MeasurementToolMetadata")
+    assert {name for name, entry in sidecar.items() if entry["Description"]} == {*table().columns} == {*sidecar}
     assert set(sidecar["group"]["Levels"]) == {"control", "patient", "other"}
     assert sidecar["diagnosis"]["Levels"] == {"AD": "counted as patient", "CN": "counted as control"}
-    assert sidecar["r1"]["Units"] == "arbitrary"
-    assert "Maximum" not in sidecar["r1"]  # R-indices are not clipped
+    assert (sidecar["r1"]["Units"], "Maximum" in sidecar["r1"]) == ("arbitrary", False)  # R-indices are not clipped
+    assert "interpret" not in tool["Description"]
     placed = write_bids(tmp_path, table().assign(centile1=47.6), SUMMARY)[2]  # of severities, most controls have 0
     assert read(placed)["centile1"]["Description"] == "Percentage of held-out controls with a lower r1"
-    assert "interpret" not in sidecar["MeasurementToolMetadata"]["Description"]
-    description = read(paths[0])
     assert (description["Name"], description["DatasetType"]) == ("R-indices of volumes.csv", "derivative")
-    assert (description["BIDSVersion"].split(".")[0], description["GeneratedBy"][0]["Name"]) == ("1", "rindices")
-    assert description["GeneratedBy"][0]["Version"] == "1.2.3"
+    made_by = description["GeneratedBy"][0]
+    assert (description["BIDSVersion"][:2], made_by["Name"], made_by["Version"]) == ("1.", "rindices", "1.2.3")
     assert ("Surreal-GAN" in description["HowToAcknowledge"], "SourceDatasets" in description) == (True, False)
 
 
