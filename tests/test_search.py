@@ -6,8 +6,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from rindices import SurrealGAN, SurrealGANSearch, load_model, simulate_cohort
 from rindices.judging.selection import FIRST_REPETITIONS, MOST_REPLACED, Swept, basis_of, choose, explain
@@ -59,6 +57,7 @@ def test_chosen_setting_is_a_plain_fit_of_it(fitted, unfitted, small_table, smal
     for one in (best, load_model(fitted.save(tmp_path / "model.safetensors"))):
         same_bits(one.transform(small_table, covariates), fitted.transform(small_table, covariates))
     assert (fitted.n_features_in_, [*fitted.feature_names_in_]) == (small_table.shape[1], [*small_table])
+    assert [*fitted.get_feature_names_out()] == [f"r{k}" for k in range(1, fitted.best_params_["n_patterns"] + 1)]
 
 
 def test_results_have_a_row_a_setting_and_history_a_row_a_checkpoint(fitted):
@@ -94,12 +93,6 @@ def test_verdict_comes_with_a_reason_and_what_it_rests_on(fitted):
     assert min(evidence.with_linear, evidence.repetitions) < 0.6
     collapsed = fitted.results_["n_models"][fitted.results_["chosen"]].item() == 0
     assert ("Training failed" if collapsed else "Train longer") in message
-
-
-def test_search_goes_into_a_pipeline(unfitted, small_table, small_labels):
-    search = clone(unfitted).set_params(n_patterns=2, orthogonality=None, n_repetitions=2)
-    pipeline = make_pipeline(FunctionTransformer(feature_names_out="one-to-one"), search).set_output(transform="pandas")
-    assert list(pipeline.fit(small_table, small_labels).transform(small_table).columns) == ["r1", "r2"]
 
 
 def test_trained_models_are_left_in_the_store(unfitted, small_table, small_labels):
@@ -183,11 +176,8 @@ def test_training_from_a_linear_start_is_a_plain_fit(quick_preset, two_patterns)
     same_bits(search.best_estimator_.models_, plain.models_)
 
 
-def test_clone_has_the_parameters_and_nothing_else(fitted):
-    copy = clone(fitted)
-    assert copy.get_params() == fitted.get_params()
-    assert not hasattr(copy, "best_estimator_")
-    for ask in (copy.transform, copy.get_feature_names_out, copy.save):
+def test_before_it_is_fitted_a_search_has_nothing_to_give(unfitted):
+    for ask in (unfitted.transform, unfitted.get_feature_names_out, unfitted.save):
         with pytest.raises(NotFittedError):
             ask(np.ones((2, 12)))
 

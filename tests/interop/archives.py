@@ -1,6 +1,5 @@
 """Checkpoints as torch would write them, made without torch."""
 
-import copy
 import io
 import os
 import pickle
@@ -45,8 +44,8 @@ class Tensor:
 
     def __reduce__(self):
         if self.parameter:
-            inner = copy.copy(self)
-            inner.parameter = False
+            inner = Tensor.__new__(Tensor)
+            vars(inner).update(vars(self), parameter=False)
             return Global("torch._utils", "_rebuild_parameter"), (inner, True, OrderedDict())
         rebuilt = self.stored, *self.window.values(), False, OrderedDict()
         return Global("torch._utils", "_rebuild_tensor_v2"), rebuilt
