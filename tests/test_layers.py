@@ -131,25 +131,19 @@ def test_neither_the_table_of_layers_nor_the_modules_have_a_circle():
     assert set(TopologicalSorter(graph).static_order()) >= set(graph)
 
 
-def test_contributors_are_shown_every_room():
+def test_contributors_are_shown_every_room_and_where_each_question_is_answered():
     page = (SRC.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rooms = re.findall(r"^\| `([\w/]+)` \| [^|]+ \|$", page, re.MULTILINE)
     assert sorted(room.replace("/", ".") for room in rooms) == sorted(MAY_IMPORT)
-
-
-def test_every_question_about_the_tree_has_an_answer_that_is_there():
     page = Path(__file__).with_name("questions.md").read_text(encoding="utf-8")
     answers = dict(re.findall(r"^\| (\d+) \| `([^`]+)` \|$", page, re.MULTILINE))
     assert [*answers] == re.findall(r"^(\d+)\. ", page, re.MULTILINE)
     assert [path for path in answers.values() if not (SRC / path).is_file()] == []
 
 
-def test_no_two_modules_have_one_name():
+def test_every_module_has_a_name_of_its_own_and_a_place_in_the_table_of_layers():
     names = [path.name for path in MODULES if path.name != "__init__.py"]
     assert sorted(names) == sorted(set(names))
-
-
-def test_every_module_has_a_place_in_the_table_of_layers():
     assert {layer(dotted(path)) for path in MODULES} == set(MAY_IMPORT)
 
 

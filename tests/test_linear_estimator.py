@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch, simulate_cohort
 from rindices.judging.agreement_and_misfit import pattern_concordance
@@ -18,17 +19,18 @@ def cohort():
 
 
 @pytest.fixture(scope="module")
-def fitted(cohort):
-    return ContrastiveFactors(random_state=0).fit(*of(cohort))
-
-
-def of(cohort):
+def given(cohort):
     table = cohort.table
     return table.iloc[:, 4:], table["diagnosis"] == "PT", table[["age", "sex"]]
 
 
-def test_it_counts_and_finds_patterns_that_are_there(cohort, fitted):
-    regions, patient, covariates = of(cohort)
+@pytest.fixture(scope="module")
+def fitted(given):
+    return ContrastiveFactors(random_state=0).fit(*given)
+
+
+def test_it_counts_and_finds_patterns_that_are_there(cohort, given, fitted):
+    regions, patient, covariates = given
     assert fitted.spectrum_.p <= 0.05
     assert fitted.n_patterns_ == fitted.spectrum_.found_again == 2
     severities = fitted.transform(regions, covariates)
@@ -41,11 +43,9 @@ def test_it_counts_and_finds_patterns_that_are_there(cohort, fitted):
     assert (fitted.changes_[range(2), strongest] < 0).all()
 
 
-def test_number_and_method_can_be_given_and_the_same_seed_repeats(cohort, fitted):
-    regions, patient, covariates = of(cohort)
-    given = ContrastiveFactors(3, method="ica", random_state=0).fit(regions, patient, covariates)
-    assert (given.n_patterns_, given.method_, given.maps_.shape) == (3, "ica", (3, 128))
-    again = ContrastiveFactors(random_state=0).fit(regions, patient, covariates)
+def test_number_and_method_can_be_given_and_the_same_seed_repeats(given, fitted):
+    asked, again = ContrastiveFactors(3, method="ica", random_state=0).fit(*given), clone(fitted).fit(*given)
+    assert (asked.n_patterns_, asked.method_, asked.maps_.shape) == (3, "ica", (3, 128))
     np.testing.assert_array_equal(again.maps_, fitted.maps_)
     assert again.get_feature_names_out().tolist() == ["contrastivefactors0", "contrastivefactors1"]
 
@@ -54,21 +54,19 @@ def test_number_and_method_can_be_given_and_the_same_seed_repeats(cohort, fitted
     ("options", "message"),
     [({"method": "varimax"}, "'sparse' or 'ica'"), ({"n_patterns": 0}, "n_patterns"), ({"n_patterns": 200}, "few")],
 )
-def test_what_cannot_be_is_refused(cohort, options, message):
+def test_what_cannot_be_is_refused(given, options, message):
     with pytest.raises(ValueError, match=message):
-        ContrastiveFactors(**options).fit(*of(cohort))
+        ContrastiveFactors(**options).fit(*given)
 
 
 @pytest.mark.filterwarnings("ignore:Only 40 controls and 3 patients")
-def test_more_patterns_than_patients_are_refused():
-    regions = np.random.default_rng(0).normal(5, 1, (43, 12))
-    for model in (ContrastiveFactors(4), SurrealGAN(4, preset="linear"), SurrealGANSearch(4, preset="linear")):
-        with pytest.raises(
-            InputError,
-            match=r"4 patterns cannot be distinguished in the [23] "
-            r"patients[\s\S]*`n_patterns`",
-        ):
-            model.fit(regions, np.arange(43) >= 40)
+@pytest.mark.parametrize(
+    "model", [ContrastiveFactors(4), SurrealGAN(4, preset="linear"), SurrealGANSearch(4, preset="linear")]
+)
+def test_more_patterns_than_patients_are_refused(model):
+    regions, told = np.random.default_rng(0).normal(5, 1, (43, 12)), r"patients[\s\S]*`n_patterns`"
+    with pytest.raises(InputError, match=rf"4 patterns cannot be distinguished in the [23] {told}"):
+        model.fit(regions, np.arange(43) >= 40)
 
 
 @pytest.mark.filterwarnings("ignore:Only 4 controls and [248] patients")
@@ -96,8 +94,8 @@ def test_two_controls_have_a_covariance_with_an_inverse():
     np.testing.assert_allclose(identity, np.eye(20), atol=1e-9)
 
 
-def test_new_people_are_checked_as_those_of_networks(cohort, fitted):
-    regions, _, covariates = of(cohort)
+def test_new_people_are_checked_as_those_of_networks(given, fitted):
+    regions, _, covariates = given
     severities = fitted.transform(regions, covariates)
     np.testing.assert_array_equal(fitted.transform(regions[regions.columns[::-1]], covariates), severities)
     np.testing.assert_array_equal(fitted.transform(regions.astype(pd.SparseDtype(float)), covariates), severities)
@@ -107,8 +105,8 @@ def test_new_people_are_checked_as_those_of_networks(cohort, fitted):
         fitted.transform(regions.mask((regions.index == 3)[:, None] & np.ones(regions.shape, bool)), covariates)
 
 
-def test_people_of_the_training_are_not_warned_of(cohort):
-    regions, patient, covariates = of(cohort)
+def test_people_of_the_training_are_not_warned_of(given):
+    regions, patient, covariates = given
     model = ContrastiveFactors(2, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", OutsideTraining)
@@ -117,8 +115,8 @@ def test_people_of_the_training_are_not_warned_of(cohort):
         np.testing.assert_array_equal(model.transform(regions, covariates), severities)
 
 
-def test_missing_regions_are_expected_from_the_others(cohort, fitted):
-    regions, patient, covariates = of(cohort)
+def test_missing_regions_are_expected_from_the_others(cohort, given, fitted):
+    regions, patient, covariates = given
     gappy = regions.mask(np.random.default_rng(8).random(regions.shape) < 0.05)
     severities = ContrastiveFactors(2, random_state=0).fit_transform(gappy, patient, covariates)
     assert pattern_concordance(cohort.truth.iloc[:, 1:].to_numpy(), severities[patient]) > 0.8

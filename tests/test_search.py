@@ -6,8 +6,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from rindices import SurrealGAN, SurrealGANSearch, load_model, simulate_cohort
 from rindices.judging.selection import FIRST_REPETITIONS, MOST_REPLACED, Swept, basis_of, choose, explain
@@ -48,74 +46,53 @@ def same_bits(first, second):
     jax.tree.map(np.testing.assert_array_equal, first, second)
 
 
-def test_chosen_setting_is_a_plain_fit_of_it(fitted, unfitted, small_table, small_labels, covariates):
+def test_chosen_setting_is_a_plain_fit_of_it(fitted, unfitted, small_table, small_labels, covariates, tmp_path):
     shared = {name: getattr(unfitted, name) for name in ("n_repetitions", "preset", "random_state")}
-    plain = SurrealGAN(**fitted.best_params_, **shared).fit(small_table, small_labels, covariates)
-    same_bits(fitted.best_estimator_.models_, plain.models_)
-    assert (fitted.best_score_, fitted.best_estimator_.preset_) == (plain.agreement_.pattern_agreement, plain.preset_)
-    assert fitted.best_estimator_.get_params() == plain.get_params()
+    best, plain = fitted.best_estimator_, SurrealGAN(**fitted.best_params_, **shared)
+    plain.fit(small_table, small_labels, covariates)
+    same_bits(best.models_, plain.models_)
+    assert (fitted.best_score_, best.preset_) == (plain.agreement_.pattern_agreement, plain.preset_)
+    assert best.get_params() == plain.get_params()
+    assert fitted.transform(small_table, covariates).shape == (len(small_table), fitted.best_params_["n_patterns"])
+    for one in (best, load_model(fitted.save(tmp_path / "model.safetensors"))):
+        same_bits(one.transform(small_table, covariates), fitted.transform(small_table, covariates))
+    assert (fitted.n_features_in_, [*fitted.feature_names_in_]) == (small_table.shape[1], [*small_table])
+    assert [*fitted.get_feature_names_out()] == [f"r{k}" for k in range(1, fitted.best_params_["n_patterns"] + 1)]
 
 
-def test_results_have_a_row_a_setting_and_mark_the_chosen_one(fitted):
-    results = fitted.results_
-    tried, of = list(zip(results["n_patterns"], results["orthogonality"], strict=True)), fitted.best_params_
+def test_results_have_a_row_a_setting_and_history_a_row_a_checkpoint(fitted):
+    results, of = fitted.results_, fitted.best_params_
+    tried = list(zip(results["n_patterns"], results["orthogonality"], strict=True))
     assert tried == [one for one in [(2, 0.2), (2, 0.8), (3, 0.2), (3, 0.8)] if one in tried]
     assert {(2, 0.8), (3, 0.8), (of["n_patterns"], 0.2)} <= {*tried}
     assert set(results["n_repetitions"][~results["chosen"]]) <= {FIRST_REPETITIONS, 4}
-    assert 4 <= results["n_repetitions"][results["chosen"]].item() <= 4 + MOST_REPLACED
     assert results["n_repetitions"].sum() == fitted.models_trained_
-    chosen = results[results["chosen"]]
-    assert (len(chosen), chosen[["n_patterns", "orthogonality"]].to_dict("records")) == (1, [fitted.best_params_])
-    assert chosen["pattern_agreement"].item() == fitted.best_score_
+    [chosen] = results[results["chosen"]].to_dict("records")
+    assert 4 <= chosen["n_repetitions"] <= 4 + MOST_REPLACED
+    assert [chosen[name] for name in (*of, "pattern_agreement")] == [*of.values(), fitted.best_score_]
     assert "misfit" in results
-
-
-def test_history_has_a_row_a_checkpoint(fitted):
-    assert len(fitted.history_) == 2 * len(fitted.results_)
+    assert len(fitted.history_) == 2 * len(results)
     best = fitted.history_[fitted.history_["best"]].reset_index(drop=True)
-    pd.testing.assert_frame_equal(best.drop(columns="best"), fitted.results_.drop(columns="n_repetitions"))
+    pd.testing.assert_frame_equal(best.drop(columns="best"), results.drop(columns="n_repetitions"))
 
 
 def test_progress_tells_of_all_stages(fitted, progress):
-    stages = list(dict.fromkeys(one.stage for one in progress))
-    assert stages == [
-        "First stage, all settings",
-        "First stage, other weights",
-        "All repetitions of the best setting",
-    ] + ["Replacing failed repetitions"] * int(fitted.results_["n_repetitions"].max() > 4)
-    ends = [[one for one in progress if one.stage == stage][-1] for stage in stages]
-    assert [one.done for one in ends] == [one.total for one in ends]
-    assert sum(one.total for one in ends) == 40 * fitted.models_trained_
+    last = {one.stage: one for one in progress}
+    usual = ["First stage, all settings", "First stage, other weights", "All repetitions of the best setting"]
+    assert [*last] == usual + ["Replacing failed repetitions"] * int(fitted.results_["n_repetitions"].max() > 4)
+    assert [one.done for one in last.values()] == [one.total for one in last.values()]
+    assert sum(one.total for one in last.values()) == 40 * fitted.models_trained_
 
 
 def test_verdict_comes_with_a_reason_and_what_it_rests_on(fitted):
     state, message, evidence = fitted.verdict_.state, str(fitted.verdict_.message), fitted.verdict_.evidence
     assert fitted.best_estimator_.verdict_ == (state, message)
+    assert state == "not found again"  # after forty steps from random weights
     assert evidence.p == fitted.spectrum_.p == 1 / 200  # of 199 permutations none is like the data
     assert (evidence.found_again, evidence.repetitions) == (fitted.spectrum_.found_again, fitted.best_score_)
     assert min(evidence.with_linear, evidence.repetitions) < 0.6
-    assert state == "not found again"  # after forty steps from random weights
     collapsed = fitted.results_["n_models"][fitted.results_["chosen"]].item() == 0
     assert ("Training failed" if collapsed else "Train longer") in message
-
-
-def test_transform_is_that_of_the_best_estimator(fitted, small_table, covariates):
-    r_indices = fitted.transform(small_table, covariates)
-    np.testing.assert_array_equal(r_indices, fitted.best_estimator_.transform(small_table, covariates))
-    assert r_indices.shape == (len(small_table), fitted.best_params_["n_patterns"])
-    assert fitted.n_features_in_ == small_table.shape[1]
-    assert fitted.feature_names_in_.tolist() == list(small_table.columns)
-
-
-def test_the_best_estimator_is_saved(fitted, small_table, covariates, tmp_path):
-    loaded = load_model(fitted.save(tmp_path / "model.safetensors"))
-    np.testing.assert_array_equal(loaded.transform(small_table, covariates), fitted.transform(small_table, covariates))
-
-
-def test_search_goes_into_a_pipeline(unfitted, small_table, small_labels):
-    search = clone(unfitted).set_params(n_patterns=2, orthogonality=None, n_repetitions=2)
-    pipeline = make_pipeline(FunctionTransformer(feature_names_out="one-to-one"), search).set_output(transform="pandas")
-    assert list(pipeline.fit(small_table, small_labels).transform(small_table).columns) == ["r1", "r2"]
 
 
 def test_trained_models_are_left_in_the_store(unfitted, small_table, small_labels):
@@ -153,18 +130,13 @@ def test_as_many_patterns_are_trained_as_people_show_who_were_left_out(counted_s
     assert counted_search.reason_ == "2 patterns: held-out people also differ in 2 directions."
 
 
-def without_disease():
-    cohort = simulate_cohort("null", n_controls=60, n_patients=60, seed=1).table
-    return cohort.iloc[:, 4:28], (cohort["diagnosis"] == "PT").to_numpy()
-
-
 def test_groups_without_a_difference_are_called_so():
-    search = SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0).fit(*without_disease())
-    verdict = search.verdict_
-    assert (verdict.state, verdict.reliable) == ("no difference", False)
+    cohort = simulate_cohort("null", n_controls=60, n_patients=60, seed=1).table
+    search = SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0)
+    verdict = search.fit(cohort.iloc[:, 4:28], cohort["diagnosis"] == "PT").verdict_
+    assert (verdict.state, verdict.reliable, "AUC" in str(verdict.message)) == ("no difference", False, True)
     assert verdict.evidence.p == search.spectrum_.p > 0.05
     assert verdict.evidence.halves is None  # nothing to be found again
-    assert "AUC" in str(verdict.message)
     assert set(search.results_["n_patterns"]) == {1, 2}
 
 
@@ -185,11 +157,8 @@ def test_of_a_range_the_number_nearest_to_the_count_is_trained(two_patterns, ask
     assert search.models_trained_ == 2
     ending = "held-out people also differ in 2 directions, and this is the nearest of the requested numbers"
     assert search.reason_ == f"{counted(nearest, 'pattern')}: {ending}."
-
-
-def test_all_numbers_are_trained_where_that_is_asked_for(two_patterns):
-    search = SurrealGANSearch((1, 2), n_repetitions=2, preset="linear", random_state=0, exhaustive=True)
-    assert search.fit(*two_patterns).results_["n_patterns"].tolist() == [1, 2]
+    every = clone(search).set_params(n_patterns=(1, 2), exhaustive=True).fit(*two_patterns)
+    assert every.results_["n_patterns"].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("given", [3, (3,)])
@@ -207,11 +176,8 @@ def test_training_from_a_linear_start_is_a_plain_fit(quick_preset, two_patterns)
     same_bits(search.best_estimator_.models_, plain.models_)
 
 
-def test_clone_has_the_parameters_and_nothing_else(fitted):
-    copy = clone(fitted)
-    assert copy.get_params() == fitted.get_params()
-    assert not hasattr(copy, "best_estimator_")
-    for ask in (copy.transform, copy.get_feature_names_out, copy.save):
+def test_before_it_is_fitted_a_search_has_nothing_to_give(unfitted):
+    for ask in (unfitted.transform, unfitted.get_feature_names_out, unfitted.save):
         with pytest.raises(NotFittedError):
             ask(np.ones((2, 12)))
 
@@ -254,24 +220,60 @@ def told(swept):
 BEST = setting(0.9, 3, 3.0)
 
 
-def test_reason_names_both_figures_and_what_fewer_patterns_lack():
-    assert told(swept_of(setting(0.55, 1, 3.0), setting(0.99, 2, 9.0), BEST, setting(0.8, 4, 3.0))) == (
-        "3 patterns: no other number fits the patients clearly better, and repetitions agree at 0.900. 1 setting with "
-        "fewer patterns fitted the patients clearly worse and 1 setting with fewer patterns did not agree."
-    )
-    climbed = told(swept_of(setting(0.9, 2, 3.0), BEST))
-    assert climbed.endswith("also fitted and agreed, but repetitions agreed equally well about more patterns.")
-    neither = told(swept_of(setting(0.9, 2, 9.0), setting(0.55, 3, 3.0)))
-    assert told(swept_of(judged(0.9, weight=0.4), judged(0.8))).startswith(
-        "3 patterns with orthogonality 0.4: of 2 weights, this agreed best after 3 repetitions; "
-    )
-    agreeing = swept_of(*[judged(value, m) for m, value in ((1, 0.9), (2, 0.8), (3, 0.7))])
-    assert told(agreeing) == (
-        "2 patterns: repetitions agree at 0.800, best of the numbers above one; this preset chooses by agreement alone."
-    )
-    assert told(swept_of(judged(0.55, 2), judged(0.5))).startswith("2 patterns: no setting reaches an agreement of 0.6")
-    assert neither.startswith("2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or")
-    assert "Of the settings trained in full, this one agrees best: repetitions agree at 0.900" in neither
+CLEARLY = "3 patterns: no other number fits the patients clearly better, "
+UNKNOWN = [judged(np.nan, m, n_models=1, n_repetitions=1) for m in (2, 3)]
+SOME = swept_of(judged(0.9, 2), judged(0.7, 3, n_repetitions=3))
+DROPPED = [setting(0.9, m, distance, n_repetitions=3) for m, distance in ((1, 9.0), (2, 9.0), (4, 1.5))]
+
+
+@pytest.mark.parametrize(
+    ("swept", "start", "end"),
+    [
+        (
+            swept_of(setting(0.55, 1, 3.0), setting(0.99, 2, 9.0), BEST, setting(0.8, 4, 3.0)),
+            f"{CLEARLY}and repetitions agree at 0.900. 1 setting with fewer patterns fitted the patients clearly worse",
+            " and 1 setting with fewer patterns did not agree.",
+        ),
+        (
+            swept_of(setting(0.9, 2, 3.0), BEST),
+            "3 patterns",
+            "also fitted and agreed, but repetitions agreed equally well about more patterns.",
+        ),
+        (
+            swept_of(setting(0.9, 2, 9.0), setting(0.55, 3, 3.0)),
+            "2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or",
+            "Of the settings trained in full, this one agrees best: repetitions agree at 0.900",
+        ),
+        (
+            swept_of(judged(0.9, weight=0.4), judged(0.8)),
+            "3 patterns with orthogonality 0.4: of 2 weights, this agreed best after 3 repetitions; ",
+            "",
+        ),
+        (
+            swept_of(*[judged(value, m) for m, value in ((1, 0.9), (2, 0.8), (3, 0.7))]),
+            "2 patterns: repetitions agree at 0.800, best of the numbers above one; ",
+            "this preset chooses by agreement alone.",
+        ),
+        (swept_of(judged(0.55, 2), judged(0.5)), "2 patterns: no setting reaches an agreement of 0.6", ""),
+        (swept_of(BEST, *DROPPED), CLEARLY, "3 of 4 settings were dropped after 3 repetitions"),
+        (swept_of(BEST), "3 patterns: specified in advance, not ", "chosen from the data."),
+        (
+            replace(SOME, untried=[Point(3, 0.2)] * 2),
+            "2",
+            "dropped, other orthogonalities were not tried (2 settings).",
+        ),
+        (Swept(UNKNOWN, UNKNOWN[0], 1, 1, [], []), "2", "arbitrary"),
+    ],
+)
+def test_reason_names_the_figures_what_fewer_patterns_lack_and_what_was_given_up(swept, start, end):
+    """Of those that were trained in full, where others were not."""
+    assert told(swept).startswith(start)
+    assert end in told(swept)
+
+
+def test_models_that_were_not_trained_are_counted():
+    swept = replace(SOME, untried=[Point(3, 0.2), Point(3, 0.4)])
+    assert (swept.models_trained, swept.models_exhaustive) == (13, 40)
 
 
 def test_where_the_groups_do_not_differ_no_number_is_supported(counted_search):
@@ -281,26 +283,3 @@ def test_where_the_groups_do_not_differ_no_number_is_supported(counted_search):
     assert basis_of(swept_of(BEST), "auto", counted_search.spectrum_) == "counted"
     assert "the data support no number" in explain(both, "unsupported", [3, 4], nothing)
     assert explain(swept_of(BEST), "unsupported", "auto", nothing).endswith("so the smallest number was used.")
-
-
-def test_reason_counts_what_was_given_up():
-    dropped = [setting(0.9, m, distance, n_repetitions=3) for m, distance in ((1, 9.0), (2, 9.0), (4, 1.5))]
-    words = told(swept_of(BEST, *dropped))
-    assert words.startswith("3 patterns: no other number fits ")  # of those that were trained in full
-    assert "3 of 4 settings were dropped after 3 repetitions" in words
-
-
-def test_a_single_setting_was_not_chosen():
-    assert told(swept_of(BEST)) == "3 patterns: specified in advance, not chosen from the data."
-
-
-def test_settings_that_were_not_tried_are_counted():
-    settings = [judged(0.9, 2), judged(0.7, 3, n_repetitions=3)]
-    swept = replace(swept_of(*settings), untried=[Point(3, 0.2), Point(3, 0.4)])
-    assert told(swept).endswith("dropped, other orthogonalities were not tried (2 settings).")
-    assert (swept.models_trained, swept.models_exhaustive) == (13, 40)
-
-
-def test_choice_without_agreement_is_called_arbitrary():
-    unknown = [judged(np.nan, m, n_models=1, n_repetitions=1) for m in (2, 3)]
-    assert "arbitrary" in told(Swept(unknown, unknown[0], 1, 1, [], []))

@@ -49,17 +49,14 @@ def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_qu
     assert preset.schedule.min_steps == preset.schedule.max_steps  # no choice among checkpoints
 
 
-def test_two_presets_are_parts_of_fast():
+def test_two_presets_are_parts_of_fast_and_a_shorter_training_is_looked_at_in_the_end():
     fast, linear, blind = presets.fast(), presets.linear(), presets.blind()
     assert replace(linear, name="fast", schedule=fast.schedule) == fast
     assert linear.schedule == replace(fast.schedule, min_steps=0, max_steps=0, longest=0)  # no networks
     assert replace(blind.training, start="linear") == fast.training
     assert (blind.weights, blind.rates) == (fast.weights, fast.rates)
     assert blind.schedule.min_steps == blind.schedule.max_steps == 20_000
-
-
-def test_a_training_shorter_than_the_preset_allows_is_looked_at_in_the_end():
-    schedule = presets.adjusted(presets.fast(), max_steps=200).schedule
+    schedule = presets.adjusted(fast, max_steps=200).schedule
     assert (schedule.min_steps, schedule.max_steps, schedule.longest) == (200, 200, 0)  # never beyond what was given
 
 
@@ -86,9 +83,9 @@ def test_severities_can_be_chosen(name, latent, expected):
 
 
 def test_a_correction_is_made_of_tuples():
-    correction = presets.Correction(["age"], [["age", "sex"]], proportion="icv", site="scanner")
-    assert correction == presets.Correction(("age",), (("age", "sex"),), "icv", "scanner")
-    assert hash(correction) == hash(presets.Correction(("age",), (("age", "sex"),), "icv", "scanner"))
+    given = presets.Correction(["age"], [["age", "sex"]], proportion="icv", site="scanner")
+    same = presets.Correction(("age",), (("age", "sex"),), "icv", "scanner")
+    assert (given, hash(given)) == (same, hash(same))
 
 
 @pytest.mark.parametrize(
@@ -130,13 +127,16 @@ def test_settings_read_what_a_command_does_and_any_sequence(given, meant):
     assert given == meant
 
 
-@pytest.mark.parametrize("wrong", [(0.9, 0.1), [0.5], 0.4, (0, 1)])
-def test_subgroup_limits_are_checked_before_anything_is_trained(wrong):
-    with pytest.raises(InputError, match="`limits` should be two increasing numbers such as"):
-        OutputSettings(limits=wrong)
-
-
-@pytest.mark.parametrize("wrong", ["two", "2-", "5-2", ""])
-def test_a_number_of_patterns_that_cannot_be_read_is_refused_at_once(wrong):
-    with pytest.raises(InputError, match="`n_patterns` should be like auto, 3, 2,3 or 2-5, but got"):
-        SearchSettings(n_patterns=wrong)
+@pytest.mark.parametrize(
+    ("kind", "name", "wrong", "told"),
+    [
+        *(
+            (OutputSettings, "limits", one, "two increasing numbers such as")
+            for one in ((0.9, 0.1), [0.5], 0.4, (0, 1))
+        ),
+        *((SearchSettings, "n_patterns", one, "like auto, 3, 2,3 or 2-5, but got") for one in ("two", "2-", "5-2", "")),
+    ],
+)
+def test_what_cannot_be_read_is_refused_before_anything_is_trained(kind, name, wrong, told):
+    with pytest.raises(InputError, match=f"`{name}` should be {told}"):
+        kind(**{name: wrong})

@@ -32,16 +32,15 @@ def test_slopes_are_least_squares_and_limits_those_of_known_noise():
     assert set(change["participant_id"]) == set(names[counts > 1])
     for row in change.to_dict("records"):
         own = ids == row["participant_id"]
-        span = np.ptp(years[own])
+        span, weights = np.ptp(years[own]), np.linalg.pinv(np.vander(years[own], 2))[0]  # of visits in the slope
         assert (row["n_visits"], row["group"], row["years"]) == (own.sum(), group[own][0], pytest.approx(span))
         for k, name in enumerate(("r1", "r2")):
-            weights = 1 / noise[own, k]  # only to ask polyfit's design for the error of the plain slope
-            (slope, _), design = np.polyfit(years[own], r[name].to_numpy()[own], 1), np.vander(years[own], 2)
-            assert row[f"{name}_per_year"] == pytest.approx(slope, rel=1e-6, abs=1e-9)
-            half = stats.t.ppf(0.95, 12) * span * np.sqrt(np.sum((np.linalg.pinv(design)[0] / weights) ** 2))
-            limits = row[f"{name}_change_low"], row[f"{name}_change_high"]
-            assert limits == pytest.approx((span * slope - half, span * slope + half))
-            assert row[f"{name}_reliable"] == (limits[0] > 0) - (limits[1] < 0)
+            slope = weights @ r[name].to_numpy()[own]
+            half = stats.t.ppf(0.95, 12) * span * np.sqrt(np.sum((weights * noise[own, k]) ** 2))
+            low, high = row[f"{name}_change_low"], row[f"{name}_change_high"]
+            found = (row[f"{name}_per_year"], low, high, row[f"{name}_reliable"])
+            expected = (slope, span * slope - half, span * slope + half, (low > 0) - (high < 0))
+            assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
     assert {-1.0, 0.0, 1.0} >= set(change["r1_reliable"]) > {0.0}
 
 
@@ -57,10 +56,10 @@ def test_of_two_visits_it_is_the_reliable_change_index():
 
 
 def test_unknown_times_equal_times_and_single_visits_do_not_count():
-    r = pd.DataFrame({"r1": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9]})
-    ids, years = ["a", "a", "a", "b", "b", "c", "a"], [0.0, 1.0, np.nan, 2.0, 2.0, 0.0, 3.0]
-    change = change_per_year(r, ids, years, ["patient"] * 7)
-    assert change[["participant_id", "n_visits", "years"]].to_numpy().tolist() == [["a", 3, 3.0]]
+    r = pd.DataFrame({"r1": [0.2, 0.1, 0.3, 0.4, 0.5, 0.6, 0.9]}, index=[0] * 7)
+    ids, years = pd.Series([*"aaabbca"], index=[5] * 7), [1.0, 0.0, np.nan, 2.0, 2.0, 0.0, 3.0]
+    change = change_per_year(r, ids, years, ["patient", "control", *["patient"] * 5])
+    assert change[["participant_id", "group", "n_visits", "years"]].to_numpy().tolist() == [["a", "control", 3, 3.0]]
     assert change["r1_per_year"].iloc[0] == pytest.approx(np.polyfit([0, 1, 3], [0.1, 0.2, 0.9], 1)[0])
     summary = group_change(r, ids, years, ["patient"] * 7)
     assert summary["note"].tolist() == ["fewer than 5 people were seen at two different times"]
@@ -68,36 +67,23 @@ def test_unknown_times_equal_times_and_single_visits_do_not_count():
     assert not len(group_change(r, ids, [0.0] * 7, ["patient"] * 7))
 
 
-def test_group_is_that_of_the_first_visit():
-    r = pd.DataFrame({"r1": [0.5, 0.1]}, index=[0, 0])
-    change = change_per_year(r, pd.Series(["a", "a"], index=[5, 5]), [3.0, 1.0], ["patient", "control"])
-    assert (change["group"].tolist(), change["r1_per_year"].iloc[0]) == (["control"], pytest.approx(0.2))
-
-
 def test_balanced_visits_have_the_mean_of_slopes_and_welchs_test():
     """Where everybody comes at the same times, the mixed model is a t test of slopes."""
     rng, n_people = np.random.default_rng(2), 60
     ids, years = np.repeat(np.arange(n_people), 3), np.tile([0.0, 1.0, 2.0], n_people)
-    group = np.where(ids < 25, "control", "patient")
-    spread = np.where(ids < 25, 0.02, 0.06)  # patients vary more
-    y = 0.3 * rng.standard_normal(n_people)[ids] + 0.1 * rng.standard_normal(n_people)[ids] * years * (
-        group == "patient"
-    )
-    scores = pd.DataFrame({"severity1": y + spread * rng.standard_normal(len(ids)), "severity2": rng.random(len(ids))})
+    group, spread = np.where(ids < 25, "control", "patient"), np.where(ids < 25, 0.02, 0.06)  # patients vary more
+    level, slope = rng.normal(0, [[0.3], [0.1]], (2, n_people))[:, ids]
+    y = level + slope * years * (group == "patient") + spread * rng.standard_normal(len(ids))
+    scores = pd.DataFrame({"severity1": y, "severity2": rng.random(len(ids))})
     found = group_change(scores, ids, years, group).set_index(["group", "pattern"])
     slopes = change_per_year(scores, ids, years, group).groupby("group")["severity1_per_year"].apply(np.asarray)
-    for name in ("control", "patient"):
-        row = found.loc[(name, 1)]
-        assert (row["n"], row["n_visits"]) == ((25, 75) if name == "control" else (35, 105))
-        assert row["mean"] == pytest.approx(slopes[name].mean(), abs=1e-6)
-    row, test = (
-        found.loc[("patients minus controls", 1)],
-        stats.ttest_ind(*slopes[["patient", "control"]], equal_var=False),
-    )
-    assert row["mean"] == pytest.approx(slopes["patient"].mean() - slopes["control"].mean(), abs=1e-6)
-    assert (row["low"], row["high"]) == pytest.approx(tuple(test.confidence_interval()), rel=0.05)
-    p = found.loc["patients minus controls"]["p"].to_numpy()
-    np.testing.assert_allclose(found.loc["patients minus controls"]["q"], stats.false_discovery_control(p))
+    for name, n in (("control", 25), ("patient", 35)):
+        expected = (n, 3 * n, pytest.approx(slopes[name].mean(), abs=1e-6))
+        assert tuple(found.loc[(name, 1), ["n", "n_visits", "mean"]]) == expected
+    both, test = found.loc["patients minus controls"], stats.ttest_ind(*slopes[["patient", "control"]], equal_var=False)
+    assert both["mean"][1] == pytest.approx(slopes["patient"].mean() - slopes["control"].mean(), abs=1e-6)
+    assert (both["low"][1], both["high"][1]) == pytest.approx(tuple(test.confidence_interval()), rel=0.05)
+    np.testing.assert_allclose(both["q"], stats.false_discovery_control(both["p"].to_numpy()))
 
 
 def test_intervals_of_unbalanced_groups_hold_the_truth():
@@ -111,26 +97,20 @@ def test_intervals_of_unbalanced_groups_hold_the_truth():
 def test_with_two_visits_slopes_of_single_people_are_tested_and_a_failed_fit_is_told(monkeypatch):
     r, ids, years, group = visits()
     twice = pd.Series(ids).groupby(ids).cumcount().to_numpy() < 2
-    found = group_change(r[twice], ids[twice], years[twice], group[twice])
+    of_two = r[twice], ids[twice], years[twice], group[twice]
+    found = group_change(*of_two)
     assert (set(found["random_effects"]), set(found["note"])) == ({"slopes by person"}, {""})
-    slopes = change_per_year(r[twice], ids[twice], years[twice], group[twice]).groupby("group")["r1_per_year"]
-    own = found[(found["group"] == "patient") & (found["pattern"] == 1)].iloc[0]
-    assert own["p"] == pytest.approx(stats.ttest_1samp(slopes.get_group("patient"), 0).pvalue)
-    both = found[(found["group"] == "patients minus controls") & (found["pattern"] == 1)].iloc[0]
-    test = stats.ttest_ind(*map(slopes.get_group, ("patient", "control")), equal_var=False)
-    assert both["p"] == pytest.approx(test.pvalue)
-    fit = mixed_linear_model.MixedLM.fit
-
-    def unconverged(model, **rest):
-        done = fit(model, **rest)
-        done.converged = False
-        return done
-
-    monkeypatch.setattr(mixed_linear_model.MixedLM, "fit", unconverged)
+    slopes = change_per_year(*of_two).groupby("group")["r1_per_year"].apply(np.asarray)
+    p = found[found["pattern"] == 1].set_index("group")["p"]
+    assert p["patient"] == pytest.approx(stats.ttest_1samp(slopes["patient"], 0).pvalue)
+    test = stats.ttest_ind(*slopes[["patient", "control"]], equal_var=False)
+    assert p["patients minus controls"] == pytest.approx(test.pvalue)
+    assert group_change(0 * r, ids, years, group)["note"].iloc[0] == "the severity does not vary within people"
+    results = mixed_linear_model.MixedLMResults
+    monkeypatch.setattr(results, "converged", property(lambda _: False, lambda *_: None), raising=False)
     found = group_change(r, ids, years, group).set_index("group").loc["patient"]
     assert found["note"].iloc[0] == "the model with a slope for each person did not converge"
     assert found["mean"].notna().all()
-    assert group_change(0 * r, ids, years, group)["note"].iloc[0] == "the severity does not vary within people"
 
 
 def repeated(n_people, times, seed=0, n_regions=4, drift=0.0):
@@ -175,33 +155,36 @@ def followed(n=300, slope=2.0, seed=0, censored=2.0):
     return *tables, np.minimum(time, end), (time <= end).astype(float)
 
 
-def cox_by_hand(x, time, event, entry=None, strata=None):
+def ratios(severity, time, event, covariates=None, **follow_up):
+    """Return the hazard ratios of one pattern or of several."""
+    table = severity if isinstance(severity, pd.DataFrame) else pd.DataFrame({"severity1": severity})
+    covariates = pd.DataFrame(index=table.index) if covariates is None else covariates
+    return prognosis(table, FollowUp(time, event, **follow_up), covariates, n_resamples=0)
+
+
+def cox_by_hand(x, time, event, entry=None, site=None):
     """Maximise Efron's partial likelihood by scipy."""
     entry = np.full(len(time), -np.inf) if entry is None else entry
-    strata = np.zeros(len(time)) if strata is None else strata
+    site = np.zeros(len(time)) if site is None else site
 
     def loss(slopes):
         risk, total = np.exp(x @ slopes), 0.0
-        for stratum in np.unique(strata):
-            for t in np.unique(time[(event == 1) & (strata == stratum)]):
-                now = (time == t) & (event == 1) & (strata == stratum)
-                at_risk = (time >= t) & (entry < t) & (strata == stratum)
-                share = np.arange(now.sum()) / now.sum()
-                total += np.log(risk[at_risk].sum() - share * risk[now].sum()).sum() - (x[now] @ slopes).sum()
+        for own, t in {*zip(site[event == 1], time[event == 1], strict=True)}:
+            now = (time == t) & (event == 1) & (site == own)
+            at_risk, share = (time >= t) & (entry < t) & (site == own), np.arange(now.sum()) / now.sum()
+            total += np.log(risk[at_risk].sum() - share * risk[now].sum()).sum() - (x[now] @ slopes).sum()
         return total
 
     return optimize.minimize(loss, np.zeros(x.shape[1]), method="BFGS", options={"gtol": 1e-6}).x
 
 
-@pytest.mark.parametrize("how", ["plain", "ties", "entry", "sites"])
+@pytest.mark.parametrize("how", ["plain", "ties", "entry", "site"])
 def test_hazard_ratio_is_that_of_the_partial_likelihood(how):
     table, covariates, time, event = followed(120)
-    entry = np.random.default_rng(1).uniform(0, 0.5, 120) * time if how == "entry" else None
-    site = np.repeat(["a", "b"], 60) if how == "sites" else None
-    time = np.ceil(time * 5) / 5 if how == "ties" else time
-    found = prognosis(table, FollowUp(time, event, entry=entry, site=site), covariates, n_resamples=0).iloc[0]
-    x = np.column_stack([table, stats.zscore(covariates)])
-    expected = cox_by_hand(x, time, event, entry, None if site is None else (site == "b").astype(float))
+    more = {"entry": np.random.default_rng(1).uniform(0, 0.5, 120) * time, "site": np.repeat(["a", "b"], 60)}
+    time, more = np.ceil(time * 5) / 5 if how == "ties" else time, {name: more[name] for name in more if name == how}
+    found = ratios(table, time, event, covariates, **more).iloc[0]
+    expected = cox_by_hand(np.column_stack([table, stats.zscore(covariates)]), time, event, **more)
     assert np.log(found["hazard_ratio"]) == pytest.approx(0.1 * expected[0], abs=2e-4)
     assert found["low"] < found["hazard_ratio"] < found["high"]
     assert found["n_events"] == event.sum()
@@ -211,8 +194,8 @@ def test_intervals_hold_the_true_ratio_and_nothing_is_seen_where_nothing_is():
     held = wrong = 0
     for seed in range(40):
         table, covariates, time, event = followed(150, slope=1.5, seed=seed)
-        table["severity2"] = np.random.default_rng(seed + 99).uniform(size=150)
-        found = prognosis(table, FollowUp(time, event), covariates, n_resamples=0)
+        other = np.random.default_rng(seed + 99).uniform(size=150)
+        found = ratios(table.assign(severity2=other), time, event, covariates)
         held += found["low"][0] <= np.exp(0.15) <= found["high"][0]
         wrong += found["p"][1] < 0.05
     assert held >= 34  # 38 expected; 33 has p = 0.003
@@ -220,17 +203,15 @@ def test_intervals_hold_the_true_ratio_and_nothing_is_seen_where_nothing_is():
 
 
 def test_proportional_hazards_are_tested():
-    rng = np.random.default_rng(0)
-    same, changes = [], []
+    rng, found = np.random.default_rng(0), []
     for _ in range(20):
         severity = rng.uniform(size=200)
         early = rng.exponential(np.exp(-3 * severity))
         turned = np.where(early < 0.3, early, 0.3 + rng.exponential(np.exp(2 * severity)))
-        for time, into in ((early, same), (turned, changes)):
-            follow_up, table = FollowUp(time, np.ones(200)), pd.DataFrame({"severity1": severity})
-            into.append(prognosis(table, follow_up, pd.DataFrame(index=range(200)), n_resamples=0)["p_proportional"][0])
-    assert np.mean(np.array(same) < 0.05) <= 0.2
-    assert np.mean(np.array(changes) < 0.05) > 0.9
+        found.append([ratios(severity, time, np.ones(200))["p_proportional"][0] < 0.05 for time in (early, turned)])
+    same, changes = np.mean(found, axis=0)
+    assert same <= 0.2
+    assert changes > 0.9
 
 
 def test_events_between_visits_have_the_hazard_ratio_too():
@@ -238,63 +219,52 @@ def test_events_between_visits_have_the_hazard_ratio_too():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         severity = rng.uniform(size=400)
-        exact = rng.exponential(3 * np.exp(-2 * severity))
+        exact = rng.exponential(3 * np.exp(-2 * severity))[:, None]
         visits = np.sort(rng.uniform(0, 4, (400, 4)), axis=1)
-        after, first = (visits >= exact[:, None]).any(axis=1), (visits >= exact[:, None]).argmax(axis=1)
-        time = np.where(after, visits[np.arange(400), first], visits[:, -1])
-        seen = np.where(after, np.where(first > 0, visits[np.arange(400), first - 1], 0), visits[:, -1])
-        table, none = pd.DataFrame({"severity1": severity}), pd.DataFrame(index=range(400))
-        found = prognosis(table, FollowUp(time, after.astype(float), seen=seen), none, n_resamples=0).iloc[0]
+        came = (visits >= exact).any(axis=1)
+        seen = np.max(visits, axis=1, where=visits < exact, initial=0)
+        time = np.where(came, np.min(visits, axis=1, where=visits >= exact, initial=9), visits[:, -1])
+        found = ratios(severity, time, came.astype(float), seen=seen).iloc[0]
         assert found["kind"] == "discrete time"
         slopes.append(10 * np.log(found["hazard_ratio"]))
     assert np.mean(slopes) == pytest.approx(2, abs=0.15)
 
 
 def test_events_between_visits_are_not_compared_between_sites():
-    wrong = 0
+    wrong, site = 0, np.repeat([*"abc"], [200, 200, 2])  # nobody has the event in the last
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        site = np.repeat([*"abc"], [200, 200, 2])  # nobody has the event in the last
         severity = rng.normal(np.select([site == "a", site == "b"], [0.35, 0.65], 0.9), 0.15)
         exact, end = rng.exponential(np.where(site == "a", 12, 3)), rng.uniform(2, 8, 402)
         event = (exact <= end) & (site != "c")
         time = np.where(event, np.ceil(exact), end)
-        follow_up = FollowUp(time, 1.0 * event, seen=np.where(event, time - 1, time), site=site)
-        table, none = pd.DataFrame({"severity1": severity}), pd.DataFrame(index=range(402))
-        wrong += prognosis(table, follow_up, none, n_resamples=0)["p"][0] < 0.05
+        wrong += ratios(severity, time, 1.0 * event, seen=time - event, site=site)["p"][0] < 0.05
     assert wrong <= 2
 
 
-def test_empty_cells_that_leave_no_doubt_leave_nobody_out():
+def test_empty_cells_that_leave_no_doubt_leave_nobody_out_and_who_is_left_out_is_counted():
     table, covariates, time, event = followed()
-    seen = np.where(event == 1, time / 2, time)
-    whole = prognosis(table, FollowUp(time, event, seen=seen), covariates, n_resamples=0)
-    blank = FollowUp(time, event, seen=np.where(event == 1, seen, np.nan))
-    pd.testing.assert_frame_equal(prognosis(table, blank, covariates, n_resamples=0), whole)
+    some, seen = np.arange(300), np.where(event == 1, time / 2, time)
+    known, unseen = np.where(event == 1, seen, np.nan), np.where(some < 3, np.nan, seen)  # between the scan and `time`
+    whole, blank, between = (ratios(table, time, event, covariates, seen=one) for one in (seen, known, unseen))
+    pd.testing.assert_frame_equal(blank, whole)
+    assert between[["n", "note"]].values.tolist() == whole[["n", "note"]].values.tolist() == [[300, ""]]
     blank, zero = (FollowUp(time, event, competing=np.where(event == 1, value, 0.0)) for value in (np.nan, 0.0))
     pd.testing.assert_frame_equal(survival_curves(table, blank), survival_curves(table, zero))
     assert prognosis(table, blank, covariates, n_resamples=0)["n"][0] == 300
-    unseen = FollowUp(time, event, seen=np.where(np.arange(300) < 3, np.nan, seen))  # between the scan and `time`
-    assert prognosis(table, unseen, covariates, n_resamples=0)[["n", "note"]].values.tolist() == [[300, ""]]
-
-
-def test_who_is_left_out_is_counted_in_the_note():
-    table, covariates, time, event = followed()
     covariates.iloc[-1] = np.nan
-    follow_up = FollowUp(time, event, entry=np.where(np.arange(300) < 7, np.nan, time / 3))
-    found = prognosis(table, follow_up, covariates, n_resamples=0)
+    found = ratios(table, time, event, covariates, entry=np.where(some < 7, np.nan, time / 3))
     assert found[["n", "note"]].values.tolist() == [[292, "8 people left out for missing values"]]
 
 
 def test_categories_without_follow_up_do_not_hide_the_ratio_and_a_ratio_that_is_missing_has_a_note():
     table, _, time, event = followed()
-    school, none = np.tile([*"abc"], 100), pd.DataFrame(index=range(300))
+    school = np.tile([*"abc"], 100)
     time[school == "a"] = np.nan
-    found = prognosis(table, FollowUp(time, event), pd.DataFrame({"school": school}), n_resamples=0).iloc[0]
+    found = ratios(table, time, event, pd.DataFrame({"school": school})).iloc[0]
     assert (found["n"], found["low"] < found["hazard_ratio"] < found["high"]) == (200, True)
-    alone = np.arange(300).astype(str)  # nobody shares a site with anybody
-    for seen in (None, time / 2):
-        found = prognosis(table, FollowUp(time, event, seen=seen, site=alone), none, n_resamples=0).iloc[0]
+    for seen in (None, time / 2):  # and nobody shares a site with anybody
+        found = ratios(table, time, event, seen=seen, site=np.arange(300).astype(str)).iloc[0]
         assert (np.isnan(found["hazard_ratio"]), found["note"]) == (True, "the hazard ratio cannot be estimated")
 
 
@@ -320,17 +290,15 @@ def test_gain_of_noise_is_corrected_to_about_none():
 def test_curves_are_those_of_kaplan_meier_and_of_cumulative_incidence():
     _, _, time, event = followed(80)
     theirs = SurvfuncRight(time, event)
-    ours = curve(FollowUp(time, event), np.asarray(theirs.surv_times))
-    np.testing.assert_allclose(1 - ours["incidence"], theirs.surv_prob, atol=1e-9)
+    ours, survival = curve(FollowUp(time, event), np.asarray(theirs.surv_times)), np.asarray(theirs.surv_prob)
+    np.testing.assert_allclose(1 - ours["incidence"], survival, atol=1e-9)
     middle = len(ours) // 2
-    log = np.log(-np.log(theirs.surv_prob[middle]))
-    half = 1.959964 * theirs.surv_prob_se[middle] / abs(theirs.surv_prob[middle] * np.log(theirs.surv_prob[middle]))
-    limits = 1 - np.exp(-np.exp(log - half)), 1 - np.exp(-np.exp(log + half))
-    assert ours[["low", "high"]].iloc[middle].tolist() == pytest.approx(limits, rel=1e-4)
+    log, share = np.log(-np.log(survival[middle])), survival[middle] * np.log(survival[middle])
+    half = 1.959964 * theirs.surv_prob_se[middle] / share * np.array([1, -1])
+    assert ours[["low", "high"]].iloc[middle].tolist() == pytest.approx(1 - np.exp(-np.exp(log + half)), rel=1e-4)
     competing = (np.random.default_rng(0).uniform(size=80) < 0.5) & (event == 0)
-    status = np.where(event == 1, 1, np.where(competing, 2, 0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        theirs = CumIncidenceRight(time, status)
+        theirs = CumIncidenceRight(time, np.where(competing, 2, event).astype(int))
     ours = curve(FollowUp(time, event, competing=competing.astype(float)), np.asarray(theirs.times))
     np.testing.assert_allclose(ours["incidence"], theirs.cinc[0], atol=1e-9)
 
@@ -352,6 +320,6 @@ def test_thirds_are_of_those_with_follow_up_and_the_severe_have_more_events():
 def test_too_few_events_and_none_are_said():
     table, covariates, time, event = followed(60)
     few = np.where(np.cumsum(event) <= 12, event, 0)
-    assert "fewer than ten per variable" in prognosis(table, FollowUp(time, few), covariates)["note"][0]
-    assert prognosis(table, FollowUp(time, 0 * few), covariates)["note"][0] == "no events"
-    assert np.isnan(prognosis(0 * table, FollowUp(time, event), covariates)["hazard_ratio"][0])
+    assert "fewer than ten per variable" in ratios(table, time, few, covariates)["note"][0]
+    assert ratios(table, time, 0 * few, covariates)["note"][0] == "no events"
+    assert np.isnan(ratios(0 * table, time, event, covariates)["hazard_ratio"][0])

@@ -45,14 +45,10 @@ class Tensor:
     def __reduce__(self):
         if self.parameter:
             inner = Tensor.__new__(Tensor)
-            inner.stored, inner.window, inner.parameter = self.stored, self.window, False
+            vars(inner).update(vars(self), parameter=False)
             return Global("torch._utils", "_rebuild_parameter"), (inner, True, OrderedDict())
-        return Global("torch._utils", "_rebuild_tensor_v2"), (
-            self.stored,
-            *self.window.values(),
-            False,
-            OrderedDict(),
-        )
+        rebuilt = self.stored, *self.window.values(), False, OrderedDict()
+        return Global("torch._utils", "_rebuild_tensor_v2"), rebuilt
 
 
 class Writer(pickle._Pickler):
@@ -102,12 +98,7 @@ def save(path, content, **options):
 def networks(n_regions, n_patterns, rng):
     """Return random state dictionaries of the four networks in torch's layout, under the authors' names."""
     wide, narrow = n_regions // 2, n_regions // 4
-
-    def layers(shapes):
-        arrays = {name: 0.3 * rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
-        return OrderedDict((name, Tensor(array)) for name, array in arrays.items()), arrays
-
-    plain = {
+    shapes = {
         "netMapping": {
             "model.0.weight": (wide, n_regions),
             "model.2.weight": (narrow, wide),
@@ -122,12 +113,16 @@ def networks(n_regions, n_patterns, rng):
         },
     }
     for name, outputs in (("netReconstruction", n_patterns), ("netDiscriminator", 2)):
-        sizes = (n_regions, wide, narrow, outputs)
-        plain[name] = {}
-        for place, inputs, n_outputs in zip((0, 2, 4), sizes, sizes[1:], strict=False):
-            plain[name] |= {f"model.{place}.weight": (n_outputs, inputs), f"model.{place}.bias": (n_outputs,)}
-    made = {name: layers(shapes) for name, shapes in plain.items()}
-    return {name: tensors for name, (tensors, _) in made.items()}, {name: arrays for name, (_, arrays) in made.items()}
+        shapes[name] = {
+            f"model.{place}.{kind}": (size, inputs)[: 2 if kind == "weight" else 1]
+            for place, inputs, size in ((0, n_regions, wide), (2, wide, narrow), (4, narrow, outputs))
+            for kind in ("weight", "bias")
+        }
+    arrays = {
+        name: {key: 0.3 * rng.standard_normal(shape).astype(np.float32) for key, shape in own.items()}
+        for name, own in shapes.items()
+    }
+    return {name: OrderedDict((key, Tensor(own[key])) for key in own) for name, own in arrays.items()}, arrays
 
 
 def checkpoint(n_regions=8, n_patterns=2, entries=(15000,), seed=0, phi_outside=False):

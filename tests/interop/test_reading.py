@@ -15,6 +15,13 @@ from rindices.interop.torch_archive import read_archive
 from tests.interop.archives import Global, Tensor, dump, peak_memory, refused, save, write_archive
 
 
+class Noted(OrderedDict):
+    """A dictionary with notes about versions, which are passed over."""
+
+    def __reduce__(self):
+        return Global("collections", "OrderedDict"), (), {"_metadata": OrderedDict()}, None, iter(self.items())
+
+
 def test_reads_tensors_arrays_and_plain_containers(tmp_path):
     rng = np.random.default_rng(0)
     arrays = {kind: (10 * rng.standard_normal((3, 4))).astype(kind) for kind in ("f4", "f8", "i8", "f2", "b1")}
@@ -28,6 +35,8 @@ def test_reads_tensors_arrays_and_plain_containers(tmp_path):
         again=[by_columns, by_columns],
         number=np.float64(0.1),
         empty=Tensor(np.zeros((0, 3), np.float32)),
+        window=Tensor(np.arange(20, dtype=np.float32), offset=3, size=(4, 2), strides=(1, 5)),
+        noted=Noted(a=1),
     )
     found = read_archive(save(tmp_path / "model.pt", content))
     assert found["plain"] == plain
@@ -35,22 +44,9 @@ def test_reads_tensors_arrays_and_plain_containers(tmp_path):
         np.testing.assert_array_equal(found["tensors"][kind], array, strict=True)
     np.testing.assert_array_equal(found["parameter"], arrays["f4"])
     np.testing.assert_array_equal([found["by_columns"], *found["again"]], [by_columns] * 3)
-    assert (found["number"], found["empty"].shape) == (0.1, (0, 3))
+    np.testing.assert_array_equal(found["window"], [[3, 8], [4, 9], [5, 10], [6, 11]])  # on its storage
+    assert (found["number"], found["empty"].shape, found["noted"]) == (0.1, (0, 3), {"a": 1})
     assert "torch" not in sys.modules
-
-
-def test_tensor_is_a_window_on_its_storage(tmp_path):
-    window = Tensor(np.arange(20, dtype=np.float32), offset=3, size=(4, 2), strides=(1, 5))
-    found = read_archive(save(tmp_path / "model.pt", [window]))[0]
-    np.testing.assert_array_equal(found, [[3, 8], [4, 9], [5, 10], [6, 11]])
-
-
-def test_notes_about_versions_are_passed_over(tmp_path):
-    class Noted(OrderedDict):
-        def __reduce__(self):
-            return Global("collections", "OrderedDict"), (), {"_metadata": OrderedDict()}, None, iter(self.items())
-
-    assert read_archive(save(tmp_path / "model.pt", Noted(a=1))) == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -78,72 +74,59 @@ def test_windows_that_do_not_fit_are_refused(tmp_path, window):
     refused(save(tmp_path / "model.pt", [Tensor(np.zeros((3, 4), np.float32), **window)]), "not read")
 
 
-def test_storage_should_have_all_its_bytes(tmp_path):
+class Wrong:
+    """A numpy array of 16 bytes that claims another shape."""
+
+    def __init__(self, *shape):
+        self.shape = shape
+
+    def __reduce__(self):
+        state = (1, self.shape, np.dtype("<f8"), False, b"\0" * 16)
+        return Global("numpy._core.multiarray", "_reconstruct"), (Global("numpy", "ndarray"), (0,), b"b"), state
+
+
+def test_storage_and_arrays_should_have_all_their_bytes_and_one_description(tmp_path):
+    path = tmp_path / "model.pt"
     data, blocks = dump([Tensor(np.zeros(10, np.float32))])
-    for length in (0, 39, 41, 80):
-        refused(write_archive(tmp_path / "model.pt", data, {"0": bytes(length)}), "10 numbers of 4 bytes", str(length))
-    refused(write_archive(tmp_path / "model.pt", data), "data/0 is missing")
     assert len(blocks["0"]) == 40
-
-
-def test_storage_has_one_description(tmp_path):
+    for length in (0, 39, 41, 80):
+        refused(write_archive(path, data, {"0": bytes(length)}), "10 numbers of 4 bytes", str(length))
+    refused(write_archive(path, data), "data/0 is missing")
+    for shape in ((3,), (2, 3), (2**63, 2**63), (-2, -1)):
+        refused(save(path, [Wrong(*shape)]), "not read")
     data = dump([Tensor(np.zeros(4, np.float32)), Tensor(np.zeros(2))])[0]
     assert data.count(b"X\x01\x00\x00\x001") == 1
-    refused(
-        write_archive(
-            tmp_path / "model.pt", data.replace(b"X\x01\x00\x00\x001", b"X\x01\x00\x00\x000"), {"0": bytes(16)}
-        ),
-        "two ways",
-    )
-
-
-@pytest.mark.parametrize(
-    "shape", [(3,), (2, 3), (2**63, 2**63), (-2, -1)], ids=["more", "another", "overflow", "negative"]
-)
-def test_numpy_arrays_should_have_all_their_bytes(tmp_path, shape):
-    class Wrong:
-        def __reduce__(self):
-            reconstruct = Global("numpy._core.multiarray", "_reconstruct")
-            return reconstruct, (Global("numpy", "ndarray"), (0,), b"b"), (1, shape, np.dtype("<f8"), False, b"\0" * 16)
-
-    refused(save(tmp_path / "model.pt", [Wrong()]), "not read")
-
-
-def test_byte_order_is_checked(tmp_path):
-    content = [Tensor(np.arange(3, dtype=np.float32))]
-    read_archive(save(tmp_path / "little.pt", content, **{"archive/byteorder": b"little"}))
-    refused(save(tmp_path / "big.pt", content, **{"archive/byteorder": b"big"}), "byte order big")
-    refused(save(tmp_path / "numpy.pt", [np.arange(3.0).astype(">f8")]), "state of a")
+    same = data.replace(b"X\x01\x00\x00\x001", b"X\x01\x00\x00\x000")
+    refused(write_archive(path, same, {"0": bytes(16)}), "two ways")
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
-def test_other_archives_are_refused(tmp_path):
+def test_other_archives_and_byte_orders_are_refused(tmp_path):
+    path, content = tmp_path / "model.pt", [Tensor(np.arange(3, dtype=np.float32))]
     for folder, told in {"archive": "same name", "second": "one folder"}.items():
-        refused(save(tmp_path / "model.pt", {}, **{f"{folder}/data.pkl": b"\x80\x02}."}), told)
-    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        refused(save(path, {}, **{f"{folder}/data.pkl": b"\x80\x02}."}), told)
+    with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("folder/file.txt", "text")
-    refused(tmp_path / "other.zip", "one folder with a data.pkl, but has 0")
+    refused(path, "one folder with a data.pkl, but has 0")
+    read_archive(save(path, content, **{"archive/byteorder": b"little"}))
+    refused(save(path, content, **{"archive/byteorder": b"big"}), "byte order big")
+    refused(save(path, [np.arange(3.0).astype(">f8")]), "state of a")
 
 
-def test_zip_bomb_is_refused_unopened(tmp_path):
+def test_what_is_too_large_is_refused_unopened(tmp_path, monkeypatch):
     data, _ = dump([Tensor(np.zeros(25_000_000, np.float32))])
-    path = write_archive(tmp_path / "model.pt", data, {"0": bytes(100_000_000)}, compression=zipfile.ZIP_DEFLATED)
+    path = write_archive(tmp_path / "bomb.pt", data, {"0": bytes(100_000_000)}, compression=zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 200_000
     assert peak_memory(lambda: refused(path, "compressed")) < 5e6
-
-
-def test_entries_that_claim_more_than_the_file_are_refused(tmp_path):
-    path = save(tmp_path / "model.pt", [Tensor(np.zeros(100, np.float32))])
+    save(path, [Tensor(np.zeros(100, np.float32))])
     content = bytearray(path.read_bytes())
     place = content.index(b"archive/data/0", content.index(b"PK\x01\x02")) - 46
     content[place + 20 : place + 28] = struct.pack("<II", 2**31, 2**31)
     path.write_bytes(content)
     refused(path, "larger than the file")
-
-
-def test_size_limits(tmp_path, monkeypatch):
-    path = save(tmp_path / "model.pt", {"a": "b" * 100})
-    read_archive(path)
+    monkeypatch.setattr(torch_archive, "MOST_INSTRUCTIONS", 100)
+    refused(write_archive(path, b"\x80\x02" + b"N0" * 60 + b"N."), "more than 100 instructions")
+    read_archive(save(path, {"a": "b" * 100}))
     monkeypatch.setattr(torch_archive, "MOST_BYTES", 1)
     refused(path, "more than 1.")
 
@@ -240,29 +223,19 @@ def test_damaged_pickles_are_refused(tmp_path, data, word):
     refused(write_archive(tmp_path / "model.pt", data), word)
 
 
-def test_far_memo_does_not_reserve_memory(tmp_path):
-    path = write_archive(tmp_path / "model.pt", b"\x80\x02}r\xff\xff\xff\x7f.")
+def test_no_pickle_takes_much_memory(tmp_path):
+    path = tmp_path / "model.pt"
+    write_archive(path, b"\x80\x02}r\xff\xff\xff\x7f.")  # a far memo
     assert peak_memory(lambda: read_archive(path)) < 10e6
-
-
-def test_deep_and_shared_containers_do_no_harm(tmp_path):
-    doubled = b"\x80\x02)" + b"".join(b"q\x00h\x00\x86" for _ in range(60))
-    for data in (b"]" * 200_000 + b"a" * 199_999 + b".", b")" + b"\x85" * 300_000 + b"."):
-        read_archive(write_archive(tmp_path / "deep.pt", data))
-    for ending in (b"cnumpy\ndtype\nh\x00\x85R.", b"h\x00\x93.", b"Q.", b"}b.", b"0ccollections\nOrderedDict\nh\x00R."):
-        refused(write_archive(tmp_path / "wide.pt", doubled + ending))
-
-
-def test_too_many_instructions_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("rindices.interop.torch_archive.MOST_INSTRUCTIONS", 100)
-    refused(write_archive(tmp_path / "model.pt", b"\x80\x02" + b"N0" * 60 + b"N."), "more than 100 instructions")
-
-
-def test_text_cannot_be_made_into_bytes_again_and_again(tmp_path):
     text = b"X" + struct.pack("<I", 1 << 22) + b"a" * (1 << 22) + b"q\x00"
     again = b"c_codecs\nencode\n(h\x00X\x06\x00\x00\x00latin1tR"
-    path = write_archive(tmp_path / "model.pt", b"(" + text + again * 5_000 + b"t.")
+    write_archive(path, b"(" + text + again * 5_000 + b"t.")
     assert peak_memory(lambda: refused(path, "bytes of text")) < 200e6
+    doubled = b"\x80\x02)" + b"".join(b"q\x00h\x00\x86" for _ in range(60))
+    for data in (b"]" * 200_000 + b"a" * 199_999 + b".", b")" + b"\x85" * 300_000 + b"."):
+        read_archive(write_archive(path, data))  # deep
+    for ending in (b"cnumpy\ndtype\nh\x00\x85R.", b"h\x00\x93.", b"Q.", b"}b.", b"0ccollections\nOrderedDict\nh\x00R."):
+        refused(write_archive(path, doubled + ending))  # shared
 
 
 VENTRICLES = {4, 11, 49, 50, 51, 52}
@@ -283,25 +256,26 @@ def test_table_of_regions():
     sides = regions.groupby("name")["hemisphere"].agg(lambda column: tuple(sorted(column)))
     assert set(sides) == {("none",), ("left", "right")}
     # From 100 on, even numbers are right; the basal forebrain is the other way round than the rest.
-    assert all(
-        (side == "right") == (number % 2 == 0) for number, side in regions["hemisphere"].items() if number >= 100
-    )
+    large = regions["hemisphere"][regions.index >= 100]
+    assert ((large == "right") == (large.index % 2 == 0)).all()
     assert regions.loc[[75, 76], "hemisphere"].tolist() == ["left", "right"]
 
 
 def test_recipe_is_in_the_published_order():
-    starts = [name.split(" ")[0] for name in MUSE72_NAMES]
-    assert starts[:9] == [f"MUSE_{n}" for n in ("35", "71", "72", "73", "95", "23+30", "31+32", "36+37", "38+39")]
-    assert starts[-1] == "MUSE_206+207"
-    numbers = [int(n) for start in starts for n in start.removeprefix("MUSE_").split("+")]
-    assert (set(numbers), len(numbers)) == (set(muse_regions().index) - VENTRICLES, len(set(numbers)))
+    starts = [name.split(" ")[0].removeprefix("MUSE_") for name in MUSE72_NAMES]
+    assert (starts[:9], starts[-1]) == (["35", "71", "72", "73", "95", "23+30", "31+32", "36+37", "38+39"], "206+207")
+    numbers = [int(n) for start in starts for n in start.split("+")]
+    assert sorted(numbers) == sorted(set(muse_regions().index) - VENTRICLES)
 
 
 def full_name(number):
     region = muse_regions().loc[number]
-    return (
-        region["name"] if region["hemisphere"] == "none" else f"{region['hemisphere'].title()} {region['name'].title()}"
-    )
+    return region["name"] if region["hemisphere"] == "none" else f"{region['hemisphere']} {region['name']}".title()
+
+
+def side_last(number):
+    side, _, rest = full_name(number).partition(" ")
+    return f"{rest} {side}" if side in ("Left", "Right") else full_name(number)
 
 
 @pytest.mark.parametrize(
@@ -320,11 +294,7 @@ def full_name(number):
         lambda number: full_name(number).replace(" ", "_").lower(),
         lambda number: full_name(number).replace(" ", ".").upper(),
         lambda number: f"{full_name(number)} volume",
-        lambda number: (
-            " ".join([*full_name(number).split(" ")[1:], full_name(number).split(" ")[0]])
-            if muse_regions()["hemisphere"][number] != "none"
-            else full_name(number)
-        ),
+        side_last,
     ],
 )
 def test_columns_are_found_summed_and_ordered(volumes, naming):
@@ -355,30 +325,42 @@ def test_names_that_muse_itself_uses(volumes):
 
 
 def test_missing_regions_are_listed(volumes):
-    with pytest.raises(
-        InputError, match=r"lacks 2 of 139 MUSE regions: 31 \(right amygdala\), 48 \(left hippo"
-    ) as caught:
-        muse72(volumes.drop(columns=[31, 48]).add_prefix("MUSE_Volume_"))
-    assert "MUSE columns found: MUSE_Volume_4" in str(caught.value)
-    with pytest.raises(InputError, match="No column looks like a MUSE region"):
-        muse72(pd.DataFrame({"RES_ICV_Sex_MUSE_Volume_47": [1.0], "hippocampus": [2.0], "age": [60.0]}))
+    for table, message in (
+        (
+            volumes.drop(columns=[31, 48]).add_prefix("MUSE_Volume_"),
+            r"lacks 2 of 139 MUSE regions: 31 \(right amygdala\), 48 \(left hippo[\s\S]*columns found: MUSE_Volume_4",
+        ),
+        (
+            pd.DataFrame({"RES_ICV_Sex_MUSE_Volume_47": [1.0], "hippocampus": [2.0], "age": [60.0]}),
+            "No column looks like a MUSE region",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            muse72(table)
     muse72(volumes.drop(columns=VENTRICLES))  # these are not needed
 
 
-def test_raw_and_harmonised_together_are_refused(volumes):
-    both = pd.concat([volumes.add_prefix("MUSE_Volume_"), volumes.add_prefix("H_MUSE_Volume_")], axis=1)
+def test_raw_and_harmonised_together_are_refused_and_other_columns_stay(volumes):
+    table = volumes.add_prefix("MUSE_Volume_").assign(participant_id=["a", "b", "c"], age=60.0, MUSE_Volume_702=1.2e6)
+    found = with_muse72(table)
+    assert list(found.columns) == ["participant_id", "age", *MUSE72_NAMES]
+    pd.testing.assert_frame_equal(found[list(MUSE72_NAMES)], muse72(volumes))
+    pd.testing.assert_frame_equal(with_muse72(found), found)
+    both = table.join(volumes.add_prefix("H_MUSE_Volume_"))
     with pytest.raises(InputError, match="2 times: MUSE_Volume_35, H_MUSE_Volume_35"):
         muse72(both)
-    pd.testing.assert_frame_equal(with_muse72(both, exclude="H_MUSE_*"), muse72(volumes))
+    pd.testing.assert_frame_equal(with_muse72(both, exclude="H_MUSE_*"), found)
 
 
 def test_units_are_told_apart(volumes):
     pd.testing.assert_frame_equal(muse72(volumes / 1000), muse72(volumes))
-    for factor in (0.1, 1e-6, 10.0, -1.0):
-        with pytest.raises(InputError, match="about 1,100,000 mm³ or 1,100 mL"):
-            muse72(volumes * factor)
-    for factors, unit, row in (([1, 1, 1000], "mm³", 4), ([1, 1000, 1000], "mL", 2)):
-        told = f"volumes are in {unit}, but those of 1 person are in a different unit: row {row}"
+    wrong = "about 1,100,000 mm³ or 1,100 mL"
+    differ = "volumes are in {}, but those of 1 person are in a different unit: row {}"
+    for factors, told in (
+        *(([factor] * 3, wrong) for factor in (10, 1e6, 0.1, -1)),
+        ([1, 1, 1000], differ.format("mm³", 4)),
+        ([1, 1000, 1000], differ.format("mL", 2)),
+    ):
         with pytest.raises(InputError, match=told):
             muse72(volumes.div(factors, axis=0))
 
@@ -393,23 +375,15 @@ def test_gaps_stay_gaps_and_text_is_refused(volumes):
         muse72(table)
 
 
-def test_other_columns_stay(volumes):
-    table = volumes.add_prefix("MUSE_Volume_").assign(participant_id=["a", "b", "c"], age=60.0, MUSE_Volume_702=1.2e6)
-    found = with_muse72(table)
-    assert list(found.columns) == ["participant_id", "age", *MUSE72_NAMES]
-    pd.testing.assert_frame_equal(found[list(MUSE72_NAMES)], muse72(volumes))
-    pd.testing.assert_frame_equal(with_muse72(found), found)
-
-
 def test_another_segmentation_may_lack_a_fifth_of_the_inputs(volumes):
-    named = volumes.add_prefix("MUSE_Volume_")
-    lacking = [int(name.partition("+")[2].partition(" ")[0]) for name in MUSE72_NAMES[5:20]]  # one side of 15 pairs
-    some = named.drop(columns=[f"MUSE_Volume_{number}" for number in lacking[:14]])
+    named, kept = volumes.add_prefix("MUSE_Volume_"), list(MUSE72_NAMES[19:])
+    # One side of 15 pairs.
+    lacking = [f"MUSE_Volume_{name.partition('+')[2].partition(' ')[0]}" for name in MUSE72_NAMES[5:20]]
+    some = named.drop(columns=lacking[:14])
     found = with_muse72(some)
-    assert [name for name in found if name in MUSE72_NAMES] == [*MUSE72_NAMES[:5], *MUSE72_NAMES[19:]]
-    pd.testing.assert_frame_equal(found[[*MUSE72_NAMES[19:]]], muse72(named)[[*MUSE72_NAMES[19:]]])
+    assert [name for name in found if name in MUSE72_NAMES] == [*MUSE72_NAMES[:5], *kept]
+    pd.testing.assert_frame_equal(found[kept], muse72(named)[kept])
     with pytest.raises(InputError, match="lacks 14 of 139 MUSE regions"):  # in training
         with_muse72(some, complete=True)
-    too_few = named.drop(columns=[f"MUSE_Volume_{number}" for number in lacking])
     with pytest.raises(InputError, match=r"lacks 15 of 139 .* More than a fifth of the 72 inputs are missing \(15\)"):
-        with_muse72(too_few)
+        with_muse72(named.drop(columns=lacking))

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pickle
+from contextlib import suppress
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -14,9 +15,9 @@ import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 
+from rindices import SearchSettings, make_report
 from rindices.cli.console_and_exits import on_command_line
 from rindices.judging import agreement_and_misfit as agreement
-from rindices.pages.report import make_report
 from rindices.problems import InputError, worded
 from rindices.record import (
     DONE,
@@ -42,7 +43,6 @@ from rindices.record import (
     write_tables,
 )
 from rindices.record.run_folder import progress_of, worker_of
-from rindices.settings import SearchSettings
 from tests.pages.made_run import add_analyses, add_truth, change_summary, make_run
 
 TABLE = RunTable(path="table.csv", sha256="abc", covariates=("age", "sex"))
@@ -80,58 +80,54 @@ def finish(out, status=DONE):
 # Whose folder is it?
 
 
-def test_new_and_empty_folders_and_those_of_runs_are_free(out):
+def test_new_and_empty_folders_and_those_of_runs_are_free_and_those_of_others_not(out):
     check_free(out)
     assert not out.exists()
     out.mkdir()
     check_free(out)
     begin(out)
     for name in ("model.safetensors", "r_indices.csv", "report.html", ".r_indices.csv.123.partial"):
-        (out / name).write_text("")
+        (out / name).touch()
     check_free(out)
-
-
-def test_files_of_others_are_named_and_kept(out):
-    begin(out)
     for name in ("thesis.docx", ".hidden", "data.partial"):
-        (out / name).write_text("mine")
+        (out / name).touch()
     with pytest.raises(InputError, match=r"already contains other files: \.hidden, data\.partial, thesis\.docx\."):
         check_free(out)
-    assert (out / "thesis.docx").read_text() == "mine"
 
 
 # Which run is it?
 
 
-def test_new_run_says_what_it_is_and_that_it_is_not_finished(out):
-    assert status_of(out) is None
-    with held(out, SETTINGS) as goes_on:
-        assert not goes_on
-        assert (status_of(out), read_settings(out / "run.toml").training) == (UNFINISHED, SETTINGS.training)
-
-
-def test_same_run_goes_on_and_keeps_its_journal(out):
-    begin(out)
-    (out / "journal" / "data-3-abc.safetensors").write_text("chunk")
+@pytest.mark.parametrize("status", [UNFINISHED, FAILED])
+def test_same_run_goes_on_and_keeps_its_journal_and_another_in_its_place_does_not(out, status):
+    """The same is one of the same table, wherever that is now and whatever the command was."""
+    assert (status_of(out), is_complete(out, SETTINGS), begin(out)) == (None, False, False)
+    assert (status_of(out), read_settings(out / "run.toml").training) == (UNFINISHED, SETTINGS.training)
+    chunk, mine = out / "journal" / "data-3-abc.safetensors", out / "thesis.docx"
+    mine.write_text("mine")
+    chunk.write_text("chunk")
     (out / "run.toml").write_text((out / "run.toml").read_text() + "# a mark\n")
-    for name in ("r_indices.csv", ".r_indices.csv.99.partial"):
-        (out / name).write_text("half")
-    assert begin(out)
-    assert (out / "journal" / "data-3-abc.safetensors").read_text() == "chunk"
-    assert "# a mark" in (out / "run.toml").read_text()
-    assert sorted(path.name for path in out.iterdir()) == ["journal", "run.toml", "summary.json"]
-
-
-def test_run_that_failed_goes_on_as_one_that_is_not_finished(out):
-    begin(out)
-    finish(out, FAILED)
-    with held(out, SETTINGS) as goes_on:
-        assert (goes_on, status_of(out)) == (True, UNFINISHED)
-
-
-def test_the_same_table_elsewhere_by_another_command_is_the_same_run(out):
-    begin(out)
-    assert begin(out, altered(table={"path": "moved/table.csv"}, command={"line": "other"}))
+    halves = [out / "r_indices.csv", out / ".r_indices.csv.99.partial", out / "journal" / ".data-3-abc.9.partial"]
+    moved, other = (
+        altered(table={"path": "moved/table.csv"}, command={"line": "other"}),
+        altered(training={"preset": "paper"}),
+    )
+    for settings, overwrite in ((moved, False), (other, True)):
+        for half in halves:
+            half.write_text("half")
+        finish(out, status)
+        assert not is_complete(out, moved)
+        with suppress(RuntimeError), held(out, settings, overwrite=overwrite) as goes_on:
+            assert (goes_on, status_of(out)) == (not overwrite, UNFINISHED)
+            raise RuntimeError  # which gives the folder back
+        assert not [half for half in halves if half.exists()]
+        assert ("# a mark" in (out / "run.toml").read_text(), chunk.exists(), mine.read_text()) == (
+            not overwrite,
+            not overwrite,
+            "mine",
+        )
+        assert sorted(path.name for path in out.iterdir()) == ["journal", "run.toml", "summary.json", "thesis.docx"]
+    assert read_settings(out / "run.toml").training == other.training
 
 
 OTHERS = {
@@ -148,13 +144,13 @@ OTHERS = {
 @pytest.mark.parametrize(("difference", "change"), OTHERS.items())
 def test_other_runs_are_refused_with_their_differences(out, difference, change):
     begin(out)
-    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    before = {path: path.read_bytes() for path in out.rglob("*.*")}
     with pytest.raises(InputError) as error:
         begin(out, altered(**change))
-    lines = str(error.value).splitlines()
-    assert (lines[0], lines[1:-1]) == (f"The folder {out} contains a different run:", [f"  {difference}"])
-    assert "overwrite=True" in lines[-1]
-    assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
+    first, *lines, last = str(error.value).splitlines()
+    assert (first, lines) == (f"The folder {out} contains a different run:", [f"  {difference}"])
+    assert "overwrite=True" in last
+    assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
     with pytest.raises(InputError, match="contains a different run"):
         is_complete(out, altered(**change))
 
@@ -176,15 +172,13 @@ def test_more_is_added_to_a_finished_run_whose_models_are_there(out, killed):
     with pytest.raises(InputError, match=r"jax: 0\.8\.0 then, 0\.9\.0 now"):  # bits of two versions
         is_complete(out, MORE.model_copy(update={"versions": {"jax": "0.9.0"}}))
     assert begin(out, MORE)
-    assert (out / "trained" / "data-3-abc.safetensors").read_text() == "chunk"
     assert (read_settings(out / "run.toml").training, (out / "model.safetensors").exists()) == (MORE.training, False)
-
-
-def test_nothing_is_added_to_a_run_whose_models_are_gone(out):
-    begin(out)
+    [chunk] = (out / "trained").iterdir()
+    assert chunk.read_text() == "chunk"
+    chunk.unlink()
     finish(out)
     with pytest.raises(InputError, match="Its models are missing, so nothing can be added"):
-        is_complete(out, MORE)
+        is_complete(out, altered(training={"n_patterns": (2, 3, 4), "n_repetitions": 30}))
 
 
 def test_models_depend_neither_on_how_many_there_are_nor_on_where_the_table_is():
@@ -192,29 +186,6 @@ def test_models_depend_neither_on_how_many_there_are_nor_on_where_the_table_is()
     for change in OTHERS.values():
         differs = altered(**change).fingerprint() != SETTINGS.fingerprint()
         assert differs == {"n_patterns", "n_repetitions"}.isdisjoint(change.get("training", ()))
-
-
-def test_overwriting_removes_the_other_run_and_its_journal(out):
-    begin(out)
-    finish(out)
-    (out / "model.safetensors").write_text("old")
-    (out / "journal" / "data-3-abc.safetensors").write_text("chunk")
-    assert not begin(out, altered(training={"preset": "paper"}), overwrite=True)
-    assert (status_of(out), read_settings(out / "run.toml").training.preset) == (UNFINISHED, "paper")
-    assert sorted(path.name for path in out.iterdir()) == ["journal", "run.toml", "summary.json"]
-    assert not (out / "journal" / "data-3-abc.safetensors").exists()
-
-
-def test_half_written_files_are_removed_and_files_of_others_are_not(out):
-    begin(out)
-    halves = [out / ".model.safetensors.5.partial", out / "journal" / ".data-3-abc.safetensors.5.partial"]
-    (out / "thesis.docx").write_text("mine")
-    for overwrite in (False, True):
-        for half in halves:
-            half.write_text("half")
-        begin(out, overwrite=overwrite)
-        assert not any(half.exists() for half in halves)
-    assert (out / "thesis.docx").read_text() == "mine"
 
 
 # How far did it get?
@@ -225,15 +196,6 @@ def test_summary_that_cannot_be_read_is_that_of_an_unfinished_run(out, damage):
     out.mkdir()
     (out / "summary.json").write_bytes(damage.encode("latin-1"))
     assert status_of(out) == UNFINISHED
-
-
-def test_only_a_finished_run_is_complete(out):
-    assert not is_complete(out, SETTINGS)
-    begin(out)
-    assert not is_complete(out, SETTINGS)
-    for status in (FAILED, DONE):
-        finish(out, status)
-        assert is_complete(out, SETTINGS) == (status == DONE)
 
 
 def test_finished_run_stays_complete_on_another_machine(out):
@@ -283,18 +245,12 @@ def test_a_journal_that_a_lock_kept_is_removed_after_it(out):
     assert not (out / "journal").exists()
 
 
-def test_folder_is_given_back_after_an_error(out):
-    with pytest.raises(RuntimeError), held(out, SETTINGS):
-        raise RuntimeError
-    assert begin(out)
-
-
-def test_run_that_never_began_leaves_nothing(out):
+def test_run_that_never_began_leaves_nothing_but_what_is_of_others(out):
     begin(out)
     discard(out)
     assert not out.exists()
     begin(out)
-    (out / "thesis.docx").write_text("mine")
+    (out / "thesis.docx").touch()
     discard(out)
     assert [path.name for path in out.iterdir()] == ["thesis.docx"]
 
@@ -346,12 +302,12 @@ def test_what_is_not_a_number_is_null_and_what_is_not_said_is_not_written(tmp_pa
 def test_settings_are_read_as_they_were_written(tmp_path, patterns):
     table = RunTable(path='a "b"\n\x7f.csv', sha256="abc", covariates=("age", "sex"), missing=["-9999"], control="CN")
     training = SearchSettings(n_patterns=patterns, orthogonality=(0.2,), max_steps=300)
-    settings = RunSettings(table=table, training=training, versions={"jax": "0.9"}, device={"platform": "cpu"})
+    settings = altered(training=vars(training)).model_copy(update={"table": table, "plan": {"models_per_chunk": 3}})
     (tmp_path / "run.toml").write_text(settings.text(), encoding="utf-8")
     found = read_settings(tmp_path / "run.toml")
     assert (found.sections(), found.fingerprint()) == (settings.sections(), settings.fingerprint())
     assert found.training == training
-    moved = settings.model_copy(update={"command": {"line": "rindices fit"}, "plan": {"models_per_chunk": 3}})
+    moved = settings.model_copy(update={"command": {"line": "rindices fit"}, "plan": {}})
     assert moved.fingerprint() == settings.fingerprint()
 
 
@@ -360,13 +316,15 @@ NAMES = ["r_indices", "patterns", "selection", "z_scores", "variables", "people"
 
 @pytest.mark.parametrize("name", [*(f"{name}.csv" for name in NAMES), "summary.json", "run.toml"])
 def test_missing_and_damaged_files_are_named(run, name):
-    path = run / name
-    content = path.read_bytes()
-    damages = [b"", b"\xff\xfe\x00", content.replace(b"participant_id", b"id").replace(b"pattern", b"model", 3)]
-    for damage in [*damages, None]:
-        path.write_bytes(damage) if damage is not None else path.unlink()
+    content = (run / name).read_bytes()
+    other = content.replace(b"participant_id", b"id").replace(b"pattern", b"model", 3)
+    for damage in (b"", b"\xff\xfe\x00", other):
+        (run / name).write_bytes(damage)
         with pytest.raises(InputError, match=name):
             read_run(run)
+    (run / name).unlink()
+    with pytest.raises(InputError, match=name):
+        read_run(run)
 
 
 @pytest.mark.parametrize(
@@ -392,34 +350,28 @@ def test_damaged_summary_says_where(run, changes, name):
         read_run(run)
 
 
-def lines(path, change):
-    header, *rows = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([header, *change(rows)]))
-
-
-@pytest.mark.parametrize("name", ["r_indices.csv", "patterns.csv", "people.csv", "z_scores.csv", "variables.csv"])
-@pytest.mark.parametrize("change", [lambda rows: rows[1:], lambda rows: [*rows, rows[0]], lambda rows: []])
-def test_tables_with_other_rows_are_refused(run, name, change):
-    lines(run / name, change)
-    with pytest.raises(InputError, match=name):
-        read_run(run)
-
-
-def test_another_order_another_model_and_other_words_are_refused(run):
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        *(
+            (f"{name}.csv", lambda rows: rows[::-1], " .*a different order")
+            for name in ("z_scores", "variables", "people")
+        ),
+        ("patterns.csv", lambda rows: [row.replace(",1,", ",one,") for row in rows], ""),
+        ("r_indices.csv", lambda rows: [row.replace(",control,", ",healthy,") for row in rows], ""),
+        ("model.safetensors", lambda rows: ["other"], ".*not the model of this run"),
+        *(
+            (f"{name}.csv", change, "")
+            for name in ("r_indices", "patterns", "people", "z_scores", "variables")
+            for change in (lambda rows: rows[1:], lambda rows: [*rows, rows[0]], lambda rows: [])
+        ),
+    ],
+)
+def test_tables_with_other_rows_order_or_words_and_another_model_are_refused(run, name, change, said):
     read_run(run)
-    for name in ("z_scores.csv", "variables.csv", "people.csv"):
-        lines(run / name, lambda rows: rows[::-1])
-        with pytest.raises(InputError, match=f"{name} .*a different order"):
-            read_run(run)
-        lines(run / name, lambda rows: rows[::-1])
-    for name, old, new in (("patterns.csv", ",1,", ",one,"), ("r_indices.csv", ",control,", ",healthy,")):
-        content = (run / name).read_text()
-        (run / name).write_text(content.replace(old, new))
-        with pytest.raises(InputError, match=name):
-            read_run(run)
-        (run / name).write_text(content)
-    (run / "model.safetensors").write_text("other")
-    with pytest.raises(InputError, match="not the model of this run"):
+    header, *rows = (run / name).read_text().splitlines(keepends=True)
+    (run / name).write_text("".join([header, *change(rows)]))
+    with pytest.raises(InputError, match=name + said):
         read_run(run)
 
 
@@ -428,10 +380,9 @@ def test_agreement_so_far_is_of_all_sound_models_in_the_journal(tmp_path):
     shared = rng.uniform(size=(60, 2))
     models = np.stack([shared, np.clip(shared + rng.normal(0, 0.1, shared.shape), 0, 1), np.full_like(shared, 0.5)])
     (tmp_path / "journal").mkdir()
-    for place, some in enumerate((models[:1], models[1:])):
-        chunk = json.dumps([[[2, 0.8], 0, 0]] * len(some))
-        path = tmp_path / "journal" / f"data-{place}.safetensors"
-        save_file({"r_indices": np.stack([np.zeros_like(some), some])}, path, {"chunk": chunk})  # at two steps
+    for some in (models[:1], models[1:]):
+        path, chunk = tmp_path / "journal" / f"data-{len(some)}.safetensors", [[[2, 0.8], 0, 0]] * len(some)
+        save_file({"r_indices": np.stack([0 * some, some])}, path, {"chunk": json.dumps(chunk)})  # at two steps
     (found,) = progress_of(tmp_path, running=True).agreed
     expected = agreement.mean_agreement(agreement.pairwise(models[:2])).pattern_agreement
     assert (found.n_patterns, found.n_models, found.value) == (2, 3, pytest.approx(expected))

@@ -105,25 +105,23 @@ def test_a_column_says_region_side_measure_and_unit():
 
 
 def test_the_area_of_the_accumbens_is_its_name():
-    assert known_columns(["Left-Accumbens-area"])["Left-Accumbens-area"].measure == ""
-    assert known_columns(["lh_insula_area"])["lh_insula_area"].unit == "mm2"
+    known = known_columns(["Left-Accumbens-area", "lh_insula_area"])
+    assert (known["Left-Accumbens-area"].measure, known["lh_insula_area"].unit) == ("", "mm2")
 
 
 def test_names_that_anybody_could_use_need_company():
     alone = ["STATUS", "sex", "subject", "names", "31", "54", "702", "VERSION"]
-    assert known_columns(alone) == {}
-    assert known_columns([*alone, *(f"ST{number}CV" for number in (13, 14, 15, 23, 24))])["STATUS"].kind == "quality"
-    # A few bare numbers are not MUSE's; forty of them are.
     numbers = [str(number) for number in (*range(100, 110), *range(112, 126), 128, 129, *range(132, 158))]
+    assert known_columns(alone) == known_columns([*numbers[:10], "702"]) == {}  # a few bare numbers are not MUSE's
     assert kinds([*numbers, "702"]) == {"region": len(numbers), "head size": 1}
-    assert known_columns([*numbers[:10], "702"]) == {}
+    assert known_columns([*alone, *(f"ST{number}CV" for number in (13, 14, 15, 23, 24))])["STATUS"].kind == "quality"
 
 
 def test_a_sum_is_told_by_its_parts():
     parts = [f"ctx-lh-{name}" for name in pd.read_csv(DICTIONARIES / "atlas_dk.csv", comment="#")["region"]]
-    assert known_columns(["left cerebral cortex", "Left-Hippocampus"])["left cerebral cortex"].kind == "region"
-    assert known_columns(["left cerebral cortex", *parts])["left cerebral cortex"].kind == "total"
-    assert known_columns(["right cerebral cortex", *parts])["right cerebral cortex"].kind == "region"
+    for side, others, kind in (("left", [], "region"), ("left", parts, "total"), ("right", parts, "region")):
+        name = f"{side} cerebral cortex"
+        assert known_columns([name, "Left-Hippocampus", *others])[name].kind == kind
 
 
 def test_sides_that_only_a_dictionary_knows_are_paired():

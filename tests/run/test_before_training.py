@@ -11,13 +11,9 @@ import pytest
 import statsmodels.api as sm
 from scipy.spatial.distance import pdist
 from scipy.special import expit
-from typer.testing import CliRunner
 
-from rindices import SurrealGANSearch
+from rindices import SearchSettings, SurrealGANSearch, TableSettings, read_cohort, simulate_cohort
 from rindices.analysis import group_balance
-from rindices.cli import app
-from rindices.cli.console_and_exits import set_output
-from rindices.cohort import read_cohort
 from rindices.core import devices
 from rindices.judging import spectrum
 from rindices.judging.verdict_and_separation import differences_that_count
@@ -26,9 +22,8 @@ from rindices.run import first_look_and_power, plan
 from rindices.run.check_table import CheckedTable, check_table
 from rindices.run.first_look_and_power import first_look, look_pictures
 from rindices.schema.role_guesses import kind_of
-from rindices.settings import SearchSettings, TableSettings
-from rindices.simulate import simulate_cohort
 from tests.pages.page import Page
+from tests.test_cli import run, succeed, told
 
 # What is said of a table before anything is trained, and that it is what `fit` says
 
@@ -39,47 +34,50 @@ ROLES = ("--covariates", "age,sex", "--site", "site")
 @pytest.fixture(scope="module")
 def people():
     """120 people with a total, a quality measure, a score, an empty column, and somebody much too small."""
-    table = simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).table
-    rng = np.random.default_rng(0)
+    table, rng = simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).table, np.random.default_rng(0)
     table.insert(2, "site", np.tile(["A", "B"], 60))
-    table["TotalGrayVol"] = table.iloc[:, 5:].sum(axis=1)
-    table["qc_rating"] = rng.normal(3, 1, 120)
-    table["mmse"] = rng.integers(18, 31, 120).astype(float)
-    table["empty"] = np.nan
+    others = {
+        "qc_rating": rng.normal(3, 1, 120),
+        "mmse": rng.integers(18, 31, 120) * 1.0,
+        "empty": np.nan,
+        "note": "text",
+    }
+    table = table.assign(TotalGrayVol=table.iloc[:, 5:].sum(axis=1), **others)
     table.loc[7, table.columns[5:130]] *= 0.6
-    return table.assign(note="text")
+    return table
 
 
 def checked(table, folder, *options, code=0):
-    path = folder / "people.csv"
-    table.to_csv(path, index=False)
-    result = CliRunner().invoke(app, ["check", str(path), *options])
-    set_output()
-    assert result.exit_code == code, result.output
-    return result.output
+    table.to_csv(folder / "people.csv", index=False)
+    return told("check", folder / "people.csv", *options, code=code)
 
 
-def test_every_column_has_a_part_and_a_reason(people, tmp_path):
+def test_columns_people_groups_and_outliers_are_told(people, tmp_path):
     found = CheckedTable.model_validate_json(checked(people, tmp_path, *ROLES, "--json"))
     by_name = {column.name: column for column in found.columns}
     assert list(by_name) == list(people.columns)
-    assert {name: by_name[name].role for name in ("age", "site", "lHip", "note", "empty")} == {
-        "age": "a covariate",
-        "site": "the site",
-        "lHip": "a region",
-        "note": "no role",
-        "empty": "no role",
+    assert [by_name[name].role for name in ("age", "site", "lHip")] == ["a covariate", "the site", "a region"]
+    reasons = {
+        "note": "text, not numbers",
+        "empty": "no values",
+        "TotalGrayVol": "a total, judging by its name",
+        "qc_rating": "quality measure",
+        "mmse": "score",
     }
-    assert (by_name["note"].why, by_name["empty"].why) == ("text, not numbers", "no values")
+    assert {name: by_name[name].why for name in reasons if by_name[name].role == "no role"} == reasons
     assert not any(column.suspicion for column in found.columns)
-    assert [by_name[name].why for name in ("TotalGrayVol", "qc_rating", "mmse")] == [
-        "a total, judging by its name",
-        "quality measure",
-        "score",
-    ]
     assert by_name["lHip"].median == pytest.approx(people["lHip"].median())
     assert {kind: len(names) for kind, names in found.kinds.items()} == {"regions": 128}
     assert [(one.setting, one.value) for one in found.advice if one.setting == "clinical"] == [("clinical", ("mmse",))]
+    assert (found.usable, found.n_controls, found.n_patients, found.left_out) == (True, 60, 60, {})
+    expected = people["site"][people["diagnosis"] == "CN"].value_counts().to_dict()
+    assert {row.site: row.used for row in found.flow if row.group == "control"} == {"all": 60, **expected}
+    assert [row.variable for row in found.balance] == ["age", "sex", "site"]
+    [outlier] = found.outliers
+    assert (outlier.row, "smaller than usual overall" in outlier.text) == (9, True)
+    region, value = next(iter(outlier.cells.items()))
+    assert people.loc[7, region] == pytest.approx(value)
+    assert any("computed from other columns: TotalGrayVol" in warning for warning in found.warnings)
 
 
 def test_scores_and_qualities_by_name_are_suspects_where_they_are_named(people, tmp_path):
@@ -94,33 +92,22 @@ def test_scores_and_qualities_by_name_are_suspects_where_they_are_named(people, 
     }
 
 
-def test_people_groups_and_outliers_are_told(people, tmp_path):
-    found = CheckedTable.model_validate_json(checked(people, tmp_path, *ROLES, "--json"))
-    assert (found.usable, found.n_controls, found.n_patients, found.left_out) == (True, 60, 60, {})
-    expected = people["site"][people["diagnosis"] == "CN"].value_counts().sort_index().to_dict()
-    assert {row.site: row.used for row in found.flow if row.group == "control"} == {"all": 60, **expected}
-    assert [row.variable for row in found.balance] == ["age", "sex", "site"]
-    [outlier] = found.outliers
-    assert (outlier.row, "smaller than usual overall" in outlier.text) == (9, True)
-    region, value = next(iter(outlier.cells.items()))
-    assert people.loc[7, region] == pytest.approx(value)
-    assert any("computed from other columns: TotalGrayVol" in warning for warning in found.warnings)
-
-
 def test_a_table_that_fit_refuses_is_told_with_what_helps_and_who_would_remain(people, tmp_path):
-    bad = people.copy()
-    bad.loc[3, "lHip"], bad["rHip"] = -9, people["rHip"].round(0).where(bad.index != 4)
+    bad = people.assign(rHip=people["rHip"].round(0).where(people.index != 4))
+    bad.loc[3, "lHip"] = -9
     said = checked(bad, tmp_path, *ROLES, code=2)
-    assert "lHip = -9 in row 5" in said
-    assert "Missing values in 1 region column: rHip (1 person)" in said
     left = people["diagnosis"].drop([3, 4]).value_counts()
-    assert f"People remaining (with --drop-missing): {left['CN']} controls, {left['PT']} patients" in said
-    assert said.splitlines()[-1].startswith("fit would reject this table. Ways to fix this: ")
-    result = CliRunner().invoke(app, ["fit", str(tmp_path / "people.csv"), "--out", str(tmp_path / "run"), *ROLES])
+    expected = (
+        "lHip = -9 in row 5",
+        "Missing values in 1 region column: rHip (1 person)",
+        f"People remaining (with --drop-missing): {left['CN']} controls, {left['PT']} patients",
+        "fit would reject this table. Ways to fix this: ",
+    )
+    assert not [words for words in expected if words not in said]
+    refused = told("fit", tmp_path / "people.csv", "--out", tmp_path / "run", *ROLES, code=2)
     for problem in check_table(tmp_path / "people.csv", TableSettings(covariates="age,sex", site="site")).problems:
-        assert problem.text.partition(" row ")[0] in result.output
-    assert bad.loc[3, "participant_id"] in result.output
-    assert bad.loc[3, "participant_id"] not in said
+        assert problem.text.partition(" row ")[0] in refused
+    assert (bad.loc[3, "participant_id"] in refused, bad.loc[3, "participant_id"] in said) == (True, False)
 
 
 def test_gaps_that_fit_fills_are_told(people, tmp_path):
@@ -133,14 +120,13 @@ def test_gaps_that_fit_fills_are_told(people, tmp_path):
 
 
 def test_the_page_has_the_same_and_neither_ids_nor_scripts(people, tmp_path):
-    evil = people.rename(columns={"lHip": "<script>alert(1)</script>"})
-    checked(evil, tmp_path, *ROLES, "--report", str(tmp_path / "check.html"))
-    text = (tmp_path / "check.html").read_text(encoding="utf-8")
-    assert "<script" not in text
+    evil, page = "<script>alert(1)</script>", tmp_path / "check.html"
+    checked(people.rename(columns={"lHip": evil}), tmp_path, *ROLES, "--report", page)
+    text = page.read_text(encoding="utf-8")
     words = Page(text).words
-    assert "<script>alert(1)</script>" in words
-    assert "This table can be used for training" in words
-    assert not any(one in words for one in people["participant_id"])
+    assert not [one for one in (evil, "This table can be used for training") if one not in words]
+    assert not [one for one in people["participant_id"] if one in words]
+    assert "<script" not in text
 
 
 def test_it_is_quick_and_does_not_load_the_engine(people, tmp_path):
@@ -178,97 +164,85 @@ def test_names_tell_what_is_no_region(name, suspicion):
     assert kind_of(name).suspicion == suspicion
 
 
-def test_the_document_is_plain_json(people, tmp_path):
-    assert json.loads(checked(people, tmp_path, "--json"))["usable"] is True
-
-
 # What is said before anything is trained: it comes after the check, and it is what `fit` finds
 
 
 N_REGIONS = 24
 
 
-def table_of(folder, kind, n_controls=150, n_patients=150, n_patterns=2):
-    cohort = simulate_cohort(kind, n_controls=n_controls, n_patients=n_patients, n_patterns=n_patterns, seed=3)
-    changed = [*dict.fromkeys(name for pattern in cohort.patterns.values() for name in pattern)]
-    others = [name for name in cohort.table.columns[4:] if name not in changed]
-    table = cohort.table[[*cohort.table.columns[:4], *changed, *others][: 4 + N_REGIONS]]
-    table.to_csv(folder / "people.csv", index=False)
+def table_of(folder, kind):
+    """Write a table of 300 people in which as many as possible of the regions change."""
+    cohort = simulate_cohort(kind, n_controls=150, n_patients=150, n_patterns=2, seed=3)
+    changed = dict.fromkeys(name for pattern in cohort.patterns.values() for name in pattern)
+    names = [*dict.fromkeys([*cohort.table.columns[:4], *changed, *cohort.table.columns[4:]])]
+    cohort.table[names[: 4 + N_REGIONS]].to_csv(folder / "people.csv", index=False)
     return folder / "people.csv"
 
 
 def said(*arguments):
-    result = CliRunner().invoke(app, ["check", *map(str, arguments)])
-    set_output()
-    assert result.exit_code == 0, result.output
-    return result.output
+    return succeed("check", *arguments).output
 
 
-def test_large_tables_are_said_to_take_minutes(tmp_path, monkeypatch):
+def test_large_tables_are_said_to_take_minutes_and_the_look_can_be_left_out(tmp_path, monkeypatch):
     path, minutes = table_of(tmp_path, "basic"), "in a table of this size, this can take minutes"
     assert minutes not in said(path)
     monkeypatch.setattr("rindices.cli.check._MANY_VALUES", 1000)
     assert f"Comparing patients and controls; {minutes} …" in said(path)
+    assert said(path, "--no-spectrum").splitlines()[-1] == "fit can train on this table."
+    assert json.loads(said(path, "--no-spectrum", "--json"))["look"] is None
 
 
 def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
-    path = table_of(tmp_path, "basic")
-    lines = said(path, "--covariates", "age,sex", "--report", tmp_path / "check.html").splitlines()
-    [people] = [place for place, line in enumerate(lines) if line.startswith("People remaining: 150 controls")]
-    waiting = lines.index("Comparing patients and controls …")
-    [headline] = [line for line in lines if "Patients and controls differ (p" in line]
-    assert people < waiting < lines.index(headline)
+    path, page = table_of(tmp_path, "basic"), tmp_path / "check.html"
+    lines = said(path, "--covariates", "age,sex", "--report", page).splitlines()
     cohort = read_cohort(path, covariates="age,sex")
     search = SurrealGANSearch(n_repetitions=1, preset="linear", random_state=0)
     search.fit(cohort.features, cohort.group == "patient", cohort.covariates)
     n_found = search.spectrum_.found_again
     assert n_found == search.best_params_["n_patterns"] >= 1
-    noun = "direction" if n_found == 1 else "directions"
-    p = f"{search.spectrum_.p:.2g}"
-    differ = f"Patients and controls differ (p = {p}) in at least {n_found} {noun}."
-    assert headline.startswith(f"{differ} Possible verdicts")
+    differ = f"Patients and controls differ (p = {search.spectrum_.p:.2g}) in at least {n_found} direction"
+    starts = ("People remaining: 150 controls", "Comparing patients and controls …", differ)
+    [people], [waiting], [headline] = ([line for line in lines if line.startswith(start)] for start in starts)
+    assert lines.index(people) < lines.index(waiting) < lines.index(headline)
+    assert headline.removeprefix(differ).removeprefix("s" * (n_found > 1)).startswith(". Possible verdicts")
     assert sum(line.startswith("  Pattern ") for line in lines) == n_found
     assert lines[-1].startswith("fit can train on this table. Training takes about ")
-    words = Page((tmp_path / "check.html").read_text(encoding="utf-8")).words
-    assert not [part for part in (headline, "Band: the same with permuted groups") if part not in words]
-    assert "Preview from one linear model" in words
-
-
-def test_the_look_can_be_left_out(tmp_path):
-    path = table_of(tmp_path, "basic")
-    assert said(path, "--no-spectrum").splitlines()[-1] == "fit can train on this table."
-    assert json.loads(said(path, "--no-spectrum", "--json"))["look"] is None
+    words = Page(page.read_text(encoding="utf-8")).words
+    expected = (headline, "Band: the same with permuted groups", "Preview from one linear model")
+    assert not [part for part in expected if part not in words]
 
 
 def test_without_a_difference_it_says_what_would_have_shown(tmp_path):
     found = json.loads(said(table_of(tmp_path, "null"), "--json"))["look"]
-    assert found["p"] > 0.05
+    assert (found["p"] > 0.05, found["patterns"]) == (True, [])
     assert "differ no more than expected by chance" in found["headline"]
-    assert f"an AUC of about {found['detectable_auc']:.2f}" in found["verdicts"]
-    assert ("only possible verdict is “no difference”" in found["verdicts"], found["patterns"]) == (True, [])
+    expected = (f"an AUC of about {found['detectable_auc']:.2f}", "only possible verdict is “no difference”")
+    assert not [words for words in expected if words not in found["verdicts"]]
 
 
 def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
-    table = simulate_cohort("basic", n_controls=24, n_patients=30, seed=3).table.iloc[:, :44]
-    table.to_csv(tmp_path / "wide.csv", index=False)
-    table.assign(diagnosis=["CN", "PT"] * 27).to_csv(tmp_path / "no.csv", index=False)
-    for name, controls, missed in (
-        ("wide", 24, "weaker additional patterns may be missed"),
-        ("no", 27, "a smaller difference would be missed"),
+    table, path = (
+        simulate_cohort("basic", n_controls=24, n_patients=30, seed=3).table.iloc[:, :44],
+        tmp_path / "wide.csv",
+    )
+    for diagnosis, controls, missed in (
+        (["CN", "PT"] * 27, 27, "a smaller difference would be missed"),
+        (table["diagnosis"], 24, "weaker additional patterns may be missed"),
     ):
+        table.assign(diagnosis=diagnosis).to_csv(path, index=False)
         few = f"With {controls} controls and 40 regions, {missed}: average left and right, choose fewer regions"
-        assert few in first_look(read_cohort(tmp_path / f"{name}.csv", covariates="age")).verdicts
-    some = read_cohort(tmp_path / "wide.csv", covariates="age", features=list(table.columns[4:24]))
+        assert few in first_look(read_cohort(path, covariates="age")).verdicts
+    some = read_cohort(path, covariates="age", features=list(table.columns[4:24]))
     assert "missed" not in first_look(some).verdicts
 
 
 def with_covariates(folder, n_controls, n_patients, n_covariates):
-    table = simulate_cohort("basic", n_controls=n_controls, n_patients=n_patients, seed=3).table
-    names = [f"c{number}" for number in range(n_covariates)]
-    table = table.iloc[:, : 4 + N_REGIONS]
-    table[names] = np.random.default_rng(5).normal(size=(len(table), n_covariates))
-    table.to_csv(folder / "few.csv", index=False)
-    return folder / "few.csv", ",".join(names)
+    table = simulate_cohort("basic", n_controls=n_controls, n_patients=n_patients, seed=3).table.iloc[
+        :, : 4 + N_REGIONS
+    ]
+    values = np.random.default_rng(5).normal(size=(len(table), n_covariates))
+    table.join(pd.DataFrame(values).add_prefix("c")).to_csv(folder / "few.csv", index=False)
+    return folder / "few.csv", ",".join(f"c{number}" for number in range(n_covariates))
 
 
 def test_too_few_people_for_their_covariates_are_not_testable(tmp_path):
@@ -282,22 +256,24 @@ def test_too_few_people_for_their_covariates_are_not_testable(tmp_path):
 
 def test_what_only_training_refuses_is_refused(tmp_path):
     path, names = with_covariates(tmp_path, 24, 40, 16)
-    result = CliRunner().invoke(app, ["check", str(path), "--covariates", names, "--json"])
-    set_output()
-    assert result.exit_code == 2
-    found = json.loads(result.output)
+    found = json.loads(told("check", path, "--covariates", names, "--json", code=2))
     assert (found["usable"], found["look"]) == (False, None)
     assert "Estimating their effects requires at least 32 controls" in found["problems"][0]["text"]
+
+
+def between_groups():
+    """Return 200 people, who is a patient, and who has what is more frequent in patients."""
+    table = simulate_cohort("basic", n_controls=100, n_patients=100, seed=3).table.iloc[:, : 4 + N_REGIONS]
+    patient = (table["diagnosis"] == "PT").to_numpy()
+    return table, patient, np.arange(200) % 10 < np.where(patient, 8, 2)
 
 
 @pytest.mark.parametrize("name", ["age", "scanner"])
 def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path, name):
     """Codes of scanners have the same mean in both groups."""
-    table = simulate_cohort("basic", n_controls=100, n_patients=100, seed=3).table.iloc[:, : 4 + N_REGIONS]
-    patient = table["diagnosis"] == "PT"
+    table, patient, outer = between_groups()
     table["age"] += 10 * (patient & (name == "age"))
-    outer = np.arange(200) % 10 < np.where(patient & (name == "scanner"), 8, 2)
-    table["scanner"] = np.where(outer, np.resize([1, 4], 200), np.resize([2, 3], 200))
+    table["scanner"] = np.where(outer & (name == "scanner"), np.resize([1, 4], 200), np.resize([2, 3], 200))
     table.to_csv(tmp_path / "older.csv", index=False)
     look = first_look(read_cohort(tmp_path / "older.csv", exclude="age,sex"))
     assert f"confounded, because the groups also differ in {name}" in look.verdicts
@@ -305,11 +281,8 @@ def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path, name):
 
 
 def test_what_differs_between_sites_alone_is_judged_as_a_fit_judges_it(tmp_path):
-    table = simulate_cohort("basic", n_controls=100, n_patients=100, seed=3).table.iloc[:, : 4 + N_REGIONS]
-    patient = (table["diagnosis"] == "PT").to_numpy()
-    table["site"] = np.where(np.arange(200) % 10 < np.where(patient, 8, 2), "old", "young")
-    table["age"] = table["age"] + 20 * (table["site"] == "old")
-    table.to_csv(tmp_path / "sites.csv", index=False)
+    table, patient, outer = between_groups()
+    table.assign(site=outer, age=table["age"] + 20 * outer).to_csv(tmp_path / "sites.csv", index=False)
     cohort = read_cohort(tmp_path / "sites.csv", covariates="age", site="site", exclude="sex")
     assert differences_that_count(group_balance(cohort.background, patient)) == ["age", "site"]
     assert differences_that_count(plan.balance_of(cohort)) == ["site"]
@@ -334,22 +307,17 @@ def test_time_grows_with_what_is_trained(monkeypatch):
 
 def test_two_numbers_of_patterns_take_longer_where_none_is_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "slowness", lambda: 1.0)
-    table = simulate_cohort("basic", n_controls=60, n_patients=60, seed=3).table.iloc[:, : 4 + N_REGIONS]
-    table.assign(diagnosis=["CN", "PT"] * 60).to_csv(tmp_path / "null.csv", index=False)
-    cohort = read_cohort(tmp_path / "null.csv", covariates="age")
+    cohort = read_cohort(table_of(tmp_path, "null"), covariates="age")
     found, given = first_look(cohort), first_look(cohort, SearchSettings(n_patterns=(1,)))
     assert found.directions == 0
     assert found.seconds > given.seconds
-    assert (
-        str(plan.TimeNeeded(700, "the 2 cores"))
-        == "about 10 minutes on the 2 cores of this machine, if it is otherwise idle"
-    )
-    assert roughly(80 * 60) == "80 minutes"
-    assert 0.01 < np.median([plan.slowness() for _ in range(2)]) < 100
+    said = "about 10 minutes on the 2 cores of this machine, if it is otherwise idle"
+    assert (str(plan.TimeNeeded(700, "the 2 cores")), roughly(80 * 60)) == (said, "80 minutes")
 
 
 def test_waiting_for_other_programs_does_not_make_a_core_look_slow(monkeypatch):
     usual, maximum = plan.slowness(), np.maximum
+    assert 0.01 < usual < 100
     monkeypatch.setattr(plan.np, "maximum", lambda *values: (time.sleep(2e-4), maximum(*values))[1])
     assert plan.slowness() < 5 * usual  # by the clock, ten times as slow
 
@@ -357,18 +325,13 @@ def test_waiting_for_other_programs_does_not_make_a_core_look_slow(monkeypatch):
 # The power of a study
 
 
-def asked(*words):
-    return CliRunner().invoke(app, ["power", *map(str, words)])
-
-
 def test_larger_studies_and_stronger_patterns_are_found_more_often():
-    small, large = first_look_and_power.chances(40, 40, 68), first_look_and_power.chances(320, 320, 68)
+    small, large = (first_look_and_power.chances(size, size, 68) for size in (40, 320))
     assert (large["chance"] >= small["chance"] - 0.1).all()
     assert large["chance"].mean() > small["chance"].mean() + 0.1
     assert (large["error"] < small["error"] + 0.02).all()
     assert small.groupby("strength")["chance"].mean().is_monotonic_increasing
-    assert (small["low"] <= small["chance"]).all()
-    assert (small["chance"] <= small["high"]).all()
+    assert small["chance"].between(small["low"], small["high"]).all()
 
 
 @pytest.mark.parametrize("sizes", [(60, 80, 68), (100, 300, 100)])
@@ -384,19 +347,18 @@ def test_chances_are_those_of_a_weighted_logistic_regression_on_the_sizes(sizes)
 
 
 def test_the_command_says_it_and_draws_it(tmp_path):
-    result = asked("--controls", 60, "--patients", 80, "--figure", tmp_path / "power.svg")
-    assert result.exit_code == 0, result.output
-    row = first_look_and_power.chances(60, 80, 68).iloc[0]
-    assert f"1 pattern of 0.5 sd: {100 * row['chance']:.0f} %" in result.output
-    assert "3 patterns of 2 sd" in result.output
+    said = told("power", "--controls", 60, "--patients", 80, "--figure", tmp_path / "power.svg")
+    chance = first_look_and_power.chances(60, 80, 68)["chance"][0]
+    assert not [w for w in (f"1 pattern of 0.5 sd: {100 * chance:.0f} %", "3 patterns of 2 sd") if w not in said]
     assert "Probability of finding all patterns" in (tmp_path / "power.svg").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("words", [["--controls", 5], ["--patients", 50_000], ["--regions", 1]])
-def test_sizes_that_were_not_simulated_are_refused(words):
-    result = asked(*words)
-    assert result.exit_code == 2
-    assert "--like" in result.output or "--regions" in result.output
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [(["--controls", 5], "--like"), (["--patients", 50_000], "--like"), (["--regions", 1], "--regions")],
+)
+def test_sizes_that_were_not_simulated_are_refused(words, option):
+    assert option in told("power", *words, code=2)
 
 
 def test_a_table_of_another_training_is_refused(monkeypatch):
@@ -411,15 +373,11 @@ def test_a_table_of_another_training_is_refused(monkeypatch):
 
 
 def test_a_strong_pattern_is_found_and_no_pattern_is_not():
-    rng = np.random.default_rng(0)
-    strong = first_look_and_power.simulated_study(rng.normal(size=(160, 20)), None, 80, 1, 3.0, 0)
-    assert strong.found
-    assert strong.error < 0.2
-    nothing = [
-        first_look_and_power.simulated_study(rng.normal(size=(160, 20)), None, 80, 1, 1e-9, seed).found
-        for seed in range(8)
-    ]
-    assert sum(nothing) <= 2
+    rng, simulated_study = np.random.default_rng(0), first_look_and_power.simulated_study
+    strong = simulated_study(rng.normal(size=(160, 20)), None, 80, 1, 3.0, 0)
+    assert (strong.found, strong.error < 0.2) == (True, True)
+    found = [simulated_study(rng.normal(size=(160, 20)), None, 80, 1, 1e-9, seed).found for seed in range(8)]
+    assert sum(found) <= 2
 
 
 def test_no_person_of_a_study_like_own_controls_is_the_copy_of_another_and_they_vary_as_the_controls_do(monkeypatch):
@@ -437,12 +395,13 @@ def test_own_controls_are_simulated_on(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     healthy = pd.DataFrame(rng.normal(5, 1, (90, 12)), columns=[f"region{k}" for k in range(12)])
     healthy.assign(age=rng.normal(60, 5, 90)).to_csv(tmp_path / "healthy.csv", index=False)
-    result = asked("--controls", 40, "--patients", 40, "--like", tmp_path / "healthy.csv")
+    result = run("power", "--controls", 40, "--patients", 40, "--like", tmp_path / "healthy.csv")
     assert result.exit_code == 0, result.output
     assert not [part for part in ("40 controls, 40 patients, 12 regions", "2 studies") if part not in result.output]
     healthy.assign(diagnosis=["CN", "AD"] * 45).to_csv(tmp_path / "all.csv", index=False)
     assert (
-        "healthy people in --like, but column 'diagnosis' has 2 labels" in asked("--like", tmp_path / "all.csv").output
+        "healthy people in --like, but column 'diagnosis' has 2 labels"
+        in run("power", "--like", tmp_path / "all.csv").output
     )
-    both = asked("--like", tmp_path / "healthy.csv", "--figure", tmp_path / "power.png")
+    both = run("power", "--like", tmp_path / "healthy.csv", "--figure", tmp_path / "power.png")
     assert (both.exit_code, "--figure" in both.output) == (2, True)

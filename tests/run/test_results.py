@@ -6,11 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cohort import read_cohort
-from rindices.estimator import SurrealGAN, load_model
-from rindices.pages.report import make_report
-from rindices.presets import Correction
-from rindices.problems import InputError
+from rindices import Correction, InputError, SurrealGAN, load_model, make_report, read_cohort, simulate_cohort
 from rindices.record import Summary
 from rindices.run.apply_table import apply_table, people_for
 from rindices.run.fit_table import carry_out, fit_table
@@ -18,30 +14,26 @@ from rindices.run.plan import planned
 from rindices.run.scores_and_analyses import analyse, results_of, scores_of
 from rindices.run.write_results import separation, write_bids
 from rindices.settings import ApplySettings, ExecutionSettings, OutputSettings, SearchSettings, TableSettings
-from rindices.simulate import simulate_cohort
 from tests.longevity.freeze import COHORT, FROZEN
 
 
-def told_apart(tmp_path, kind, n_controls, n_patients, **changes):
+def told_apart(folder, kind, n_people, **changes):
     """Return how well the groups of a simulated cohort of two sites can be told apart."""
-    table = simulate_cohort(kind, n_controls=n_controls, n_patients=n_patients, seed=0).table
-    site = np.where(np.arange(len(table)) % 3, "A", "B")
-    table.assign(**{"site": site} | changes).to_csv(tmp_path / "people.csv", index=False)
+    table = simulate_cohort(kind, n_controls=n_people[0], n_patients=n_people[1], seed=0).table
+    table.assign(**{"site": np.where(np.arange(len(table)) % 3, "A", "B")} | changes).to_csv(
+        folder / "p.csv", index=False
+    )
     settings = TableSettings(covariates="age,sex", site="site")
-    return separation(read_cohort(tmp_path / "people.csv", settings), Correction(site="site"))
+    return separation(read_cohort(folder / "p.csv", settings), Correction(site="site"))
 
 
 def test_groups_are_told_apart_in_people_that_nothing_was_learned_from(tmp_path):
-    ill = told_apart(tmp_path, "mild", 492, 900)
-    assert ill.low < ill.auc < ill.high
-    assert ill.low > 0.8
-    nobody = told_apart(tmp_path, "null", 300, 300)
+    ill, nobody = told_apart(tmp_path, "mild", (492, 900)), told_apart(tmp_path, "null", (300, 300))
+    assert 0.8 < ill.low < ill.auc < ill.high
     assert nobody.low < 0.5 < nobody.high
     assert nobody.high - nobody.low > 1.2 * 4 * 1.96 * 0.0118  # of a rank test of a rule that is given, at chance
-
-
-def test_no_figure_where_a_site_is_too_small_to_be_left_out_in_part(tmp_path):
-    assert told_apart(tmp_path, "basic", 100, 100, site=np.where(np.arange(200) < 11, "B", "A")) is None
+    # No figure where a site is too small to be left out in part.
+    assert told_apart(tmp_path, "basic", (100, 100), site=np.where(np.arange(200) < 11, "B", "A")) is None
 
 
 @pytest.mark.filterwarnings("ignore:Excluded repetitions")
@@ -52,11 +44,10 @@ def test_all_visits_of_a_control_are_scored_by_repetitions_that_did_not_learn_fr
     cohort = read_cohort(tmp_path / "visits.csv", TableSettings(covariates="sex", exclude="age", visit="visit"))
     used, model = cohort.training, SurrealGAN(2, n_repetitions=5, preset=quick_preset, random_state=0)
     model.fit(cohort.features[used], cohort.group[used] == "patient", cohort.covariates[used])
-    scores = scores_of(model, cohort)
     assert not np.allclose(model.r_indices_, np.nan_to_num(model.held_out_r_indices_, nan=9))
-    both = [scores[scores["visit"] == visit].set_index("participant_id") for visit in ("bl", "m12")]
+    scores = scores_of(model, cohort).pivot(index="participant_id", columns="visit", values=["r1", "r2"])
     for name in ("r1", "r2"):
-        np.testing.assert_allclose(both[0][name], both[1][name].reindex(both[0].index), atol=1e-9)
+        np.testing.assert_allclose(scores[name, "bl"], scores[name, "m12"], atol=1e-9)
 
 
 def test_a_value_that_could_be_a_code_does_not_end_a_run_after_training(tmp_path):
@@ -81,57 +72,51 @@ def test_maps_at_a_severity_are_that_share_of_the_largest_change(tmp_path):
     """Repetitions read fewer extremes than they put in, so that an R-index is not what f was given."""
     simulate_cohort("mild", n_controls=100, n_patients=120, seed=1).save(tmp_path / "people.csv")
     search, table = SearchSettings(3, n_repetitions=4, preset="linear"), TableSettings(covariates="age,sex")
-    run = fit_table(tmp_path / "people.csv", tmp_path / "run", table, search, OutputSettings(report=False))
-    maps = pd.read_csv(run.folder / "analysis" / "severities.csv").pivot_table(
-        index="region", columns=["pattern", "severity"], values="change_sd"
-    )
+    run = fit_table(tmp_path / "people.csv", tmp_path / "run", table, search, OutputSettings(report=False)).folder
+    scores, maps = (pd.read_csv(run / name) for name in ("r_indices.csv", "analysis/severities.csv"))
+    maps = maps.pivot_table(index="region", columns=["pattern", "severity"], values="change_sd")
     for pattern in (1, 2, 3):
         largest = maps[pattern, 1.0]
         shares = [float(maps[pattern, share] @ largest / (largest @ largest)) for share in (0.25, 0.5, 0.75)]
         np.testing.assert_allclose(shares, [0.25, 0.5, 0.75], atol=0.02)
-    scores = pd.read_csv(run.folder / "r_indices.csv")
-    for pattern in (1, 2, 3):
-        own, low, high = (scores[f"severity{pattern}{end}"] for end in ("", "_low", "_high"))
-        assert ((low <= own) & (own <= high)).all()
+        limits = (scores[f"severity{pattern}_{end}"] for end in ("low", "high"))
+        assert scores[f"severity{pattern}"].between(*limits).all()
+
+
+def analysed(model, path, summary):
+    """Return the analyses of people whom a model scores."""
+    (people,), fitted = people_for(model, path, ApplySettings(), whole=True), load_model(model)
+    return analyse(fitted, results_of(fitted, people), summary)
 
 
 def test_a_region_that_nobody_has_is_neither_a_finding_nor_a_reason(tmp_path):
     """And in a single person, one that is missing there is no reason."""
-    gone, model = ["lAmy", "rAmy"], FROZEN / "linear" / "model.safetensors"
-    table = pd.read_csv(COHORT).drop(columns=gone)
+    gone, model = {"lAmy", "rAmy"}, FROZEN / "linear" / "model.safetensors"
+    table = pd.read_csv(COHORT).drop(columns=[*gone])
     table.loc[0, "lHip"] = None
     table.to_csv(tmp_path / "people.csv", index=False)
-    (people,) = people_for(model, tmp_path / "people.csv", ApplySettings(), whole=True)
-    fitted = load_model(model)
-    tables = analyse(fitted, results_of(fitted, people), Summary(status="done", applied=True, covariates=("age",)))
-    for name in ("group_effects", "subgroups", "dose_response", "drivers"):
-        assert not set(tables[name]["region"]) & set(gone), name
-    own = tables["drivers"][tables["drivers"]["participant_id"] == table["participant_id"][0]]
-    assert "lHip" in set(tables["drivers"]["region"])
-    assert "lHip" not in set(own["region"])
+    tables = analysed(model, tmp_path / "people.csv", Summary(status="done", applied=True, covariates=("age",)))
+    named = ("group_effects", "subgroups", "dose_response", "drivers")
+    assert [name for name in named if gone & set(tables[name]["region"])] == []
+    reasons = tables["drivers"].groupby("participant_id")["region"].agg(set)
+    assert ("lHip" in set.union(*reasons), "lHip" in reasons[table["participant_id"][0]]) == (True, False)
 
 
 def test_visits_of_which_one_is_left_out_have_a_report(tmp_path):
     first = pd.read_csv(COHORT).assign(visit=1)
     first.loc[3, "age"] = None
     pd.concat([first, first.assign(visit=2, age=first["age"] + 1)]).to_csv(tmp_path / "visits.csv", index=False)
-    files, asked = (
-        [tmp_path / name for name in ("visits.csv", "scores.csv")],
-        ApplySettings(visit="visit", drop_missing=True),
-    )
-    model, report = FROZEN / "linear" / "model.safetensors", tmp_path / "report.html"
+    files, report = [tmp_path / name for name in ("visits.csv", "scores.csv")], tmp_path / "report.html"
+    asked, model = ApplySettings(visit="visit", drop_missing=True), FROZEN / "linear" / "model.safetensors"
     done = apply_table(model, *files, asked, report=report, output=OutputSettings())
     assert (done.n_rows, report.exists()) == (2 * len(first) - 2, True)
 
 
 def test_head_size_that_regions_are_divided_by_is_tested_in_controls():
-    model = FROZEN / "every-correction" / "model.safetensors"
-    (people,) = people_for(model, COHORT, ApplySettings(), whole=True)
     summary = Summary(status="done", covariates=("age", "icv"), correction={"proportion": "icv"})
-    fitted = load_model(model)
-    check = analyse(fitted, results_of(fitted, people), summary)["group_check"].set_index("variable")
-    assert check.loc["age", "removed"].all()
-    assert not check.loc["icv", "removed"].any()
+    tables = analysed(FROZEN / "every-correction" / "model.safetensors", COHORT, summary)
+    check = tables["group_check"].set_index("variable")
+    assert (check.loc["age", "removed"].all(), check.loc["icv", "removed"].any()) == (True, False)
     assert check["q"].notna().equals(~check["removed"])
 
 
@@ -155,20 +140,21 @@ def test_settings_in_the_wrong_place_are_refused(tmp_path, settings, message):
 @pytest.mark.filterwarnings("ignore:Only .* controls and .* patients:UserWarning")
 def test_patterns_are_compared_with_a_truth_of_another_number(tmp_path, n_found):
     cohort = simulate_cohort("basic", n_controls=40, n_patients=40, n_patterns=2, seed=0)
-    regions = cohort.table.columns[4:20]
     cohort.save(tmp_path / "people.csv")
     search = SearchSettings(n_found, n_repetitions=2, preset="linear")
-    plan = planned(
-        tmp_path / "people.csv", tmp_path / "run", TableSettings(features=tuple(regions)), search, OutputSettings()
-    )
+    columns = TableSettings(features=tuple(cohort.table.columns[4:20]))
+    plan = planned(tmp_path / "people.csv", tmp_path / "run", columns, search, OutputSettings())
     recovery = carry_out(plan, ExecutionSettings(), truth=cohort.truth).recovery
     assert recovery.n_known == 2
     assert len({*recovery.matched_truth}) == len({*recovery.matched_patterns}) == min(n_found, 2)
     assert {*recovery.matched_patterns} <= {*range(1, n_found + 1)}
     page = make_report(tmp_path / "run").html
-    assert f"The data contain 2 patterns and the run found {n_found}" in page
-    for number, value in zip(recovery.matched_patterns, recovery.per_pattern, strict=True):
-        assert f"pattern {number}: {value:.3f}" in page
+    per_pattern = zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
+    told = [
+        f"The data contain 2 patterns and the run found {n_found}",
+        *(f"pattern {k}: {r:.3f}" for k, r in per_pattern),
+    ]
+    assert not [words for words in told if words not in page]
 
 
 SUMMARY = Summary(
@@ -201,11 +187,8 @@ def read(path):
 
 def test_the_table_its_dictionary_and_the_description(tmp_path):
     paths = write_bids(tmp_path, table(), SUMMARY)
-    assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
-        "dataset_description.json",
-        "phenotype/r_indices.tsv",
-        "phenotype/r_indices.json",
-    ]
+    names = ["dataset_description.json", "phenotype/r_indices.tsv", "phenotype/r_indices.json"]
+    assert [path.relative_to(tmp_path).as_posix() for path in paths] == names
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(paths)  # nothing half-written
     assert paths[1].read_bytes().decode() == (
         "participant_id\tdiagnosis\tgroup\tr1\tr1_sd\tflags\n"
@@ -213,31 +196,29 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
         "0002\tAD\tpatient\t1.23457\tn/a\tan outlier: lHip\n"
         "sub-03\tn/a\tother\t-0.1\t0.2\tn/a\n"
     )
-    sidecar = read(paths[2])
-    assert set(sidecar) == {"MeasurementToolMetadata", *table().columns}
-    assert all(sidecar[name]["Description"] for name in table().columns)
+    description, sidecar = read(paths[0]), read(paths[2])
+    tool = sidecar.pop("MeasurementToolMetadata")
+    assert {name for name, entry in sidecar.items() if entry["Description"]} == {*table().columns} == {*sidecar}
     assert set(sidecar["group"]["Levels"]) == {"control", "patient", "other"}
     assert sidecar["diagnosis"]["Levels"] == {"AD": "counted as patient", "CN": "counted as control"}
-    assert sidecar["r1"]["Units"] == "arbitrary"
-    assert "Maximum" not in sidecar["r1"]  # R-indices are not clipped
+    assert (sidecar["r1"]["Units"], "Maximum" in sidecar["r1"]) == ("arbitrary", False)  # R-indices are not clipped
+    assert "interpret" not in tool["Description"]
     placed = write_bids(tmp_path, table().assign(centile1=47.6), SUMMARY)[2]  # of severities, most controls have 0
     assert read(placed)["centile1"]["Description"] == "Percentage of held-out controls with a lower r1"
-    assert "interpret" not in sidecar["MeasurementToolMetadata"]["Description"]
-    description = read(paths[0])
     assert (description["Name"], description["DatasetType"]) == ("R-indices of volumes.csv", "derivative")
-    assert (description["BIDSVersion"].split(".")[0], description["GeneratedBy"][0]["Name"]) == ("1", "rindices")
-    assert description["GeneratedBy"][0]["Version"] == "1.2.3"
+    made_by = description["GeneratedBy"][0]
+    assert (description["BIDSVersion"][:2], made_by["Name"], made_by["Version"]) == ("1.", "rindices", "1.2.3")
     assert ("Surreal-GAN" in description["HowToAcknowledge"], "SourceDatasets" in description) == (True, False)
 
 
 def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
     known = {"source_doi": "doi:10.1/x", "verdict": "not found again", "reliable_reason": "Halves disagree."}
-    paths = write_bids(tmp_path, table(), SUMMARY.model_copy(update=known))
-    assert read(paths[0])["SourceDatasets"] == [{"DOI": "doi:10.1/x"}]
-    assert (
-        "The groups differ, but the patterns were not found again. Halves disagree."
-        in read(paths[2])["MeasurementToolMetadata"]["Description"]
-    )
+    write_bids(tmp_path, table(), SUMMARY)
+    description, rows, sidecar = write_bids(tmp_path, table().iloc[:1], SUMMARY.model_copy(update=known))
+    assert len(rows.read_text().splitlines()) == 2  # written again
+    assert read(description)["SourceDatasets"] == [{"DOI": "doi:10.1/x"}]
+    told = "The groups differ, but the patterns were not found again. Halves disagree."
+    assert told in read(sidecar)["MeasurementToolMetadata"]["Description"]
 
 
 @pytest.mark.parametrize(
@@ -253,9 +234,3 @@ def test_visits_are_sessions_where_they_are_called_so(tmp_path, visits, heading,
     header, _, second, _ = (line.split("\t") for line in paths[1].read_text().splitlines())
     assert (header[:2], second[1], second[-2:]) == (["participant_id", heading], cell, ["1.5", "false"])
     assert all(read(paths[2])[name]["Description"] for name in header)
-
-
-def test_written_again(tmp_path):
-    write_bids(tmp_path, table(), SUMMARY)
-    write_bids(tmp_path, table().iloc[:1], SUMMARY)
-    assert len((tmp_path / "phenotype" / "r_indices.tsv").read_text().splitlines()) == 2

@@ -52,8 +52,7 @@ def people(n=8):
 
 def test_statistics_are_of_the_training_people(contract):
     learned_from = training().query("dx != 'FTD'")
-    regions, ages = learned_from[REGIONS], learned_from["age"]
-    share = 5 / len(regions)
+    regions, ages, share = learned_from[REGIONS], learned_from["age"], 5 / 60
     assert (contract.features, contract.quantile) == (tuple(REGIONS), share)
     # Five people or more lie beyond each end, and no value of a person is kept to its last digit.
     np.testing.assert_allclose(contract.ranges, regions.quantile([share, 0.5, 1 - share]), rtol=5e-3)
@@ -117,12 +116,6 @@ def test_good_people_pass_in_the_order_of_the_model(contract, tmp_path):
     assert check_people(people(), contract).diagnosis.iloc[0] == "CN"
 
 
-def test_limits_are_those_of_a_normal_distribution_through_the_quantiles(contract):
-    low, median, high = contract.ranges
-    sd = np.array([median - low, high - median]) / norm.isf(contract.quantile)
-    np.testing.assert_allclose(contract.limits, [median - 4 * sd[0], median + 4 * sd[1]])
-
-
 @pytest.mark.parametrize(("lowest", "expected"), [(8.0, 9.0), (0.0, 0.0)])
 def test_ranges_of_covariates_are_quantiles_with_a_margin(lowest, expected):
     spec = CovariateField("education").learn(np.r_[lowest, np.repeat(np.arange(9.0, 22), 20), 25])
@@ -132,38 +125,32 @@ def test_ranges_of_covariates_are_quantiles_with_a_margin(lowest, expected):
 
 
 def test_people_outside_the_range_are_kept_and_flagged(contract):
-    frame = people()
-    low, high = contract.limits
+    """That of a normal distribution through the quantiles."""
+    frame, (lowest, median, highest) = people(), contract.ranges
+    sd = np.array([median - lowest, highest - median]) / norm.isf(contract.quantile)
+    low, high = median - 4 * sd[0], median + 4 * sd[1]
     frame.loc[1, ["lHip", "rHip"]] = [1.01 * high[0], 0.99 * low[1]]
     frame.loc[[2, 3], ["lHip", "lEnt"]] = [[0.99 * high[0], 4.0], [4.0, 9.5]]
     frame.loc[[1, 4], "age"] = 91, 40.5
-    oldest = f"{contract.covariates[0].maximum:.4g}"
+    age = contract.covariates[0]
     assert check_people(frame, contract).flags.tolist()[:5] == [
         "",
-        f"2 regions outside the training range (lHip, rHip); age 91 above {oldest}",
+        f"2 regions outside the training range (lHip, rHip); age 91 above {age.maximum:.4g}",
         "",
         "1 region outside the training range (lEnt)",
-        f"age 40.5 below {contract.covariates[0].minimum:.4g}",
+        f"age 40.5 below {age.minimum:.4g}",
     ]
 
 
 @pytest.mark.parametrize("n", [1, 8])
-@pytest.mark.parametrize(
-    ("factor", "message"),
-    [
-        (1000, r"1000 times larger than in training \(another unit\?\)"),
-        (0.001, r"1000 times smaller than in training \(another unit\?\)"),
-        (100, r"100 times larger .*\(another unit\?\)"),
-        (10, r"10 times larger .*\(another unit\?\)"),
-    ],
-)
-def test_another_unit_is_refused(contract, n, factor, message):
+@pytest.mark.parametrize(("factor", "told"), [(1000, "1000"), (0.001, "1000"), (100, "100"), (10, "10")])
+def test_another_unit_is_refused(contract, n, factor, told):
     frame = people(n)
     frame[REGIONS] *= factor
-    with pytest.raises(InputError, match=message):
-        check_people(frame, contract)
-    with pytest.raises(InputError, match="the model was trained on values in mL"):
-        check_people(frame, replace(contract, unit="mL"))
+    message = rf"{told} times {'larger' if factor > 1 else 'smaller'} .*\(another unit\?\)"
+    for of, said in ((contract, message), (replace(contract, unit="mL"), "the model was trained on values in mL")):
+        with pytest.raises(InputError, match=said):
+            check_people(frame, of)
 
 
 @pytest.mark.parametrize("factor", [0.6, 1.6, 3.0])
@@ -199,14 +186,12 @@ def test_site_and_visit_are_remembered_and_new_sites_pass_if_asked(contract, sit
 
 
 def test_new_people_may_have_visits_and_clinical_scores(contract, sited, tmp_path):
-    frame = pd.concat([people().assign(wave="bl"), people().assign(wave="m06")], ignore_index=True)
-    frame["mmse"] = np.resize([29.0, np.nan], 16)
-    frame.to_csv(tmp_path / "new.csv", index=False)
+    frame = pd.concat([people().assign(wave=wave) for wave in ("bl", "m06")], ignore_index=True)
+    frame.assign(mmse=np.resize([29.0, np.nan], 16)).to_csv(tmp_path / "new.csv", index=False)
     (result,) = read_people(tmp_path / "new.csv", contract, ApplySettings(visit="wave", clinical="mmse"))
-    by_contract = check_people(frame.drop(columns="mmse"), sited)
-    assert result.visit.tolist() == by_contract.visit.tolist() == frame["wave"].tolist()
+    assert result.visit.tolist() == check_people(frame, sited).visit.tolist() == frame["wave"].tolist()
     assert (result.clinical["mmse"].isna().sum(), result.features.index.tolist()) == (8, frame["subject"].tolist())
-    assert result.group.tolist() == np.where(frame["dx"] == "CN", "control", "patient").tolist()
+    assert result.group.tolist() == frame["dx"].map({"CN": "control", "AD": "patient"}).tolist()
     assert check_people(people(), sited).visit is None
     with pytest.raises(InputError, match=r"needs column 'age'[\s\S]*clinical"):
         check_people(people(), contract, ApplySettings(clinical="age"))

@@ -15,7 +15,7 @@ from rindices.settings import GatherSettings
 from rindices.tables.source import join_by_id, read_source
 from rindices.tables.table import read_table
 from tests.tables.trees import ASEG, CORTEX, subject, subjects_dir
-from tests.test_cli import run, succeed
+from tests.test_cli import told
 
 
 def gathered(folder, out, **settings):
@@ -24,52 +24,35 @@ def gathered(folder, out, **settings):
 
 
 def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
-    folder = subjects_dir(tmp_path / "subjects")
-    found, table, dictionary = gathered(folder, tmp_path / "t.csv", measures=("volume", "thickness", "area"))
+    folder, measures = subjects_dir(tmp_path / "subjects"), ("volume", "thickness", "area")
+    found, table, dictionary = gathered(folder, tmp_path / "t.csv", measures=measures)
     assert table["participant_id"].tolist() == [f"sub-{number:04d}" for number in range(40)]
-    cortex = [
-        f"{side}_{name}_{measure}"
-        for side in ("lh", "rh")
-        for measure in ("volume", "thickness", "area")
-        for name in CORTEX
-    ]
+    cortex = [f"{side}_{name}_{one}" for side in ("lh", "rh") for one in measures for name in CORTEX]
     quality = ["eTIV", "lhSurfaceHoles", "rhSurfaceHoles", "lhEulerNumber", "rhEulerNumber"]
     assert list(table.columns) == ["participant_id", *ASEG[:-1], *quality, *cortex, "program"]
     assert (found.n_people, found.n_regions, found.programs) == (40, 35, {"FreeSurfer 7.4.1": 40})
     assert found.notes == ("Excluded because they are 0 in everyone: 5th-Ventricle.",)
     assert (table["lhEulerNumber"] == 2 - 2 * table["lhSurfaceHoles"]).all()
-    units = {
-        name: dictionary[name].get("Units")
-        for name in ("Left-Hippocampus", "lh_cuneus_area", "rh_insula_thickness", "eTIV")
-    }
-    assert list(units.values()) == ["mm3", "mm2", "mm", "mm3"]
+    units = {"Left-Hippocampus": "mm3", "lh_cuneus_area": "mm2", "rh_insula_thickness": "mm", "eTIV": "mm3"}
+    assert {name: dictionary[name].get("Units") for name in units} == units
     assert dictionary["Left-Hippocampus"]["Description"] == "left hippocampus"
-    lines = [
-        line.split() for line in (folder / "sub-0007/stats/rh.aparc.stats").read_text().splitlines() if line[0] != "#"
-    ]
+    lines = (folder / "sub-0007/stats/rh.aparc.stats").read_text().splitlines()
     person = table.set_index("participant_id").loc["sub-0007"]
-    for name, _, area, volume, thickness, *_ in lines:
+    for name, _, area, volume, thickness, *_ in (line.split() for line in lines if line[0] != "#"):
         expected = [float(volume), float(thickness), float(area)]
-        assert [person[f"rh_{name}_{measure}"] for measure in ("volume", "thickness", "area")] == expected
+        assert [person[f"rh_{name}_{measure}"] for measure in measures] == expected
 
 
 def test_a_gathered_table_is_checked_with_its_dictionary(tmp_path):
-    subjects_dir(tmp_path / "subjects")
-    assert "convert it to a table with rindices gather" in " ".join(run("check", tmp_path / "subjects").output.split())
-    result = succeed("gather", tmp_path / "subjects", "--out", tmp_path / "t.csv")
-    assert "40 rows, 15 regions." in result.output
-    assert f"rindices check {tmp_path / 't.csv'} --dictionary {tmp_path / 't.json'}" in " ".join(result.output.split())
+    folder, table = subjects_dir(tmp_path / "subjects"), tmp_path / "t.csv"
+    assert "convert it to a table with rindices gather" in told("check", folder, code=2)
+    said, line = told("gather", folder, "--out", table), ("check", table, "--dictionary", tmp_path / "t.json")
+    assert not [
+        words for words in ("40 rows, 15 regions.", f"rindices {' '.join(map(str, line))}") if words not in said
+    ]
     groups = {"participant_id": [f"sub-{number:04d}" for number in range(40)], "diagnosis": ["CN", "AD"] * 20}
     pd.DataFrame(groups).to_csv(tmp_path / "labels.csv", index=False)
-    options = [
-        "--dictionary",
-        tmp_path / "t.json",
-        "--join",
-        tmp_path / "labels.csv",
-        "--exclude",
-        "*Holes,*EulerNumber",
-    ]
-    succeed("check", tmp_path / "t.csv", *options)
+    told(*line, "--join", tmp_path / "labels.csv", "--exclude", "*Holes,*EulerNumber")
 
 
 def spoilt(folder):
@@ -106,16 +89,14 @@ def test_who_cannot_be_used_is_named_and_left_out_only_if_asked(tmp_path):
     folder = spoilt(tmp_path / "subjects")
     with pytest.raises(InputError) as caught:
         gathered(folder, tmp_path / "t.csv")
-    assert "7 entries in" in str(caught.value)
-    assert all(f"{name}: {problem}" in str(caught.value) for name, problem in EXPECTED.items())
-    assert "leave_out=True" in str(caught.value)
+    expected = ["7 entries in", "leave_out=True", *(f"{name}: {problem}" for name, problem in EXPECTED.items())]
+    assert not [words for words in expected if words not in str(caught.value)]
     assert not list(tmp_path.glob("t.*"))
     found, table, _ = gathered(folder, tmp_path / "t.csv", leave_out=True)
     assert found.left_out == EXPECTED | {"sub-0006": "rh.aparc.stats is missing"}
     assert table["participant_id"].tolist() == ["sub-0000", "sub-0001", "sub-0002", "sub-0007"]
     assert "Ignored FreeSurfer templates: fsaverage, lh.EC_average." in found.notes
-    result = run("gather", folder, "--out", tmp_path / "other.csv")
-    assert (result.exit_code, "--leave-out" in result.output) == (2, True)
+    assert "--leave-out" in told("gather", folder, "--out", tmp_path / "other.csv", code=2)
 
 
 def test_who_lacks_a_file_has_gaps(tmp_path):
@@ -140,33 +121,26 @@ def test_a_damaged_file_is_named_and_no_trouble_inside(tmp_path, file, text, oth
     folder = subjects_dir(tmp_path / "subjects", 3)
     path = folder / "sub-0001/stats" / file
     path.write_text(path.read_text().replace(text, other) if other else text)
-    result = run("gather", folder, "--out", tmp_path / "t.csv", "--measures", "volume,thickness")
-    assert (result.exit_code, f"sub-0001: {file} " in result.output) == (2, True), result.output
+    said = told("gather", folder, "--out", tmp_path / "t.csv", "--measures", "volume,thickness", code=2)
+    assert f"sub-0001: {file} " in said
 
 
-def test_longitudinal_folders_are_visits(tmp_path):
+def test_longitudinal_folders_are_visits_and_sessions_may_have_folders_of_their_own(tmp_path):
     folder = subjects_dir(tmp_path / "subjects", 4)
     for number, scan in enumerate(("anna_1", "anna_2", "bert_1")):
         subject(folder, f"{scan}.long.{scan[:4]}", 50 + number)
+        subject(tmp_path / "sessions", f"{scan[:4]}/ses-{scan[-1]}", number)
     subject(folder, "anna", 60)
     (folder / "anna" / "base-tps").write_text("anna_1\nanna_2\n")
     with pytest.raises(InputError, match=r"4 entries(?s:.*)longitudinal stream(?s:.*)longitudinal=True"):
         gathered(folder, tmp_path / "t.csv")
     _, table, _ = gathered(folder, tmp_path / "t.csv", longitudinal=True)
-    assert table[["participant_id", "session"]].to_numpy().tolist() == [
-        ["anna", "anna_1"],
-        ["anna", "anna_2"],
-        ["bert", "bert_1"],
-    ]
+    visits = [("anna", "anna_1"), ("anna", "anna_2"), ("bert", "bert_1")]
+    assert [*table[["participant_id", "session"]].itertuples(index=False, name=None)] == visits
     _, table, _ = gathered(folder, tmp_path / "t.csv", leave_out=True)
     assert ("session" in table, len(table)) == (False, 4)
-
-
-def test_sessions_may_have_folders_of_their_own(tmp_path):
-    for number, place in enumerate(("sub-1/ses-1", "sub-1/ses-2", "sub-2/ses-1")):
-        subject(tmp_path / "subjects", place, number)
-    _, table, _ = gathered(tmp_path / "subjects", tmp_path / "t.csv")
-    assert table["participant_id"].tolist() == ["sub-1_ses-1", "sub-1_ses-2", "sub-2_ses-1"]
+    _, table, _ = gathered(tmp_path / "sessions", tmp_path / "t.csv")
+    assert table["participant_id"].tolist() == ["anna_ses-1", "anna_ses-2", "bert_ses-1"]
 
 
 @pytest.mark.parametrize("name", ["aseg+DKT", "aseg+DKT.VINN"])
@@ -175,11 +149,10 @@ def test_fastsurfer_without_surfaces(tmp_path, name):
     cortex = [f"ctx-{side}-{region}" for side in ("lh", "rh") for region in ("cuneus", "insula")]
     for number in range(3):
         stats = subject(tmp_path / "subjects", f"sub-{number}", number, regions=(*ASEG[:-1], *cortex, "5th-Ventricle"))
-        for file in stats.glob("?h.*"):
-            file.unlink()
         text = (stats / "aseg.stats").read_text().replace("# cvs_version 7.4.1", "# FastSurfer_version 2.4.0+a1b2c3")
+        for file in [*stats.iterdir()]:
+            file.unlink()
         (stats / f"{name}.stats").write_text(text)
-        (stats / "aseg.stats").unlink()
     found, table, dictionary = gathered(tmp_path / "subjects", tmp_path / "t.csv")
     assert found.programs == {"FastSurfer 2.4.0": 3}
     assert f"No folder contains a cortical parcellation; only {name}.stats was read." in found.notes
@@ -188,18 +161,19 @@ def test_fastsurfer_without_surfaces(tmp_path, name):
 
 
 def test_parcellations_are_chosen_or_found(tmp_path):
-    mapped = subjects_dir(tmp_path / "fastsurfer", 3, stem="aparc.DKTatlas.mapped")
-    found, table, _ = gathered(mapped, tmp_path / "t.csv")
+    mapped, out = subjects_dir(tmp_path / "fastsurfer", 3, stem="aparc.DKTatlas.mapped"), tmp_path / "t.csv"
+    found, table, _ = gathered(mapped, out)
     assert found.programs == {"FastSurfer with FreeSurfer 7.4.1": 3}
     assert found.notes[0] == "There is no aparc.stats, so the cortical regions come from aparc.DKTatlas."
     assert "lh_cuneus_volume" in table
-    with pytest.raises(InputError, match=r"No folder contains destrieux files \(lh\.aparc\.a2009s\.stats"):
-        gathered(mapped, tmp_path / "t.csv", atlas="destrieux")
-    with pytest.raises(InputError, match=r"`atlas` should be one of dk, dkt, destrieux, but got 'aal'"):
-        gathered(mapped, tmp_path / "t.csv", atlas="aal")
-    refused = run("gather", mapped, "--out", tmp_path / "t.csv", "--measures", "curvature")
-    assert refused.exit_code == 2
-    assert "--measures should be one or more of volume, thickness, area, but got 'curvature'" in refused.output
+    for atlas, message in (
+        ("destrieux", r"No folder contains destrieux files \(lh\.aparc\.a2009s\.stats"),
+        ("aal", "`atlas` should be one of dk, dkt, destrieux, but got 'aal'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            gathered(mapped, out, atlas=atlas)
+    refused = told("gather", mapped, "--out", out, "--measures", "curvature", code=2)
+    assert "--measures should be one or more of volume, thickness, area, but got 'curvature'" in refused
 
 
 def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
@@ -208,35 +182,34 @@ def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     subject(folder, "sub-old", 9, version="$Id: mri_segstats.c,v 1.121 2016/05/31 17:27:11 greve Exp $", regions=old)
     found, table, _ = gathered(folder, tmp_path / "t.csv")
     assert found.programs == {"FreeSurfer 7.4.1": 2, "FreeSurfer (mri_segstats 1.121)": 1}
-    assert table["Left-Thalamus"].notna().all()
-    assert "Left-Thalamus-Proper" not in table
-    assert "not be comparable; see the column program" in run("gather", folder, "--out", tmp_path / "t.csv").output
+    assert (table["Left-Thalamus"].notna().all(), "Left-Thalamus-Proper" in table) == (True, False)
+    assert "not be comparable; see the column program" in told("gather", folder, "--out", tmp_path / "t.csv")
 
 
 def test_tables_of_dlmuse(tmp_path):
-    rng = np.random.default_rng(0)
-    columns = ["MRID", "702", "701", "601", *map(str, muse_regions().index)]
-    table = pd.DataFrame(rng.uniform(1000, 9000, (4, len(columns) - 1)), columns=columns[1:]).round(1)
-    table.insert(0, "MRID", list("abcd"))
-    folder = tmp_path / "out"
-    for row in range(4):
-        (folder / "parts").mkdir(parents=True, exist_ok=True)
-        table.iloc[[row]].to_csv(folder / "parts" / f"{'abcd'[row]}_DLMUSE_Volumes.csv", index=False)
-    table.iloc[:2].to_csv(folder / "DLMUSE_Volumes.csv", index=False)
+    columns, folder = ["702", "701", "601", *map(str, muse_regions().index)], tmp_path / "out"
+    values = np.random.default_rng(0).uniform(1000, 9000, (4, len(columns))).round(1)
+    table = pd.DataFrame(values, columns=columns, index=pd.Index(list("abcd"), name="MRID"))
+    (folder / "parts").mkdir(parents=True)
+    for person in table.index:
+        table.loc[[person]].to_csv(folder / "parts" / f"{person}_DLMUSE_Volumes.csv")
+    table[:2].to_csv(folder / "DLMUSE_Volumes.csv")
     found, whole, dictionary = gathered(folder, tmp_path / "t.csv")
     assert whole["participant_id"].tolist() == ["a", "b", "c", "d"]
-    assert list(whole.columns[1:]) == ["702", *columns[4:], "program"]
+    assert list(whole.columns[1:]) == ["702", *columns[3:], "program"]
     assert (found.n_regions, dictionary["47"]) == (145, {"Description": "right hippocampus", "Units": "mm3"})
     assert found.notes == (
         "2 sums of regions were not copied, such as 701, 601.",
         "2 people are in several files with the same numbers; each is used once.",
     )
-    table.assign(**{"47": 1.0}).iloc[[0]].to_csv(folder / "again.csv", index=False)
-    with pytest.raises(InputError, match="a occurs 3 times, with different numbers"):
-        gathered(folder, tmp_path / "t.csv")
-    (folder / "again.csv").write_text(",".join(columns) + "\ne,1,2\n")
-    with pytest.raises(InputError, match=r"again\.csv has 3 of 149 cells in this row"):
-        gathered(folder, tmp_path / "t.csv")
+    header = ",".join(["MRID", *columns])
+    for again, message in (
+        (table[:1].assign(**{"47": 1.0}).to_csv(), "a occurs 3 times, with different numbers"),
+        (f"{header}\ne,1,2\n", r"again\.csv has 3 of 149 cells in this row"),
+    ):
+        (folder / "again.csv").write_text(again)
+        with pytest.raises(InputError, match=message):
+            gathered(folder, tmp_path / "t.csv")
 
 
 def test_tables_of_synthseg_and_their_quality(tmp_path):
@@ -259,18 +232,16 @@ def test_files_of_cat12(tmp_path):
         "<?xml version='1.0'?><S><neuromorphometrics><names>{}</names><version>1233</version>"
         "<data><Vgm>[{}]</Vgm></data></neuromorphometrics></S>"
     )
-    names = ("l3thVen", "lHip", "rHip", "lAmy")
-    folder = tmp_path / "label"
-    folder.mkdir()
+    items = "".join(f"<item>{name}</item>" for name in ("l3thVen", "lHip", "rHip", "lAmy"))
+    (tmp_path / "label").mkdir()
     for person in range(3):
-        items = "".join(f"<item>{name}</item>" for name in names)
         numbers = ";".join(str(value + person) for value in (0.04, 3.5, 3.6, 1.5))
-        (folder / f"catROI_IXI{person}.xml").write_text(form.format(items, numbers))
+        (tmp_path / f"label/catROI_IXI{person}.xml").write_text(form.format(items, numbers))
     found, table, dictionary = gathered(tmp_path, tmp_path / "t.csv")
     assert list(table.columns) == ["participant_id", "lHip", "rHip", "lAmy", "program"]
     assert table["lHip"].tolist() == [3.5, 4.5, 5.5]
     assert (found.programs, dictionary["lHip"]["Units"]) == ({"CAT12 r1233": 3}, "mL")
-    (folder / "catROI_IXI9.xml").write_text("<S><neuromorpho")
+    (tmp_path / "label/catROI_IXI9.xml").write_text("<S><neuromorpho")
     with pytest.raises(InputError, match=r"catROI_IXI9\.xml cannot be read"):
         gathered(tmp_path, tmp_path / "t.csv")
 
@@ -278,9 +249,8 @@ def test_files_of_cat12(tmp_path):
 def test_other_folders_are_refused(tmp_path):
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
     for folder, words in ((tmp_path, "contains no recognised files"), (tmp_path / "no", "is not a folder")):
-        result = run("gather", folder, "--out", tmp_path / "t.csv")
-        assert (result.exit_code, words in " ".join(result.output.split())) == (2, True)
-    assert "but got t.tsv" in run("gather", tmp_path, "--out", "t.tsv").output
+        assert words in told("gather", folder, "--out", tmp_path / "t.csv", code=2)
+    assert "but got t.tsv" in told("gather", tmp_path, "--out", "t.tsv", code=2)
 
 
 @pytest.mark.slow
@@ -323,10 +293,9 @@ def test_a_dataset_is_joined_by_participant_in_the_order_of_the_participants(tmp
     (root / "phenotype" / "._volumes.tsv").write_bytes(b"\x00\x05")
     for path in (root, root / "participants.tsv", str(root)):
         source = read_source(path, text_columns=("participant_id", "group"), whole=whole)
-        frame = source.frame
-        assert list(frame.columns) == ["participant_id", "age", "sex", "group", "lHip", "rHip"]
-        np.testing.assert_array_equal(frame[["lHip", "rHip"]], [[4.5, np.nan], [4.0, 3.9], [3.5, 3.4]])
-        assert frame[["participant_id", "group"]].sum().tolist() == ["sub-01sub-02sub-03", "122"]
+        assert list(source.frame.columns) == ["participant_id", "age", "sex", "group", "lHip", "rHip"]
+        np.testing.assert_array_equal(source.frame[["lHip", "rHip"]], [[4.5, np.nan], [4.0, 3.9], [3.5, 3.4]])
+        assert source.frame[["participant_id", "group"]].sum().tolist() == ["sub-01sub-02sub-03", "122"]
         assert (source.dictionary["sex"].levels, source.dictionary["lHip"].unit) == ({"0": "M", "1": "F"}, "mm3")
         below = [file.relative_to(root).as_posix() for file in source.files]
         assert below == ["participants.tsv", "participants.json", "phenotype/volumes.tsv", "phenotype/volumes.json"]
@@ -370,24 +339,15 @@ def test_sessions_of_a_person_need_a_visit_column(tmp_path, visit, message):
 
 def test_every_session_becomes_a_row_and_tables_meet_in_it(tmp_path):
     source = read_source(dataset(tmp_path, volumes_tsv=SESSIONS, scores_tsv=SCORES), visit_column="session_id")
-    assert list(source.frame.columns) == ["participant_id", "session_id", "age", "sex", "group", "mmse", "lHip"]
-    rows = source.frame.set_index(["participant_id", "session_id"]).sort_index()[["age", "mmse", "lHip"]]
-    nan = np.nan
-    expected = [[61, 30, 4.5], [61, nan, 4.4], [nan, nan, 4.0], [72.5, 27, 3.5], [72.5, 25, 3.4]]
-    np.testing.assert_array_equal(rows, expected)
+    rows = source.frame.sort_values(["participant_id", "session_id"])
+    assert list(rows.columns) == ["participant_id", "session_id", "age", "sex", "group", "mmse", "lHip"]
+    expected = [[61, 30, 4.5], [61, np.nan, 4.4], [np.nan, np.nan, 4.0], [72.5, 27, 3.5], [72.5, 25, 3.4]]
+    np.testing.assert_array_equal(rows[["age", "mmse", "lHip"]], expected)
     assert any("rows are numbered as in the joined table" in note for note in source.notes)
-
-
-def test_sessions_of_the_participants_file_are_joined_by_session(tmp_path):
-    people = "participant_id\tsession_id\tage\nsub-01\tses-01\t61\nsub-01\tses-02\t63\nsub-03\tses-01\t72\n"
-    root = dataset(tmp_path, people, scores_tsv=SCORES, traits_tsv="participant_id\tapoe\nsub-03\t44\nsub-01\t34\n")
-    np.testing.assert_array_equal(read_source(root).frame[["mmse", "apoe"]], [[30, 34], [np.nan, 34], [27, 44]])
-
-
-def test_a_column_may_be_in_two_files(tmp_path):
-    same = "participant_id\tage\nsub-01\t61.0\nsub-02\t55\nsub-03\t72.5\n"
-    frame = read_source(dataset(tmp_path / "same", a_tsv=same)).frame
-    assert frame["age"].tolist() == [61, 55, 72.5]  # a gap is no contradiction
+    people = "participant_id\tsession_id\tage\nsub-01\tses-01\t61\nsub-01\tses-02\tn/a\nsub-03\tses-01\t72\n"
+    traits = "participant_id\tapoe\tage\nsub-03\t44\t72.0\nsub-01\t34\t61\n"  # a gap is no contradiction
+    frame = read_source(dataset(tmp_path / "other", people, scores_tsv=SCORES, traits_tsv=traits)).frame
+    np.testing.assert_array_equal(frame[["age", "mmse", "apoe"]], [[61, 30, 34], [61, np.nan, 34], [72, 27, 44]])
 
 
 def test_further_tables_are_joined(tmp_path):

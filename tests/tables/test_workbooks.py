@@ -30,9 +30,8 @@ def changed(path, name, change):
     """Change the bytes of one part of a workbook."""
     with zipfile.ZipFile(path) as archive:
         parts = {part: archive.read(part) for part in archive.namelist()}
-    parts[name] = change(parts.get(name, b""))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for part, content in parts.items():
+        for part, content in (parts | {name: change(parts.get(name, b""))}).items():
             archive.writestr(part, content)
     return path
 
@@ -65,6 +64,7 @@ DAYS = [datetime.datetime(2020, 1, 31), datetime.datetime(2020, 1, 31, 8, 30)]
         pytest.param([HEADER, [1.0, "CN", 61, 3.5], [2, "AD", 72, 2.25]], HEADER, [["1", *ROWS[0][1:]]], id="ids"),
         pytest.param([HEADER, ["a", 1, "61", " 3.5"], ["b", 0, 72, 2]], HEADER, [["a", "1", 61, 3.5]], id="numbers"),
         pytest.param([HEADER, ["a", "CN", "n/a", "."], ROWS[1]], HEADER, [["a", "CN", np.nan, np.nan]], id="gaps"),
+        pytest.param([HEADER, ["a", "CN", 61, "#N/A"], ROWS[1]], HEADER, [["a", "CN", 61, np.nan]], id="an error"),
         pytest.param([[], [], HEADER, *ROWS], HEADER, ROWS, id="empty rows above"),
         pytest.param(
             [[], HEADER, ROWS[0], [], [None, None], ["NA", "."], ROWS[1]], HEADER, ROWS, id="empty rows between"

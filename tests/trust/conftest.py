@@ -38,15 +38,13 @@ class Life:
 
 def secret_table():
     """Return 80 people whose ids, and some of whose values, can be told from everything else."""
-    table = small_table()
+    table, rng = small_table(), np.random.default_rng(0)
     table["participant_id"] = [*FORMULAS, *(f"SECRET-{i}" for i in range(len(FORMULAS), len(table)))]
-    patients = table.index[table["diagnosis"] == "PT"]
-    table.loc[patients[0], ["age", "lAcc"]] = AGE, VOLUME
-    table.loc[patients[1], "rAcc"] = OUTLIER
-    rng = np.random.default_rng(0)
     table[SCORE] = rng.normal(20, 3, len(table)).round(2)
-    table.loc[patients[2], SCORE] = POINTS
     table["amyloid"] = np.where(rng.uniform(size=len(table)) < 0.5, "+ve", "-ve")
+    first, second, third = table.index[table["diagnosis"] == "PT"][:3]
+    table.loc[first, ["age", "lAcc"]] = AGE, VOLUME
+    table.loc[second, "rAcc"], table.loc[third, SCORE] = OUTLIER, POINTS
     return table.rename(columns={"lAcc": REGION})
 
 
@@ -110,10 +108,10 @@ def _failing(replace):
 def _compare_images(life, table):
     from tests.imaging.made_up import write_image
 
-    rng, names = np.random.default_rng(0), [f"{number}.nii" for number in range(len(table))]
-    for name in names:
-        write_image(life.folder / name, rng.standard_normal((6, 6, 6)))
+    rng, paths = np.random.default_rng(0), [f"{number}.nii" for number in range(len(table))]
+    for path in paths:
+        write_image(life.folder / path, rng.standard_normal((6, 6, 6)))
     write_image(life.folder / "mask.nii", np.pad(np.ones((4, 4, 4)), 1), dtype=np.uint8)
-    maps, mask = life.folder / "maps.csv", life.folder / "mask.nii"
-    table[["participant_id"]].assign(path=names).to_csv(maps, index=False)
-    life("voxelwise", "voxelwise", life.folder / "run", "--maps", maps, "--mask", mask, "--regressions")
+    table[["participant_id"]].assign(path=paths).to_csv(life.folder / "maps.csv", index=False)
+    images = ("--maps", life.folder / "maps.csv", "--mask", life.folder / "mask.nii")
+    life("voxelwise", "voxelwise", life.folder / "run", *images, "--regressions")

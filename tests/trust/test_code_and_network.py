@@ -76,21 +76,17 @@ def undeclared(modules, distributions):
     return {name for name, carrier in carriers.items() if not HOMES.get(carrier, {carrier}) & distributions}
 
 
-def test_what_is_imported_is_declared(declared):
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported(declared):
     core, extras = declared
     assert undeclared(EVERYTHING, core | extras) == set()
+    used = {home for name in EVERYTHING for home in HOMES.get(name, {name})} | USED_BY_OTHERS.keys()
+    assert (core | extras) - used == set()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_modules_need_nothing_but_the_core_to_be_imported(declared, path):
     of_pages = {"starlette", "uvicorn"} if dotted(path).startswith("pages.server.") else set()
     assert undeclared(third_party(at_once(path)), declared[0] | of_pages) == set()
-
-
-def test_what_is_declared_is_imported(declared):
-    core, extras = declared
-    used = {home for name in EVERYTHING for home in HOMES.get(name, {name})} | USED_BY_OTHERS.keys()
-    assert (core | extras) - used == set()
 
 
 @pytest.mark.parametrize("name", COMES_WITH)
@@ -197,11 +193,11 @@ def test_a_fault_is_found(text):
 
 def test_the_watch_sees_pickles(monkeypatch, tmp_path):
     joblib.dump({"a": [1, 2]}, tmp_path / "numbers.joblib")
-    texts = pickle.dumps([1, 2]), pickle.dumps(OrderedDict(a=1))
+    plain, dictionary = pickle.dumps([1, 2]), pickle.dumps(OrderedDict(a=1))
     with watching(monkeypatch) as watch:
-        pickle.loads(texts[0])
+        pickle.loads(plain)
         assert [name for name, _ in watch.unpickled] == ["loads"]
-        pickle.loads(texts[1])
+        pickle.loads(dictionary)
         assert ("collections", "OrderedDict") in [args for args, _ in watch.unpickled]
         watch.unpickled.clear()
         joblib.load(tmp_path / "numbers.joblib")

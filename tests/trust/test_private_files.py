@@ -8,15 +8,16 @@ import sys
 import tempfile
 import threading
 import warnings
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 
-from rindices import files
+from rindices import InputError, files
 from rindices.cli import console_and_exits
 from rindices.core import devices
 from rindices.files import atomic_file, private_folder
-from rindices.problems import InputError
+from tests.test_files import write
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other rights")
 NOBODY = 2**22 + 1  # no process has this number
@@ -34,19 +35,26 @@ def umask(request):
 
 
 def test_a_new_file_is_private_until_it_is_whole(tmp_path, umask):
-    path = tmp_path / "scores.csv"
+    path = tmp_path / ("x" * 240 + ".csv")  # long names have room
     with atomic_file(path) as beside:
         assert rights(beside) == 0o600
         beside.write_text("r1")
-        assert rights(beside) == 0o600
-        assert not path.exists()
-    assert rights(path) == 0o666 & ~umask
+        assert (rights(beside), path.exists()) == (0o600, False)
+    assert (rights(path), path.read_text()) == (0o666 & ~umask, "r1")
+
+
+@pytest.fixture
+def victim(tmp_path):
+    path = tmp_path / "victim"
+    path.write_text("precious")
+    yield path
+    assert path.read_text() == "precious"
 
 
 @pytest.mark.parametrize("given", [0o600, 0o640, 0o444, 0o664], ids=oct)
 def test_a_file_keeps_the_rights_that_its_owner_gave(tmp_path, given):
     path = tmp_path / "scores.csv"
-    path.write_text("old")
+    path.touch()
     path.chmod(given)
     with atomic_file(path) as beside:
         assert rights(beside) == 0o600
@@ -54,79 +62,56 @@ def test_a_file_keeps_the_rights_that_its_owner_gave(tmp_path, given):
     assert (rights(path), path.read_text()) == (given, "new")
 
 
-def test_names_cannot_be_foreseen_and_links_are_not_followed(tmp_path, monkeypatch):
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    path = tmp_path / "scores.csv"
+def test_names_cannot_be_foreseen_and_links_are_not_followed(victim, monkeypatch):
+    path = victim.with_name("scores.csv")
     with atomic_file(path) as first, atomic_file(path) as second:
         assert first != second
     monkeypatch.setattr(secrets, "token_hex", lambda _: "0" * 16)
     with atomic_file(path) as beside:
         foreseen = beside
     foreseen.symlink_to(victim)
-    with pytest.raises(FileExistsError), atomic_file(path) as beside:
-        beside.write_text("gone")
-    assert victim.read_text() == "precious"
+    with pytest.raises(FileExistsError):
+        write(path)
 
 
-def test_a_link_of_somebody_else_in_the_place_of_a_result_is_refused(tmp_path, monkeypatch):
-    victim, path = tmp_path / "victim", tmp_path / "scores.csv"
-    victim.write_text("precious")
+def test_a_link_of_somebody_else_in_the_place_of_a_result_is_refused(victim, monkeypatch):
+    path = victim.with_name("scores.csv")
     path.symlink_to(victim)
     monkeypatch.setattr(os, "getuid", lambda: path.lstat().st_uid + 1)
-    with pytest.raises(InputError, match="created by another user"), atomic_file(path) as beside:
-        beside.write_text("new")
-    assert (victim.read_text(), path.is_symlink()) == ("precious", True)
+    with pytest.raises(InputError, match="created by another user"):
+        write(path)
+    assert path.is_symlink()
 
 
-def test_a_link_that_comes_while_a_file_is_written_is_replaced_not_followed(tmp_path):
-    victim, path = tmp_path / "victim", tmp_path / "scores.csv"
-    victim.write_text("precious")
+def test_a_link_that_comes_while_a_file_is_written_is_replaced_not_followed(victim):
+    path = victim.with_name("scores.csv")
     with atomic_file(path) as beside:
         beside.write_text("new")
         path.symlink_to(victim)
-    assert (victim.read_text(), path.read_text(), path.is_symlink()) == ("precious", "new", False)
-
-
-def test_long_names_have_room(tmp_path):
-    path = tmp_path / ("x" * 240 + ".csv")
-    with atomic_file(path) as beside:
-        beside.write_text("r1")
-    assert path.read_text() == "r1"
-
-
-def abandoned(folder, process, machine=files._HERE):
-    path = folder / f".scores.csv.{machine}-{process}-0123456789abcdef.partial"
-    path.write_text("half")
-    return path
+    assert (path.read_text(), path.is_symlink()) == ("new", False)
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
-    dead = abandoned(tmp_path, NOBODY)
-    kept = [abandoned(tmp_path, os.getppid()), abandoned(tmp_path, NOBODY, machine="0" * 8)]
-    other = tmp_path / f".other.csv.{files._HERE}-{NOBODY}-0123456789abcdef.partial"
-    other.write_text("of another file")
-    with atomic_file(tmp_path / "scores.csv") as beside:
-        beside.write_text("r1")
-    assert not dead.exists()
-    assert all(path.exists() for path in (*kept, other))
+    left = f".scores.csv.{files._HERE}-{NOBODY}-0123456789abcdef.partial"
+    kept = [
+        left.replace(str(NOBODY), str(os.getppid())),
+        left.replace(files._HERE, "0" * 8),
+        left.replace("s.", "t.", 1),
+    ]
+    for name in (left, *kept):
+        (tmp_path / name).touch()
+    write(tmp_path / "scores.csv")
+    assert {path.name for path in tmp_path.iterdir()} == {"scores.csv", *kept}
 
 
 def test_a_folder_for_a_while(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     left = tmp_path / f"rindices-{files._HERE}-{NOBODY}-abcdefgh"
-    left.mkdir()
-    (left / "people.csv").write_text("ids")
-
-    def fail():
-        with private_folder() as folder:
-            (folder / "people.csv").write_text("ids")
-            assert rights(folder) == 0o700
-            assert not left.exists()
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
+    write(left / "people.csv")
+    with suppress(ZeroDivisionError), private_folder() as folder:
+        write(folder / "people.csv")
+        assert (rights(folder), [*tmp_path.iterdir()]) == (0o700, [folder])
+        raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
 
 
@@ -135,15 +120,11 @@ def test_a_process_that_ends_at_once_leaves_nothing_half_written(tmp_path, monke
     ended, writes, stop = [], threading.Event(), threading.Event()
     monkeypatch.setattr(os, "_exit", ended.append)
 
-    def write():
-        with atomic_file(tmp_path / "scores.csv") as beside:
+    def thread():
+        with suppress(FileNotFoundError), atomic_file(tmp_path / "scores.csv") as beside:
             beside.write_text("half")
             writes.set()
             stop.wait(600)
-
-    def thread():
-        with pytest.raises(FileNotFoundError):
-            write()
 
     worker = threading.Thread(target=thread)
     worker.start()
@@ -152,6 +133,7 @@ def test_a_process_that_ends_at_once_leaves_nothing_half_written(tmp_path, monke
     assert (ended, list(tmp_path.iterdir())) == ([143], [])
     stop.set()
     worker.join()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
@@ -176,37 +158,28 @@ def usable(folder):
 @pytest.mark.usefixtures("umask")
 def test_compiled_programs_are_in_a_private_folder(cache):
     assert usable(cache)
-    assert (rights(cache), rights(cache.parent)) == (0o700, 0o700)
-    (cache / "program").write_text("mine")
+    write(cache / "program")
     assert usable(cache)
-    assert (cache / "program").exists()
+    assert (rights(cache), rights(cache.parent), (cache / "program").exists()) == (0o700, 0o700, True)
 
 
 @pytest.mark.parametrize("level", ["folder", "parent"])
 def test_programs_that_others_could_have_put_there_are_removed(cache, level):
-    cache.mkdir(parents=True)
-    (cache / "program").write_text("whose?")
+    write(cache / "program")
     (cache if level == "folder" else cache.parent).chmod(0o775)
     assert usable(cache)
     assert (rights(cache), list(cache.iterdir())) == (0o700, [])
 
 
-def test_folders_of_others_are_not_used(cache, tmp_path, monkeypatch):
+def test_folders_of_others_are_not_used_and_links_not_followed(cache, tmp_path, monkeypatch):
     cache.mkdir(parents=True)
     with monkeypatch.context() as patch:
         patch.setattr(os, "getuid", lambda: os.geteuid() + 1)
         assert not usable(cache)
-    tmp_path.chmod(0o777)
-    assert not usable(cache)
-    tmp_path.chmod(0o1777)  # as /tmp: nobody can rename what is another's
-    assert usable(cache)
-
-
-def test_a_link_is_not_followed_to_compiled_programs(cache, tmp_path):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    cache.parent.mkdir()
-    cache.symlink_to(elsewhere)
+    for mode, used in ((0o777, False), (0o1777, True)):  # as /tmp: nobody can rename what is another's
+        tmp_path.chmod(mode)
+        assert usable(cache) == used
+    cache.symlink_to(cache.rename(tmp_path / "elsewhere"))
     assert not usable(cache)
 
 
