@@ -1,18 +1,20 @@
 """A table in a file, whatever its kind: read once, some rows at a time, or whole."""
 
 import glob
+import os
 import re
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from rindices.files import plain_cells
-from rindices.problems import InputError, listed
+from rindices.problems import Blank, InputError, Remedy, listed
 from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.settings import TableSettings
 from rindices.tables.text_and_workbook import (
@@ -33,6 +35,8 @@ _UNITS = frozenset(
     {"mm3", "mm^3", "mm³", "ml", "cm3", "cm^3", "cm³", "cc", "mm", "cm", "mm2", "mm^2", "mm²", "z", "sd"}
 )
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
+_LABELLED = re.compile(r"([^=,/\\]+)=(.+)")
+_BETWEEN = re.compile(r",(?=[^=,/\\]+=)")  # a comma that a label follows; others are in names of folders
 
 
 def file_and_sheet(path: str | Path) -> tuple[Path, str | None]:
@@ -46,6 +50,51 @@ def file_and_sheet(path: str | Path) -> tuple[Path, str | None]:
     path = Path(path)
     named = re.fullmatch(r"(.+\.xls[xm])#(.+)", path.name, flags=re.IGNORECASE)
     return (path, None) if named is None or path.is_file() else (path.with_name(named[1]), named[2])
+
+
+class Part(NamedTuple):
+    """One of several tables: the label of its people, and the file."""
+
+    label: str
+    path: Path
+
+
+def labelled_parts(path: str | Path) -> tuple[Part, ...]:
+    """Return the tables that are named with a label each; none where it is one table.
+
+    Examples
+    --------
+    >>> [part.label for part in labelled_parts("CN=controls.csv,SCZ=patients.csv")], labelled_parts("people.csv")
+    (['CN', 'SCZ'], ())
+    """
+    texts = _BETWEEN.split(str(path))
+    found = [_LABELLED.fullmatch(text.strip()) for text in texts]
+    if os.path.exists(path) or None in found:
+        return ()
+    parts = tuple(Part(one[1].strip(), Path(one[2].strip())) for one in found if one is not None)
+    if len({part.label for part in parts}) == 1:
+        raise InputError(
+            f"All tables have the label {parts[0].label!r}, so there are no groups to compare.\n"
+            "Provide controls and patients with different labels: CN=controls.csv AD=patients.csv."
+        )
+    return parts
+
+
+def files_of(path: str | Path) -> tuple[Path, ...]:
+    """Return the files that are meant by a table or by several, without names of sheets."""
+    return tuple(file_and_sheet(part.path)[0] for part in labelled_parts(path)) or (file_and_sheet(path)[0],)
+
+
+def one_table(tables: list[Path]) -> Path:
+    """Return what stands for one table, or for several of different people with a label each."""
+    if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
+        raise InputError(
+            f"With several tables, each needs a label, but {plain[0]} has none.\nWrite CN={plain[0]} if it contains "
+            "controls; to join tables of the same people, use ",
+            Remedy("join", Blank("FILE")),
+            ".",
+        )
+    return Path(",".join(map(str, tables)))
 
 
 class ParquetFile:
