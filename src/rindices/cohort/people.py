@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, listed, shown, worded
+from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, counted, listed, shown, worded
 from rindices.settings import FOLLOW_UP, ApplySettings, ReportSettings, TableSettings, follow_up_of
 
 
@@ -19,6 +19,37 @@ class Outlier(NamedTuple):
     text: str
     cells: tuple[tuple[str, float], ...]
     far_in: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The part of each column.
+
+    Attributes
+    ----------
+    covariates, clinical, regions
+        Names of these columns; the site is the last covariate.
+    others, empty, background
+        Columns without a part; those of them without a single value; and those such as age in which the groups should
+        not differ.
+    why
+        Of every column, its part and the reason.
+    follow_up
+        Columns of the time, the event and what else is known of the follow-up.
+    problems, notes
+        Columns that may be no regions, and sentences on those that are none.
+    """
+
+    covariates: tuple[str, ...]
+    clinical: tuple[str, ...]
+    regions: tuple[str, ...]
+    others: tuple[str, ...]
+    empty: tuple[str, ...]
+    background: tuple[str, ...]
+    why: dict[str, tuple[str, Text]]
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[Text, ...] = ()
+    follow_up: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

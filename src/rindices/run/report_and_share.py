@@ -18,7 +18,6 @@ import pandas as pd
 from pydantic import ValidationError
 
 from rindices import record
-from rindices.cohort.column_roles import require_column
 from rindices.cohort.people import check_follow_up
 from rindices.files import atomic_file, private_folder, write_csv, write_text
 from rindices.model import read_header
@@ -38,7 +37,7 @@ from rindices.settings import (
     ShareSettings,
     follow_up_of,
 )
-from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
+from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, require_column, with_missing_codes
 from rindices.value_kinds import check_scan_noise, expand_names, wanted_names
 
 

@@ -3,7 +3,7 @@
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, unit_of, with_missing_codes
 from rindices.tables.several_tables import join_by_id, own_ids
 from rindices.tables.source import Source, read_source, table_in_memory
-from rindices.tables.table import Part, Table, files_of, labelled_parts, one_table, read_table
+from rindices.tables.table import Part, Table, files_of, labelled_parts, one_table, read_table, require_column
 
 __all__ = [
     "Column",
@@ -19,6 +19,7 @@ __all__ = [
     "own_ids",
     "read_source",
     "read_table",
+    "require_column",
     "table_in_memory",
     "unit_of",
     "with_missing_codes",

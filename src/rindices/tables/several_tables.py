@@ -14,9 +14,8 @@ from rindices.problems import InputError, Message, Remedy, Text, counted, did_yo
 from rindices.schema.cells import numbers_of, plain_code, spreadsheet_rows, text_of, typed
 from rindices.schema.role_guesses import id_by_name, is_region_name
 from rindices.settings import TableSettings
-from rindices.tables.table import Part
+from rindices.tables.table import A_ROW, Part
 
-_A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 _BORDER = re.compile(r"[_.-]")
 
 
@@ -41,7 +40,7 @@ def own_ids(frame: pd.DataFrame, asked: str) -> str:
 def _first_is_id(frame: pd.DataFrame) -> bool:
     """Tell whether everybody has another text or whole number in the first column."""
     names = pd.Series([str(name) for name in frame.columns], dtype=object)
-    if not len(names) or not is_region_name(names[0]) or (~np.isnan(numbers_of(names))).mean() > _A_ROW:
+    if not len(names) or not is_region_name(names[0]) or (~np.isnan(numbers_of(names))).mean() > A_ROW:
         return False
     cells = text_of(frame.iloc[:, 0])
     numbers = numbers_of(cells)

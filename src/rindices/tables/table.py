@@ -14,8 +14,9 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from rindices.files import plain_cells
-from rindices.problems import Blank, InputError, Remedy, listed
+from rindices.problems import Blank, InputError, Remedy, Text, did_you_mean, listed
 from rindices.schema.cells import numbers_of, text_of, typed
+from rindices.schema.role_guesses import kind_of
 from rindices.settings import TableSettings
 from rindices.tables.text_and_workbook import (
     CELLS,
@@ -34,6 +35,7 @@ _FEWEST_DESCRIBED, _FEWEST_BELOW, _MOST = 3, 3, 0.8
 _UNITS = frozenset(
     {"mm3", "mm^3", "mm³", "ml", "cm3", "cm^3", "cm³", "cc", "mm", "cm", "mm2", "mm^2", "mm²", "z", "sd"}
 )
+A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 _LABELLED = re.compile(r"([^=,/\\]+)=(.+)")
 _BETWEEN = re.compile(r",(?=[^=,/\\]+=)")  # a comma that a label follows; others are in names of folders
@@ -263,6 +265,26 @@ def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT) -> 
     [['001', 61.5]]
     """
     return Table(path, text_columns=text_columns).read()
+
+
+def require_column(names: Collection[str], name: str, role: str, remedy: Text) -> None:
+    """Refuse a table that has columns of these names, but none called ``name``."""
+    if name in names:
+        return
+    columns = [str(column) for column in names]
+    numbers = pd.to_numeric(pd.Series(columns, dtype=object), errors="coerce").notna().mean()
+    if len(columns) == 1:
+        remedy = "Only one column was found. Columns must be separated by commas, semicolons or tabs."
+    elif numbers > A_ROW:
+        remedy = "The first line should contain the column names, but it contains numbers."
+    shortened = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
+    # icv and eTIV mean the same, but hardly share letters.
+    sizes = [repr(one) for one in columns if kind_of(one).suspicion == kind_of(name).suspicion == "head size"][:2]
+    alike = did_you_mean(name, columns) or (f" Did you mean {' or '.join(sizes)}?" if sizes else "")
+    raise InputError(
+        f"The table has no column {name!r} for {role}.{alike}\nColumns found: {shortened}.\n",
+        remedy,
+    )
 
 
 @contextmanager
