@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.cohort.exclusions_and_outliers import Record, unusable
-from rindices.cohort.people import People
+from rindices.cohort.people import People, follow_up_of
 from rindices.cohort.training_table import told_with
 from rindices.problems import (
     Blank,
@@ -41,7 +41,7 @@ from rindices.schema import (
 )
 from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.schema.role_guesses import is_region_name
-from rindices.settings import ApplySettings, follow_up_of
+from rindices.settings import ApplySettings
 from rindices.tables import (
     Dictionary,
     Source,

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, counted, listed, shown, worded
-from rindices.settings import FOLLOW_UP, ApplySettings, ReportSettings, TableSettings, follow_up_of
+from rindices.settings import FOLLOW_UP, ApplySettings, ReportSettings, TableSettings
 
 
 class Outlier(NamedTuple):
@@ -213,6 +213,17 @@ class Cohort(Rows):
         groups += f", {counted(self.n_later, 'later visit')}" if self.n_later else ""
         names = listed(self.covariates.columns) or "none"
         return f"Cohort({groups}; {counted(self.features.shape[1], 'region')}; covariates: {names})"
+
+
+def follow_up_of(settings: object) -> dict[str, str]:
+    """Return the columns of follow-up that settings name.
+
+    Examples
+    --------
+    >>> follow_up_of(TableSettings(time="years", event="converted"))
+    {'time': 'years', 'event': 'converted'}
+    """
+    return {name: column for name in FOLLOW_UP if (column := getattr(settings, name)) is not None}
 
 
 _EVENTS_A_VARIABLE = 10  # with fewer, hazard ratios are biased and their intervals too short (Peduzzi et al. 1995)

@@ -16,6 +16,7 @@ import pandas as pd
 from rindices import record
 from rindices.analysis import balance_warnings
 from rindices.cohort import Cohort, correction_of
+from rindices.cohort.people import follow_up_of
 from rindices.core import devices, inference
 from rindices.files import atomic_file, write_text
 from rindices.judging.agreement_and_misfit import match_patterns
@@ -26,7 +27,7 @@ from rindices.run.bids_derivative import write_bids
 from rindices.run.plan import PlannedRun, balance_of, planned, versions
 from rindices.scoring.consensus_and_person import reference_of, unknown_of
 from rindices.search import SurrealGANSearch
-from rindices.settings import AUTO, ExecutionSettings, OutputSettings, SearchSettings, TableSettings, follow_up_of
+from rindices.settings import AUTO, ExecutionSettings, OutputSettings, SearchSettings, TableSettings
 from rindices.training.execution import Progress
 from rindices.training.journal import Journal
 

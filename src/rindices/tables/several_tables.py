@@ -292,6 +292,7 @@ def stacked(
 
     Examples
     --------
+    >>> from rindices.tables import labelled_parts
     >>> frames = [pd.DataFrame({"id": ["a"], "lHip": [3.1]}), pd.DataFrame({"ID": ["b"], "lHip": [2.9]})]
     >>> stacked(labelled_parts("CN=one.csv,AD=two.csv"), frames, "id", "diagnosis")[0].to_numpy().tolist()
     [['a', 'CN', 3.1], ['b', 'AD', 2.9]]
