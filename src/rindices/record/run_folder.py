@@ -173,7 +173,13 @@ def _is_more(before: Plain, now: Plain) -> bool:
 
 
 def shown_setting(value: object) -> str:
-    """Return the value of a setting as it stands in a sentence."""
+    """Return the value of a setting as it stands in a sentence.
+
+    Examples
+    --------
+    >>> shown_setting(None), shown_setting([]), shown_setting(["age", "sex"])
+    ('not given', 'none', 'age, sex')
+    """
     text = "not given" if value in (None, "") else listed(value, 4) or "none" if isinstance(value, list) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
