@@ -16,7 +16,7 @@ from rindices import InputError, SearchSettings, TableSettings, fit_table, load_
 from rindices.cli import app, console_and_exits
 from rindices.judging.verdict_and_separation import Evidence, Verdict
 from rindices.problems import Message, Remedy
-from rindices.run.write_results import summarise
+from rindices.run.fit_table import summarise
 from rindices.simulate import simulate_cohort
 from rindices.training.execution import Progress
 from tests.longevity.freeze import FROZEN
@@ -306,7 +306,7 @@ def test_report_of_an_unfinished_run_says_so_and_does_not_outlive_it(out, tmp_pa
         assert "not finished" in (tmp_path / "run" / "report.html").read_text()
         return summarise(*results)
 
-    monkeypatch.setattr("rindices.run.write_results.summarise", reported_meanwhile)
+    monkeypatch.setattr("rindices.run.fit_table.summarise", reported_meanwhile)
     succeed("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY, "--no-report")
     assert not (tmp_path / "run" / "report.html").exists()
 

@@ -16,6 +16,7 @@ SRC = Path(rindices.__file__).parent
 # What each room or file imports of ours besides itself and `EVERYBODY`: no more, and no less.
 EVERYBODY = ["problems", "files", "value_kinds", "settings", "presets"]
 MAY_IMPORT = {
+    "__main__": ["cli"],
     "rindices": [],  # loads everything else when it is first used
     "problems": [],
     "value_kinds": ["problems"],
@@ -159,6 +160,12 @@ def test_engine_knows_jax_optax_and_numpy_only(path):  # and joblib, which count
 
 
 VERSION = "from rindices.cli import app; app(['--version'], standalone_mode=False)"
+HELP = """import contextlib, io, runpy, sys
+sys.argv, said = ['rindices', '--help'], io.TextIOWrapper(io.BytesIO(), 'utf-8')
+with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+    runpy.run_module('rindices', run_name='__main__')
+said.seek(0)
+assert said.read().lstrip().startswith('Usage: rindices [OPTIONS]')"""
 
 
 @pytest.mark.parametrize(
@@ -168,12 +175,13 @@ VERSION = "from rindices.cli import app; app(['--version'], standalone_mode=Fals
         ("import rindices.cohort", ["jax", "optax", "sklearn"]),
         ("import rindices.settings", ["jax", "optax", "sklearn"]),
         (VERSION, ["numpy", "pandas", "pydantic", "scipy"]),
+        (HELP, ["numpy", "pandas", "pydantic", "scipy"]),
         (
             "import rindices.run.check_table",
             ["jax", "optax", "sklearn", "scipy.stats", "statsmodels", "matplotlib"],
         ),
     ],
-    ids=["package", "cohort", "settings", "version", "check"],
+    ids=["package", "cohort", "settings", "version", "help", "check"],
 )
 def test_light_parts_do_not_wait_for_heavy_libraries(code, heavy):
     loaded = f"{code}\nimport sys; sys.exit(', '.join({{*{heavy}}} & set(sys.modules)) or 0)"

@@ -210,10 +210,10 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
     Examples
     --------
-    >>> counted(1, "row"), counted(2, "row"), counted(2, "person", "people")
-    ('1 row', '2 rows', '2 people')
+    >>> counted(1, "row"), counted(2, "row"), counted(2000, "person", "people")
+    ('1 row', '2 rows', '2,000 people')
     """
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def duration(seconds: float | None) -> str:

@@ -79,17 +79,6 @@ def _follow_up(name: str) -> Any:
     return setting(None, TEXT, f"Follow-up: column with {what}.", unset=unset, label=label)
 
 
-def follow_up_of(settings: object) -> dict[str, str]:
-    """Return the columns of follow-up that settings name.
-
-    Examples
-    --------
-    >>> follow_up_of(TableSettings(time="years", event="converted"))
-    {'time': 'years', 'event': 'converted'}
-    """
-    return {name: column for name in FOLLOW_UP if (column := getattr(settings, name)) is not None}
-
-
 @dataclass(frozen=True)
 class TableSettings(TakesPlainValues):
     """The role of each column of a table, and which people are used: ``[table]`` in run.toml.

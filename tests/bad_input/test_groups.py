@@ -261,7 +261,7 @@ def test_more_regions_than_the_method_is_meant_for_are_told_before_training(stag
         return people.join(pd.DataFrame(values, columns=[f"w{number}" for number in range(1001)]))
 
     said = stage(
-        fit("wide", wide, "1013 regions", "Warning: 1,013 regions need a lot of time and memory", code=0)
+        fit("wide", wide, "1,013 regions", "Warning: 1,013 regions need a lot of time and memory", code=0)
     ).message
     assert "--features" in said
 

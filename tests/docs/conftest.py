@@ -8,7 +8,7 @@ import pytest
 from rindices import plots, presets
 from rindices.cli.console_and_exits import set_output
 from rindices.pages import report
-from rindices.run import report_and_share, write_results
+from rindices.run import report_and_share
 from tests.docs import given
 from tests.test_cli import run
 
@@ -31,7 +31,7 @@ def short_trainings(quick_preset):
         return path
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (report, report_and_share, write_results):
+        for module in (report, report_and_share):
             patch.setattr(module, "write_report", written)
         patch.setattr(plots, "figure_png", lambda figure, path: path.write_bytes(b""))
         for name in list(presets.PRESETS):

@@ -9,10 +9,10 @@ import pytest
 from rindices import Correction, InputError, SurrealGAN, load_model, make_report, read_cohort, simulate_cohort
 from rindices.record import Summary
 from rindices.run.apply_table import apply_table, people_for
-from rindices.run.fit_table import carry_out, fit_table
+from rindices.run.bids_derivative import write_bids
+from rindices.run.fit_table import carry_out, fit_table, separation
 from rindices.run.plan import planned
 from rindices.run.scores_and_analyses import analyse, results_of, scores_of
-from rindices.run.write_results import separation, write_bids
 from rindices.settings import ApplySettings, ExecutionSettings, OutputSettings, SearchSettings, TableSettings
 from tests.longevity.freeze import COHORT, FROZEN
 

@@ -12,8 +12,7 @@ from rindices.interop.muse import muse_regions
 from rindices.problems import InputError
 from rindices.run.gather_folder import gather_folder
 from rindices.settings import GatherSettings
-from rindices.tables.source import join_by_id, read_source
-from rindices.tables.table import read_table
+from rindices.tables import join_by_id, read_source, read_table
 from tests.tables.trees import ASEG, CORTEX, subject, subjects_dir
 from tests.test_cli import told
 

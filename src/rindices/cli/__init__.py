@@ -22,4 +22,4 @@ def main() -> None:
     atexit.register(gc.freeze)
     for stream in filter(None, (sys.stdout, sys.stderr)):  # a file on Windows takes few letters beyond English
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    app()
+    app(prog_name="rindices")

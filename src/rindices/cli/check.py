@@ -17,7 +17,7 @@ from rindices.cli.console_and_exits import (
     show_places,
     warn,
 )
-from rindices.cli.options import PAGE, TABLE, argument, check_output, command, one_table, option
+from rindices.cli.options import PAGE, TABLE, argument, check_output, command, option
 from rindices.files import atomic_file
 from rindices.problems import InputError, Remedy, counted, joined, listed
 from rindices.settings import GatherSettings, PowerSettings, TableSettings
@@ -53,7 +53,7 @@ def check(
     2 if fit would reject the table.
     """
     from rindices.run.check_table import check_cohort
-    from rindices.tables import files_of
+    from rindices.tables import files_of, one_table
 
     set_output(quiet=json)
     table = one_table(tables)

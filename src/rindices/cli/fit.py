@@ -32,7 +32,6 @@ from rindices.cli.options import (
     check_output,
     command,
     given_options,
-    one_table,
     option,
 )
 from rindices.problems import Blank, InputError, Remedy, counted, listed, quoted, without_people, worded
@@ -125,6 +124,7 @@ def fit(
     interrupted run, repeat the same command.
     """
     from rindices.run.plan import planned, planned_again
+    from rindices.tables import one_table
 
     began = time.perf_counter()
     set_output(quiet=execution.quiet, log_json=execution.log_json)

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 import rindices
 from rindices.cli.console_and_exits import console, guarded
 from rindices.files import check_writable, refuse_same
-from rindices.problems import Blank, InputError, Remedy
+from rindices.problems import InputError, Remedy
 from rindices.settings import ApplySettings, TableSettings
 from rindices.value_kinds import Setting, settings_of
 
@@ -193,18 +193,6 @@ def _parameter(about: Setting, usual: Any) -> inspect.Parameter:
     )
     annotation = Annotated[kind if is_written else kind | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(about.parameter, inspect.Parameter.KEYWORD_ONLY, default=decided, annotation=annotation)
-
-
-def one_table(tables: list[Path]) -> Path:
-    """Return what stands for one table, or for several of different people with a label each."""
-    if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
-        raise InputError(
-            f"With several tables, each needs a label, but {plain[0]} has none.\nWrite CN={plain[0]} if it contains "
-            "controls; to join tables of the same people, use ",
-            Remedy("join", Blank("FILE")),
-            ".",
-        )
-    return Path(",".join(map(str, tables)))
 
 
 def given_options(context: typer.Context, *kinds: type) -> list[str]:

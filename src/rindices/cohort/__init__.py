@@ -1,9 +1,8 @@
 """Users' tables as people: read, checked by the fields of `rindices.schema`, and sorted into controls and patients."""
 
-from rindices.cohort.column_roles import correction_of
 from rindices.cohort.new_people import read_people
 from rindices.cohort.people import Cohort, People
-from rindices.cohort.training_table import Looked, look_at, make_cohort, read_cohort
+from rindices.cohort.training_table import Looked, correction_of, look_at, make_cohort, read_cohort
 
 __all__ = [
     "Cohort",

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.column_roles import Roles
 from rindices.cohort.comparability import refuse_apart
-from rindices.cohort.people import Outlier
+from rindices.cohort.people import Outlier, Roles
 from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, listed_rows, refusal, shown
 from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, Groups, Observed, Seen
 from rindices.schema.diagnosis_and_region_fields import missing_regions

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.column_roles import require_column
 from rindices.cohort.exclusions_and_outliers import Record, unusable
-from rindices.cohort.people import People
+from rindices.cohort.people import People, follow_up_of
 from rindices.cohort.training_table import told_with
 from rindices.problems import (
     Blank,
@@ -42,8 +41,16 @@ from rindices.schema import (
 )
 from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.schema.role_guesses import is_region_name
-from rindices.settings import ApplySettings, follow_up_of
-from rindices.tables import Dictionary, Source, apply_dictionary, read_source, table_in_memory, with_missing_codes
+from rindices.settings import ApplySettings
+from rindices.tables import (
+    Dictionary,
+    Source,
+    apply_dictionary,
+    read_source,
+    require_column,
+    table_in_memory,
+    with_missing_codes,
+)
 from rindices.value_kinds import Names, expand_names, paths_of, wanted_names
 
 

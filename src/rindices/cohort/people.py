@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, listed, shown, worded
-from rindices.settings import FOLLOW_UP, ApplySettings, ReportSettings, TableSettings, follow_up_of
+from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, counted, listed, shown, worded
+from rindices.settings import FOLLOW_UP, ApplySettings, ReportSettings, TableSettings
 
 
 class Outlier(NamedTuple):
@@ -19,6 +19,37 @@ class Outlier(NamedTuple):
     text: str
     cells: tuple[tuple[str, float], ...]
     far_in: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The part of each column.
+
+    Attributes
+    ----------
+    covariates, clinical, regions
+        Names of these columns; the site is the last covariate.
+    others, empty, background
+        Columns without a part; those of them without a single value; and those such as age in which the groups should
+        not differ.
+    why
+        Of every column, its part and the reason.
+    follow_up
+        Columns of the time, the event and what else is known of the follow-up.
+    problems, notes
+        Columns that may be no regions, and sentences on those that are none.
+    """
+
+    covariates: tuple[str, ...]
+    clinical: tuple[str, ...]
+    regions: tuple[str, ...]
+    others: tuple[str, ...]
+    empty: tuple[str, ...]
+    background: tuple[str, ...]
+    why: dict[str, tuple[str, Text]]
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[Text, ...] = ()
+    follow_up: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -182,6 +213,17 @@ class Cohort(Rows):
         groups += f", {counted(self.n_later, 'later visit')}" if self.n_later else ""
         names = listed(self.covariates.columns) or "none"
         return f"Cohort({groups}; {counted(self.features.shape[1], 'region')}; covariates: {names})"
+
+
+def follow_up_of(settings: object) -> dict[str, str]:
+    """Return the columns of follow-up that settings name.
+
+    Examples
+    --------
+    >>> follow_up_of(TableSettings(time="years", event="converted"))
+    {'time': 'years', 'event': 'converted'}
+    """
+    return {name: column for name in FOLLOW_UP if (column := getattr(settings, name)) is not None}
 
 
 _EVENTS_A_VARIABLE = 10  # with fewer, hazard ratios are biased and their intervals too short (Peduzzi et al. 1995)

@@ -286,3 +286,18 @@ def _families(names: Sequence[str]) -> set[str]:
     stems = {name: re.sub(r"\d+", "#", name) for name in names if re.search(r"\d", name) and not _FIELD.fullmatch(name)}
     sizes = Counter(stems.values())
     return {name for name, stem in stems.items() if sizes[stem] >= _FAMILY}
+
+
+def why_no_region(name: str, column: pd.Series, taken: Mapping[str, str], settings: TableSettings) -> Text:
+    """Say why a column has no role."""
+    if column.isna().all():
+        return "no values"
+    if name in taken:
+        return taken[name]
+    if not is_region_name(name):
+        return "usually the name of something other than a region"
+    if not meant_as_numbers(column):
+        return "text, not numbers"
+    if settings.features is not None:
+        return Message("not named by ", Remedy("features"))
+    return Message("excluded with ", Remedy("exclude"))

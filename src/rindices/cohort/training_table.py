@@ -1,4 +1,7 @@
-"""A user's table becomes a checked cohort: controls and patients to learn from, and others who are only scored."""
+"""A user's table becomes a checked cohort: each column gets one part, and each person a group.
+
+There are controls and patients to learn from, and others who are only scored.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from rindices.cohort.column_roles import Roles, assign_roles
 from rindices.cohort.comparability import check_comparability
 from rindices.cohort.exclusions_and_outliers import leave_out, refuse_unusable
-from rindices.cohort.people import Cohort
-from rindices.problems import InputError, Problem, Remedy, Text, joined, listed
+from rindices.cohort.people import Cohort, Roles
+from rindices.cohort.region_candidates import choose_regions, why_no_region
+from rindices.presets import Correction
+from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, joined, listed
 from rindices.schema import (
     NO_LABEL,
     BackgroundField,
@@ -29,8 +33,9 @@ from rindices.schema import (
     years_since_first,
 )
 from rindices.schema.cells import typed
+from rindices.schema.role_guesses import BACKGROUND_NAMES, guessed_settings
 from rindices.schema.units_and_impossible_values import deviation_unit, refuse_mixed_units
-from rindices.settings import TableSettings
+from rindices.settings import FOLLOW_UP, TableSettings
 from rindices.tables import (
     Column,
     Dictionary,
@@ -39,11 +44,24 @@ from rindices.tables import (
     labelled_parts,
     own_ids,
     read_source,
+    require_column,
     table_in_memory,
     unit_of,
     with_missing_codes,
 )
-from rindices.value_kinds import paths_of, wanted_names
+from rindices.value_kinds import expand_names, paths_of, wanted_names
+
+# How each part is asked for.
+_SETTINGS: dict[str, Text] = {
+    "the participant id": Remedy("id", Blank("COLUMN")),
+    "the diagnosis": Remedy("diagnosis", Blank("COLUMN")),
+    "the visit": Remedy("visit"),
+    "the site": Remedy("site"),
+    "a covariate": joined(map(Remedy, ("covariates", "smooth", "interactions", "proportion")), " or "),
+    "a clinical score": Remedy("clinical"),
+    **{part: Remedy(name, Blank("COLUMN")) for name, part in FOLLOW_UP.items()},
+}
+_CHANGED = dict.fromkeys(("the participant id", "the diagnosis"), "change with ")  # a default, or a usual name
 
 
 def read_cohort(
@@ -153,6 +171,107 @@ def told_with(notes: Sequence[Text]) -> Iterator[None]:
     except InputError as error:
         problems = (*error.problems, *map(Problem, notes))
         raise InputError(joined([error.message, *notes], "\n"), problems=problems, remedies=error.remedies) from error
+
+
+def correction_of(settings: TableSettings) -> Correction | None:
+    """Return how covariates and sites are corrected for; None where it is by lines alone.
+
+    Examples
+    --------
+    >>> correction_of(TableSettings(smooth="age", interactions="age:sex"))
+    Correction(smooth=('age',), interactions=(('age', 'sex'),), proportion=None, site=None)
+    """
+    pairs = []
+    for text in wanted_names(settings.interactions):
+        first, _, second = (part.strip() for part in text.partition(":"))
+        if not first or not second or first == second or ":" in second:
+            raise InputError(
+                Remedy("interactions"), f" should be pairs of covariates such as age:sex, but got {text!r}."
+            )
+        pairs.append((first, second))
+    correction = Correction(wanted_names(settings.smooth), tuple(pairs), settings.proportion, settings.site)
+    return None if correction == Correction() else correction
+
+
+def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
+    """Return the columns that are named one by one, each with its part; the covariates last.
+
+    Covariates that only the correction names are covariates, too, and the site may be named as one.
+    """
+    parts = [(settings.id, "the participant id"), (settings.diagnosis, "the diagnosis"), (settings.visit, "the visit")]
+    parts += [(getattr(settings, name), part) for name, part in FOLLOW_UP.items()]
+    parts += [(name, "the site" if name == settings.site else "a covariate") for name in _named_covariates(settings)]
+    return [(name, part) for name, part in parts if name is not None]
+
+
+def _named_covariates(settings: TableSettings) -> dict[str, Remedy]:
+    """Return the setting that names each covariate, the first of several; the site is one, too."""
+    correction, options = correction_of(settings) or Correction(), dict[str, Remedy]()
+    pairs = [name for pair in correction.interactions for name in pair]
+    named = {"covariates": wanted_names(settings.covariates), "smooth": correction.smooth, "interactions": pairs}
+    for option, names in (named | {"proportion": (settings.proportion,), "site": (settings.site,)}).items():
+        options |= {name: Remedy(option) for name in names if name is not None and name not in options}
+    return options
+
+
+def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Sequence[str] = ()) -> Roles:
+    """Give each column its part, refusing columns with two, and parts without a column.
+
+    Parameters
+    ----------
+    table
+        Columns of numbers or text.
+    settings
+        Which columns are what.
+    categories
+        Columns whose numbers are names, which are no regions.
+    """
+    columns, given = [str(name) for name in table.columns], named_parts(settings)
+    named = {name for name, _ in given}
+    free = [name for name in columns if name not in named]
+    scores = expand_names(settings.clinical, columns, source="clinical", pattern_columns=free)
+    parts: dict[str, str] = {}
+    for name, part in (*given, *((name, "a clinical score") for name in scores)):
+        if name in parts:
+            from_table = f" If {name!r} comes from a table of scores, remove it there." if name in scores else ""
+            raise InputError(
+                f"Column {name!r} is {parts[name]}, so it cannot also be {part}.\nName another column with ",
+                _SETTINGS[part],
+                f".{from_table}",
+            )
+        parts[name] = part
+    for name, part in parts.items():
+        option, joining = (
+            _SETTINGS[part],
+            Message("; to join a table that contains the column, use ", Remedy("join", Blank("FILE"))),
+        )
+        if part == "the diagnosis" and (usual := guessed_settings(columns).diagnosis) in columns:
+            option = Remedy("diagnosis", usual)
+        tail = (joining, ".") if part == "the diagnosis" else (".",)
+        remedy = Message("Add the column, rename an existing one, or correct the name with ", option, *tail)
+        require_column(columns, name, part, remedy)
+    taken = dict.fromkeys(categories, "a category according to the data dictionary") | parts
+    regions, chosen = choose_regions(table, taken, settings)
+    covariates = tuple(name for name, part in parts.items() if part in ("a covariate", "the site"))
+    others = tuple(name for name in columns if name not in parts and name not in regions)
+    empty = tuple(name for name in others if table[name].isna().all())
+    background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
+    by = _named_covariates(settings)
+    why: dict[str, tuple[str, Text]] = {
+        name: (part, Message(_CHANGED.get(part, "set by "), by[name] if part == "a covariate" else _SETTINGS[part]))
+        for name, part in parts.items()
+    }
+    is_chosen = settings.features is not None
+    asked = Message("set by ", Remedy("features")) if is_chosen else Message("numbers without another role")
+    why |= dict.fromkeys(regions, ("a region", asked))
+    why |= {
+        name: ("no role", chosen.aside.get(name) or why_no_region(name, table[name], taken, settings))
+        for name in others
+    }
+    ordered = {name: why[name] for name in columns}
+    problems, notes = tuple(chosen.problems()), tuple(chosen.notes)
+    follow_up = tuple(name for name, part in parts.items() if part in FOLLOW_UP.values())
+    return Roles(covariates, scores, regions, others, empty, background, ordered, problems, notes, follow_up)
 
 
 @dataclass(frozen=True, eq=False)

@@ -142,11 +142,6 @@ def listed(names: Iterable[object]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def counted(value: int, one: str, many: str = "") -> str:
-    """Return a number with its noun: ``1 person``, ``2,000 people``."""
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
-
-
 class Cell(NamedTuple):
     """What is seen, and what is downloaded where that is another text."""
 

@@ -17,7 +17,7 @@ from rindices.files import atomic_file
 from rindices.pages import elements
 from rindices.pages.elements import Gallery, listed
 from rindices.plots.style import PALETTE
-from rindices.problems import Curtain, duration, roughly
+from rindices.problems import Curtain, counted, duration, roughly
 from rindices.record import Results, Run, Summary
 from rindices.regions import known_regions
 from rindices.settings import State
@@ -188,7 +188,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {"thousands": "{:,}".format, "listed": elements.listed, "number": elements.number}
     environment.filters["line"] = _line
     made = (elements.Table, elements.words, elements.counts, elements.measures)
-    said = (elements.counted, duration, roughly, elements.p_words)
+    said = (counted, duration, roughly, elements.p_words)
     environment.globals |= {one.__name__: one for one in (*made, *said)} | {"looks": VERDICT_LOOKS}
     environment.globals |= vars(environment.get_template("macros.html.j2").module)
     return environment

@@ -12,7 +12,6 @@ from rindices.pages.elements import (
     Gallery,
     Picture,
     Table,
-    counted,
     counts,
     limits,
     measures,
@@ -22,6 +21,7 @@ from rindices.pages.elements import (
     words,
 )
 from rindices.pages.layout import RunView
+from rindices.problems import counted
 from rindices.record import AGREEMENTS, Run
 
 MOST_SETTINGS = 20

@@ -145,7 +145,10 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     if status == DONE and not grown:
         others = {key for key in others if key[0] not in _PLACE}
     begun, kept = (any((out / folder).glob(_CHUNKS)) for folder in (JOURNAL, TRAINED))
-    said = {key[1]: f"{_shown(before.get(key))} then, {_shown(now.get(key))} now" for key in sorted(others)}
+    said = {
+        key[1]: "{} then, {} now".format(*(shown_setting(run.get(key)) for run in (before, now)))
+        for key in sorted(others)
+    }
     if others == grown and (begun or kept if status == DONE else not begun):
         return said
     if said:
@@ -169,8 +172,15 @@ def _is_more(before: Plain, now: Plain) -> bool:
     return isinstance(before, int) and isinstance(now, int) and before < now
 
 
-def _shown(value: object) -> str:
-    text = "not given" if value is None else listed(value, 4) or "none" if isinstance(value, list) else str(value)
+def shown_setting(value: object) -> str:
+    """Return the value of a setting as it stands in a sentence.
+
+    Examples
+    --------
+    >>> shown_setting(None), shown_setting([]), shown_setting(["age", "sex"])
+    ('not given', 'none', 'age, sex')
+    """
+    text = "not given" if value in (None, "") else listed(value, 4) or "none" if isinstance(value, list) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -16,14 +16,14 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import People, read_people
-from rindices.cohort.people import check_follow_up
+from rindices.cohort.people import check_follow_up, follow_up_of
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model import fills_gaps, read_header
 from rindices.presets import Correction
 from rindices.problems import Blank, InputError, Remedy, Text, Wording, counted, in_python, joined, listed, worded
 from rindices.run.plan import versions
-from rindices.settings import ApplySettings, OutputSettings, follow_up_of
+from rindices.settings import ApplySettings, OutputSettings
 from rindices.value_kinds import check_level, check_scan_noise
 
 if TYPE_CHECKING:

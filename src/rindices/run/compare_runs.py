@@ -15,6 +15,7 @@ from rindices.pages.elements import Gallery, Picture
 from rindices.pages.layout import write_sheet
 from rindices.problems import InputError, Remedy, counted, listed
 from rindices.record import Run, read_run
+from rindices.record.run_folder import shown_setting
 from rindices.regions import known_regions
 from rindices.schema import MIN_REGIONS
 
@@ -252,18 +253,7 @@ def _settings(first: Run, second: Run) -> tuple[tuple[str, str, str], ...]:
         return ()
     before, now = first.settings.compared(), second.settings.compared()
     keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    return tuple((key[1], _short(before.get(key)), _short(now.get(key))) for key in keys)
-
-
-def _short(value: object) -> str:
-    text = (
-        "not given"
-        if value in (None, [], "")
-        else ", ".join(map(str, value))
-        if isinstance(value, list)
-        else str(value)
-    )
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return tuple((key[1], shown_setting(before.get(key)), shown_setting(now.get(key))) for key in keys)
 
 
 def check_comparison_folder(out: Path | None, *runs: Path) -> None:

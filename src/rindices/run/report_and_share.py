@@ -18,8 +18,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from rindices import record
-from rindices.cohort.column_roles import require_column
-from rindices.cohort.people import check_follow_up
+from rindices.cohort.people import check_follow_up, follow_up_of
 from rindices.files import atomic_file, private_folder, write_csv, write_text
 from rindices.model import read_header
 from rindices.pages.layout import render
@@ -36,9 +35,8 @@ from rindices.settings import (
     OutputSettings,
     ReportSettings,
     ShareSettings,
-    follow_up_of,
 )
-from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
+from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, require_column, with_missing_codes
 from rindices.value_kinds import check_scan_noise, expand_names, wanted_names
 
 

@@ -1,9 +1,9 @@
 """Files into cells of text with their row numbers, once, in batches; nothing here knows of brains."""
 
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, unit_of, with_missing_codes
-from rindices.tables.several_tables import Part, files_of, labelled_parts, own_ids
-from rindices.tables.source import Source, join_by_id, read_source, table_in_memory
-from rindices.tables.table import Table, read_table
+from rindices.tables.several_tables import join_by_id, own_ids
+from rindices.tables.source import Source, read_source, table_in_memory
+from rindices.tables.table import Part, Table, files_of, labelled_parts, one_table, read_table, require_column
 
 __all__ = [
     "Column",
@@ -15,9 +15,11 @@ __all__ = [
     "files_of",
     "join_by_id",
     "labelled_parts",
+    "one_table",
     "own_ids",
     "read_source",
     "read_table",
+    "require_column",
     "table_in_memory",
     "unit_of",
     "with_missing_codes",

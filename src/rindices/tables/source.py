@@ -2,20 +2,18 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, did_you_mean, listed, listed_rows
-from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
+from rindices.problems import Blank, InputError, Message, Remedy, Text, listed
 from rindices.schema.role_guesses import id_by_name
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
-from rindices.tables.several_tables import labelled_parts, like_ours, not_found, own_ids, stacked
-from rindices.tables.table import AS_TEXT, Table, file_and_sheet
+from rindices.tables.several_tables import a_row_each_visit, join_by_id, own_ids, stacked
+from rindices.tables.table import AS_TEXT, Table, file_and_sheet, labelled_parts
 from rindices.tables.text_and_workbook import KINDS_OF_FILES
 
 _PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
@@ -140,7 +138,10 @@ def read_source(
     as_text = (*text_columns, id_column) if names else tuple(text_columns)
     frame, described, files, notes = _read(main, as_text)
     others = {table: _read(table, as_text) for table in names}
-    asked, id_column = id_column, own_ids(frame, id_column) if id_column == TableSettings.id else id_column
+    asked, id_column = (
+        id_column,
+        own_ids(frame, id_column) if id_column == TableSettings.id and id_column not in frame.columns else id_column,
+    )
     notes += _ids_note(id_column, asked)
     if parts:
         below = [_read(part.path, as_text) for part in parts[1:]]
@@ -150,7 +151,7 @@ def read_source(
     if visit_column is not None and visit_column not in frame.columns and others and id_column in frame.columns:
         keys = [id_column, visit_column]
         of_visits = {names[table]: others[table][0] for table in phenotype if {*keys} <= {*others[table][0].columns}}
-        frame, repeated = _a_row_each_visit(frame, of_visits, keys, main.name)
+        frame, repeated = a_row_each_visit(frame, of_visits, keys, main.name)
         notes += repeated
     for table, (other, columns, read, told) in others.items():
         by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
@@ -169,31 +170,6 @@ def _ids_note(found: str, asked: str) -> tuple[Text, ...]:
     return (
         Message(f"Ids are read from column {found!r}; to use another, specify ", Remedy("id", Blank("COLUMN")), "."),
     )
-
-
-def _a_row_each_visit(
-    frame: pd.DataFrame, of_visits: Mapping[str, pd.DataFrame], keys: Sequence[str], main: str
-) -> tuple[pd.DataFrame, list[str]]:
-    """Repeat each person's row for all visits that other tables have of them, in the order of the people."""
-    id_column, visit_column = keys
-    if not of_visits:
-        near = did_you_mean(visit_column, [str(name) for name in frame.columns])
-        raise InputError(
-            f"{main} has no column {visit_column!r} (from ",
-            Remedy("visit"),
-            f").{near}\nAdd the column, or correct its name.",
-        )
-    pairs = pd.concat([table[[*keys]] for table in of_visits.values()], ignore_index=True)
-    pairs = pairs[~keys_of(pairs, keys).duplicated().to_numpy()].dropna()
-    rows = frame.assign(**{id_column: text_of(frame[id_column])}).merge(pairs, how="left", on=id_column)
-    rows = rows[[*keys, *(name for name in frame.columns if name != id_column)]]
-    if len(rows) == len(frame):
-        return rows.set_axis(frame.index, axis=0), []
-    note = (
-        f"{main} has one row per person and {listed(of_visits)} one row per visit, so rows are numbered as in the "
-        "joined table."
-    )
-    return rows, [note]
 
 
 def _bids_root(path: Path) -> Path | None:
@@ -231,143 +207,3 @@ def _doi(root: Path | None) -> str | None:
         return None
     doi = re.search(r'"DatasetDOI"\s*:\s*"([^"]+)"', description.read_text(encoding="utf-8-sig", errors="replace"))
     return None if doi is None else doi[1]
-
-
-def join_by_id(
-    frame: pd.DataFrame,
-    other: pd.DataFrame,
-    id_column: str,
-    visit_column: str | None = None,
-    *,
-    source: str,
-) -> tuple[pd.DataFrame, list[Text]]:
-    """Add the columns of another table of the same people.
-
-    Parameters
-    ----------
-    frame
-        The table that says who is there; its rows and index stay as they are.
-    other
-        A table with one row per person, or one per person and visit.
-    id_column, visit_column
-        Columns to join by; the other table may have its ids elsewhere, see `rindices.tables.several_tables.own_ids`.
-        The visit counts where both tables have it; else one row per person is needed.
-    source
-        Name of the other table.
-
-    Returns
-    -------
-    frame
-        The table with the new columns behind its own; people whom the other table does not know have gaps there.
-        A column of both tables must not differ; its gaps are filled.
-    notes
-        How many people only one of the tables has.
-
-    Raises
-    ------
-    InputError
-        If the other table has no ids, repeats them, knows nobody here, or contradicts a column.
-
-    Examples
-    --------
-    >>> people = pd.DataFrame({"id": ["a", "b"], "age": [61.0, 72.0]})
-    >>> scores = pd.DataFrame({"id": ["b", "c"], "mmse": [28.0, 30.0]})
-    >>> join_by_id(people, scores, "id", source="mmse.csv")[0]["mmse"].tolist()
-    [nan, 28.0]
-    """
-    theirs = own_ids(other, id_column)
-    for name, table, own in ((source, other, theirs), ("the main table", frame, id_column)):
-        if own not in table.columns:
-            near = did_you_mean(id_column, [str(column) for column in table.columns])
-            raise InputError(
-                f"{source} is joined on column {id_column!r}, which is not in {name}.{near}\nRename the id column."
-            )
-    usual = theirs in (id_column, TableSettings.id)
-    notes: list[Text] = [] if usual else [f"{source} is joined by its column {theirs!r}."]
-    other = other.rename(columns={theirs: id_column})
-    written, differing = like_ours(text_of(frame[id_column]), text_of(other[id_column]), source)
-    other, notes = other.assign(**{id_column: written}), [*notes, *differing]
-    keys = [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
-    here, there = keys_of(frame, keys), keys_of(other, keys)
-    _refuse_bad_keys(there, other, keys, visit_column, source)
-    match = there.isin(here).to_numpy()
-    if not match.any():
-        theirs, ours = (
-            listed(key.dropna().str.replace("\t", " ").map(repr)[:2], joiner=" and ") for key in (there, here)
-        )
-        raise InputError(
-            f"No id in {source} occurs in the main table: its ids look like {theirs}, those in the "
-            f"main table like {ours}.\n"
-            "Use the same ids in both tables, or check that this is the right table."
-        )
-    positions = pd.Index(there).get_indexer(pd.Index(here))
-    absent = positions < 0
-    added = other.drop(columns=[id_column, visit_column or id_column], errors="ignore").reset_index(drop=True)
-    added = added.reindex(positions).set_axis(frame.index, axis=0)
-    both = [name for name in added.columns if name in frame.columns]
-    agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in both}
-    joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
-    for rows, ids, what in (
-        (~match, written, f"of {source} excluded, because these ids are not in the main table"),
-        (
-            absent,
-            frame[id_column],
-            f"of the main table not found in {source}; values from that table are missing for them",
-        ),
-    ):
-        notes += [not_found(int(rows.sum()), ids[rows], what)] if rows.any() else []
-    return joined, notes
-
-
-def keys_of(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
-    r"""Return the ids, or ids and visits, of a table as one text a row; NaN where a part is missing.
-
-    Examples
-    --------
-    >>> keys_of(pd.DataFrame({"id": ["a", "b"], "visit": [1.0, 2.0]}), ["id", "visit"]).tolist()
-    ['a\t1', 'b\t2']
-    """
-    key = text_of(table[names[0]])
-    for name in names[1:]:
-        key = key + "\t" + text_of(table[name]).map(plain_code, na_action="ignore")
-    return key
-
-
-def _refuse_bad_keys(
-    there: pd.Series, other: pd.DataFrame, keys: Sequence[str], visit_column: str | None, source: str
-) -> None:
-    rows, missing, repeated = spreadsheet_rows(other), there.isna().to_numpy(), there.duplicated().to_numpy()
-    if missing.any():
-        raise InputError(
-            f"Every row of {source} needs a value in {listed(map(repr, keys), joiner=' and ')}, but one is missing in "
-            f"{listed_rows(rows[missing])}.\n"
-            "Fill in missing values, or remove these rows."
-        )
-    if repeated.any():
-        first = there[repeated].iloc[0]
-        who = listed(map(repr, first.split("\t")), joiner=" and ")
-        apart = Message("Keep one row per person, or name the visit column with ", Remedy("visit", visit_column), ".")
-        remedy = Message("Keep one row per person and visit.") if len(keys) > 1 else apart
-        raise InputError(
-            f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it "
-            "cannot be joined.\n",
-            remedy,
-        )
-
-
-def _agreed(given: pd.Series, added: pd.Series, frame: pd.DataFrame, source: str) -> pd.Series:
-    """Return a column of both tables with the gaps of the one filled by the other; a contradiction is refused."""
-    ours, theirs = (text_of(column).map(plain_code, na_action="ignore") for column in (given, added))
-    differing = np.flatnonzero((ours.notna() & theirs.notna() & (ours != theirs)).to_numpy())
-    if len(differing):
-        first, name = int(differing[0]), str(given.name)
-        number = counted(len(differing), "value differs", "values differ")
-        raise InputError(
-            f"Column {name!r} is in {source} and in an earlier table, but {number}: for row "
-            f"{spreadsheet_rows(frame)[first]} of the main table, {ours.iloc[first]} versus {theirs.iloc[first]}.\n"
-            "Rename or remove one of the columns."
-        )
-    filled = ours.fillna(theirs)
-    if filled.equals(ours):
-        return given
-    return given.fillna(added) if given.dtype.kind == added.dtype.kind == "f" else filled

@@ -1,19 +1,22 @@
 """A table in a file, whatever its kind: read once, some rows at a time, or whole."""
 
 import glob
+import os
 import re
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from rindices.files import plain_cells
-from rindices.problems import InputError, listed
+from rindices.problems import Blank, InputError, Remedy, Text, did_you_mean, listed
 from rindices.schema.cells import numbers_of, text_of, typed
+from rindices.schema.role_guesses import kind_of
 from rindices.settings import TableSettings
 from rindices.tables.text_and_workbook import (
     CELLS,
@@ -32,7 +35,10 @@ _FEWEST_DESCRIBED, _FEWEST_BELOW, _MOST = 3, 3, 0.8
 _UNITS = frozenset(
     {"mm3", "mm^3", "mm³", "ml", "cm3", "cm^3", "cm³", "cc", "mm", "cm", "mm2", "mm^2", "mm²", "z", "sd"}
 )
+A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
+_LABELLED = re.compile(r"([^=,/\\]+)=(.+)")
+_BETWEEN = re.compile(r",(?=[^=,/\\]+=)")  # a comma that a label follows; others are in names of folders
 
 
 def file_and_sheet(path: str | Path) -> tuple[Path, str | None]:
@@ -46,6 +52,51 @@ def file_and_sheet(path: str | Path) -> tuple[Path, str | None]:
     path = Path(path)
     named = re.fullmatch(r"(.+\.xls[xm])#(.+)", path.name, flags=re.IGNORECASE)
     return (path, None) if named is None or path.is_file() else (path.with_name(named[1]), named[2])
+
+
+class Part(NamedTuple):
+    """One of several tables: the label of its people, and the file."""
+
+    label: str
+    path: Path
+
+
+def labelled_parts(path: str | Path) -> tuple[Part, ...]:
+    """Return the tables that are named with a label each; none where it is one table.
+
+    Examples
+    --------
+    >>> [part.label for part in labelled_parts("CN=controls.csv,SCZ=patients.csv")], labelled_parts("people.csv")
+    (['CN', 'SCZ'], ())
+    """
+    texts = _BETWEEN.split(str(path))
+    found = [_LABELLED.fullmatch(text.strip()) for text in texts]
+    if os.path.exists(path) or None in found:
+        return ()
+    parts = tuple(Part(one[1].strip(), Path(one[2].strip())) for one in found if one is not None)
+    if len({part.label for part in parts}) == 1:
+        raise InputError(
+            f"All tables have the label {parts[0].label!r}, so there are no groups to compare.\n"
+            "Provide controls and patients with different labels: CN=controls.csv AD=patients.csv."
+        )
+    return parts
+
+
+def files_of(path: str | Path) -> tuple[Path, ...]:
+    """Return the files that are meant by a table or by several, without names of sheets."""
+    return tuple(file_and_sheet(part.path)[0] for part in labelled_parts(path)) or (file_and_sheet(path)[0],)
+
+
+def one_table(tables: list[Path]) -> Path:
+    """Return what stands for one table, or for several of different people with a label each."""
+    if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
+        raise InputError(
+            f"With several tables, each needs a label, but {plain[0]} has none.\nWrite CN={plain[0]} if it contains "
+            "controls; to join tables of the same people, use ",
+            Remedy("join", Blank("FILE")),
+            ".",
+        )
+    return Path(",".join(map(str, tables)))
 
 
 class ParquetFile:
@@ -214,6 +265,26 @@ def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT) -> 
     [['001', 61.5]]
     """
     return Table(path, text_columns=text_columns).read()
+
+
+def require_column(names: Collection[str], name: str, role: str, remedy: Text) -> None:
+    """Refuse a table that has columns of these names, but none called ``name``."""
+    if name in names:
+        return
+    columns = [str(column) for column in names]
+    numbers = pd.to_numeric(pd.Series(columns, dtype=object), errors="coerce").notna().mean()
+    if len(columns) == 1:
+        remedy = "Only one column was found. Columns must be separated by commas, semicolons or tabs."
+    elif numbers > A_ROW:
+        remedy = "The first line should contain the column names, but it contains numbers."
+    shortened = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
+    # icv and eTIV mean the same, but hardly share letters.
+    sizes = [repr(one) for one in columns if kind_of(one).suspicion == kind_of(name).suspicion == "head size"][:2]
+    alike = did_you_mean(name, columns) or (f" Did you mean {' or '.join(sizes)}?" if sizes else "")
+    raise InputError(
+        f"The table has no column {name!r} for {role}.{alike}\nColumns found: {shortened}.\n",
+        remedy,
+    )
 
 
 @contextmanager

@@ -1,0 +1,5 @@
+"""`python -m rindices` is the command `rindices`."""
+
+from rindices.cli import main
+
+main()
