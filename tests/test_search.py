@@ -79,10 +79,15 @@ def test_history_has_a_row_a_checkpoint(fitted):
 def test_progress_tells_of_all_stages(fitted, progress):
     stages = list(dict.fromkeys(one.stage for one in progress))
     assert stages == [
+        "Preparing the regions",
+        "Comparing patients and controls",
         "First stage, all settings",
         "First stage, other weights",
         "All repetitions of the best setting",
-    ] + ["Replacing failed repetitions"] * int(fitted.results_["n_repetitions"].max() > 4)
+        *["Replacing failed repetitions"] * int(fitted.results_["n_repetitions"].max() > 4),
+        "Combining the repetitions",
+        "Testing whether the patterns are found again in other people",
+    ]
     ends = [[one for one in progress if one.stage == stage][-1] for stage in stages]
     assert [one.done for one in ends] == [one.total for one in ends]
     assert sum(one.total for one in ends) == 40 * fitted.models_trained_
