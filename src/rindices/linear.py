@@ -321,8 +321,11 @@ def _refined(
         crossed = maps @ (scores.T @ patients - scores.T @ scores @ maps.T / 2)
         squares = of_patients - crossed - crossed.T if many else residuals.T @ residuals
         total = of_controls + squares + n_patients * maps @ error @ maps.T
-        people = np.concatenate([controls, residuals])
-        healthy = _shrunk(total / len(people), people, of_controls + squares if many else None)
+        healthy = _shrunk(
+            total / (len(controls) + n_patients),
+            np.concatenate([controls, residuals]),
+            of_controls + squares if many else None,
+        )
         precision = np.linalg.inv(healthy)
     return _finished(maps, mean, covariance, precision)
 

@@ -241,6 +241,8 @@ def test_training_shows_its_command_and_its_time(client):
         ("cohort.csv", "is a file"),
         ("a (b)", "The name of a run"),
         ("a/b/c", "The name of a run"),
+        ("NUL", "names that Windows reserves"),
+        ("nowhere/com1.old", "names that Windows reserves"),
         ("nowhere/a", "There is no folder &#39;nowhere&#39;"),
         ("x" * 243, "is too long"),  # with the ending of its log
         ("mine", "already contains other files"),
