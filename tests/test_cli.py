@@ -404,9 +404,9 @@ def test_every_command_and_option_is_explained(command):
 def test_lines_of_progress_say_the_time_that_is_left(monkeypatch, capsys):
     monkeypatch.setattr(console_and_exits, "_LINE_SECONDS", -1.0)
     with console_and_exits.training_bars() as show:
-        for done in (0, 1000, 2000, 3000):
-            show(Progress("Training", done, 600_000, 0))
+        for done in (None, 0, 1000, 2000, 3000):
+            show(Progress("Preparing the regions") if done is None else Progress("Training", done, 600_000, 0))
             time.sleep(0.05)
     lines = capsys.readouterr().out.splitlines()
-    assert "left" not in lines[0]
+    assert (lines[0], "left" in lines[1]) == ("Preparing the regions: …", False)
     assert re.fullmatch(r"Training: 0 % [\d,]+ steps/s, about (\d+ min )?(\d+ s )?left", lines[-1]), lines

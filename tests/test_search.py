@@ -78,8 +78,16 @@ def test_results_have_a_row_a_setting_and_history_a_row_a_checkpoint(fitted):
 
 def test_progress_tells_of_all_stages(fitted, progress):
     last = {one.stage: one for one in progress}
-    usual = ["First stage, all settings", "First stage, other weights", "All repetitions of the best setting"]
-    assert [*last] == usual + ["Replacing failed repetitions"] * int(fitted.results_["n_repetitions"].max() > 4)
+    assert [*last] == [
+        "Preparing the regions",
+        "Comparing patients and controls",
+        "First stage, all settings",
+        "First stage, other weights",
+        "All repetitions of the best setting",
+        *["Replacing failed repetitions"] * int(fitted.results_["n_repetitions"].max() > 4),
+        "Combining the repetitions",
+        "Testing whether the patterns are found again in other people",
+    ]
     assert [one.done for one in last.values()] == [one.total for one in last.values()]
     assert sum(one.total for one in last.values()) == 40 * fitted.models_trained_
 

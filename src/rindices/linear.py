@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from joblib import cpu_count
 from scipy.optimize import minimize
-from sklearn.covariance import ledoit_wolf, ledoit_wolf_shrinkage, shrunk_covariance
+from sklearn import covariance as estimated
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -34,6 +34,7 @@ _RESTARTS = 6  # of the rotation, which has local minima
 _QUICK = (4, 3)  # rounds and restarts where many models are only compared with each other
 _SMOOTHING = 0.02  # of the absolute value, relative to a map's size
 _LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy variation
+_MANY = 5000  # people from whom on sums over them are made once; of fewer that saves nothing
 
 
 # How many threads a library may use and which warnings are shown belong to the process, not to one of its threads.
@@ -79,6 +80,23 @@ class TooFewPatients(InputError, np.linalg.LinAlgError):
         return type(self), self._numbers  # errors travel between processes
 
 
+def ledoit_wolf(people: np.ndarray, *, assume_centered: bool = False) -> tuple[np.ndarray, float]:
+    """Return scikit-learn's covariance shrunk after Ledoit and Wolf, and by how much; of many people in a third."""
+    if len(people) < _MANY:
+        return estimated.ledoit_wolf(people, assume_centered=assume_centered)
+    away = people if assume_centered else people - people.mean(axis=0)
+    share = ledoit_wolf_share(covariance := away.T @ away / len(away), (away**2).sum(axis=1))
+    return estimated.shrunk_covariance(covariance, share), share
+
+
+def ledoit_wolf_share(covariance: np.ndarray, squares: np.ndarray) -> float:
+    """Return by how much Ledoit and Wolf shrink a covariance, given everybody's sum of squares."""
+    size, total = len(covariance), float((covariance**2).sum())
+    away = total / size - (float(np.trace(covariance)) / size) ** 2
+    error = (float((squares**2).mean()) - total) / (size * len(squares))
+    return max(0.0, min(error / away, 1.0)) if away > 0 else 0.0
+
+
 class Whitening(NamedTuple):
     """The controls' covariance, shrunk after Ledoit and Wolf, and its symmetric roots."""
 
@@ -91,7 +109,7 @@ class Whitening(NamedTuple):
         """Estimate it."""
         covariance = ledoit_wolf(controls)[0]
         if len(controls) == 2:  # they vary along a line and are not shrunk by themselves: there would be no inverse
-            covariance = shrunk_covariance(covariance, 0.5)
+            covariance = estimated.shrunk_covariance(covariance, 0.5)
         values, vectors = np.linalg.eigh(covariance)
         return cls(covariance, (vectors * np.sqrt(values)) @ vectors.T, (vectors / np.sqrt(values)) @ vectors.T)
 
@@ -281,7 +299,8 @@ def _refined(
     sparse: bool,
 ) -> LinearModel:
     """Alternate between severities and maps (EM); `maps` are (regions, patterns) here."""
-    n_patients, precision, of_controls = len(patients), np.linalg.inv(healthy), controls.T @ controls
+    n_patients, precision = len(patients), np.linalg.inv(healthy)
+    of_controls, of_patients, many = controls.T @ controls, patients.T @ patients, len(controls) + n_patients >= _MANY
     mean = np.linalg.lstsq(maps.T @ precision @ maps, maps.T @ precision @ patients.mean(axis=0), rcond=None)[0]
     for _ in range(rounds):
         scores, error = _posterior(patients, maps, precision, mean, covariance)
@@ -299,8 +318,14 @@ def _refined(
         maps, mean, scores = maps * sd, mean / sd, scores / sd
         covariance, error = covariance / np.outer(sd, sd), error / np.outer(sd, sd)
         residuals = patients - scores @ maps.T
-        total = of_controls + residuals.T @ residuals + n_patients * maps @ error @ maps.T
-        healthy = _shrunk(total / (len(controls) + n_patients), np.concatenate([controls, residuals]))
+        crossed = maps @ (scores.T @ patients - scores.T @ scores @ maps.T / 2)
+        squares = of_patients - crossed - crossed.T if many else residuals.T @ residuals
+        total = of_controls + squares + n_patients * maps @ error @ maps.T
+        healthy = _shrunk(
+            total / (len(controls) + n_patients),
+            np.concatenate([controls, residuals]),
+            of_controls + squares if many else None,
+        )
         precision = np.linalg.inv(healthy)
     return _finished(maps, mean, covariance, precision)
 
@@ -351,12 +376,18 @@ def _posterior(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return posterior means of severities, and their covariance, which is the same for everybody."""
     error = np.linalg.inv(maps.T @ precision @ maps + np.linalg.inv(covariance))
-    return mean + (people - mean @ maps.T) @ precision @ maps @ error, error
+    away, read = people - mean @ maps.T, precision @ maps @ error
+    return mean + (away @ read if len(people) >= _MANY else away @ precision @ maps @ error), error
 
 
-def _shrunk(covariance: np.ndarray, people: np.ndarray) -> np.ndarray:
-    """Shrink a covariance as Ledoit and Wolf would that of these people."""
-    share, n_regions = ledoit_wolf_shrinkage(people), len(covariance)
+def _shrunk(covariance: np.ndarray, people: np.ndarray, products: np.ndarray | None) -> np.ndarray:
+    """Shrink a covariance as Ledoit and Wolf would that of these people, whose sums of products may be known."""
+    n_regions = len(covariance)
+    if products is None:
+        share = estimated.ledoit_wolf_shrinkage(people)
+    else:
+        mean = people.mean(axis=0)
+        share = ledoit_wolf_share(products / len(people) - np.outer(mean, mean), ((people - mean) ** 2).sum(axis=1))
     return (1 - share) * covariance + share * np.trace(covariance) / n_regions * np.eye(n_regions)
 
 

@@ -100,21 +100,31 @@ class SurrealGANSearch(RIndexEstimator):
         points = self._points()  # before anything is computed: they are checked
         preset = self.preset_with(points[0].n_patterns, points[0].orthogonality)
         best = SurrealGAN(**{shared.name: getattr(self, shared.name) for shared in fields(RIndexEstimator)})
-        training = training_set(best, preset, X, y, covariates)
-        study = training.study
+        tell = progress or (lambda _: None)
+        tell(Progress("Preparing the regions"))
+        study = (training := training_set(best, preset, X, y, covariates)).study
+        tell(Progress("Comparing patients and controls"))
         self.spectrum_, untestable = study.spectrum
         points = self._promising(points, study)
         execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
-        usual = get_preset(self.preset).weights.orthogonality
-        swept = sweep(study, points, self.n_repetitions, execution, usual=usual, exhaustive=self.exhaustive)
+        swept = sweep(
+            study,
+            points,
+            self.n_repetitions,
+            execution,
+            usual=get_preset(self.preset).weights.orthogonality,
+            exhaustive=self.exhaustive,
+        )
         self.best_params_ = swept.chosen.point._asdict()
         best.set_params(**self.best_params_)
+        tell(Progress("Combining the repetitions"))
         self.best_estimator_ = best._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
         self.best_score_ = swept.chosen.value
         self.history_ = swept.table()
         self.results_ = self.history_[self.history_["best"]].drop(columns="best").reset_index(drop=True)
         self.results_.insert(3, "n_repetitions", [one.n_repetitions for one in swept.judged])
         self.basis_ = basis_of(swept, self.n_patterns, self.spectrum_)
+        tell(Progress("Testing whether the patterns are found again in other people"))
         self.reason_ = explain(swept, self.basis_, self.n_patterns, self.spectrum_)
         self.verdict_: Verdict = (
             not_testable(untestable)

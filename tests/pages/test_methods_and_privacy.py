@@ -31,7 +31,12 @@ CHANGES = [
     (
         {
             "unit": "mm³",
-            "members_left_out": [{"member": 1, "reason": ""}] * 4,
+            "members_left_out": [
+                {"member": number, "reason": reason}
+                for number, reason in enumerate(
+                    ["collapsed", "disagrees with the others (0.6)", "collapsed", "diverged"]
+                )
+            ],
             "members_used": 6,
             "repetitions": 33,
             "step": 12345,
@@ -55,8 +60,7 @@ CHANGES = [
             "repeated 33 times",
             "(seed 99)",
             "the mean of 6 of 33",
-            "(4 diverged",
-            "step 12,345",
+            "(excluded: 1 diverged, 2 collapsed, 1 disagreed with the others), at step 12,345",
             "“paper”",
             "change γ = 8.25, orthogonality λ = 0.33",
             "pattern agreement of 0.777, a dimension correlation of 0.600 and a difference correlation of –",

@@ -10,6 +10,7 @@ import typer
 from rindices.cli.console_and_exits import (
     USER_ERROR,
     console,
+    long_wait,
     on_command_line,
     ready_options,
     regions_in_words,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from rindices.run.check_table import CheckedTable
 
 _MOST_OUTLIERS, _MOST_REGIONS = 10, 8
-_MANY_VALUES = 1_000_000  # of regions and people: comparing them takes longer than a user waits without a word
 
 
 @command()
@@ -82,8 +82,7 @@ def check(
 
 def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable:
     """Say what can be said of the groups before anything is trained; while that is computed, the rest can be read."""
-    long = "; in a table of this size, this can take minutes" * (cohort.features.size > _MANY_VALUES)
-    console.print(f"Comparing patients and controls{long} …")
+    console.print(f"Comparing patients and controls{long_wait(cohort.features.size)} …")
     from rindices.run.first_look_and_power import with_look
 
     checked = with_look(checked, cohort, on_command_line)

@@ -159,6 +159,11 @@ def show_places(places: Mapping[str, Path | None]) -> None:
             console.print(f"{name + ':':<11} {path}")
 
 
+def long_wait(n_values: int) -> str:
+    """Say that work on so many values, of regions and people, takes longer than a user waits without a word."""
+    return "; in a table of this size, this can take minutes" * (n_values > 1_000_000)
+
+
 @contextmanager
 def training_bars() -> Iterator[Callable[[Progress], None]]:
     """Give a function that shows each stage of training: steps of all models together, speed, time left.
@@ -175,7 +180,7 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
         stage, done, total, resumed = progress
         new = stage not in tasks
         if new:  # what an earlier process did took this one no time
-            bars.add_task(stage, total=total, completed=resumed, note="")
+            bars.add_task(stage, total=total, completed=resumed, note="", visible=total > 0)
             tasks[stage] = bars.tasks[-1]
         elif tasks[stage].finished:
             return
@@ -184,11 +189,11 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
         bars.update(tasks[stage].id, completed=done, note=note)
         pause = _JSON_SECONDS if _json_lines else _LINE_SECONDS
         due = new or done == total or time.monotonic() - last_line > pause
-        if due and (_json_lines or not console.is_terminal):
+        if due and (_json_lines or not console.is_terminal or not total):
             last_line = time.monotonic()
             left = tasks[stage].time_remaining
             ahead = f", about {duration(left)} left" if speed and left else ""
-            share = f"{100 * done / total:.0f} % {note}".rstrip() if total else "…"  # linear models have no steps
+            share = f"{100 * done / total:.0f} % {note}".rstrip() if total else "…"  # of what has no steps
             console.print(f"{stage}: {share}{ahead}")
             log("progress", stage=stage, done=done, total=total)
 

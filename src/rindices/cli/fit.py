@@ -17,6 +17,7 @@ from rindices.cli.console_and_exits import (
     end,
     interruptible,
     log,
+    long_wait,
     on_command_line,
     regions_in_words,
     set_output,
@@ -226,7 +227,7 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
         place = beside.submit(devices.in_words)
         from rindices.run.fit_table import carry_out
         from rindices.training.execution import parallel
-    console.print(f"Training on {place.result()}.")
+    console.print(f"Training on {place.result()}{long_wait(plan.cohort.features.size)}.")
     ending = Ending()
 
     def work() -> Summary:

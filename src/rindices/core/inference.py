@@ -19,6 +19,7 @@ from rindices.core.networks import Parameters
 # Largest share of f's change at severity 1 that it may make at 0. It is 0.02 to 0.06 where severities are uniform, and
 # 0.4 where they are Beta(3, 1).
 MOST_AT_ZERO = 0.2
+_MOST_CONTROLS = 5000  # who say what f does on average; more take time and memory
 _BLOCK = 1024  # people at a time: memory stays small, and one compiled program serves tables of any length
 
 
@@ -57,6 +58,7 @@ def synthesise(models: Parameters, brains: np.ndarray, z: np.ndarray, compositio
 def pattern_changes(models: Parameters, controls: np.ndarray, composition: str, severity: float = 1.0) -> np.ndarray:
     """Mean change of scaled `controls` by each pattern alone, relative to f(x, 0) → ``(models, patterns, regions)``."""
     n_patterns = networks.n_patterns(models)
+    controls = controls[:: -(-len(controls) // _MOST_CONTROLS)]
 
     def mean_at(z: np.ndarray) -> np.ndarray:
         return synthesise(models, controls, np.broadcast_to(z, (len(controls), n_patterns)), composition).mean(axis=1)

@@ -19,9 +19,9 @@ import numpy as np
 from scipy.linalg import eigh, qr
 from scipy.linalg.lapack import dormqr
 from scipy.special import ndtr
-from sklearn.covariance import ledoit_wolf
+from sklearn.covariance import shrunk_covariance
 
-from rindices.linear import one_thread, side_by_side
+from rindices.linear import ledoit_wolf, ledoit_wolf_share, one_thread, side_by_side
 
 N_PERMUTATIONS = 199
 LEVEL = 0.05
@@ -357,11 +357,7 @@ def _left(products: np.ndarray, n_columns: int, n_people: int) -> tuple[np.ndarr
 
 def _shrunk(covariance: np.ndarray, squares: np.ndarray) -> np.ndarray:
     """Shrink a covariance after Ledoit and Wolf, given everybody's sum of squares."""
-    size, mean = len(covariance), float(np.trace(covariance)) / len(covariance)
-    total = float((covariance**2).sum())
-    away, error = total / size - mean**2, (float((squares**2).mean()) - total) / (size * len(squares))
-    strength = min(error / away, 1.0) if away > 0 else 0.0
-    return (1 - strength) * covariance + strength * mean * np.eye(size)
+    return shrunk_covariance(covariance, ledoit_wolf_share(covariance, squares))
 
 
 class _Shift(NamedTuple):

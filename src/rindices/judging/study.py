@@ -104,8 +104,8 @@ class Study:
 
     def standardised(self, cohort: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Return controls and patients in sd of the controls; see `people`."""
-        people = self.people(cohort)
-        return (people.controls - 1) / SCALED_SD, (people.patients - 1) / SCALED_SD
+        scaled = self._permuted(cohort, self.trained_on) if cohort else self.trained_on
+        return (scaled[~self.patient] - 1) / SCALED_SD, (scaled[self.patient] - 1) / SCALED_SD
 
     @cached_property
     def leverage(self) -> np.ndarray:
@@ -141,9 +141,12 @@ class Study:
         drawn = self._of_one_variance(self.redrawn[draw - 1]) if draw else self.trained_on
         if not cohort:
             return (self._grouped(drawn) if draw else self._data)._replace(methods=dict(self._methods))
+        return self._grouped(self._permuted(cohort, drawn))
+
+    def _permuted(self, cohort: int, drawn: np.ndarray) -> np.ndarray:
         scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(drawn)
         scaled = scaled if self.design is None else without_effects(scaled, self.design, self.patient)
-        return self._grouped(self._of_one_variance(ControlScaler.fit(scaled[~self.patient]).transform(scaled)))
+        return self._of_one_variance(ControlScaler.fit(scaled[~self.patient]).transform(scaled))
 
     @cached_property
     def _data(self) -> TrainingPeople:

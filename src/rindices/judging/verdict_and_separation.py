@@ -25,12 +25,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, stdtrit
-from sklearn.covariance import ledoit_wolf
 
 from rindices.judging.agreement_and_misfit import concordance, halves_agreement, matched_concordance
 from rindices.judging.spectrum import LEVEL, Spectrum
 from rindices.judging.study import Study
-from rindices.linear import fitted, one_thread, side_by_side
+from rindices.linear import fitted, ledoit_wolf, one_thread, side_by_side
 from rindices.preprocessing import Preprocessing
 from rindices.presets import Correction
 from rindices.problems import Message, Text, counted, listed

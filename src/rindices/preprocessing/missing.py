@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from scipy.linalg import cholesky, solve_triangular
-from sklearn.covariance import ledoit_wolf
 
-from rindices.linear import one_thread
+from rindices.linear import ledoit_wolf, one_thread
 from rindices.preprocessing.pipeline import Preprocessing
 from rindices.presets import Correction
 
@@ -77,7 +76,8 @@ class Population:
     def distances(self, people: np.ndarray) -> np.ndarray:
         """Return everybody's squared distance from the mean after decorrelation, divided by the number of regions."""
         away = people - self.mean
-        return np.einsum("pi,ij,pj->p", away, self.precision, away) / len(self.mean)
+        two_steps = len(people) >= 5000  # the first of which the linear algebra library does
+        return np.einsum("pi,ij,pj->p", away, self.precision, away, optimize=two_steps) / len(self.mean)
 
     def squared_correlation(self) -> float:
         """Return the mean square of the correlations of two regions."""

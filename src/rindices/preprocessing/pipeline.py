@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from pydantic import JsonValue, TypeAdapter
 from pydantic import dataclasses as checked
-from sklearn.covariance import ledoit_wolf
 
+from rindices.linear import ledoit_wolf
 from rindices.preprocessing.covariates import Covariate, CovariateResidualizer, count_columns, numbers_of
 from rindices.preprocessing.sites import UNCORRECTED, SiteHarmonizer
 from rindices.presets import SCALED_SD, Correction

@@ -153,10 +153,13 @@ def carry_out(
     Summary
         What ``summary.json`` says.
     """
-    start, out = time.perf_counter(), plan.out
+    start, out, tell = time.perf_counter(), plan.out, progress or (lambda _: None)
     settings, correction = plan.settings(command), correction_of(plan.table)
-    together = execution.models_per_chunk or plan.models_per_chunk
-    search = SurrealGANSearch(**asdict(plan.search), correction=correction, models_per_chunk=together)
+    search = SurrealGANSearch(
+        **asdict(plan.search),
+        correction=correction,
+        models_per_chunk=execution.models_per_chunk or plan.models_per_chunk,
+    )
     with record.held(out, settings, overwrite=execution.overwrite) as goes_on:
         journal = Journal(out / record.JOURNAL, settings.fingerprint(), out / record.TRAINED)
         try:
@@ -165,14 +168,15 @@ def carry_out(
                 messages = _fit(search, plan, journal, progress)
             from rindices.pages.report import write_report
 
+            tell(Progress("Scoring everyone and testing associations"))
             balance = balance_of(plan.cohort)
             results = _complete_model(plan, search, balance, wording)
-            summary = summarise(plan, search, balance, messages, wording)
-            summary = write_results(plan, search, results, summary, truth)
+            summary = write_results(plan, search, results, summarise(plan, search, balance, messages, wording), truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
             write_text(out / record.SETTINGS, settings.text())
             summary = summary.updated(resumed=goes_on, seconds=round(time.perf_counter() - start, 1))
             if plan.output.report:
+                tell(Progress("Drawing the report"))
                 write_report(out, summary=summary, show_ids=plan.output.show_ids, figures=plan.output.figures)
             else:  # one that was asked for meanwhile says that the run is not finished
                 (out / record.REPORT).unlink(missing_ok=True)

@@ -190,8 +190,8 @@ class CovariateField(NumberField):
             place, value = self._unknown.first[self.name]
             number = counted(self._unknown.counts[self.name], "person", "people")
             text = (
-                f"Covariate {self.name!r} was coded {listed(map(shown, self._known or ()), 10)} in training, but this "
-                f"table has {listed(sorted(self._unknown.values), 10)}.\n"
+                f"Covariate {self.name!r} was coded {listed(map(shown, self._known or ()), 10)} in training, but "
+                f"{listed(sorted(self._unknown.values), 10)} in this table.\n"
                 f"The first unknown value is {value!r} in {place} ({number} in all)."
             )
             uncorrected = Message("leave these people uncorrected with ", Remedy("new_sites", "uncorrected"))

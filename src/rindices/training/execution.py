@@ -154,12 +154,12 @@ def executor(n_jobs: int | None = None) -> Executor:
 
 
 class Progress(NamedTuple):
-    """For whoever draws a progress bar; steps are those of all models of a stage together."""
+    """For whoever draws a progress bar; steps are those of all models of a stage together, 0 where it has none."""
 
     stage: str
-    done: int
-    total: int
-    resumed: int  # of those done, how many were there before this process began
+    done: int = 0
+    total: int = 0
+    resumed: int = 0  # of those done, how many were there before this process began
 
 
 class Memory(dict[Chunk, Trajectory]):

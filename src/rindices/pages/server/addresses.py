@@ -174,7 +174,8 @@ def _refused(desk: Desk, request: Request, error: Exception) -> Response:
     table = request.query_params.get("table", "")
     buttons = buttons_of(fixes_in([], error.sheets), TableSettings, table)
     text = joined((one.what for one in error.problems), "\n") if buttons else error.message  # they are the remedy
-    return trouble(desk, text, buttons=buttons, query=urlencode({"table": table}))
+    title = "Choose a sheet" if buttons else "This is not possible"
+    return trouble(desk, text, title=title, buttons=buttons, query=urlencode({"table": table}))
 
 
 def _failed(desk: Desk, request: Request, error: Exception) -> Response:

@@ -54,7 +54,8 @@ from rindices.run.plan import check_search, plan_of, time_needed
 from rindices.settings import AUTO, OutputSettings, SearchSettings, TableSettings
 
 _PATIENCE = 8.0  # seconds that a process gets to stop
-_NAME = re.compile(r"[\w][\w .-]*(/[\w][\w .-]*)?")
+_PART = r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d) *(?:[./]|$))\w[\w .-]*"  # Windows keeps some names for devices
+_NAME = re.compile(f"(?i:{_PART}(/{_PART})?)")
 
 
 def training_of(desk: Desk, name: str) -> Progress:
@@ -143,7 +144,7 @@ def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSetting
     if not _NAME.fullmatch(out):
         raise InputError(
             "The name of a run begins with a letter or a digit and may also contain spaces, dots, - and _, and one / "
-            f"for a run in another folder, but got {out!r}."
+            f"for a run in another folder; names that Windows reserves, such as CON, are refused. Got {out!r}."
         )
     desk.path(log_of(Path(out)).as_posix())  # the longest name that it needs
     record.check_free(desk.path(out))
