@@ -212,6 +212,18 @@ def test_blocks_have_a_language_and_those_not_run_parse(block):
         assert checked.returncode == 0, f"{block}: {checked.stderr}"
 
 
+def test_a_wrong_figure_and_a_wrong_command_would_be_noticed():
+    reader = Page()
+    with pytest.raises(AssertionError, match="Expected"):
+        reader.follow(pages.Block("page", 1, "pycon", ">>> 1 + 1\n3", ""))
+    with pytest.raises(AssertionError, match="no-such-option"):
+        reader.follow(pages.Block("page", 1, "bash", "rindices describe x --no-such-option", ""))
+    reader.printed = "Scored 12 people."
+    with pytest.raises(AssertionError, match="not printed"):
+        reader.follow(pages.Block("page", 1, "text", "Scored 100 patients.", "output"))
+    reader.follow(pages.Block("page", 1, "text", "Scored 100 people.", "output"))
+
+
 # The page on file formats says all that a run writes, and nothing that it does not.
 
 

@@ -1,5 +1,6 @@
 """The pieces of the paper's experiments that need no training; whole scripts are slow tests."""
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +13,14 @@ import pytest
 import summaries
 from cases import Case, draw, whole
 from clinical import VARIABLES, draw_variables
-from folds import fold_brains, splits
+from folds import concordances, fold_brains, splits
 from judging import agree, best_look, chosen_looks, judge, together
 from many_cohorts import Brains, Group, Trained, members_of, pattern_maps, stack, start, train
 from page import main as write_page
 from paper_preset import Store, brains_of, restored
 from scipy.stats import kendalltau
 from split_half import half_brains, in_first_half
-from tables import scope
+from tables import Results, scope
 
 from rindices.core import inference
 from rindices.core.train import TrainingPeople, make_members
@@ -28,6 +29,17 @@ from rindices.presets import paper
 from rindices.scoring.consensus_and_person import find_consensus
 
 PAPER = Path(driver.__file__).with_name("paper_figures.csv")
+
+
+def test_small_results_are_marked_and_never_mixed_with_full_ones(tmp_path):
+    path = tmp_path / "table.csv"
+    small = Results(path, ["seed"], comparable=False)
+    small.add([{"seed": 1}])
+    small.describe(seeds=(1,))
+    assert not pd.read_csv(path)["comparable"].any()
+    assert json.loads(path.with_suffix(".json").read_text())["comparable"] is False
+    with pytest.raises(SystemExit, match="--small"):
+        Results(path, ["seed"])
 
 
 def test_folds_hold_out_everybody_once():
@@ -39,6 +51,15 @@ def test_folds_hold_out_everybody_once():
     train, test = splits(33)[0]
     np.testing.assert_array_equal(first.truth[len(first.patients) :], known.truth[test])
     assert (first.scored().shape, len(first.patients)) == ((33, known.regions.shape[1]), len(train))
+
+
+def test_held_out_people_keep_the_matching_of_those_trained_on():
+    truth = np.random.default_rng(0).random((40, 2))
+    scores = truth[:, ::-1].copy()
+    scores[30:] = truth[30:]  # in the wrong order for those held out
+    train, test = concordances(truth, scores, 30)
+    assert train == 1
+    assert test < 0.8
 
 
 def test_halves_share_nobody_and_have_the_same_groups():
