@@ -37,7 +37,7 @@ MAY_IMPORT = {
         *("rindices", "core", "linear", "preprocessing", "training", "judging", "scoring", "model"),
         "fitted_model",
     ],
-    "search": ["training", "judging", "scoring", "fitted_model", "estimator"],
+    "search": ["linear", "training", "judging", "scoring", "fitted_model", "estimator"],
     "tables": ["regions", "schema"],
     "cohort": ["regions", "schema", "tables"],
     "plots": ["regions"],

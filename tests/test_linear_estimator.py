@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.decomposition import FastICA
 
-from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch, simulate_cohort
+from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch, linear, simulate_cohort
 from rindices.judging.agreement_and_misfit import pattern_concordance
 from rindices.linear import Whitening
 from rindices.problems import InputError, OutsideTraining
@@ -59,6 +60,22 @@ def test_what_cannot_be_is_refused(given, options, message):
         ContrastiveFactors(**options).fit(*given)
 
 
+EVERY_ESTIMATOR = pytest.mark.parametrize(
+    "model",
+    [
+        ContrastiveFactors(random_state=0),
+        SurrealGAN(2, n_repetitions=2, preset="linear", random_state=0),
+        SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0),
+    ],
+)
+
+
+@EVERY_ESTIMATOR
+def test_rotations_that_do_not_converge_are_accepted(monkeypatch, given, model):
+    monkeypatch.setattr(linear, "FastICA", lambda number, **options: FastICA(number, **{**options, "max_iter": 1}))
+    assert np.isfinite(clone(model).fit(*given).transform(given[0], given[2])).all()
+
+
 @pytest.mark.filterwarnings("ignore:Only 40 controls and 3 patients")
 @pytest.mark.parametrize(
     "model", [ContrastiveFactors(4), SurrealGAN(4, preset="linear"), SurrealGANSearch(4, preset="linear")]
@@ -73,14 +90,7 @@ def test_more_patterns_than_patients_are_refused(model):
 @pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered")  # two patients do not correlate
 @pytest.mark.filterwarnings("ignore:Excluded repetitions")
 @pytest.mark.parametrize("n_patients", [2, 8])
-@pytest.mark.parametrize(
-    "model",
-    [
-        ContrastiveFactors(random_state=0),
-        SurrealGAN(2, n_repetitions=2, preset="linear", random_state=0),
-        SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0),
-    ],
-)
+@EVERY_ESTIMATOR
 def test_the_fewest_people_that_are_accepted_are_enough(model, n_patients):
     regions = np.random.default_rng(0).normal(5, 1, (4 + n_patients, 20))
     model.fit(regions, np.arange(4 + n_patients) >= 4)

@@ -41,7 +41,8 @@ LIMITS = {
     # a model carries, settings of a wrong kind, chances of planned studies by regression (172)
     # disks without locks, files that others are reading, consoles of few letters (20)
     # tables of tens of thousands of people by sums of products; less: one measure of reports, figures nobody drew (22)
-    "statements in src": 18_183,
+    # what a fit does while nothing can be counted; rotations that do not converge are settled once (7)
+    "statements in src": 18_190,
     "files in src": 130,
     # 1,893 before a table could be looked at without a fit (190); a file for each role of a column: imports (40)
     # a base class of fields, diagnosis and visit as fields, guesses of roles for all interfaces (55)
@@ -51,10 +52,11 @@ LIMITS = {
     # scores by name, means beside their parts, FastSurfer without surfaces (40)
     # rows of a table named in one way (3)
     # dates, waves and ages of visits; spellings of sex (34); dates as covariates, categories read once (5)
-    "statements of tables, cohort and schema": 3_031,
+    "statements of tables, cohort and schema": 3_024,
     # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650); other systems and disks (72);
     # visits, follow-up and comparisons recomputed, large tables, tables as clinics have them (62)
-    "statements in tests": 18_123,
+    # 18,123 before what is arranged alike was arranged once; no mutant of 125 is noticed less
+    "statements in tests": 16_698,
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,
     "parameters of a function": 8,

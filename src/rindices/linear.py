@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Lock, RLock
+from threading import RLock
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -37,8 +37,7 @@ _LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy v
 _MANY = 5000  # people from whom on sums over them are made once; of fewer that saves nothing
 
 
-# How many threads a library may use and which warnings are shown belong to the process, not to one of its threads.
-_limited, _silent = RLock(), Lock()
+_limited = RLock()  # how many threads a library may use belongs to the process, not to one of its threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -48,6 +47,16 @@ Result = TypeVar("Result")
 def one_thread() -> Iterator[None]:
     """Let the linear algebra library use one thread: matrices are small, and several would wait for each other."""
     with _limited, threadpool_limits(limits=1, user_api="blas"):
+        yield
+
+
+@contextmanager
+def unconverged_rotations() -> Iterator[None]:
+    """Accept rotations that do not converge: the last is as good as any.
+
+    For the whole of a fit: which warnings are shown belongs to the process, and threads undo each other's choice.
+    """
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         yield
 
 
@@ -204,8 +213,7 @@ def _independent(projected: np.ndarray, seed: int) -> np.ndarray:
     """Return the mixing matrix of independent components; that of no rotation where they cannot be computed."""
     n_patterns = projected.shape[1]
     ica = FastICA(n_patterns, fun="cube", random_state=seed, max_iter=1000, tol=1e-5, whiten="unit-variance")
-    with _silent, warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the last rotation is as good as any
+    with np.errstate(all="ignore"):
         try:
             mixing = ica.fit(projected).mixing_
         except (ValueError, np.linalg.LinAlgError):  # hardly anybody differs from the others in a direction

@@ -3,18 +3,17 @@
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
-from threadpoolctl import threadpool_limits
 
 from rindices import linear
 from rindices.judging.agreement_and_misfit import pattern_concordance
-from rindices.linear import LinearModel, Whitening, contrastive_ica, least_overlap, sparse_factors
+from rindices.linear import LinearModel, Whitening, contrastive_ica, least_overlap, one_thread, sparse_factors
 
 N_REGIONS, N_CONTROLS, N_PATIENTS = 40, 300, 400
 
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():
         yield
 
 
