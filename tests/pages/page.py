@@ -71,6 +71,11 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
     @property
+    def policies(self):
+        metas = self.every("meta")
+        return [meta["content"] for meta in metas if meta.get("http-equiv") == "Content-Security-Policy"]
+
+    @property
     def words(self):
         return " ".join("".join(self.text).split())
 

@@ -1,6 +1,7 @@
 """The sections: each shows its table, and those on analyses only where the table is there."""
 
 import re
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -31,10 +32,6 @@ TITLES = {
 }
 
 
-def read(tmp_path, stem):
-    return (tmp_path / "figures" / f"{stem}.svg").read_text(encoding="utf-8")
-
-
 @pytest.fixture
 def analysed(tmp_path):
     folder = tmp_path / "run"
@@ -62,8 +59,8 @@ def section_of(text, name):
 def test_every_section_is_in_the_contents_and_needs_its_table(analysed, undrawn):
     add_visits(analysed)
     page = report_of(analysed, show_ids=True)
-    anchors = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
-    assert len(anchors) == len(set(anchors))
+    anchors = Counter(attributes["id"] for _, attributes in page.tags if "id" in attributes)
+    assert {*anchors.values()} == {1}
     assert {link["href"].removeprefix("#") for link in page.every("a")} <= {*anchors}
     assert set(TITLES.values()) <= set(titles(page))
     for place, name in enumerate(TITLES):
@@ -77,26 +74,25 @@ def test_every_section_is_in_the_contents_and_needs_its_table(analysed, undrawn)
 
 def test_flow_and_associations_are_the_tables(analysed, undrawn):
     text, flow = page_text(analysed), table_of(analysed, "flow")
-    shown = ["read", "missing region", "outlier", "used"]
-    expected = flow.loc[flow["site"] == "all", shown].astype(str).to_numpy().tolist()
-    assert [row[1:] for row in rows_of(text, "People read, excluded and used")] == expected
+    expected = flow.loc[flow["site"] == "all", ["read", "missing region", "outlier", "used"]].astype(str)
+    assert [row[1:] for row in rows_of(text, "People read, excluded and used")] == expected.to_numpy().tolist()
     assert [row[0] for row in rows_of(text, "The same by site")] == ["Ann Arbor"] * 4 + ["Basel"] * 4
-    assert "117 people were read and 112 used." in Page(text).words
-    table = table_of(analysed, "associations")
-    first = table[table["people"] == "patients"].iloc[0]
+    first = table_of(analysed, "associations").query("people == 'patients'").iloc[0]
     rows = rows_of(text, "Associations in patients")
     assert rows[0][:5] == ["1", "mmse", "Pearson r", "60", f"{first['coefficient']:.2f}".replace("-", "−")]
     assert (len(rows), rows[4][1]) == (8, "apoe4 = 1")
-    assert "part of pattern 1 may be age" in section_of(text, "verdict")
-    assert "Fewer than 10 patients: pattern 1 high." in section_of(text, "subgroups")
+    said = {"verdict": "part of pattern 1 may be age", "subgroups": "Fewer than 10 patients: pattern 1 high."}
+    assert {name for name, words in said.items() if words in section_of(text, name)} == {*said}
+    assert "117 people were read and 112 used." in Page(text).words
 
 
 def test_summary_names_regions_and_clear_associations(analysed, undrawn):
-    table = table_of(analysed, "associations")
-    table["q"], table["coefficient"] = 0.5, 0.1
-    row = (table["people"] == "patients") & (table["pattern"] == 1) & (table["variable"] == "mmse")
-    table.loc[row, ["q", "coefficient"]] = 0.0001, -0.41
-    table.to_csv(analysed / "analysis" / "associations.csv", index=False)
+    clear = "people == 'patients' and pattern == 1 and variable == 'mmse'"
+    rewrite(
+        analysed / "analysis" / "associations.csv",
+        q=lambda table: np.where(table.eval(clear), 0.0001, 0.5),
+        coefficient=lambda table: np.where(table.eval(clear), -0.41, 0.1),
+    )
     sizes = {"lHip": -1.2, "rHip": -1.2, "lAmy": 0.9}
     rewrite(analysed / "patterns.csv", change_sd=lambda patterns: patterns["region"].map(sizes).fillna(0.1))
     words = report_of(analysed).words
@@ -110,22 +106,18 @@ def test_summary_names_regions_and_clear_associations(analysed, undrawn):
 def test_patients_against_controls_are_below_any_verdict(analysed, undrawn, state):
     change_summary(analysed, verdict=state)
     text = page_text(analysed)
-    assert text.index('class="verdict') < text.index('<section id="groups"') < text.index('<section id="result"')
-    assert '<details class="gate"' not in text[: text.index('<section id="result"')]
+    above, _, _ = text.partition('<section id="result"')
+    assert above.index('class="verdict') < above.index('<section id="groups"')
+    assert not [part for part in ('<details class="gate"', "NOT FOUND AGAIN") if part in above]
     effects = table_of(analysed, "group_effects").sort_values("effect", key=abs, ascending=False)
     rows = rows_of(text, "Patients versus controls, every region")
     assert [row[-1] for row in rows] == effects["region"].tolist()
     assert rows[0][1:-1] == ["−0.90", "−1.20 to −0.60", "0.001"]
-    n_clear = int((effects["q"] < 0.05).sum())
-    assert f"have clearly smaller values in {n_clear} of 20 regions (q below 0.05)" in Page(text).words
-    assert "NOT FOUND AGAIN" not in text[: text.index('<section id="result"')]
-    assert "is valid whatever the verdict" in text
+    clear = f"have clearly smaller values in {(effects['q'] < 0.05).sum()} of 20 regions (q below 0.05)"
+    whatever, doubt = "is valid whatever the verdict", "groups also differ in age, which may explain"
+    assert missing(Page(text).words, clear, whatever, doubt) == [doubt]
     change_summary(analysed, verdict="confounded", balance=[balance_row("age", "number", 1.1, 0.005, True)])
-    told = Page(page_text(analysed)).words
-    assert ("is valid whatever the verdict" in told, "groups also differ in age, which may explain" in told) == (
-        False,
-        True,
-    )
+    assert missing(report_of(analysed).words, whatever, doubt) == [whatever]
 
 
 def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
@@ -136,15 +128,13 @@ def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
     line = line_of(**FOUND)
     assert "two halves 93, permuted groups at most 55, chance 50." in line
     assert [words_of(line).count(word) for word in ("p = 0.005", "chance 50", "at most 55")] == [1, 1, 1]
-    places = dict(re.findall(r'class="here" cx="([\d.]+)"(.)', line))
-    assert [float(place) for place in places] == pytest.approx([10 + 660 * 0.451, 10 + 660 * 0.434], abs=0.1)
-    line = line_of(**FOUND | {"halves": 0.62, "repetitions": 0.76})
-    assert line.index("two halves: <") < line.index("repetitions: <")  # else its line would cross these words
-    line = line_of(**FOUND | {"halves": 0.75, "repetitions": 0.93})
-    assert line.index("repetitions: <") < line.index("two halves: <")
-    line = line_of(**NOTHING)
-    assert "halves" not in line  # nothing was trained on them
-    assert not missing(line, f">p = {NOTHING['p']:.2g}<", f'cx="{10 + 330 * NOTHING["p"]}"')
+    places = [float(place) for place in re.findall(r'class="here" cx="([\d.]+)"', line)]
+    assert places == pytest.approx([10 + 660 * 0.451, 10 + 660 * 0.434], abs=0.1)
+    words = ["two halves: <", "repetitions: <"]
+    for halves, repetitions, order in ((0.62, 0.76, words), (0.75, 0.93, words[::-1])):  # else a line crosses words
+        assert sorted(words, key=line_of(**FOUND | {"halves": halves, "repetitions": repetitions}).index) == order
+    expected = f">p = {NOTHING['p']:.2g}<", f'cx="{10 + 330 * NOTHING["p"]}"'
+    assert missing(line_of(**NOTHING), *expected, "halves") == ["halves"]  # nothing was trained on them
 
 
 @pytest.mark.parametrize(("preset", "number"), [("fast", 1), ("linear", 0)])
@@ -152,15 +142,13 @@ def test_linear_models_have_neither_weights_nor_another_look_at_their_patterns(t
     make_run(tmp_path, n_patterns=1)
     rewrite(tmp_path / "patterns.csv", decomposed_sd=-0.5, decomposed_spread_sd=0.1)
     change_summary(tmp_path, preset=preset, step=1000 * number, weights={"change": 6.0})
-    text = page_text(tmp_path)
-    for words in ("In patients (sd)", "Faint: the same change", "Weights of the loss", "Training steps</th>"):
-        assert text.count(words) == number, words
+    expected = ("In patients (sd)", "Faint: the same change", "Weights of the loss", "Training steps</th>")
+    assert [page_text(tmp_path).count(words) for words in expected] == [number] * 4
 
 
 def test_columns_for_sides_and_full_names_are_there_where_regions_have_them(run, undrawn):
-    text = page_text(run)
-    assert '<th scope="col" class="number" colspan="2">Change</th>' in text
-    assert not [part for part in ("Full name", ">Left</th>") if part in text]
+    change, unneeded = '<th scope="col" class="number" colspan="2">Change</th>', ["Full name", ">Left</th>"]
+    assert missing(page_text(run), change, *unneeded) == unneeded
     make_run(run, n_patterns=2, names=["lHip", "rHip", "lAmy"])
     assert page_text(run).count(">Left</th>") == 2  # on the card of each pattern
 
@@ -180,7 +168,7 @@ def test_patterns_that_cannot_be_are_not_described(tmp_path, undrawn):
     text = page_text(tmp_path)
     reasons = ["everyone has almost the same score", "its changes exceed 20 standard deviations of controls"]
     assert re.findall(r"could not be estimated: (.*?)\.<", text) == reasons
-    assert (text.count('<p class="gist">'), text.count("Show anyway</summary>")) == (2, 2)
+    assert [text.count(part) for part in ('<p class="gist">', "Show anyway</summary>")] == [2, 2]
     assert re.findall(r'<a href="#pattern-(\d)"', text) == ["1", "2", "3", "4"]
     assert all(16 <= float(x) <= 164 for x in re.findall(r'class="mark" d="M([\d.]+) ', text))  # inside their scale
 
@@ -233,8 +221,8 @@ def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
 
 def test_figures_are_saved_under_names(tmp_path):
     make_run(tmp_path / "run", n_patterns=2, n_regions=6)
-    text = page_text(tmp_path / "run", figures=tmp_path / "figures")
-    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    saved = tmp_path / "figures"
+    drawn = pictures(page_text(tmp_path / "run", figures=saved))
     stems = [
         "01_mixture",
         "02_severities_1",
@@ -243,11 +231,11 @@ def test_figures_are_saved_under_names(tmp_path):
         "05_pattern_2",
         "06_agreement_over_training",
     ]
-    assert names == [f"{stem}.{kind}" for stem in stems for kind in ("png", "svg")]
+    assert sorted(path.name for path in saved.iterdir()) == [f"{stem}.{of}" for stem in stems for of in ("png", "svg")]
     for stem in stems:  # the same, but for colours that follow the page
-        lines = [re.findall(r' d="([^"]*)"', one) for one in (pictures(text)[stem[3:]], read(tmp_path, stem))]
-        assert lines[0] == lines[1]
-    assert (tmp_path / "figures" / names[0]).read_bytes().startswith(b"\x89PNG")
+        files = drawn[stem[3:]], (saved / f"{stem}.svg").read_text(encoding="utf-8")
+        assert len({tuple(re.findall(r' d="([^"]*)"', one)) for one in files}) == 1, stem
+    assert (saved / f"{stems[0]}.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
@@ -265,20 +253,19 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
     }
     save_summary(analysed, summary | {"n_other": 12, "covariates": ["age"], "variables": KINDS})
     page = report_of(analysed)
-    expected = [
+    said = [
         "A previously trained model (model.safetensors) scored 112 people in 20 regions",
         "Two are odd.",
         "Effects of age were estimated in the controls used to train the model by linear regression",
     ]
-    assert not missing(page.words, *expected)
-    for word in (
+    unsaid = [
         "Agreement of the repetitions",
         "The patterns are",
         "not judged",
         "Repetitions used",
         "How many patterns",
-    ):
-        assert word not in page.words, word
+    ]
+    assert missing(page.words, *said, *unsaid) == unsaid
     assert titles(page)[:3] == ["People", "These people among the training sample", "Pattern 1"]
     assert [text for level, text in page.headings if level == 2] == ["Result", "Checks", "Details"]
 
@@ -287,20 +274,14 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
 def test_fifty_thousand_people_fit_into_five_megabytes(tmp_path):
     make_run(tmp_path, n_patterns=5, n_controls=20_000, n_patients=30_000, n_regions=200)
     add_analyses(tmp_path, clinical=[f"score {place}" for place in range(20)], n_drivers=3000)
-    assert [
-        show_ids
-        for show_ids in (False, True)
-        if not (write_report(tmp_path, show_ids=show_ids).stat().st_size < 5_000_000)
-    ] == []
+    assert max(write_report(tmp_path, show_ids=asked).stat().st_size for asked in (False, True)) < 5_000_000
 
 
 # The search and the verdict.
 
 
-@pytest.fixture
-def searched(run, undrawn):
+def test_search_lists_settings_best_first(run, undrawn):
     add_settings(run, [(2, 0.8, 10, 0.91), (4, 0.8, 3, 0.85), (1, 0.8, 10, 0.98), (2, 0.2, 9, 0.1)])
-    runner_up = {"n_patterns": 2, "orthogonality": 0.8, "pattern_agreement": 0.91, "n_models": 10}
     search = {
         "n_patterns": [1, 2, 3, 4],
         "orthogonality": [0.2, 0.8],
@@ -308,15 +289,10 @@ def searched(run, undrawn):
         "first_stage_repetitions": 3,
         "models_trained": 1057,
         "models_exhaustive": 2120,
-        "runners_up": [runner_up],
+        "runners_up": [{"n_patterns": 2, "orthogonality": 0.8, "pattern_agreement": 0.91, "n_models": 10}],
         "reason": "It agrees best & most clearly.",
     }
     change_summary(run, search=search)
-    return run, search
-
-
-def test_search_lists_settings_best_first(searched):
-    run, search = searched
     text = page_text(run)
     page = Page(text)
     assert titles(page) == [*sections_of(3)[:5], "How many patterns?", *sections_of(3)[5:]]
@@ -338,9 +314,8 @@ def test_search_lists_settings_best_first(searched):
     assert rows[3][4:] == ["16,000", "0.850", "0.800–0.900", "0.750", "0.700–0.800", "0.650", "0.600–0.700"]
     assert rows[4][-1] == "−0.150 to −0.050"
     change_summary(run, search=search | {"exhaustive": True, "models_trained": 2120, "runners_up": []})
-    words = report_of(run).words
-    assert "Every setting was trained in full: 2,120 models." in words
-    assert "dropped" not in words.lower()
+    said = ["every setting was trained in full: 2,120 models.", "dropped"]
+    assert missing(report_of(run).words.lower(), *said) == said[1:]
 
 
 @pytest.mark.parametrize(
@@ -371,21 +346,22 @@ def test_verdict_in_words(run, undrawn, evidence, expected):
     change_summary(run, evidence=evidence)
     page = report_of(run)
     assert "Is there anything to find?" in titles(page)
-    assert expected in page.words
-    assert "The table contains no covariates, so this could not be checked." in page.words
+    assert not missing(page.words, expected, "The table contains no covariates, so this could not be checked.")
     assert ("non-overlapping halves of the sample" in page.words) is (evidence.get("halves") is not None)
-    drawn = [image["aria-label"] for image in page.every("svg") if "relative to controls in" in image["aria-label"]]
-    assert len(drawn) == ("eigenvalues" in evidence)
+    assert len(spectra(page)) == ("eigenvalues" in evidence)
+
+
+def spectra(page):
+    return [image["aria-label"] for image in page.every("svg") if "relative to controls in" in image["aria-label"]]
 
 
 def test_the_spectrum_is_drawn_and_described(run):
     change_summary(run, evidence=FOUND)
-    page = report_of(run)
-    [alt] = [image["aria-label"] for image in page.every("svg") if "relative to controls in" in image["aria-label"]]
-    assert alt == (
+    text = page_text(run)
+    assert spectra(Page(text)) == [
         "Variance of patients relative to controls in 4 directions, the largest 9.1; 2 are above the limit, 3.4."
-    )
-    assert "limit: 3.4" in pictures(page_text(run))["spectrum"]
+    ]
+    assert "limit: 3.4" in pictures(text)["spectrum"]
 
 
 def test_balance_of_groups_and_learned_correlation(run, undrawn):
@@ -398,9 +374,8 @@ def test_balance_of_groups_and_learned_correlation(run, undrawn):
     correlation = [[1.0, 0.523, -0.104], [0.523, 1, 0.3], [-0.104, 0.3, 1.0]]
     change_summary(run, balance=rows, latent="correlated", correlation=correlation)
     text = page_text(run)
-    words = Page(text).words
     assert not missing(
-        words,
+        Page(text).words,
         "Patients and controls differ in age and site.",
         "The effects of age in controls were removed before training",
         "or adjust for site",
@@ -414,12 +389,10 @@ def test_balance_of_groups_and_learned_correlation(run, undrawn):
     ]
     assert rows_of(text, "Learned correlation of severities")[2] == ["Pattern 3", "−0.10", "0.30", "1.00"]
     change_summary(run, correction={"proportion": "age"})
-    words = report_of(run).words
-    assert "Regions were divided by age, which may leave part of its effects." in words
-    assert "The effects of age" not in words
+    said = ["Regions were divided by age, which may leave part of its effects.", "The effects of age"]
+    assert missing(report_of(run).words, *said) == said[1:]
     change_summary(run, balance=[balance_row("age", "number", -0.02, 0.8, False)])
-    words = report_of(run).words
-    assert not missing(words, "do not differ clearly in these variables", "−0.02 sd")
+    assert not missing(report_of(run).words, "do not differ clearly in these variables", "−0.02 sd")
 
 
 @pytest.mark.parametrize(("mean", "doubted"), [(0.05, False), (0.4, True)])
