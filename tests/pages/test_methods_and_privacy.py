@@ -18,6 +18,7 @@ from tests.pages.made_run import (
     change_summary,
     make_run,
     rewrite,
+    save_summary,
 )
 from tests.pages.page import Page, missing
 
@@ -123,9 +124,7 @@ def test_each_fact_changes_the_paragraph(folder):
     before = quoted(folder)
     for changes, expected in CHANGES:
         change_summary(folder, **changes)
-        after = quoted(folder)
-        assert [words for words in expected if words in before] == []
-        assert not missing(after, *expected)
+        assert (missing(before, *expected), missing(quoted(folder), *expected)) == (expected, [])
 
 
 @pytest.mark.parametrize(
@@ -185,27 +184,22 @@ def test_each_fact_changes_the_paragraph(folder):
 )
 def test_the_paragraph_says_where_training_started_and_how_patterns_were_counted(folder, changes, expected, unsaid):
     change_summary(folder, **changes)
-    said = quoted(folder)
-    assert expected in said
-    assert unsaid not in said
+    assert missing(quoted(folder), expected, unsaid) == [unsaid]
 
 
 def test_one_pattern_has_no_differences_and_imputed_regions_are_mentioned(tmp_path, undrawn):
     make_run(tmp_path, n_patterns=1, n_regions=12)
     add_analyses(tmp_path)
-    people = pd.read_csv(tmp_path / "r_indices.csv", dtype={"flags": object})
-    people.loc[[3, 70], "flags"] = ["1 region missing (lHip)", "unusual; 2 regions missing (lHip and rHip)"]
-    people.to_csv(tmp_path / "r_indices.csv", index=False)
+    imputed = {3: "1 region missing (lHip)", 70: "unusual; 2 regions missing (lHip and rHip)"}
+    rewrite(tmp_path / "r_indices.csv", flags=lambda of: of.index.map(imputed))
     agreement = {"pattern_agreement": 0.8, "dimension_correlation": 0.7, "difference_correlation": None}
     change_summary(tmp_path, agreement=agreement, covariates=[], correction={}, evidence=FOUND)
-    said = quoted(tmp_path)
-    assert not missing(
-        said,
+    said = (
         "a pattern agreement of 0.800 and a dimension correlation of 0.700.",
         "Missing regions of 2 people were imputed from their other regions; intervals reflect this.",
         "199 permutations of the groups (joint p",
     )
-    assert "all others" not in said
+    assert missing(quoted(tmp_path), *said, "all others") == ["all others"]
 
 
 def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(folder):
@@ -215,34 +209,29 @@ def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(fo
         "change_summary": "Welch's t test. 90 % intervals of a person's change contain the true changes",
     }
     whole = quoted(folder)
-    assert all(sentence in whole for sentence in sentences.values())
-    assert whole.count("Pomponio") == whole.count("Benjamini Y") + 1 == 2
+    assert not missing(whole, *sentences.values())
+    assert [whole.count(name) for name in ("Pomponio", "Benjamini Y")] == [2, 1]
     for name in [*sentences, "associations"]:
         (folder / "analysis" / f"{name}.csv").unlink()
     (folder / "run.toml").write_text((folder / "run.toml").read_text() + "max_steps = 4321\n")
     change_summary(folder, correction={"smooth": ["age"]})
-    less = quoted(folder)
-    assert "for at most 4,321 steps" in less
-    assert [words for words in (*sentences.values(), "Pomponio", "Johnson", "Benjamini") if words in less] == []
+    unsaid = [*sentences.values(), "Pomponio", "Johnson", "Benjamini"]
+    assert missing(quoted(folder), "for at most 4,321 steps", *unsaid) == unsaid
 
 
 # No id is in the page unless ids were asked for.
 
 
-def distinctive(folder):
-    """Give everybody an id that occurs nowhere else, in all tables."""
-    for path in [*folder.glob("*.csv"), *(folder / "analysis").glob("*.csv")]:
-        if "participant_id" in pd.read_csv(path):
-            rewrite(path, participant_id=lambda of: "QX" + of["participant_id"].str.removeprefix("sub-") + "Z")
-
-
 @pytest.fixture
 def named(tmp_path):
+    """A run in all of whose tables everybody has an id that occurs nowhere else."""
     folder = tmp_path / "run"
     add_truth(folder, make_run(folder, n_patterns=2))
     add_analyses(folder)
     add_visits(folder)
-    distinctive(folder)
+    for path in folder.rglob("*.csv"):
+        if "participant_id" in pd.read_csv(path):
+            rewrite(path, participant_id=lambda of: "QX" + of["participant_id"].str.removeprefix("sub-") + "Z")
     rewrite(folder / "r_indices.csv", flags="like QX0041Z (participant QX0042Z)")
     change_summary(
         folder,
@@ -255,38 +244,37 @@ def named(tmp_path):
     return folder
 
 
+def reported(folder, **options):
+    """Return the page and what its explorer shows."""
+    text = write_report(folder, **options).read_text(encoding="utf-8")
+    return text, json.loads(re.search(r'id="people-data">(.*?)</script>', text)[1])
+
+
 def test_no_id_is_in_the_page(named):
-    text = write_report(named).read_text(encoding="utf-8")
+    text, data = reported(named)
     assert not re.findall(r"QX\w+", text)
     assert not missing(text, "Row 3 is odd.", "/data/[id]/table.csv")
-    data = json.loads(re.search(r'id="people-data">(.*?)</script>', text)[1])
-    assert len(data["people"]) == 112
-    assert {name for person in data["people"] for name in person} == {"group", "site", "visits", "change"}
-    groups = [person["group"] for person in data["people"]]
-    assert groups == sorted(groups, reverse=True)  # not in the order of the table
-    first = [person["visits"][0]["r"][0] for person in data["people"] if person["group"] == "patient"]
+    people = data["people"]
+    assert {name for person in people for name in person} == {"group", "site", "visits", "change"}
+    groups = [person["group"] for person in people]
+    assert (len(groups), groups) == (112, sorted(groups, reverse=True))  # not in the order of the table
+    first = [person["visits"][0]["r"][0] for person in people if person["group"] == "patient"]
     assert first == sorted(first, reverse=True)
-    example = data["people"][data["example"]]
-    assert example["group"] == "patient"
+    example = people[data["example"]]
     visit = example["visits"][0]
-    assert "visit" not in visit
-    assert visit["flags"] == "like [id]"
-    assert all(len(of.get("drivers", [[]])[0]) in (0, 3 * 6) for person in data["people"] for of in person["visits"])
+    assert (example["group"], visit["flags"], "visit" in visit) == ("patient", "like [id]", False)
+    assert {len(of.get("drivers", [[]])[0]) for person in people for of in person["visits"]} <= {0, 3 * 6}
 
 
 def test_ids_are_there_when_asked_for(named, undrawn):
-    text = write_report(named, show_ids=True).read_text(encoding="utf-8")
-    data = json.loads(re.search(r'id="people-data">(.*?)</script>', text)[1])
+    text, data = reported(named, show_ids=True)
     assert (len(data["people"]), [visit["visit"] for visit in data["people"][0]["visits"]]) == (112, ["bl", "m12"])
     assert "Row 3 (participant QX0003Z) is odd." in text
 
 
 def test_stopped_run_names_nobody(tmp_path):
-    (tmp_path / "summary.json").write_text(
-        json.dumps({"status": "failed", "failure": "Row 3 (participant QX1) is odd.", "warnings": []})
-    )
-    assert "QX1" not in make_report(tmp_path).html
-    assert "QX1" in make_report(tmp_path, show_ids=True).html
+    save_summary(tmp_path, {"status": "failed", "failure": "Row 3 (participant QX1) is odd.", "warnings": []})
+    assert ["QX1" in make_report(tmp_path, show_ids=asked).html for asked in (False, True)] == [False, True]
 
 
 @pytest.mark.parametrize(
