@@ -33,11 +33,10 @@ def changes(n_patterns=2, n_regions=20, name="region {}"):
     return table.assign(change_sd=change, change_percent=7 * change, spread_sd=0.1)
 
 
-def selection(n_patterns=3):
-    columns = {"pattern_agreement": [0.6, 0.8, 0.7], "dimension_correlation": [0.2, 0.7, 0.6]}
-    columns["difference_correlation"] = [0.1, 0.6, 0.5] if n_patterns > 1 else np.nan
-    steps = pd.DataFrame({"step": [1000, 2000, 3000], **columns, "chosen": [False, True, False]})
-    return steps.assign(n_patterns=n_patterns, orthogonality=0.8, n_models=5)
+def selection():
+    columns = {"step": [1000, 2000, 3000], "chosen": [False, True, False]}
+    columns |= dict(zip(INDICES, ([0.6, 0.8, 0.7], [0.2, 0.7, 0.6], [0.1, 0.6, 0.5]), strict=True))
+    return pd.DataFrame(columns).assign(n_patterns=3, orthogonality=0.8, n_models=5)
 
 
 def settings(numbers=(2, 3, 4), weights=(0.2, 0.8), chosen=(3, 0.8)):
@@ -133,10 +132,6 @@ def row_names(axes):
 
 def marks(axes):
     """Return every mark drawn by itself or in a row of marks: across, up, marker, and whether hollow."""
-    found = []
-    for line in axes.lines:
-        if line.get_linestyle() == "None":
-            hollow = line.get_markerfacecolor() == "white"
-            points = zip(np.atleast_1d(line.get_xdata()), np.atleast_1d(line.get_ydata()), strict=True)
-            found += [(float(x), float(y), line.get_marker(), hollow) for x, y in points]
-    return found
+    lines = [line for line in axes.lines if line.get_linestyle() == "None"]
+    looks = [(line.get_marker(), line.get_markerfacecolor() == "white") for line in lines]
+    return [(float(x), float(y), *look) for line, look in zip(lines, looks, strict=True) for x, y in line.get_xydata()]
