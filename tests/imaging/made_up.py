@@ -24,21 +24,20 @@ def write_image(path, values, affine=AFFINE, dtype=np.float32):
     return str(path)
 
 
-def people(folder, n_controls=25, n_patients=60, seed=0, effect=0.0, where=(slice(2, 5), slice(3, 6), slice(2, 5))):
+def people(folder, n_controls=25, n_patients=60, effect=0.0):
     """Make images with an effect of r1 in one box; ages differ, and change every voxel."""
-    rng, n_people = np.random.default_rng(seed), n_controls + n_patients
+    rng, n_people = np.random.default_rng(0), n_controls + n_patients
     group = np.repeat(["control", "patient"], [n_controls, n_patients])
     names = [f"sub-{k:03}" for k in range(n_people)]
     patient = group == "patient"
     r = np.where(patient[:, None], rng.uniform(0, 1, (n_people, 2)) * [1, 0.5], 0)
     age, sex = rng.uniform(50, 80, n_people) + 3 * patient, rng.choice(["F", "M"], n_people)
     values = 3 + rng.standard_normal((n_people, *SHAPE))
-    values += 0.03 * age[:, None, None, None] + 0.2 * (sex == "M")[:, None, None, None]
-    values[(slice(None), *where)] -= effect * r[:, 0, None, None, None]
+    values += (0.03 * age + 0.2 * (sex == "M"))[:, None, None, None]
+    values[:, 2:5, 3:6, 2:5] -= effect * r[:, 0, None, None, None]
     values = values.astype(np.float32)
     paths = [write_image(folder / f"{name}.nii", image) for name, image in zip(names, values, strict=True)]
-    inside = np.zeros(SHAPE)
-    inside[1:-1, 1:-1, 1:-1] = 1
+    inside = np.pad(np.ones(np.array(SHAPE) - 2), 1)
     return People(
         pd.DataFrame({"participant_id": names, "path": paths}),
         pd.DataFrame({"participant_id": names, "r1": r[:, 0], "r2": r[:, 1], "r1_sd": 0.1, "r2_sd": 0.1}),

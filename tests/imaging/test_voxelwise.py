@@ -35,23 +35,29 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def compared(made):
+    return run(made, covariates=made.covariates, regressions=True)
+
+
+def run(made, maps=None, r_indices=None, group=None, covariates=None, **options):
+    """Compare images as they were made, but for what is given."""
     return compare_maps(
-        made.maps, made.r_indices, made.group, made.covariates, settings=ImageSettings(mask=made.mask, regressions=True)
+        made.maps if maps is None else maps,
+        made.r_indices if r_indices is None else r_indices,
+        made.group if group is None else group,
+        covariates,
+        settings=ImageSettings(**{"mask": made.mask} | options),
     )
 
 
-def by_name(comparisons):
-    return {(found.pattern, found.level): found for found in comparisons}
+def volume_of(found, kind="t", outside=0.0):
+    return found.result.space.volume(getattr(found.result, kind), outside)
 
 
 def test_every_subgroup_is_compared_or_says_why_not(made, compared):
     sizes = subgroup_sizes(made.r_indices[["r1", "r2"]], made.group)
     found = [x for x in compared if x.level != "regression"]
-    assert ([(x.pattern, x.level, x.rule, x.n_patients) for x in found], [x.note for x in found]) == (
-        list(sizes[["pattern", "level", "rule", "n"]].itertuples(index=False, name=None)),
-        sizes["note"].tolist(),
-    )
-    assert [x.result is not None for x in found] == sizes["used"].tolist()
+    told = [(x.pattern, x.level, x.rule, x.n_patients, x.note, x.result is not None) for x in found]
+    assert told == sizes[["pattern", "level", "rule", "n", "note", "used"]].to_records(index=False).tolist()
     assert "fewer than 10 patients" in sizes["note"].tolist()
     assert {x.n_controls for x in found} == {25}
     low = [x.result.t for x in found if x.level == "low"]
@@ -60,7 +66,7 @@ def test_every_subgroup_is_compared_or_says_why_not(made, compared):
 
 @pytest.mark.parametrize("level", ["low", "high", "regression"])
 def test_t_is_that_of_statsmodels(made, compared, level):
-    found = by_name(compared)[1, level]
+    [found] = [one for one in compared if (one.pattern, one.level) == (1, level)]
     r, patient = made.r_indices, made.group == "patient"
     members = {"low": (r["r1"] < 0.4) & (r["r2"] < 0.4), "high": (r["r1"] > 0.7) & (r["r2"] < 0.4)}
     if level == "regression":
@@ -69,7 +75,7 @@ def test_t_is_that_of_statsmodels(made, compared, level):
         interest = (members[level] & patient).to_numpy(float)
         used = (interest > 0) | ~patient
     columns = [np.ones(used.sum()), interest[used], made.covariates["age"][used], made.covariates["sex"][used] == "M"]
-    volume, p = found.result.space.volume(found.result.t, 0), []
+    volume, p = volume_of(found), []
     for place in [(1, 1, 1), (3, 4, 3), (7, 9, 5), (4, 2, 1)]:
         fit = sm.OLS(made.values[(used, *place)].astype(float), np.column_stack(columns).astype(float)).fit()
         np.testing.assert_allclose(volume[place], fit.tvalues[1], rtol=1e-9)
@@ -81,24 +87,19 @@ def test_t_is_that_of_statsmodels(made, compared, level):
 
 
 def test_the_effect_is_found_where_it_is(compared):
-    q, box = compared[2].result.space.volume(compared[2].result.q, 1.0), np.zeros(SHAPE, bool)
+    clear, box = volume_of(compared[2], "q", 1.0) < 0.05, np.zeros(SHAPE, bool)
     box[2:5, 3:6, 2:5] = True
-    assert (q < 0.05)[box].mean() > 0.9
-    assert (q < 0.05)[~box].mean() < 0.02
-    assert (compared[2].result.space.volume(compared[2].result.t, 0.0)[box] < -2).all()
+    assert (clear[box].mean() > 0.9, clear[~box].mean() < 0.02) == (True, True)
+    assert volume_of(compared[2])[box].max() < -2
 
 
 def test_people_without_map_or_covariate_are_counted(made):
-    maps, covariates = made.maps.copy(), made.covariates.copy()
+    maps, covariates = made.maps.drop(index=[1, 2]), made.covariates.copy()
     maps.loc[0, "path"] = ""
-    maps = maps.drop(index=[1, 2])
     covariates.loc[[2, 3], "age"] = np.nan
-    found = compare_maps(maps, made.r_indices, made.group, covariates, settings=ImageSettings(mask=made.mask))[0]
+    found = run(made, maps, covariates=covariates)[0]
     assert (found.n_controls, found.without_map, found.without_covariates) == (21, 3, 1)
-    kept = np.arange(len(made.group)) > 3
-    again = compare_maps(
-        made.maps, made.r_indices[kept], made.group[kept], covariates[kept], settings=ImageSettings(mask=made.mask)
-    )[0]
+    again = run(made, r_indices=made.r_indices[4:], group=made.group[4:], covariates=covariates[4:])[0]
     np.testing.assert_allclose(found.result.t, again.result.t, rtol=1e-12)
 
 
@@ -108,28 +109,19 @@ def test_later_visits_are_left_out(made):
     r.loc[half:, ["visit", "first_visit", "r1"]] = ["2", False, 0.9]
     maps = pd.concat([made.maps.assign(visit=1.0), made.maps.assign(visit=2.0)], ignore_index=True)
     maps.loc[half:, "path"] += "x"  # there are no such files
-    found = compare_maps(maps, r, np.tile(made.group, 2), settings=ImageSettings(mask=made.mask))
-    expected = compare_maps(made.maps, made.r_indices, made.group, settings=ImageSettings(mask=made.mask))
-    np.testing.assert_array_equal(found[2].result.t, expected[2].result.t)
+    found = run(made, maps, r, np.tile(made.group, 2))
+    np.testing.assert_array_equal(found[2].result.t, run(made)[2].result.t)
     with pytest.raises(InputError, match="several rows of R-indices"):
-        compare_maps(
-            maps, r.drop(columns="first_visit"), np.tile(made.group, 2), settings=ImageSettings(mask=made.mask)
-        )
+        run(made, maps, r.drop(columns="first_visit"), np.tile(made.group, 2))
     with pytest.raises(InputError, match="maps from several visits for 85 people"):
-        compare_maps(maps, made.r_indices, made.group, settings=ImageSettings(mask=made.mask))
+        run(made, maps)
 
 
 def test_covariates_that_say_all_leave_no_result(made):
-    site = pd.DataFrame({"site": np.where(made.group == "patient", "A", "B")})
-    found = compare_maps(made.maps, made.r_indices, made.group, site, settings=ImageSettings(mask=made.mask))
+    found = run(made, covariates=pd.DataFrame({"site": np.where(made.group == "patient", "A", "B")}))
     assert {x.note for x in found if x.n_patients >= 10} == {"the covariates alone distinguish these people"}
     many = pd.DataFrame({"code": [str(k) for k in range(len(made.group) - 1)] + ["0"]})
-    found = compare_maps(made.maps, made.r_indices, made.group, many, settings=ImageSettings(mask=made.mask))[0]
-    assert found.result is None
-
-
-def models_of(values, n_first):
-    return make_model(np.arange(len(values)), np.arange(len(values)) < n_first, np.empty((len(values), 0)))
+    assert run(made, covariates=many)[0].result is None
 
 
 def test_t_is_exact_far_from_zero_and_missing_without_variance():
@@ -138,7 +130,8 @@ def test_t_is_exact_far_from_zero_and_missing_without_variance():
     values[:, 1] = 7.3
     values[3, 2] = np.nan
     values[5, 3] = np.inf
-    found = t_values([models_of(values, 15)], lambda person: values[person].copy(), 5)[0]
+    model = make_model(np.arange(40), np.arange(40) < 15, np.empty((40, 0)))
+    [found] = t_values([model], lambda person: values[person].copy(), 5)
     expected = stats.ttest_ind(values[:15, [0, 4]], values[15:, [0, 4]]).statistic
     np.testing.assert_allclose(found[[0, 4]], expected, rtol=1e-6)
     assert np.isnan(found[[1, 2, 3]]).all()
@@ -147,15 +140,6 @@ def test_t_is_exact_far_from_zero_and_missing_without_variance():
 @pytest.fixture
 def few(tmp_path):
     return people(tmp_path, n_patients=40)
-
-
-def run(few, maps=None, **options):
-    return compare_maps(
-        few.maps if maps is None else maps,
-        few.r_indices,
-        few.group,
-        settings=ImageSettings(**{"mask": few.mask} | options),
-    )
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
@@ -235,13 +219,9 @@ def test_few_voxels_without_number_are_left_out(few, tmp_path):
     expected, values = run(few, regressions=True), few.values[-1].copy()
     values[4, 5, 3] = np.nan
     write_image(tmp_path / f"sub-{len(few.group) - 1:03}.nii", values)
-    found = run(few, regressions=True)
-    assert any(
-        not np.array_equal(one.result.t, two.result.t) for one, two in zip(found, expected, strict=True) if one.result
-    )
-    volume = found[3].result.space.volume(found[3].result.t, 0.0)
-    before = expected[3].result.space.volume(expected[3].result.t, 0.0)
-    assert volume[4, 5, 3] == 0
+    # A regression is of all patients.
+    volume, before = volume_of(run(few, regressions=True)[3]), volume_of(expected[3])
+    assert volume[4, 5, 3] == 0 != before[4, 5, 3]
     volume[4, 5, 3] = before[4, 5, 3]
     np.testing.assert_allclose(volume, before)
 
@@ -281,8 +261,7 @@ def test_a_mask_of_ones_takes_every_voxel(few, tmp_path):
 
 
 def test_the_standard_brain_is_the_mask_by_default(tmp_path):
-    affine = np.diag([4.0, 4, 4, 1])
-    affine[:3, 3] = -90, -126, -72
+    affine = nibabel.affines.from_matvec(4 * np.eye(3), [-90, -126, -72])
     write_image(tmp_path / "map.nii", np.ones((46, 55, 46)), affine)
     space = common_space([open_map(tmp_path / "map.nii", "map")], None, resample=False)
     found = space.volume(np.ones(len(space.voxels)), 0.0)
@@ -300,9 +279,7 @@ def test_the_standard_brain_is_the_mask_by_default(tmp_path):
 def test_values_between_voxels_are_interpolated_and_missing_outside():
     places, source = np.indices((6, 7, 8)).astype(float), Grid((6, 7, 8), np.diag([2.0, 2, 2, 1]))
     volume = 10 + 2 * places[0] - places[1] + 3 * places[2]  # a line is its own linear interpolation
-    shifted = np.diag([1.0, 1, 1, 1])
-    shifted[:3, 3] = 3, 1, 5
-    target = Grid((4, 4, 20), shifted)
+    target = Grid((4, 4, 20), nibabel.affines.from_matvec(np.eye(3), [3, 1, 5]))
     found = sampled(volume, source, target, np.arange(4 * 4 * 20), linear=True).reshape(target.shape, order="F")
     x, y, z = np.indices(target.shape) / 2 + np.array([1.5, 0.5, 2.5])[:, None, None, None]
     inside = z <= 7
@@ -313,30 +290,30 @@ def test_values_between_voxels_are_interpolated_and_missing_outside():
 def test_people_of_other_groups_are_not_read(few, tmp_path):
     maps = pd.concat([few.maps, pd.DataFrame({"participant_id": ["x"], "path": ["none.nii"]})], ignore_index=True)
     r = pd.concat([few.r_indices, pd.DataFrame({"participant_id": ["x"], "r1": 0.9, "r2": 0.0})], ignore_index=True)
-    found = compare_maps(maps, r, [*few.group, "other"], settings=ImageSettings(mask=few.mask))
+    found = run(few, maps, r, [*few.group, "other"])
     np.testing.assert_array_equal(found[0].result.t, run(few)[0].result.t)
-
-
-def drawn(t, q, affine=AFFINE):
-    space = Space(Grid(t.shape, affine), np.arange(t.size))
-    result = Result(t.ravel(order="F"), q.ravel(order="F"), 50, space)
-    return Comparison(2, "high", "r2 > 0.7", 20, 30, 0, 0, "", result)
 
 
 def test_clusters_have_sizes_peaks_and_one_sign():
     t, q = np.zeros(SHAPE), np.ones(SHAPE)
-    t[1:3, 1:4, 2], q[1:3, 1:4, 2] = -4, 0.01
-    t[2, 3, 2], q[2, 3, 2] = -6, 0.001
-    t[3, 1:3, 2], q[3, 1:3, 2] = 5, 0.02  # touches the first, but has the other sign
-    t[7, 8, 5], q[7, 8, 5] = 3, 0.04
-    t[8, 9, 5], q[8, 9, 5] = 3.5, 0.04  # touches the third with an edge only
-    t[5, 5, 5], q[5, 5, 5] = 3, 0.06
-    table = cluster_table([drawn(t, q)])
-    assert (table["cluster"].tolist(), table["n_voxels"].tolist()) == ([1, 2, 3, 4], [6, 2, 1, 1])
-    assert table["size_mm3"].tolist() == pytest.approx([6 * 64, 128, 64, 64])
-    assert (table["peak_t"].tolist(), table["peak_q"].tolist()) == ([-6, 5, 3.5, 3], [0.001, 0.02, 0.04, 0.04])
+    for place, own_t, own_q in (
+        (np.s_[1:3, 1:4, 2], -4, 0.01),
+        (np.s_[2, 3, 2], -6, 0.001),
+        (np.s_[3, 1:3, 2], 5, 0.02),  # touches the first, but has the other sign
+        (np.s_[7, 8, 5], 3, 0.04),
+        (np.s_[8, 9, 5], 3.5, 0.04),  # touches the third with an edge only
+        (np.s_[5, 5, 5], 3, 0.06),
+    ):
+        t[place], q[place] = own_t, own_q
+    space = Space(Grid(SHAPE, AFFINE), np.arange(t.size))
+    result = Result(t.ravel(order="F"), q.ravel(order="F"), 50, space)
+    table = cluster_table([Comparison(2, "high", "r2 > 0.7", 20, 30, 0, 0, "", result)])
+    expected = pd.DataFrame(
+        [(1, -6, 0.001, 6), (2, 5, 0.02, 2), (3, 3.5, 0.04, 1), (4, 3, 0.04, 1)],
+        columns=["cluster", "peak_t", "peak_q", "n_voxels"],
+    ).assign(size_mm3=lambda table: 64.0 * table["n_voxels"], pattern=2, level="high")
+    pd.testing.assert_frame_equal(table[expected.columns], expected, check_dtype=False)
     assert table.loc[0, ["x", "y", "z"]].tolist() == (AFFINE @ [2, 3, 2, 1])[:3].tolist() == [10, -10, 0]
-    assert (set(table["pattern"]), set(table["level"])) == ({2}, {"high"})
 
 
 def test_images_can_be_read_again(compared, tmp_path):
@@ -345,8 +322,8 @@ def test_images_can_be_read_again(compared, tmp_path):
     found = compared[2]
     images = {kind: nibabel.load(tmp_path / "voxelwise" / f"pattern-1_high_{kind}.nii.gz") for kind in "tq"}
     for kind, outside in (("t", 0.0), ("q", 1.0)):
-        image, expected = images[kind], found.result.space.volume(getattr(found.result, kind), outside)
-        np.testing.assert_allclose(image.get_fdata(), expected, rtol=1e-6)
+        image = images[kind]
+        np.testing.assert_allclose(image.get_fdata(), volume_of(found, kind, outside), rtol=1e-6)
         np.testing.assert_array_equal(image.affine, AFFINE)
         np.testing.assert_allclose(image.get_qform(), AFFINE)
         assert (image.get_data_dtype(), image.header.get_xyzt_units()[0]) == (np.float32, "mm")
@@ -365,24 +342,22 @@ def test_tables_say_what_was_compared_and_found(compared, tmp_path):
     assert {*table.loc[unused, "t_map"]} == {""}
     assert all((tmp_path / name).is_file() for name in table.loc[~unused, ["t_map", "q_map"]].to_numpy().ravel())
     assert table.loc[2, "n_significant"] == (compared[2].result.q < 0.05).sum() > 20
-    assert table.loc[2, "n_voxels"] == 7 * 9 * 5
-    clusters = pd.read_csv(tmp_path / "clusters.csv")
-    first = clusters[(clusters["pattern"] == 1) & (clusters["level"] == "high")].iloc[0]
-    place = np.linalg.inv(AFFINE) @ [first["x"], first["y"], first["z"], 1]
-    assert ((place[:3] >= [2, 3, 2]) & (place[:3] <= [4, 5, 4])).all()
+    assert (table.loc[2, "n_voxels"], table.shape) == (7 * 9 * 5, comparison_table(compared).shape)
+    first = pd.read_csv(tmp_path / "clusters.csv").query("pattern == 1 and level == 'high'").iloc[0]
+    place = nibabel.affines.apply_affine(np.linalg.inv(AFFINE), first[["x", "y", "z"]].astype(float))
+    assert ((place >= [2, 3, 2]) & (place <= [4, 5, 4])).all()
     assert first["peak_t"] < 0
-    assert comparison_table(compared).shape == table.shape
 
 
 def test_images_of_an_earlier_time_are_removed_and_bytes_repeat(compared, tmp_path):
-    (tmp_path / "pattern-9_high_t.nii.gz").write_bytes(b"")
-    (tmp_path / "mine.nii.gz").write_bytes(b"")
+    image, earlier, mine = (tmp_path / f"{name}.nii.gz" for name in ("pattern-1_high_t", "pattern-9_high_t", "mine"))
+    earlier.touch()
+    mine.touch()
     write_comparisons(tmp_path, compared)
-    before = (tmp_path / "pattern-1_high_t.nii.gz").read_bytes()
+    before = image.read_bytes()
     write_comparisons(tmp_path, compared)
-    assert (tmp_path / "pattern-1_high_t.nii.gz").read_bytes() == before
-    assert not (tmp_path / "pattern-9_high_t.nii.gz").exists()
-    assert (tmp_path / "mine.nii.gz").exists()
+    assert image.read_bytes() == before
+    assert (earlier.exists(), mine.exists()) == (False, True)
 
 
 def atlas(folder, values=None, dtype=np.int16):
