@@ -8,7 +8,6 @@ writes `golden/NAME.json` again.
 import argparse
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -24,9 +23,10 @@ from rindices.preprocessing import Preprocessing
 from rindices.presets import Correction, LossWeights, Schedule, Training, fast
 from rindices.scoring.consensus_and_person import aligned, find_consensus
 from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS
-from tests.longevity.freeze import HERE, PEOPLE
+from tests.longevity.freeze import COHORT, HERE, PEOPLE
 
-GOLDEN = HERE / "golden"
+GOLDEN, TABLE = HERE / "golden", pd.read_csv(COHORT)
+PATIENT = (TABLE["diagnosis"] == "PT").to_numpy()
 N_STEPS = 5  # more amplify rounding: 5 steps 5e-7, 10 steps 3e-5, 20 steps 4e-3 between JAX 0.8.0 and 0.10.2
 # μ counts only where patterns recede, which in the first steps they hardly do: here a million times its default.
 WEIGHTS, COVARIATES = LossWeights(monotonicity=500e6), ["age", "sex", "icv", "site"]
@@ -34,12 +34,10 @@ WEIGHTS, COVARIATES = LossWeights(monotonicity=500e6), ["age", "sex", "icv", "si
 
 def weights(loss_weights=WEIGHTS, prior=None):
     """Train a small model for a few steps from random weights and return all its weights."""
-    table = pd.read_csv(HERE / "cohort.csv")
-    volumes = table[list(table)[-24:][:N_REGIONS]].to_numpy()
-    control = (table["diagnosis"] == "CN").to_numpy()
-    scaled = Preprocessing.fit(volumes[control], None).transform(volumes, None)
+    volumes = TABLE.iloc[:, -24:].iloc[:, :N_REGIONS].to_numpy()
+    scaled = Preprocessing.fit(volumes[~PATIENT], None).transform(volumes, None)
     *_, last = train(
-        TrainingPeople(scaled[control][:120], scaled[~control][:120]),
+        TrainingPeople(scaled[~PATIENT][:120], scaled[PATIENT][:120]),
         make_members(0, [loss_weights], [fast().rates], 120, n_folds=fast().schedule.folds, priors=prior),
         Training(),
         Schedule(BATCH_SIZE, 0, N_STEPS, N_STEPS),
@@ -56,17 +54,14 @@ def weights_near_a_linear_model(loss_weights=WEIGHTS):
 
 def spectrum():
     """Look for differences of the groups, given age and sex."""
-    table = pd.read_csv(HERE / "cohort.csv")
-    design = np.column_stack([table["age"], table["sex"] == "M"]).astype(float)
-    patient = (table["diagnosis"] == "PT").to_numpy()
-    found = look(table[list(table)[-24:]].to_numpy(), patient, design, n_permutations=49)._asdict()
+    design = np.column_stack([TABLE["age"], TABLE["sex"] == "M"]).astype(float)
+    found = look(TABLE.iloc[:, -24:].to_numpy(), PATIENT, design, n_permutations=49)._asdict()
     return {name: value for name, value in found.items() if name not in ("null", "null_shift")}
 
 
 def preprocessing():
     """Estimate every correction in the controls of `cohort.csv` and return ten scaled people."""
-    table, people = pd.read_csv(HERE / "cohort.csv"), pd.read_csv(PEOPLE).head(10)
-    regions, controls = list(table)[-24:], table[table["diagnosis"] == "CN"]
+    people, regions, controls = pd.read_csv(PEOPLE).head(10), list(TABLE)[-24:], TABLE[~PATIENT]
     correction = Correction(smooth=["age"], interactions=[("age", "sex")], proportion="icv", site="site")
     fitted = Preprocessing.fit(controls[regions].to_numpy(), controls[COVARIATES], correction)
     return {"scaled": fitted.transform(people[regions].to_numpy(), people[COVARIATES])}
@@ -133,17 +128,15 @@ def read(name):
 
 def write(name):
     """Keep a result as it is now; single precision needs nine digits."""
-    lines = {
-        key: (np.vectorize(lambda number: float(f"{number:.9g}"))(value) if value.dtype == np.float32 else value)
-        for key, value in {key: np.asarray(value) for key, value in RESULTS[name]().items()}.items()
-    }
-    text = ",\n".join(f"{json.dumps(key)}: {json.dumps(value.tolist())}" for key, value in lines.items())
+    short = np.vectorize(lambda number: float(f"{number:.9g}"))
+    arrays = {key: np.asarray(value) for key, value in RESULTS[name]().items()}
+    lines = {key: (short(value) if value.dtype == np.float32 else value).tolist() for key, value in arrays.items()}
+    text = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in lines.items())
     (GOLDEN / f"{name}.json").write_text("{\n" + text + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Keep results as they are now.")
     parser.add_argument("names", nargs="+", choices=RESULTS)
-    Path(GOLDEN).mkdir(exist_ok=True)
     for given in parser.parse_args().names:
         write(given)
