@@ -11,8 +11,8 @@ import resource
 import sys
 import time
 import traceback
+from collections import deque, namedtuple
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -28,36 +28,11 @@ class Failure(AssertionError):
     """A reader did what it must not do: it changed a value, ran something, or accepted nonsense."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """One file for a reader.
-
-    Attributes
-    ----------
-    name
-        File name.
-    content
-        The bytes of the file.
-    mutations
-        What was done to the valid file, in words.
-    expected
-        What the target needs to judge the outcome.
-    """
-
-    name: str
-    content: bytes
-    mutations: tuple[str, ...]
-    expected: Any = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a case: ``read`` or ``refused``, or ``failed`` with the trouble."""
-
-    number: int
-    verdict: str
-    trouble: str = ""
-    seconds: float = 0.0
+# One file for a reader: its name and bytes, what was done to the valid file, in words, and what the target needs to
+# judge the outcome.
+Case = namedtuple("Case", "name content mutations expected", defaults=[None])
+# What came of a case: ``read`` or ``refused``, or ``failed`` with the trouble.
+Outcome = namedtuple("Outcome", "number verdict trouble seconds", defaults=["", 0.0])
 
 
 def attempt(target: Any, seed: int, number: int, folder: Path, *, bounded: bool = False) -> Outcome:
@@ -75,11 +50,12 @@ def attempt(target: Any, seed: int, number: int, folder: Path, *, bounded: bool 
     except Exception:  # noqa: BLE001 (whatever it is, it is the finding)
         trouble = traceback.format_exc(limit=-6)
     seconds = time.process_time() - begun
-    trouble = trouble or (f"took {seconds:.1f} s" if bounded and seconds > CPU_SECONDS else "")
+    if bounded and seconds > CPU_SECONDS and not trouble:
+        trouble = f"took {seconds:.1f} s"
     if trouble:
         return Outcome(number, "failed", f"{', '.join(case.mutations)}\n{trouble}", seconds)
     path.unlink()
-    return Outcome(number, verdict, seconds=seconds)
+    return Outcome(number, verdict, "", seconds)
 
 
 @contextlib.contextmanager
@@ -107,33 +83,32 @@ def outcomes(make_target: Callable[[], Any], seed: int, numbers: Sequence[int], 
     """
     make_target()  # or a target that cannot be made would look like a case that ends its process
     keep.mkdir(parents=True, exist_ok=True)
-    left = list(numbers)
+    left = deque(numbers)
     while left:
-        with _worker(make_target, seed, left, keep) as pipe:
-            for number in tuple(left):
-                outcome = _received(pipe, number)
-                left.remove(number)
+        outcome = Outcome(0, "none yet")
+        with _worker(make_target, seed, tuple(left), keep) as pipe:
+            while left and not outcome.trouble.startswith("the worker"):
+                outcome = _received(pipe, left.popleft())
                 if outcome.trouble:
-                    text = f"seed {seed}, case {number}: {outcome.trouble}\n"
-                    (keep / f"{seed}-{number}.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
+                    text = f"seed {seed}, case {outcome.number}: {outcome.trouble}\n"
+                    file = keep / f"{seed}-{outcome.number}.txt"
+                    file.write_text(text, encoding="utf-8", errors="backslashreplace")
                 yield outcome
-                if outcome.trouble.startswith("the worker"):
-                    break
 
 
 @contextlib.contextmanager
-def _worker(make_target: Callable[[], Any], seed: int, numbers: list[int], keep: Path) -> Iterator[Connection]:
+def _worker(*work: Any) -> Iterator[Connection]:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(make_target, seed, tuple(numbers), keep, there), daemon=True)
-    process.start()
-    there.close()
+    process = context.Process(target=_work, args=(*work, there), daemon=True)
+    with there:
+        process.start()
     try:
-        yield here
+        with here:
+            yield here
     finally:
         process.kill()
         process.join()
-        here.close()
 
 
 def _received(pipe: Connection, number: int) -> Outcome:
@@ -171,8 +146,13 @@ def damaged(content: bytes, rng: np.random.Generator, low: int = 0, high: int | 
     words = []
     for _ in range(int(rng.integers(1, 4))):
         end = min(len(content), len(content) if high is None else high)
-        place, name = int(rng.integers(min(low, end), end + 1)), pick(rng, list(_DAMAGES))
-        content = _DAMAGES[name](content, place, rng)
+        place, name = int(rng.integers(min(low, end), end + 1)), pick(rng, ["cut", "head cut off", *_DAMAGES])
+        size = int(min(2 ** rng.uniform(0, 9), max(1, len(content) // 4)))
+        before, piece, after = content[:place], content[place : place + size], content[place + size : place + 2 * size]
+        ways = {"cut": [before], "head cut off": [content[place:]]}
+        if name in _DAMAGES:
+            ways[name] = [before, *_DAMAGES[name](piece, after, rng), content[place + 2 * size :]]
+        content = b"".join(ways[name])
         words.append(f"{name} at {place}")
     return content, ", ".join(words)
 
@@ -190,37 +170,14 @@ def altered(array: np.ndarray, rng: np.random.Generator, kinds: tuple[str, ...])
     return pick(rng, ways)
 
 
-def _flip(content: bytes, place: int, rng: np.random.Generator) -> bytes:
-    return _replaced(content, place, bytes([content[place] ^ (1 << int(rng.integers(8)))])) if content[place:] else b""
-
-
-def _replaced(content: bytes, place: int, by: bytes) -> bytes:
-    return content[:place] + by + content[place + len(by) :]
-
-
-def _length(rng: np.random.Generator, content: bytes) -> int:
-    return int(min(2 ** rng.uniform(0, 9), max(1, len(content) // 4)))
-
-
-def _repeat(content: bytes, place: int, rng: np.random.Generator) -> bytes:
-    return content[:place] + content[place : place + _length(rng, content)] * int(rng.integers(1, 20)) + content[place:]
-
-
-def _swap(content: bytes, place: int, rng: np.random.Generator) -> bytes:
-    size = _length(rng, content)
-    first, second = content[place : place + size], content[place + size : place + 2 * size]
-    return content[:place] + second + first + content[place + 2 * size :]
-
-
+# What becomes of the bytes that a piece of a file has, with the two pieces of the same length behind it.
 _DAMAGES = {
-    "bit flipped": _flip,
-    "cut": lambda content, place, rng: content[:place],
-    "head cut off": lambda content, place, rng: content[place:],
-    "inserted": lambda content, place, rng: content[:place] + rng.bytes(_length(rng, content)) + content[place:],
-    "sign inserted": lambda content, place, rng: content[:place] + pick(rng, _TELLING) + content[place:],
-    "overwritten": lambda content, place, rng: _replaced(content, place, rng.bytes(_length(rng, content))),
-    "zeros": lambda content, place, rng: _replaced(content, place, bytes(_length(rng, content))),
-    "removed": lambda content, place, rng: content[:place] + content[place + _length(rng, content) :],
-    "repeated": _repeat,
-    "swapped": _swap,
+    "bit flipped": lambda piece, after, rng: [bytes(piece[:1] and [piece[0] ^ 1 << rng.integers(8)]), piece[1:], after],
+    "inserted": lambda piece, after, rng: [rng.bytes(len(piece)), piece, after],
+    "sign inserted": lambda piece, after, rng: [pick(rng, _TELLING), piece, after],
+    "overwritten": lambda piece, after, rng: [rng.bytes(len(piece)), after],
+    "zeros": lambda piece, after, rng: [bytes(len(piece)), after],
+    "removed": lambda piece, after, rng: [after],
+    "repeated": lambda piece, after, rng: [piece * int(rng.integers(2, 21)), after],
+    "swapped": lambda piece, after, rng: [after, piece],
 }

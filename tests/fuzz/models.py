@@ -1,22 +1,39 @@
-"""The reader of model files: no score changes silently, and nothing but an `InputError` comes of damage."""
+"""The readers of model files and of the authors' checkpoints.
 
+No score changes silently, no code runs, and nothing but an `InputError` comes of damage.
+"""
+
+import contextlib
 import copy
 import functools
+import gc
 import hashlib
+import io
 import json
 import operator
+import pickletools
+import struct
 import tempfile
+import threading
+import time
+import zipfile
 from collections.abc import Iterator
+from itertools import accumulate, pairwise
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 from safetensors.numpy import load
 
-from rindices import InputError, load_model
+from rindices import InputError, SurrealGAN, load_model
+from rindices.interop.checkpoint_to_model import import_official
 from tests.fuzz.engine import Case, Failure, altered, chance, damaged, deep_stack, pick
-from tests.longevity.freeze import PEOPLE, inputs_of, model_of
+from tests.interop.archives import Tensor, checkpoint, dump, write_archive
+from tests.interop.test_reading import hostile_pickles
+from tests.longevity.freeze import FROZEN, PEOPLE, inputs_of, model_of
 from tests.test_cli import run
+from tests.trust.watch import reported_to
 
 # Entries of the header that scores follow from; a change of any other must leave every score as it is.
 DECISIVE = (("preprocessing",), ("parameters", "inference"), ("contract", "features"), ("named",))
@@ -39,11 +56,9 @@ class Models:
     """A model that corrects in every way, damaged, and forged under a checksum that fits."""
 
     def __init__(self) -> None:
-        model = model_of("every-correction")
         self.people = pd.read_csv(PEOPLE)
-        self.scores = model.transform(*inputs_of(model, self.people))
-        with tempfile.TemporaryDirectory() as folder:
-            self.content = model.save(Path(folder, "model.safetensors")).read_bytes()
+        self.scores = _scores_of(model_of("every-correction"), self.people)
+        self.content = (FROZEN / "every-correction" / "model.safetensors").read_bytes()
         self.header_end = 8 + int.from_bytes(self.content[:8], "little")
         self.outer = json.loads(self.content[8 : self.header_end])
         self.metadata = self.outer["__metadata__"]
@@ -53,15 +68,14 @@ class Models:
     def make(self, number: int, rng: np.random.Generator) -> Case:
         """Cut at each byte of the header, flip each bit of its length, then draw."""
         if number < self.header_end:
-            return _case(self.content[:number], f"cut at {number}")
+            return _model_case(self.content[:number], f"cut at {number}")
         if number < self.n_systematic:
             length = int.from_bytes(self.content[:8], "little") ^ (1 << (number - self.header_end))
-            return _case(length.to_bytes(8, "little") + self.content[8:], f"length {length}")
-        return pick(rng, [self._damaged, self._outer, self._header, self._header, self._header_text, self._arrays])(rng)
-
-    def _damaged(self, rng: np.random.Generator) -> Case:
-        low, high = pick(rng, [(0, 8), (8, self.header_end), (self.header_end, len(self.content))])
-        return _case(*damaged(self.content, rng, low, high))
+            return _model_case(length.to_bytes(8, "little") + self.content[8:], f"length {length}")
+        if chance(rng, 1 / 6):
+            low, high = pick(rng, [(0, 8), (8, self.header_end), (self.header_end, len(self.content))])
+            return _model_case(*damaged(self.content, rng, low, high))
+        return pick(rng, [self._outer, self._header, self._header, self._header_text, self._arrays])(rng)
 
     def _outer(self, rng: np.random.Generator) -> Case:
         """Edit what safetensors itself says about the arrays; the checksum is left as it is."""
@@ -72,7 +86,7 @@ class Models:
         text = json.dumps(outer).encode("utf-8", "surrogatepass")
         length = pick(rng, [2**60, 2**63, 2**64 - 1, 10**8, len(text) + 1]) if chance(rng, 0.1) else len(text)
         content = length.to_bytes(8, "little") + text + self.content[self.header_end :]
-        return _case(content, f"safetensors {name}, length {length}")
+        return _model_case(content, f"safetensors {name}, length {length}")
 
     def _header(self, rng: np.random.Generator) -> Case:
         """Edit some entries of the header, and make the checksum fit."""
@@ -86,7 +100,7 @@ class Models:
             words.append(".".join(map(str, path)))
             decisive |= any(tuple(path[: len(key)]) == key[: len(path)] for key in DECISIVE)
         text = json.dumps(header).replace(f'"{DEEP}"', "[" * deep_stack() + "]" * deep_stack())
-        return _case(self._sealed(text), *words, same=not decisive)
+        return _model_case(self._sealed(text), *words, same=not decisive)
 
     def _header_text(self, rng: np.random.Generator) -> Case:
         """Damage the header's text, and make the checksum fit."""
@@ -94,7 +108,7 @@ class Models:
         if chance(rng, 0.1):
             text = pick(rng, [b"[", b'{"a":', b" ", b"-", b"9", b'"']) * int(10 ** rng.uniform(1, 6))
             words = "a long text"
-        return _case(self._sealed(text.decode("utf-8", "replace")), "header", words, same=False)
+        return _model_case(self._sealed(text.decode("utf-8", "replace")), "header", words, same=False)
 
     def _arrays(self, rng: np.random.Generator) -> Case:
         """Replace an array by another one, and make the checksum fit."""
@@ -104,15 +118,14 @@ class Models:
         arrays = self.arrays | {other: np.ascontiguousarray(changed)}
         if chance(rng, 0.1):
             del arrays[name]
-        return _case(self._sealed(self.metadata["header"], arrays), f"{name} as {other}", same=False)
+        return _model_case(self._sealed(self.metadata["header"], arrays), f"{name} as {other}", same=False)
 
     def _sealed(self, header: str, arrays: dict[str, np.ndarray] | None = None) -> bytes:
         """Return a model file under a checksum that fits: the header, then each array's name, type, shape and bytes."""
         arrays = self.arrays if arrays is None else arrays
-        digest = hashlib.sha256(header.encode())
-        for name, array in sorted(arrays.items()):
-            digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode() + array.tobytes())
-        return _written(arrays, self.metadata | {"header": header, "sha256": digest.hexdigest()})
+        parts = [f"\n{name} {of.dtype.str} {of.shape}\n".encode() + of.tobytes() for name, of in sorted(arrays.items())]
+        digest = hashlib.sha256(header.encode() + b"".join(parts)).hexdigest()
+        return _written(arrays, self.metadata | {"header": header, "sha256": digest})
 
     def judge(self, case: Case, path: Path) -> str:
         """Describe the model, load it and score people with it."""
@@ -126,8 +139,7 @@ class Models:
             contract = model.contract_
             if not {*contract.features, *(spec.name for spec in contract.covariates)} <= {*self.people}:
                 return "refused"  # it was trained with columns that nobody has
-            with np.errstate(all="ignore"):
-                scores = model.transform(*inputs_of(model, self.people))
+            scores = _scores_of(model, self.people)
         except InputError:
             return "refused"
         if case.expected and not np.array_equal(scores, self.scores):
@@ -137,19 +149,22 @@ class Models:
         return "read"
 
 
+def _scores_of(model: SurrealGAN, people: pd.DataFrame) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return model.transform(*inputs_of(model, people))
+
+
 def _written(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
     """Return a safetensors file; the library would write its parts in any order."""
-    entries, data = {"__metadata__": metadata}, b""
-    for name, array in arrays.items():
-        place = [len(data), len(data) + array.nbytes]
+    entries, ends = {"__metadata__": metadata}, [0, *accumulate(array.nbytes for array in arrays.values())]
+    for place, (name, array) in zip(pairwise(ends), arrays.items(), strict=True):
         entries[name] = {"dtype": TYPES[array.dtype.str[1:]], "shape": array.shape, "data_offsets": place}
-        data += array.tobytes()
     text = json.dumps(entries).encode()
-    return len(text).to_bytes(8, "little") + text + data
+    return len(text).to_bytes(8, "little") + text + b"".join(array.tobytes() for array in arrays.values())
 
 
-def _case(content: bytes, *words: str, same: bool = True) -> Case:
-    return Case("model.safetensors", content, words, same)
+def _model_case(content: bytes, *words: str, same: bool = True, name: str = "model.safetensors") -> Case:
+    return Case(name, content, words, same)
 
 
 def _paths(tree, path: tuple = ()) -> Iterator[tuple]:
@@ -164,3 +179,232 @@ def _variants(value) -> list:
     if isinstance(value, list | str):
         return [value[:-1], value + value[-1:], [value]]
     return [-value, 2 * value, value + 1, str(value), [value]] if type(value) in (int, float) else [[value]]
+
+
+# What could stand in a pickle to run, to grow without end or to mislead; none of it may have any effect.
+
+
+CANARY = Path(tempfile.gettempdir(), "rindices-fuzz-canary")  # what hostile pickles would make, could they run
+_HOSTILE = hostile_pickles(CANARY)
+SHORT = tuple(bytes([code.code.encode("latin1")[0]]) for code in pickletools.opcodes if code.arg is None)
+
+
+# What may stand for an entry of a checkpoint.
+OTHER = (None, True, -1, 10**5000, 2**63, 1e308, float("nan"), "", "text", [], {}, {"a": 1}, [1, 2], (1,), "A" * 2000)
+
+
+def hostile_snippets(rng: np.random.Generator) -> dict[str, bytes]:
+    """Return instructions that leave one thing on the stack, each of them meant to do harm or to grow without end."""
+    deep, number = deep_stack(), rng.bytes(int(10 ** rng.uniform(1, 5))) + b"\x01"
+    places = [b"](" + b"h%c" % (200 + level % 50) * 10 + b"eq%c" % (200 + (level + 1) % 50) for level in range(40)]
+    array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85C\x01btR"
+    kind = pick(rng, [b"O8", b"V8", b"f8", b"S9", b"f16", b"(2,3)f8"])
+    dtype = b"cnumpy\ndtype\n(X" + struct.pack("<I", len(kind)) + kind + b"K\x00K\x01tR"
+    # The importer's own tests have those that would run something.
+    hostile = {name: data.removesuffix(b".")[2 * (data[:1] == b"\x80") :] for name, (data, _) in _HOSTILE.items()}
+    return hostile | {
+        "persistent id": pick(rng, [b"Pstorage\n", b"NQ", b")Q", b"(NNNNtQ", b"K\x01Q"]),
+        "deep tuples": b")" + b"\x85" * deep,
+        "deep lists": b"]" * deep + b"a" * (deep - 1),
+        "growing lists": b"]q\xc8" + b"".join(places),
+        "growing tuples": b")q\xc8" + b"h\xc8h\xc8\x86q\xc8" * int(rng.integers(1, 3000)),
+        "list in itself": b"]q\xc8h\xc8a",
+        "long number": b"\x8b" + struct.pack("<i", len(number)) + number,
+        "long decimal number": b"L" + b"9" * int(10 ** rng.uniform(1, 5)) + b"L\n",
+        "claimed text": pick(
+            rng, [b"X\xff\xff\xff\x7f", b"\x8d" + b"\xff" * 7 + b"\x0f", b"\x8e" + b"\xff" * 8, b"\x8b\xff\xff\xff\x7f"]
+        ),
+        "array": array
+        + b"(K\x01"
+        + pick(rng, [b"K\x02\x85", b"\x8a\x08" + b"\xff" * 7 + b"\x7f\x85", b"J\xff\xff\xff\xff\x85"])
+        + dtype
+        + b"\x89C\x10"
+        + bytes(16)
+        + b"tb",
+        "unfinished array": array,
+        "scalar": b"cnumpy.core.multiarray\nscalar\n" + dtype + b"C\x08" + rng.bytes(8) + b"\x86R",
+        "halves of characters": b"X\x03\x00\x00\x00\xed\xa0\x80",
+        "marks": b"(" * int(10 ** rng.uniform(1, 5)) + b"N",
+        "endless memo": b"N" + b"".join(b"r" + struct.pack("<I", 2**32 - 1 - level) for level in range(1000)),
+    }
+
+
+def other_entry(value, rng: np.random.Generator):
+    """Return something else for an entry of a checkpoint."""
+    if isinstance(value, np.ndarray | Tensor) and chance(rng, 0.8):
+        array = value.stored.array if isinstance(value, Tensor) else value
+        changed = altered(array, rng, ("f8", "f4", "f2", "i8", "b1"))
+        return Tensor(changed) if isinstance(value, Tensor) or chance(rng, 0.2) else changed
+    return pick(rng, OTHER)
+
+
+ENTRY, N_REGIONS, N_PEOPLE = 15000, 12, 20
+_CENTRAL, _LOCAL, _END = b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"
+# Where the fields of the zip structures are, and their formats.
+_FIELDS = {
+    _CENTRAL: ((8, "H"), (10, "H"), (16, "I"), (20, "I"), (24, "I"), (28, "H"), (30, "H"), (32, "H"), (42, "I")),
+    _LOCAL: ((4, "H"), (6, "H"), (8, "H"), (14, "I"), (18, "I"), (22, "I"), (26, "H"), (28, "H")),
+    _END: ((4, "H"), (6, "H"), (8, "H"), (10, "H"), (12, "I"), (16, "I"), (20, "H")),
+}
+_HARMLESS = frozenset({"object.__getattr__", "sys._getframe"})
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[None]:
+    """Fail if anything is imported, run or written in the meantime, also where the reader swallowed the exception."""
+    seen, here = [], threading.get_ident()  # other threads may have been left by an earlier test
+
+    def note(event: str, arguments: tuple) -> None:
+        reading = event == "open" and not set(arguments[1] or "r") & set("wax+")
+        if threading.get_ident() == here and event not in _HARMLESS and not reading:
+            seen.append(f"{event} {arguments!r:.200}")
+            raise Failure(f"a checkpoint led to {seen[-1]}")
+
+    gc.disable()  # what an earlier test left would be cleared away just now
+    try:
+        with reported_to(note):
+            yield
+    finally:
+        gc.enable()
+    if seen or CANARY.exists():
+        raise Failure(f"a checkpoint led to {seen or 'the canary'}")
+
+
+class Checkpoints:
+    """A checkpoint as torch writes it, whose archive is damaged or whose pickle is altered."""
+
+    n_systematic = 0
+
+    def __init__(self) -> None:
+        CANARY.unlink(missing_ok=True)
+        str(b"a", "raw-unicode-escape")  # Python imports this codec when old pickles first need it
+        self.pickle, self.blocks = dump(checkpoint(N_REGIONS, 2, entries=(ENTRY,))[0])
+        self.content = _archive(self.pickle, self.blocks)
+        places = [place for _, _, place in pickletools.genops(self.pickle)] + [len(self.pickle)]
+        self.instructions = [self.pickle[begin:end] for begin, end in pairwise(places)]
+        rng = np.random.default_rng(0)
+        self.names = [f"region{number}" for number in range(N_REGIONS)]
+        self.people = pd.DataFrame(rng.uniform(2000, 9000, (N_PEOPLE, N_REGIONS)), columns=self.names)
+        self.people = self.people.assign(sex=[0.0, 1.0] * (N_PEOPLE // 2), age=rng.uniform(60, 90, N_PEOPLE))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model.pt")
+            path.write_bytes(self.content)
+            self.scores = _scores_of(import_official(path, self.names, ["sex", "age"]), self.people)
+
+    def make(self, number: int, rng: np.random.Generator) -> Case:
+        """Draw what happens to the archive, to the pickle in it, or to the numbers."""
+        if chance(rng, 1 / 11):
+            return _checkpoint_case(*damaged(self.content, rng, pick(rng, [0, self.content.index(_CENTRAL)])))
+        kinds = [
+            self._structures,
+            self._zipped,
+            self._pickle_bytes,
+            self._altered,
+            self._altered,
+            self._hostile,
+            self._hostile,
+            self._contents,
+            self._contents,
+            self._neutral,
+        ]
+        return pick(rng, kinds)(rng)
+
+    def _structures(self, rng: np.random.Generator) -> Case:
+        """Overwrite a field of the zip structures."""
+        content, sign = bytearray(self.content), pick(rng, list(_FIELDS))
+        places = [place for place in range(len(content)) if content.startswith(sign, place)]
+        field, kind = pick(rng, _FIELDS[sign])
+        most = 2 ** (8 * struct.calcsize(kind)) - 1
+        value = pick(rng, [0, 1, 8, 12, 255, most, most - 1, most // 2, int(rng.integers(most))])
+        struct.pack_into(f"<{kind}", content, pick(rng, places) + field, value)
+        return _checkpoint_case(bytes(content), f"{sign[2:].hex()} field {field} = {value}")
+
+    def _zipped(self, rng: np.random.Generator) -> Case:
+        """Pack the same, or more than the same, in another way."""
+        many = {f"archive/data/x{number}": b"" for number in range(int(10 ** rng.uniform(0, 3)))}
+        names = ["archive/../x", "/etc/passwd", "archive/\ud7ff", "a" * 60000, "archive/data.pkl "]
+        ways = {
+            "deflated": {"compression": pick(rng, [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])},
+            "bomb": {"compression": zipfile.ZIP_DEFLATED, "archive/data/99": bytes(20_000_000)},
+            "many": many,
+            "names": {pick(rng, names): b"x"},
+            "nested": {"archive/data/99": self.content},
+            "folder": {"folder": pick(rng, ["other", "..", "", "a/b", "é"])},
+            "prefix": {},
+        }
+        what = pick(rng, list(ways))
+        before = pick(rng, [b"#!/bin/sh\n", _LOCAL + bytes(26), b"\x80\x02."]) if what == "prefix" else b""
+        return _checkpoint_case(before + _archive(self.pickle, self.blocks, **ways[what]), what)
+
+    def _pickle_bytes(self, rng: np.random.Generator) -> Case:
+        data, words = damaged(self.pickle, rng)
+        return _checkpoint_case(_archive(data, self.blocks), "pickle", words, same=False)
+
+    def _altered(self, rng: np.random.Generator) -> Case:
+        """Remove, repeat, exchange and insert whole instructions."""
+        made, words = list(self.instructions), []
+        for _ in range(int(rng.integers(1, 4))):
+            place, other = (int(number) for number in rng.integers(len(made), size=2))
+            ways = {
+                "removed": [],
+                "repeated": [made[place]] * int(10 ** rng.uniform(0.4, 4)),
+                "exchanged": [made[other]],
+                "inserted": [pick(rng, [made[other], *SHORT]), made[place]],
+            }
+            what = pick(rng, list(ways))
+            made[place : place + 1] = ways[what]
+            words.append(f"instruction {place} {what}")
+        return _checkpoint_case(_archive(b"".join(made), self.blocks), *words, same=False)
+
+    def _hostile(self, rng: np.random.Generator) -> Case:
+        """Put something that would run, or grow without end, in the place of a number or text."""
+        made, snippets = list(self.instructions), hostile_snippets(rng)
+        place = pick(rng, [place for place, one in enumerate(made) if one[:1] in b"XGKMJ\x8c" and len(one) > 1])
+        name = pick(rng, list(snippets))
+        made[place] = snippets[name]
+        return _checkpoint_case(_archive(b"".join(made), self.blocks), f"{name} at instruction {place}", same=False)
+
+    def _contents(self, rng: np.random.Generator) -> Case:
+        """Write a sound checkpoint of other contents."""
+        content, _ = checkpoint(N_REGIONS, 2, entries=(ENTRY,))
+        holders = [content, content["normalization_variables"], content["correction_variables"], content[ENTRY]]
+        holders += [content[ENTRY][name] for name in ("netMapping", "netDecomposer", "netReconstruction")]
+        holder = pick(rng, holders)
+        key = pick(rng, list(holder))
+        holder[key] = other_entry(holder[key], rng)
+        return _checkpoint_case(_archive(*dump(content)), f"another {key}", same=False)
+
+    def _neutral(self, rng: np.random.Generator) -> Case:
+        """Insert instructions that change nothing."""
+        made = list(self.instructions)
+        for _ in range(int(rng.integers(1, 50))):
+            made.insert(int(rng.integers(len(made))), pick(rng, [b"N0", b"(1", b"\x80\x02", b")0"]))
+        return Case("model.pt", _archive(b"".join(made), self.blocks), ("neutral instructions",), "read")
+
+    def judge(self, case: Case, path: Path) -> str:
+        """Import the checkpoint and score people with it."""
+        try:
+            with watched():
+                model = import_official(path, self.names, ["sex", "age"])
+        except InputError:
+            if case.expected == "read":
+                raise
+            return "refused"
+        scores = _scores_of(model, self.people)
+        if case.expected and not np.array_equal(scores, self.scores):
+            raise Failure("the scores changed")
+        with tempfile.TemporaryDirectory() as folder:
+            again = load_model(model.save(Path(folder, "model.safetensors")))
+        if not np.array_equal(_scores_of(again, self.people), scores, equal_nan=True):
+            raise Failure("the imported model gives other scores when it was saved")
+        return "read"
+
+
+_checkpoint_case = functools.partial(_model_case, name="model.pt")
+
+
+def _archive(data: bytes, blocks: dict[str, bytes], **options) -> bytes:
+    file = io.BytesIO()
+    with mock.patch.object(time, "localtime", return_value=time.gmtime(2**30)):  # which is written into archives
+        write_archive(file, data, blocks, **options)
+    return file.getvalue()

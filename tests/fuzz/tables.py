@@ -76,17 +76,15 @@ class Grid:
 def draw_grid(rng: np.random.Generator) -> Grid:
     """Return a valid table whose numbers are written in different ways."""
     style = pick(rng, ["{:.3f}", "{!r}", "{:.6e}", "{:.0f}", "{:.17g}"])
-    volumes, rows = rng.normal(3000, 300, (N_PEOPLE, len(REGIONS))), []
-    for number in range(N_PEOPLE):
-        person = [
-            f"{number:03d}",
-            "CN" if number % 2 else "AD",
-            f"{rng.uniform(50, 90):.2f}",
-            pick(rng, ["F", "M"]),
-            "AB"[number // 2 % 2],
-        ]
-        rows.append([*person, *(style.format(float(volume)) for volume in volumes[number])])
-    return Grid([*TEXT_COLUMNS, "age", "sex", "site", *REGIONS], rows)
+    columns = {
+        "participant_id": [f"{number:03d}" for number in range(N_PEOPLE)],
+        "diagnosis": ["AD", "CN"] * (N_PEOPLE // 2),
+        "age": [f"{age:.2f}" for age in rng.uniform(50, 90, N_PEOPLE)],
+        "sex": rng.choice(["F", "M"], N_PEOPLE).tolist(),
+        "site": [*"AABB"] * (N_PEOPLE // 4),
+    }
+    columns |= {name: map(style.format, rng.normal(3000, 300, N_PEOPLE).tolist()) for name in REGIONS}
+    return Grid([*columns], [list(row) for row in zip(*columns.values(), strict=True)])
 
 
 def change_cells(grid: Grid, rng: np.random.Generator) -> None:
@@ -129,12 +127,10 @@ def change_structure(grid: Grid, rng: np.random.Generator) -> None:
 
 def written(grid: Grid, rng: np.random.Generator) -> tuple[str, bytes]:
     """Return a file name and the table as text in one of many dialects, none of which may change a value."""
-    if chance(rng, 0.3):
+    if chance(rng, 0.3) and {len(row) for row in grid.rows} <= {len(grid.header)}:
         order = rng.permutation(len(grid.header))
-        if all(len(row) == len(order) for row in grid.rows):
-            grid.header = [grid.header[place] for place in order]
-            grid.rows = [[row[place] for place in order] for row in grid.rows]
-            grid.note("columns in another order")
+        grid.header, *grid.rows = ([row[place] for place in order] for row in [grid.header, *grid.rows])
+        grid.note("columns in another order")
     grid.separator = pick(rng, [",", ",", ";", "\t"])
     grid.decimal_comma = grid.separator != "," and chance(rng, 0.4)
     ending, newline, quotes = pick(rng, [".csv", ".csv", ".tsv", ".txt"]), pick(rng, NEWLINES), pick(rng, [0, 0, 1, 2])
@@ -154,17 +150,15 @@ def written(grid: Grid, rng: np.random.Generator) -> tuple[str, bytes]:
     grid.note(
         encoding, "separator", repr(grid.separator), "newline", repr(newline), "quotes", quotes, "decimal", decimal
     )
-    if chance(rng, 0.1):
-        return f"table{ending}.gz", gzip.compress(content, 1, mtime=0)
-    return f"table{ending}", content
+    packed = chance(rng, 0.1)
+    return f"table{ending}{'.gz' * packed}", gzip.compress(content, 1, mtime=0) if packed else content
 
 
 def _line(cells: list[str], grid: Grid, quotes: int, rng: np.random.Generator) -> str:
     texts = [cell.replace(".", ",") if grid.decimal_comma and _PLAIN.fullmatch(cell) else cell for cell in cells]
-    for place, text in enumerate(texts):
-        needs = any(sign in text for sign in (grid.separator, '"', "\n", "\r"))
-        if needs or quotes == 2 or (quotes == 1 and chance(rng, 0.5)):
-            texts[place] = '"' + text.replace('"', '""') + '"'
+    needed = [any(sign in text for sign in (grid.separator, '"', "\n", "\r")) for text in texts]
+    quoted = needed | (rng.random(len(texts)) < quotes / 2)  # none, half of the others, or all
+    texts = ['"' + text.replace('"', '""') + '"' if asked else text for text, asked in zip(texts, quoted, strict=True)]
     return grid.separator.join(texts)
 
 
@@ -186,7 +180,8 @@ def compare(grid: Grid, frame: pd.DataFrame) -> None:
             raise Failure(f"{name} became numbers")
         same = _same_number if column.dtype == np.float64 else _same_text
         for text, value in zip(texts, column.tolist(), strict=True):
-            if not same(text, value, grid):
+            gap = isinstance(value, float) and math.isnan(value)
+            if not (gap if _missing(text) else same(text, value, grid)):
                 raise Failure(f"column {name}: {text[:60]!r} became {value!r:.60}")
     if grid.sound and not all(frame[name].dtype == np.float64 for name in NUMBERS):
         raise Failure("a column of numbers became text")
@@ -204,22 +199,17 @@ def number_in(text: str) -> float | None:
 
 
 def _same_number(text: str, value: float, grid: Grid) -> bool:
-    if _missing(text):
-        return math.isnan(value)
     texts = [text.strip(), *([] if grid.separator in ("", ",") else [_COMMA.sub(r"\1.\2", text.strip())])]
     numbers = [number for number in map(number_in, texts) if number is not None]
     return any(number == value or (math.isnan(number) and math.isnan(value)) for number in numbers)
 
 
 def _same_text(text: str, value: object, grid: Grid) -> bool:
-    if _missing(text):
-        return isinstance(value, float) and math.isnan(value)
-    if not isinstance(value, str):
-        return False
-    if grid.separator not in ("", ","):  # decimal commas become points in columns that are mostly numbers
-        text, value = text.replace(",", "."), value.replace(",", ".")
     # A byte-order mark before the first cell is taken for the file's; nobody sees it.
-    return text.removeprefix("\ufeff").split() == value.removeprefix("\ufeff").split()
+    texts = [str(one).removeprefix("\ufeff").split() for one in (text, value)]
+    if grid.separator not in ("", ","):  # decimal commas become points in columns that are mostly numbers
+        texts = [[word.replace(",", ".") for word in words] for words in texts]
+    return isinstance(value, str) and texts[0] == texts[1]
 
 
 # Tables in workbooks and Parquet files: the same cells as in text, and the damage that only such files can have.
@@ -257,11 +247,11 @@ def write_workbook(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("People")
     sheet.append(grid.header)
-    number = [name in NUMBERS for name in grid.header]
     for row in grid.rows:
-        row[:] = [_as_stored(text) if is_one else text for is_one, text in zip(number, row, strict=True)]
-        texts = zip(number, (ILLEGAL_CHARACTERS_RE.sub("", text) for text in row), strict=True)
-        sheet.append([float(text) if is_one and _is_number(text) else text for is_one, text in texts])
+        numbers = [name in NUMBERS and _is_number(text) for name, text in zip(grid.header, row, strict=True)]
+        row[:] = [_as_stored(text) if is_one else text for is_one, text in zip(numbers, row, strict=True)]
+        cells = zip(numbers, (ILLEGAL_CHARACTERS_RE.sub("", text) for text in row), strict=True)
+        sheet.append([float(text) if is_one else text for is_one, text in cells])
     file = io.BytesIO()
     book.save(file)
     grid.note("workbook")
@@ -283,14 +273,11 @@ def _zipped(parts: dict[str, bytes]) -> bytes:
 
 
 def _is_number(text: str) -> bool:
-    number = number_in(text)
-    return number is not None and bool(np.isfinite(number))
+    return math.isfinite(math.nan if (number := number_in(text)) is None else number)
 
 
 def _as_stored(text: str) -> str:
     """Return a number with the 16 digits that openpyxl writes."""
-    if not _is_number(text):
-        return text
     number = float(f"{float(text):.16g}")
     return str(int(number)) if number.is_integer() else repr(number)
 
@@ -320,8 +307,7 @@ def _harmed_workbook(parts: dict[str, bytes], grid: Grid, rng: np.random.Generat
 def write_parquet(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
     """Return the table as a Parquet file, numbers as numbers; with `harm`, of odd types or damaged."""
     columns = {}
-    for place, name in enumerate(grid.header):
-        texts = [row[place] for row in grid.rows]
+    for name, texts in zip(grid.header, map(list, zip(*grid.rows, strict=True)), strict=True):
         numbers = name in NUMBERS and all(map(_is_number, texts)) and chance(rng, 0.8)
         columns[name] = pa.array([float(text) for text in texts] if numbers else texts)
     grid.note("Parquet")
@@ -333,11 +319,10 @@ def write_parquet(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
         grid.note(name, "of", kind)
     table, file = pa.table(columns), io.BytesIO()
     parquet.write_table(table, file, compression=pick(rng, ["none", "snappy", "gzip"]), use_dictionary=chance(rng, 0.5))
-    if not harm or chance(rng, 0.3):
-        return file.getvalue()
-    low = pick(rng, [0, len(file.getvalue()) * 3 // 4])
-    content, words = damaged(file.getvalue(), rng, low)
-    grid.note(words)
+    content = file.getvalue()
+    if harm and chance(rng, 0.7):
+        content, words = damaged(content, rng, pick(rng, [0, len(content) * 3 // 4]))
+        grid.note(words)
     return content
 
 
@@ -373,8 +358,7 @@ class Tables:
 
     def __init__(self) -> None:
         grid = draw_grid(np.random.default_rng(0))
-        content = "\n".join(",".join(cells) for cells in [grid.header, *grid.rows]).encode()
-        frame = pd.read_csv(io.BytesIO(content), dtype=dict.fromkeys(TEXT_COLUMNS, str))
+        frame = pd.DataFrame(grid.rows, columns=grid.header).astype(dict.fromkeys(NUMBERS, float))
         self.contract = contract_of(make_cohort(frame, **OPTIONS))
 
     def make(self, number: int, rng: np.random.Generator) -> Case:
@@ -413,10 +397,10 @@ class Tables:
             return "refused"
         if np.isinf(people.features.to_numpy()).any():
             raise Failure("people with infinite numbers were accepted")
-        for name in (name for name in REGIONS if name in people.features):
-            read = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float)
-            if not np.array_equal(people.features[name].to_numpy(), read, equal_nan=True):
-                raise Failure(f"column {name} changed on the way to the people")
+        known = [name for name in REGIONS if name in people.features]
+        read = frame[known].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
+        if not np.array_equal(people.features[known].to_numpy(), read, equal_nan=True):
+            raise Failure("regions changed on the way to the people")
         return "read"
 
 
