@@ -25,9 +25,11 @@ FOUND = {
     "repetitions": 0.951,
     "with_linear": 0.883,
 }
-MEASURED_ON_PATTERNS = ("halves", "halves_chance", "halves_p", "repetitions", "with_linear")
-NOTHING = FOUND | dict.fromkeys(MEASURED_ON_PATTERNS) | {"p": 0.41, "p_spread": 0.3, "p_shift": 0.6, "found_again": 0}
-NOTHING |= {"directions": 0, "eigenvalues": [3.2, 2.9, 2.6, 2.4]}
+NOTHING = FOUND | {
+    **dict.fromkeys(("halves", "halves_chance", "halves_p", "repetitions", "with_linear")),  # measured on patterns
+    **{"p": 0.41, "p_spread": 0.3, "p_shift": 0.6, "found_again": 0},
+    **{"directions": 0, "eigenvalues": [3.2, 2.9, 2.6, 2.4]},
+}
 RUN_TOML = """[command]
 line = "rindices fit volumes.csv"
 
@@ -86,16 +88,20 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
     sizes = {"control": n_controls, "patient": n_patients, "other": 12}
     groups = np.repeat(list(sizes), list(sizes.values()))
     truth = rng.uniform(size=(len(groups), n_patterns)) * (groups == "patient")[:, None]
-    people = pd.DataFrame({"participant_id": [f"sub-{place:04d}" for place in range(len(groups))]})
-    people["diagnosis"] = pd.Series(groups).map({"control": "CN", "patient": "AD", "other": "unclear"})
-    people["group"] = groups
+    labels = {"control": "CN", "patient": "AD", "other": "unclear"}
+    people = pd.DataFrame({"participant_id": [f"sub-{place:04d}" for place in range(len(groups))], "group": groups})
+    people.insert(1, "diagnosis", people["group"].map(labels))
     scores = truth * 0.9 + 0.03 + rng.normal(0, 0.07, truth.shape)
-    known = {"r{}": scores, "r{}_sd": rng.uniform(0.01, 0.05, truth.shape), "severity{}": scores}
-    known |= {"severity{}_low": scores - 0.2, "severity{}_high": scores + 0.3}
-    known["centile{}"] = np.clip(300 * scores, 0, 100)
+    known = {
+        "r{}": scores,
+        "r{}_sd": rng.uniform(0.01, 0.05, truth.shape),
+        "severity{}": scores,
+        "severity{}_low": scores - 0.2,
+        "severity{}_high": scores + 0.3,
+        "centile{}": np.clip(300 * scores, 0, 100),
+    }
     columns = {name.format(k + 1): of[:, k] for name, of in known.items() for k in range(n_patterns)}
-    people = people.join(pd.DataFrame(columns))
-    people.assign(flags="").to_csv(folder / "r_indices.csv", index=False)
+    people.assign(**columns, flags="").to_csv(folder / "r_indices.csv", index=False)
     regions = (names or []) + [f"region {place}" for place in range(n_regions - len(names or []))]
     size = np.sort(rng.gamma(1.0, 0.8, (n_patterns, n_regions)))[:, ::-1]
     change = (size * rng.choice([-1, -1, -1, 1], size.shape)).ravel()
@@ -109,40 +115,37 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
     pd.DataFrame(patterns).to_csv(folder / "patterns.csv", index=False)
     steps = np.arange(2000, 32000, 2000)
     rise = 1 - np.exp(-steps / 6000) - 0.04 * (steps > 22000)
-    agreement = {"pattern_agreement": 0.52 + 0.44 * rise, "dimension_correlation": 0.05 + 0.9 * rise}
-    agreement["difference_correlation"] = np.nan if n_patterns == 1 else 0.85 * rise
-    selection = pd.DataFrame({"step": steps, **agreement}).assign(n_patterns=n_patterns, orthogonality=0.8, n_models=10)
-    with_intervals(selection).assign(best=steps == 20000, chosen=steps == 20000).to_csv(
-        folder / "selection.csv", index=False
-    )
+    differences = np.nan if n_patterns == 1 else 0.85 * rise
+    agreement = dict(zip(AGREEMENT, (0.52 + 0.44 * rise, 0.05 + 0.9 * rise, differences), strict=True))
+    setting = {"n_patterns": n_patterns, "orthogonality": 0.8, "n_models": 10, "best": steps == 20000}
+    selection = pd.DataFrame({"step": steps, **agreement, **setting, "chosen": steps == 20000})
+    with_intervals(selection).to_csv(folder / "selection.csv", index=False)
     save_summary(folder, summary_of(n_patterns, n_controls, n_patients, n_regions))
     (folder / "run.toml").write_text(RUN_TOML.format(n_patterns=n_patterns))
     ids = people[["participant_id"]]
     z_scores = pd.DataFrame(rng.normal(size=(len(ids), n_regions)).round(3), columns=regions)
     pd.concat([ids, z_scores], axis=1).to_csv(folder / "z_scores.csv", index=False)
     ids.assign(age=70.5, sex="F").to_csv(folder / "variables.csv", index=False)
-    record = people[["participant_id", "diagnosis", "group"]].assign(site="", used=True, reason="", distance=np.nan)
-    record.assign(far_in="", flags="").to_csv(folder / "people.csv", index=False)
+    record = people.assign(site="", used=True, reason="", distance=np.nan, far_in="", flags="")
+    record.to_csv(folder / "people.csv", index=False)
     return truth
 
 
 def with_intervals(selection, width=0.02):
-    for name in AGREEMENT:
-        selection[f"{name}_low"] = selection[name] - width
-        selection[f"{name}_high"] = (selection[name] + width).clip(upper=1)
-    return selection
+    low, high = selection[[*AGREEMENT]] - width, (selection[[*AGREEMENT]] + width).clip(upper=1)
+    return selection.join([low.add_suffix("_low"), high.add_suffix("_high")])
 
 
 def add_settings(folder, settings):
     """Add settings that were not chosen to the selection: (patterns, orthogonality, models, pattern agreement)."""
-    rows = []
-    for n_patterns, orthogonality, n_models, value in settings:
-        setting = {"n_patterns": n_patterns, "orthogonality": orthogonality, "n_models": n_models, "chosen": False}
-        for step, agreement in ((10000, value - 0.1), (16000, value)):
-            values = dict(zip(AGREEMENT, (agreement, agreement - 0.1, agreement - 0.2), strict=True))
-            rows.append({**setting, **values, "step": step, "best": step == 16000})
-    chosen = pd.read_csv(folder / "selection.csv")
-    pd.concat([chosen, with_intervals(pd.DataFrame(rows), 0.05)]).to_csv(folder / "selection.csv", index=False)
+    rows = [
+        (*setting, value - less, value - less - 0.1, value - less - 0.2, step, step == 16000, False)
+        for *setting, value in settings
+        for step, less in ((10000, 0.1), (16000, 0.0))
+    ]
+    names = ["n_patterns", "orthogonality", "n_models", *AGREEMENT, "step", "best", "chosen"]
+    chosen, others = pd.read_csv(folder / "selection.csv"), with_intervals(pd.DataFrame(rows, columns=names), 0.05)
+    pd.concat([chosen, others]).to_csv(folder / "selection.csv", index=False)
 
 
 def rewrite(path, **columns):
@@ -162,12 +165,15 @@ def add_truth(folder, truth):
     """Store the truth with its columns shuffled, as a training without labels would find them."""
     n_patterns, people = truth.shape[1], pd.read_csv(folder / "r_indices.csv")
     order = [f"s{n_patterns - place}" for place in range(n_patterns)]
-    table = pd.DataFrame(dict(zip(order, truth.T, strict=True)))
-    table.insert(0, "participant_id", people["participant_id"])
+    table = people[["participant_id"]].join(pd.DataFrame(truth, columns=order))
     table[people["group"] == "patient"].sample(frac=1, random_state=0).to_csv(folder / "truth.csv", index=False)
-    per_pattern = [0.9 + place / 100 for place in range(n_patterns)]
-    found = {"pattern_concordance": 0.911, "per_pattern": per_pattern, "matched_truth": order, "n_known": n_patterns}
-    found["matched_patterns"] = list(range(1, n_patterns + 1))
+    found = {
+        "pattern_concordance": 0.911,
+        "per_pattern": [0.9 + place / 100 for place in range(n_patterns)],
+        "matched_truth": order,
+        "matched_patterns": list(range(1, n_patterns + 1)),
+        "n_known": n_patterns,
+    }
     change_summary(folder, recovery=found)
 
 
@@ -184,9 +190,9 @@ def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("
     _write_regions(folder, patterns, rng)
     regions = pd.DataFrame({"region": patterns["region"].unique(), "n_controls": 40, "n_patients": 60})
     effect = np.linspace(-0.9, 0.3, len(regions))
-    regions = regions.assign(effect=effect, low=effect - 0.3, high=effect + 0.3, t=5 * effect, p=0.2, q=0.3)
-    regions.loc[regions["effect"].abs() > 0.5, ["p", "q"]] = 0.0004, 0.001
-    _save(regions, folder, "group_effects")
+    ps = {name: np.where(np.abs(effect) > 0.5, *two) for name, two in (("p", (0.0004, 0.2)), ("q", (0.001, 0.3)))}
+    effects = regions.assign(effect=effect, low=effect - 0.3, high=effect + 0.3, t=5 * effect, **ps)
+    _save(effects, folder, "group_effects")
     drivers = [
         {"participant_id": person, "pattern": pattern, "rank": rank, "region": region, "change_sd": -1.31, "z": -0.84}
         for person in people.loc[people["group"] == "patient", "participant_id"].head(n_drivers)
@@ -194,7 +200,6 @@ def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("
         for rank, region in enumerate(patterns["region"].unique()[:6], start=1)
     ]
     _save(pd.DataFrame(drivers), folder, "drivers")
-    changes = pd.Series({"missing region": 3, "outlier": 2})
     change_summary(
         folder,
         correction={
@@ -207,8 +212,8 @@ def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("
         covariates=["age", "sex", "icv", "site"],
         clinical=list(clinical),
         visits=False,
-        excluded=changes.to_dict(),
-        n_read=len(people) + int(changes.sum()),
+        excluded={"missing region": 3, "outlier": 2},
+        n_read=len(people) + 5,
         subgroup_limits=[0.4, 0.7],
     )
 
@@ -293,15 +298,14 @@ def _group_check(n_patterns):
         "remark": "",
     }
     remark = "In controls, pattern 1 rises with age (r = 0.21), and patients are older: part of pattern 1 may be age."
-    rows = [row | {"pattern": pattern} for pattern in range(1, n_patterns + 1)]
-    rows[0] |= {"imbalanced": True, "remark": remark}
-    return pd.DataFrame(rows)
+    first = row | {"pattern": 1, "imbalanced": True, "remark": remark}
+    return pd.DataFrame([first, *(row | {"pattern": pattern} for pattern in range(2, n_patterns + 1))])
 
 
 def _write_regions(folder, patterns, rng):
     sizes, effects, doses = [], [], []
     for pattern, rows in patterns.groupby("pattern"):
-        top = rows.loc[rows["change_sd"].abs().sort_values(ascending=False).index]
+        top = rows.sort_values("change_sd", key=abs, ascending=False)
         for place, level in enumerate(("low", "middle", "high")):
             used, which = not (pattern == 1 and level == "high"), {"pattern": pattern, "level": level}
             size = which | {"rule": f"severity{pattern}, {level}, others < 0.4", "n": 30 - 8 * place}
@@ -324,8 +328,9 @@ def add_visits(folder):
     people = pd.read_csv(folder / "r_indices.csv")
     scores = people.filter(regex=r"^severity\d+$").columns
     later = people.assign(**people[scores] + 0.05, visit="m12", years=1.0, first_visit=False)
-    first = people.assign(visit="bl", years=0.0, first_visit=True)
-    pd.concat([later, first]).to_csv(folder / "r_indices.csv", index=False)
+    pd.concat([later, people.assign(visit="bl", years=0.0, first_visit=True)]).to_csv(
+        folder / "r_indices.csv", index=False
+    )
     for name in ("z_scores.csv", "variables.csv", "people.csv"):
         rows = pd.read_csv(folder / name, keep_default_na=False)
         used = rows[rows["used"]] if "used" in rows else rows
@@ -340,14 +345,11 @@ def add_visits(folder):
     change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0, **columns)
     _save(change, folder, "change")
     sizes = change.groupby("group").size().to_dict()
-    rows = [{"group": group, "n": n, "mean": 0.05, "low": 0.04, "high": 0.06, "p": 0.001} for group, n in sizes.items()]
-    rows.append(
-        {"group": "patients minus controls", "n": len(change), "mean": 0.002, "low": -0.01, "high": 0.014, "p": 0.6}
-    )
-    model = {"start": 0.2, "q": 0.003, "random_effects": "slopes by person", "note": ""}
-    patterns = range(1, len(scores) + 1)
-    means = pd.concat(pd.DataFrame(rows).assign(pattern=pattern, **model) for pattern in patterns)
-    _save(means, folder, "change_summary")
+    rows = [(group, n, 0.05, 0.04, 0.06, 0.001) for group, n in sizes.items()]
+    rows.append(("patients minus controls", len(change), 0.002, -0.01, 0.014, 0.6))
+    table, patterns = pd.DataFrame(rows, columns=["group", "n", "mean", "low", "high", "p"]), range(1, len(scores) + 1)
+    table = table.assign(start=0.2, q=0.003, random_effects="slopes by person", note="")
+    _save(pd.concat(table.assign(pattern=pattern) for pattern in patterns), folder, "change_summary")
     noise = {"source": "controls", "n_controls": 40, "freedom": 39, "years": 1.0, "sd": 0.029}
     _save(pd.DataFrame([noise | {"pattern": pattern} for pattern in patterns]), folder, "scan_noise")
 

@@ -1,5 +1,6 @@
 """A folder with a table, two runs and a model, and a browser without a screen."""
 
+import contextlib
 import shutil
 import socket
 import threading
@@ -48,33 +49,28 @@ class Browser(httpx.Client):
 @pytest.fixture
 def client_of():
     """Return a function that serves a folder to a browser that has not entered yet."""
-    ends = []
+    with contextlib.ExitStack() as ends:
 
-    def opened(folder, program=PROGRAM):
-        listening = socket.create_server(("127.0.0.1", 0))
-        port = listening.getsockname()[1]
-        app = make_app(folder, port, TOKEN, wording=on_command_line, program=program)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=server.run, args=[[listening]])
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        origin = f"http://127.0.0.1:{port}"
-        client = Browser(base_url=origin, headers={"origin": origin}, follow_redirects=True, timeout=PATIENCE)
-        ends.append((client, server, thread, listening))
-        return client
+        def opened(folder, program=PROGRAM):
+            listening = ends.enter_context(socket.create_server(("127.0.0.1", 0)))
+            port = listening.getsockname()[1]
+            app = make_app(folder, port, TOKEN, wording=on_command_line, program=program)
+            server = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1))
+            thread = threading.Thread(target=server.run, args=[[listening]])
+            thread.start()
+            ends.callback(thread.join)
+            ends.callback(setattr, server, "should_exit", True)
+            while not server.started:
+                time.sleep(0.01)
+            own = {"base_url": f"http://127.0.0.1:{port}", "headers": {"origin": f"http://127.0.0.1:{port}"}}
+            return ends.enter_context(Browser(**own, follow_redirects=True, timeout=PATIENCE))
 
-    yield opened
-    for client, server, thread, listening in ends:
-        client.close()
-        server.should_exit = True
-        thread.join()
-        listening.close()
+        yield opened
 
 
 @pytest.fixture
 def client(client_of, folder):
     """Return a browser that has entered."""
     client = client_of(folder)
-    assert client.get("/enter", params={"token": TOKEN}).status_code == 200
+    client.get("/enter", params={"token": TOKEN}).raise_for_status()
     return client
