@@ -60,14 +60,10 @@ def blocks_of(page):
     return found
 
 
-def prose_of(page):
-    """Return a page without its blocks of code."""
-    return _COMMENT.sub("", _BLOCK.sub("", text_of(page)))
-
-
 def inline_code_of(page):
-    """Return what stands in backticks in the text of a page."""
-    return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose_of(page))]
+    """Return what stands in backticks in the text of a page, outside its blocks of code."""
+    prose = _COMMENT.sub("", _BLOCK.sub("", text_of(page)))
+    return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose)]
 
 
 def given_of(page):

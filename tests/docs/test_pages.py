@@ -40,28 +40,22 @@ _OTHER_TOOLS = ("python", "make", "pip", "pytest", "mkdocs", "…", "#SBATCH", "
 
 
 def _lists_in(code):
-    """Return the commands that Python code has as lists of words."""
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.List) and node.elts and isinstance(node.elts[0], ast.Constant):
-            words = [str(one.value) for one in node.elts if isinstance(one, ast.Constant)]
-            if words[0] == "rindices":
-                yield words
+    """Return the lists of words in Python code, which may be commands."""
+    lists = [node.elts for node in ast.walk(ast.parse(code)) if isinstance(node, ast.List)]
+    return [[str(one.value) for one in words if isinstance(one, ast.Constant)] for words in lists]
 
 
 def called(page):
     """Return every call of rindices on a page, as words, wherever it stands."""
-    found = []
-    for block in pages.blocks_of(page):
-        if block.language == "bash":
-            found += [shlex.split(line, comments=True) for line in pages.commands_in(block.code)]
-        elif block.language == "python":
-            found += list(_lists_in(block.code))
+    blocks = pages.blocks_of(page)
+    lines = [line for block in blocks if block.language == "bash" for line in pages.commands_in(block.code)]
+    found = [words for block in blocks if block.language == "python" for words in _lists_in(block.code)]
     calls = [code for code in pages.inline_code_of(page) if code.startswith(("rindices ", ".venv/bin/rindices "))]
-    found += [shlex.split(code.replace("[", " ").replace("]", " ")) for code in calls]
-    for words in found:
-        place = [number for number, word in enumerate(words) if Path(word).name == "rindices"]
-        if place:
-            yield words[place[0] + 1 :]
+    lines += [code.replace("[", " ").replace("]", " ") for code in calls]
+    for words in found + [shlex.split(line, comments=True) for line in lines]:
+        names = [Path(word).name for word in words]
+        if "rindices" in names:
+            yield words[names.index("rindices") + 1 :]
 
 
 @pytest.mark.parametrize("page", pages.PAGES)
@@ -83,27 +77,23 @@ def test_options_in_the_text_exist(page):
 
 def test_make_targets_scripts_and_extras_exist():
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    known = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     for page in pages.PAGES:
-        shell = [
-            line for block in pages.blocks_of(page) if block.language == "bash" for line in block.code.splitlines()
-        ]
-        for code in [*pages.inline_code_of(page), *shell]:
+        shell = [block.code for block in pages.blocks_of(page) if block.language == "bash"]
+        for code in [*pages.inline_code_of(page), *"\n".join(shell).splitlines()]:
             words = code.partition("#")[0].split()
-            if words[:1] == ["make"]:
-                assert {word for word in words[1:] if "=" not in word} <= targets, f"{page}: {code}"
-            for script in re.findall(r"(?<![\w/])(?:benchmarks|experiments|docs)/[\w/-]+\.py", code):
-                assert (ROOT / script).is_file(), f"{page}: {code}"
-            for extras in re.findall(r"rindices\[([\w,]+)\]", code):
-                assert set(extras.split(",")) <= set(project["optional-dependencies"]), f"{page}: {code}"
+            asked = {word for word in words[1:] if "=" not in word} if words[:1] == ["make"] else set()
+            scripts = re.findall(r"(?<![\w/])(?:benchmarks|experiments|docs)/[\w/-]+\.py", code)
+            extras = {name for names in re.findall(r"rindices\[([\w,]+)\]", code) for name in names.split(",")}
+            absent = [script for script in scripts if not (ROOT / script).is_file()]
+            assert (asked - targets, absent, extras - known) == (set(), [], set()), f"{page}: {code}"
 
 
 def test_links_of_the_readme_lead_somewhere():
     text = text_of("README.md")
     links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'src="([^"]+)"', text)
-    assert links
     assert [link for link in links if not (ROOT / link.partition("#")[0]).is_file()] == []
-    assert len(text.splitlines()) <= 60
+    assert (len(links) > 0, len(text.splitlines()) <= 60) == (True, True)
 
 
 def test_files_that_contributors_are_sent_to_exist():
@@ -120,10 +110,9 @@ def test_picture_of_the_readme_is_that_of_the_demonstration():
     for name in ("report-first-screen.png", "report-first-screen-dark.png"):
         assert name in text_of("README.md")
         with Image.open(ROOT / "docs" / "pictures" / name) as picture:
-            assert picture.text["Verdict"] in " ".join(told.split())
-            assert picture.text["Verdict"].startswith(
-                "At least 3 patterns are reproducible. Models of two separate halves"
-            )
+            verdict = picture.text["Verdict"]
+            assert verdict in " ".join(told.split())
+            assert verdict.startswith("At least 3 patterns are reproducible. Models of two separate halves")
             assert picture.width >= 1600  # sharp on fine screens
 
 
@@ -177,14 +166,13 @@ class Page:
         """Compare what the page shows with what was printed, figures apart: trainings are shorter here."""
         if block.comment != "output":
             return
-        printed = iter([_without_figures(line) for line in self.printed.splitlines()])
-        for line in block.code.splitlines():
-            if line != "...":
-                assert _without_figures(line) in printed, f"{block}: not printed: {line}\n{self.printed}"
-
-
-def _without_figures(line):
-    return re.sub(r"\d[\d.,]*", "0", line.strip())
+        printed, shown = (
+            [re.sub(r"\d[\d.,]*", "0", line.strip()) for line in text.splitlines()]
+            for text in (self.printed, block.code)
+        )
+        following = iter(printed)
+        absent = [line for line in shown if line != "..." and line not in following]
+        assert absent == [], f"{block}: not printed\n{self.printed}"
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # trainings as short as these are warned of
@@ -208,8 +196,7 @@ def test_blocks_have_a_language_and_those_not_run_parse(block):
         ast.parse(block.code)
     elif block.not_run and block.language == "bash":
         bash = shutil.which("bash") or pytest.skip("there is no bash")
-        checked = subprocess.run([bash, "-n"], input=block.code, capture_output=True, text=True, check=False)
-        assert checked.returncode == 0, f"{block}: {checked.stderr}"
+        subprocess.run([bash, "-n"], input=block.code, text=True, check=True)
 
 
 def test_a_wrong_figure_and_a_wrong_command_would_be_noticed():
@@ -261,20 +248,19 @@ def test_every_table_and_column_is_told(finished_run):
 
 
 def test_every_file_key_and_section_is_told(finished_run):
-    told, written = named("The run folder"), {path.name + "/" * path.is_dir() for path in finished_run.iterdir()}
-    assert written <= told
-    assert told - written == {"truth.csv", "figures/", "brain/", "voxelwise/", "journal/"}
+    written = {path.name + "/" * path.is_dir() for path in finished_run.iterdir()}
+    assert named("The run folder") ^ written == {"truth.csv", "figures/", "brain/", "voxelwise/", "journal/"}
     summary = json.loads((finished_run / "summary.json").read_text())
     assert named("`summary.json`") - _SOMETIMES == set(summary)
-    assert [key for key in summary["evidence"] if f"`{key}`" not in " ".join(section("`summary.json`"))] == []
+    assert not missing(" ".join(section("`summary.json`")), *(f"`{key}`" for key in summary["evidence"]))
     settings = tomllib.loads((finished_run / "run.toml").read_text())
     assert set(re.findall(r"`\[(\w+)\]`", " ".join(section("`run.toml`")))) == set(settings)
-    words = " ".join(section("`model.safetensors`"))
     with safe_open(finished_run / "model.safetensors", framework="numpy") as file:
         metadata, arrays = file.metadata(), list(file.keys())
     assert named("`model.safetensors`") == set(json.loads(metadata["header"]))
-    assert not missing(words, *(f"`{key}`" for key in metadata), f"| {metadata['format_version']} |")
-    assert not missing(words, *(f"`{array.partition('.')[0]}.*`" for array in arrays))
+    words = [*metadata, *(f"{array.partition('.')[0]}.*" for array in arrays)]
+    expected = [*(f"`{word}`" for word in words), f"| {metadata['format_version']} |"]
+    assert not missing(" ".join(section("`model.safetensors`")), *expected)
 
 
 # Every function and test that experiments/paper/README.md names exists.
@@ -303,20 +289,17 @@ def found(function):
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_what_a_row_names_is_there(row):
     _, functions, tests, said = row
-    assert said
-    assert all(found(name) for name in re.findall("`([^`]+)`", functions))
-    named = re.findall("`([^`]+)`", tests)
-    assert named
-    for test in named:
-        path, _, name = test.partition("::")
-        assert not name or name in names_in(ROOT / path)
-        assert (ROOT / path).is_file()
+    assert [name for name in re.findall("`([^`]+)`", functions) if not found(name)] == []
+    named = [test.partition("::") for test in re.findall("`([^`]+)`", tests)]
+    assert [test for test in named if test[2] and test[2] not in names_in(ROOT / test[0])] == []
+    assert [path for path, *_ in named if not (ROOT / path).is_file()] == []
+    assert (bool(said), bool(named)) == (True, True)
 
 
 def test_all_equations_and_tables_are_mapped():
-    said, mapped = " ".join(row[0] for row in ROWS), set()
-    for first, last in re.findall(r"\((\d+)\)(?:–\((\d+)\))?", said):
-        mapped |= set(range(int(first), int(last or first) + 1))
+    said = " ".join(row[0] for row in ROWS)
+    ranges = re.findall(r"\((\d+)\)(?:–\((\d+)\))?", said)
+    mapped = {number for first, last in ranges for number in range(int(first), int(last or first) + 1)}
     assert mapped == set(range(1, 23))
     assert not [number for number in range(1, 8) if not re.search(rf"Tables?[^|]*\b{number}\b", said)]
 
@@ -338,9 +321,6 @@ def test_numbers_of_steps_are_those_of_the_presets():
     schedules = [preset().schedule for preset in (fast, linear, blind, paper, official)]  # whatever other tests patch
     known = {of for schedule in schedules for of in (schedule.min_steps, schedule.max_steps)}
     texts = [ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md"), ROOT / "docs/explanation/method.md"]
-    assert [
-        (path.name, words)
-        for path in [*texts, SRC / "estimator.py", SRC / "search.py", SRC / "settings.py"]
-        for words in STEPS.findall(path.read_text(encoding="utf-8"))
-        if int(words.replace(",", "")) not in known
-    ] == []
+    texts += [SRC / "estimator.py", SRC / "search.py", SRC / "settings.py"]
+    said = {path.name: STEPS.findall(path.read_text(encoding="utf-8")) for path in texts}
+    assert {name: words for name, words in said.items() if {int(one.replace(",", "")) for one in words} - known} == {}

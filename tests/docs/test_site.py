@@ -15,7 +15,7 @@ from rindices.pages import report
 from rindices.plots.style import PALETTE
 from tests.docs.pages import ROOT
 from tests.docs.test_pages import COMMANDS
-from tests.pages.page import Page
+from tests.pages.page import Page, missing
 
 mkdocs_config = pytest.importorskip("mkdocs.config", reason="the site needs mkdocs")
 
@@ -50,12 +50,13 @@ def test_nothing_is_loaded_from_elsewhere_and_all_that_is_loaded_is_there(site):
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 30
     for path in pages:
-        for tag, told in Page(path.read_text(encoding="utf-8")).tags:
-            address = told.get(_LOADS.get(tag)) or "data:"
-            assert "mermaid" not in (told.get("class") or ""), f"{path.name}: drawn by a script from the network"
-            assert not re.match(r"(\w+:)?//", address), f"{path.name}: <{tag}> loads {address}"
-            if path.name != "404.html" and not address.startswith("data:"):
-                assert (path.parent / re.split(r"[?#]", address)[0]).resolve().exists(), f"{path.name}: {address}"
+        tags = Page(path.read_text(encoding="utf-8")).tags
+        drawn = [told["class"] for _, told in tags if "mermaid" in (told.get("class") or "")]
+        addresses = [told.get(_LOADS.get(tag)) or "data:" for tag, told in tags]
+        foreign = [address for address in addresses if re.match(r"(\w+:)?//", address)]
+        own = [re.split(r"[?#]", one)[0] for one in addresses if path.name != "404.html" and one[:5] != "data:"]
+        absent = [one for one in own if not (path.parent / one).resolve().exists()]
+        assert (drawn, foreign, absent) == ([], [], []), path.name
     for path in site.rglob("*.css"):
         found = re.findall(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')]+)", path.read_text(encoding="utf-8"))
         assert not found, f"{path.name}: {found}"
@@ -70,15 +71,11 @@ def test_the_search_works_without_a_server(site):
 def test_the_reference_has_every_command_option_and_public_name(site):
     page = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
     for name, options in COMMANDS.items():
-        assert f'id="rindices-{name}"' in page
-        assert [
-            option
-            for option in options - {"--help"}
-            if (option if option.startswith("-") else option.upper()) not in page
-        ] == []
+        words = [option if option.startswith("-") else option.upper() for option in options - {"--help"}]
+        assert not missing(page, f'id="rindices-{name}"', *words)
     api = "".join(path.read_text(encoding="utf-8") for path in (site / "reference" / "api").glob("*.html"))
-    for name in [*rindices.__all__, *rindices.analysis.__all__]:
-        assert re.search(rf'id="rindices\.[\w.]+\.{name}"', api), f"{name} is not in the reference"
+    told = {*re.findall(r'id="rindices\.[\w.]+\.(\w+)"', api)}
+    assert {*rindices.__all__, *rindices.analysis.__all__} - told == set()
 
 
 def test_drawings_become_part_of_their_page_and_figures_are_there(site):
@@ -108,6 +105,6 @@ def test_the_home_page_leads_to_reports_of_runs_that_are_what_they_are_called(si
 
 def test_the_gallery_has_every_function_that_draws():
     page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
-    assert [name for name in plots.__all__ if f"plots.{name}(" not in page] == []
+    assert not missing(page, *(f"plots.{name}(" for name in plots.__all__))
     pictures = set(re.findall(r"\]\(pictures/gallery/([\w.]+)\)", page))
     assert pictures == {path.name for path in (ROOT / "docs" / "pictures" / "gallery").iterdir()}

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import NMF, FactorAnalysis, LatentDirichletAllocation
 from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.model_selection import KFold
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import SVR
 
 from rindices.judging.agreement_and_misfit import compare, concordance, pattern_concordance
@@ -52,7 +53,7 @@ def test_preparation_follows_the_paper(cohort):
     volumes, y, _ = cohort
     controls, patients = volumes.to_numpy()[y == 0], y == 1
     z = (volumes.to_numpy() - controls.mean(axis=0)) / controls.std(axis=0)
-    atrophy = np.where(z < 0, -z, 0)
+    atrophy = np.clip(-z, 0, None)
     share = ((volumes - volumes.min()) / (volumes.max() - volumes.min())).to_numpy()
     counting = LatentDirichletAllocation(3, random_state=0, max_iter=300, evaluate_every=5, max_doc_update_iter=20)
     expected = {
@@ -83,10 +84,10 @@ def test_parts_are_orthonormal_and_found_again_from_any_start(parts):
 def test_the_discriminant_objective_is_the_published_one_and_never_rises(parts, within, between, n_classes):
     X, y = parts[0], np.arange(200) % n_classes
     model = DiscriminantNMF(3, within=within, between=between, random_state=0).fit(X, y)
-    value = kl_div(X, model.loadings_ @ model.components_).sum()
-    for group in (model.loadings_[y == label] for label in range(n_classes)):
-        value += within * ((group - group.mean(axis=0)) ** 2).sum()
-        value -= between * ((group.mean(axis=0) - model.loadings_.mean(axis=0)) ** 2).sum()
+    groups = [model.loadings_[y == label] for label in range(n_classes)]
+    scatter = sum(((group - group.mean(axis=0)) ** 2).sum() for group in groups)
+    apart = sum(((group.mean(axis=0) - model.loadings_.mean(axis=0)) ** 2).sum() for group in groups)
+    value = kl_div(X, model.loadings_ @ model.components_).sum() + within * scatter - between * apart
     assert model.objectives_[-1] == pytest.approx(value)
     assert np.diff(model.objectives_).max() <= 1e-10 * abs(model.objectives_[0])
 
@@ -98,12 +99,12 @@ def test_regressions_are_told_the_truth_in_one_part_and_scored_in_the_other():
     table = supervised_ceilings(regions, truth, pattern_concordance, seed=3).set_index(["method", "fold"])
     for fold, (train, test) in enumerate(KFold(5, shuffle=True, random_state=3).split(regions)):
         z = (regions - regions[train].mean(axis=0)) / regions[train].std(axis=0)
-        vectors = [SVR().fit(z[train], column[train]).predict(z[test]) for column in truth.T]
-        for method, predicted in {
-            "linear": LinearRegression().fit(z[train], truth[train]).predict(z[test]),
-            "ridge": RidgeCV(np.geomspace(0.1, 1e4, 20)).fit(z[train], truth[train]).predict(z[test]),
-            "svr": np.column_stack(vectors),
+        for method, model in {
+            "linear": LinearRegression(),
+            "ridge": RidgeCV(np.geomspace(0.1, 1e4, 20)),
+            "svr": MultiOutputRegressor(SVR()),
         }.items():
+            predicted = model.fit(z[train], truth[train]).predict(z[test])
             own = [concordance(truth[test, k], predicted[:, k]) for k in range(2)]
             assert table.loc[(method, fold), "test"] == pytest.approx(np.mean(own))
 
@@ -119,9 +120,8 @@ def test_no_other_choice_of_components_and_signs_is_better(n_components):
         return np.mean([concordance(severity, component) for severity, component in pairs])
 
     choices = product(permutations(range(n_components), 3), product((-1, 1), repeat=3))
-    found = best_components(components, truth)
-    assert found.concordances.mean() == pytest.approx(max(mean(*choice) for choice in choices))
-    assert found.concordances.mean() == pytest.approx(mean(found.order, found.signs))
+    found, best = best_components(components, truth), max(mean(*choice) for choice in choices)
+    assert [found.concordances.mean(), mean(found.order, found.signs)] == pytest.approx([best, best])
 
 
 # Reproducibility: models of two halves
@@ -138,11 +138,9 @@ class Reader(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X, y, covariates=None):
-        self.trained_on_ = list(X.index) if isinstance(X, pd.DataFrame) else None
-        self.labels_ = np.asarray(y)
-        rng = np.random.default_rng(self.random_state)
-        self.order_ = np.roll(np.arange(3), self.random_state % 3)
-        self.maps_ = -np.eye(3)[self.order_] + self.noise * rng.standard_normal((3, 3))
+        self.trained_on_, self.labels_ = list(X.index), np.asarray(y)
+        noise = self.noise * np.random.default_rng(self.random_state).standard_normal((3, 3))
+        self.maps_ = noise - np.roll(np.eye(3), -(self.random_state % 3), axis=1)
         MADE.append(self)
         return self
 
@@ -151,10 +149,8 @@ class Reader(TransformerMixin, BaseEstimator):
 
     def pattern_maps(self, X, covariates=None):
         PEOPLE.append(len(X))
-        regions = np.tile(["a", "b", "c"], 3)
-        return pd.DataFrame(
-            {"region": regions, "pattern": np.repeat([1, 2, 3], 3), "change_sd": self.maps_.ravel(), "other": 0}
-        )
+        table = pd.DataFrame(self.maps_, index=[1, 2, 3], columns=["a", "b", "c"]).rename_axis("pattern")
+        return table.reset_index().melt("pattern", var_name="region", value_name="change_sd").assign(other=0)
 
 
 MADE, PEOPLE = [], []
@@ -175,12 +171,11 @@ def test_halves_are_apart_stratified_and_repeatable(people):
     X, y, _ = people
     found = split_half(Reader(), X, y, seed=4)
     first, second = MADE
-    assert set(first.trained_on_) | set(second.trained_on_) == set(X.index)
-    assert not set(first.trained_on_) & set(second.trained_on_)
+    assert sorted(first.trained_on_ + second.trained_on_) == sorted(X.index)
     for k, model in ((1, first), (2, second)):
         assert model.trained_on_ == list(X.index[found.half == k])
         np.testing.assert_array_equal(model.labels_, y[found.half == k])
-        assert (model.labels_.sum(), len(model.labels_)) == (N_PATIENTS // 2, (N_CONTROLS + N_PATIENTS) // 2)
+        assert np.bincount(model.labels_).tolist() == [N_CONTROLS // 2, N_PATIENTS // 2]
     assert first.random_state != second.random_state
     np.testing.assert_array_equal(split_half(Reader(), X, y, seed=4).half, found.half)
     assert (split_half(Reader(), X, y, seed=5).half != found.half).any()
@@ -192,21 +187,19 @@ def test_numbers_follow_their_definitions(people):
     first, second = (X.to_numpy() @ model.maps_.T for model in MADE)
     order = found.patterns["matched"].to_numpy() - 1
     np.testing.assert_allclose(found.r_indices, np.stack([first, second[:, order]]))
-    patient = y == 1
-    for row, inside in zip(
-        found.agreement.itertuples(), [found.half == 1, found.half == 2, found.half > 0], strict=True
-    ):
-        chosen = patient & inside
-        expected = compare(first[chosen], second[chosen])
-        assert (row.n_patients, row.pattern_agreement) == (chosen.sum(), pytest.approx(expected.pattern_agreement))
-        assert row.difference_correlation == pytest.approx(expected.difference_correlation)
-        assert row.concordance_half1 == pytest.approx(pattern_concordance(truth[inside[patient]], first[chosen]))
-        assert row.concordance_half2 == pytest.approx(pattern_concordance(truth[inside[patient]], second[chosen]))
+    patient, expected = y == 1, []
+    for inside in (found.half == 1, found.half == 2, found.half > 0):
+        one, two, known = first[patient & inside], second[patient & inside], truth[inside[patient]]
+        both = compare(one, two)
+        agreement = len(one), both.pattern_agreement, both.difference_correlation
+        expected.append([*agreement, pattern_concordance(known, one), pattern_concordance(known, two)])
+    names = ["pattern_agreement", "difference_correlation", "concordance_half1", "concordance_half2"]
+    np.testing.assert_allclose(found.agreement[["n_patients", *names]], expected, rtol=1e-6)
     np.testing.assert_array_equal(found.held_out[found.half == 1], found.r_indices[1, found.half == 1])
     for i, row in enumerate(found.patterns.itertuples()):
-        assert row.correlation == pytest.approx(pearsonr(first[patient, i], second[patient, order[i]])[0])
         maps = MADE[0].maps_[i], MADE[1].maps_[order[i]]
-        assert row.map_correlation == pytest.approx(pearsonr(*maps)[0])
+        correlations = pearsonr(first[patient, i], second[patient, order[i]])[0], pearsonr(*maps)[0]
+        assert (row.correlation, row.map_correlation) == pytest.approx(correlations)
         np.testing.assert_allclose(found.maps.loc[found.maps["pattern"] == i + 1, ["half1", "half2"]].T, maps)
     assert PEOPLE == [N_CONTROLS, N_CONTROLS]
 
@@ -220,10 +213,10 @@ def test_separation_gives_the_auc_of_normal_groups_and_unknown_numbers_are_refus
     scores, regions = rng.standard_normal((140, 2)), 100 * rng.standard_normal((140, 10))
     scores[:, 0] += 1.5 * y
     regions[:, 0] += 75 * y
-    table = diagnosis_auc(scores, regions, y, n_splits=4).set_index("features")
+    auc = diagnosis_auc(scores, regions, y, n_splits=4).set_index("features").auc
     # Two normal groups d sd apart have the area Φ(d / √2): 0.856 for 1.5, 0.702 for 0.75.
-    assert table.auc["R-indices"] == pytest.approx(0.856, abs=0.06)
-    assert 0.55 < table.auc["regions"] < 0.76
-    assert table.auc["difference"] == pytest.approx(table.auc["R-indices"] - table.auc["regions"])
+    assert auc["R-indices"] == pytest.approx(0.856, abs=0.06)
+    assert 0.55 < auc["regions"] < 0.76
+    assert auc["difference"] == pytest.approx(auc["R-indices"] - auc["regions"])
     with pytest.raises(InputError):
         diagnosis_auc(np.where(y[:, None] == 1, np.nan, scores), regions, y)

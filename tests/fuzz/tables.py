@@ -397,7 +397,7 @@ class Tables:
             return "refused"
         if np.isinf(people.features.to_numpy()).any():
             raise Failure("people with infinite numbers were accepted")
-        known = [name for name in REGIONS if name in people.features]
+        known = [name for name in REGIONS if name in people.features and name in frame]
         read = frame[known].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
         if not np.array_equal(people.features[known].to_numpy(), read, equal_nan=True):
             raise Failure("regions changed on the way to the people")

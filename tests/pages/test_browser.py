@@ -13,6 +13,7 @@ from rindices.files import guarded_text
 from rindices.pages import report
 from rindices.pages.report import Report, write_report
 from tests.pages.made_run import add_analyses, add_visits, change_summary, make_run, rewrite
+from tests.pages.page import missing
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -32,9 +33,8 @@ def folder(tmp_path_factory):
     make_run(folder, n_patterns=2, n_controls=30, n_patients=40, n_regions=24, names=HOSTILE)
     add_analyses(folder, clinical=[*HOSTILE[:3], "=1+1"], sites=("@site", "+1 site", HOSTILE[0]))
     add_visits(folder)
-    named = ("r_indices.csv", "people.csv", "z_scores.csv", "variables.csv", "analysis/drivers.csv")
-    for path in [folder / name for name in named if (folder / name).exists()]:
-        rewrite(path, participant_id=lambda table: table["participant_id"].replace("sub-0031", PERSON))
+    for name in ("r_indices.csv", "people.csv", "z_scores.csv", "variables.csv", "analysis/drivers.csv"):
+        rewrite(folder / name, participant_id=lambda table: table["participant_id"].replace("sub-0031", PERSON))
     rewrite(folder / "r_indices.csv", flags=HOSTILE[4])
     change_summary(folder, warnings=[HOSTILE[0]], source=HOSTILE[4])
     write_report(folder, folder / "plain.html")
@@ -60,33 +60,28 @@ def test_tables_sort_by_number_and_by_keyboard_and_are_cut_until_asked(folder, v
     header.locator("button").click()
     assert [float(value) for value in column(page, file, 2)] == pytest.approx(expected)
     assert header.get_attribute("aria-sort") == "ascending"
-    header.locator("button").focus()
-    page.keyboard.press("Enter")
+    header.locator("button").press("Enter")
     assert [float(value) for value in column(page, file, 2)] == pytest.approx(expected[::-1])
     assert header.get_attribute("aria-sort") == "descending"
     page.locator(f'table[data-file="{file}"] thead th button').first.click()
-    assert header.get_attribute("aria-sort") is None
-    assert sorted(column(page, file, 1)) == sorted(table["region"])
+    assert (header.get_attribute("aria-sort"), sorted(column(page, file, 1))) == (None, sorted(table["region"]))
     page.locator('table[data-file="associations-in-all-participants"] thead th').nth(4).locator("button").click()
     assert column(page, "associations-in-all-participants", 5)[-1] == ""  # what is not known stays last
-    rows = page.locator('table[data-file="all-regions-of-pattern-2-strongest-first"] tbody tr')
-    button = page.locator("#pattern-2").get_by_role("button", name="Show all 24 rows")
-    assert rows.locator("visible=true").count() == 15
-    button.click()
-    assert rows.locator("visible=true").count() == 24
-    page.locator("#pattern-2").get_by_role("button", name="Show 15 rows").click()
-    assert rows.locator("visible=true").count() == 15
+    rows = page.locator('table[data-file="all-regions-of-pattern-2-strongest-first"] tbody tr').locator("visible=true")
+    for shown, button in ((15, "Show all 24 rows"), (24, "Show 15 rows")):
+        assert rows.count() == shown
+        page.locator("#pattern-2").get_by_role("button", name=button).click()
+    assert rows.count() == 15
     page.emulate_media(media="print")
-    assert rows.locator("visible=true").count() == 24
-    assert page.get_by_role("button", name="Download CSV").locator("visible=true").count() == 0
+    buttons = page.get_by_role("button", name="Download CSV").locator("visible=true")
+    assert (rows.count(), buttons.count()) == (24, 0)
 
 
 def downloaded(page, file):
     with page.expect_download() as waiting:
         page.locator(f'div:has(> table[data-file="{file}"]) + .tools').get_by_text("Download CSV").click()
-    assert waiting.value.suggested_filename == f"{file}.csv"
     data = waiting.value.path().read_bytes()
-    assert data.startswith(b"\xef\xbb\xbf")
+    assert (waiting.value.suggested_filename, data[:3]) == (f"{file}.csv", b"\xef\xbb\xbf")
     return list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
 
 
@@ -96,14 +91,13 @@ def test_download_has_all_rows_and_digits_and_no_formulas(folder, visit):
     head, *rows = downloaded(page, "all-regions-of-pattern-1-strongest-first")
     table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1").set_index("region")
     assert head == ["Region", "Change (sd)", "Spread (sd)", "Change (%)", "Patients versus controls (d)"]
-    assert len(rows) == 24
-    for region, change, *_ in rows:
-        assert float(change) == pytest.approx(table.loc[region.removeprefix("'"), "change_sd"], rel=1e-14)
+    changes = {region.removeprefix("'"): float(change) for region, change, *_ in rows}
+    assert changes == pytest.approx(table["change_sd"].to_dict(), rel=1e-14)
     assert {row[0] for row in rows} >= {"'=cmd|' /C calc'!A0", "'-- {{ 7*7 }}", "<script>alert(1)</script>"}
     head, *rows = downloaded(page, "associations-in-patients")
     assert head[5:7] == ["95 % interval, low", "95 % interval, high"]
-    known = pd.read_csv(folder / "analysis" / "associations.csv", keep_default_na=False)
-    assert float(rows[0][5]) == pytest.approx(float(known["low"].iloc[0]), rel=1e-14)
+    known = pd.read_csv(folder / "analysis" / "associations.csv")["low"][0]
+    assert float(rows[0][5]) == pytest.approx(known, rel=1e-14)
     assert any(row[1].startswith("'=1+1") for row in rows)
     assert {row[0] for row in downloaded(page, "the-same-by-site")[1:]} == {"'@site", "'+1 site", HOSTILE[0]}
 
@@ -119,13 +113,16 @@ def test_figure_table_and_card_belong_together(folder, visit):
     assert page.locator("#scatter path.open").count() == 1  # the way from visit to visit
     assert page.evaluate("location.hash") == "#person=sub-0040"
     own = pd.read_csv(folder / "analysis" / "change.csv").set_index("participant_id").loc["sub-0040"]
-    change, low, high = own[["severity1_change", "severity1_change_low", "severity1_change_high"]]
-    told = f"Severity 1, first visit to last: {change:+.2f} ({low:+.2f} to {high:+.2f}), within scan noise"
-    assert told in card.inner_text().replace("−", "-")
     people = pd.read_csv(folder / "r_indices.csv").set_index(["participant_id", "visit"])
-    ends = people.loc[("sub-0040", "bl"), ["severity1", "severity1_low", "severity1_high"]]
-    told = "Severity 1: {:.2f} (90 % interval {:.2f} to {:.2f}), not higher than any of the held-out controls"
-    assert told.format(*ends) in card.inner_text().replace("−", "-")
+    assert not missing(
+        card.inner_text().replace("−", "-"),
+        "Severity 1, first visit to last: {:+.2f} ({:+.2f} to {:+.2f}), within scan noise".format(
+            *own[["severity1_change", "severity1_change_low", "severity1_change_high"]]
+        ),
+        "Severity 1: {:.2f} (90 % interval {:.2f} to {:.2f}), not higher than any of the held-out controls".format(
+            *people.loc[("sub-0040", "bl"), ["severity1", "severity1_low", "severity1_high"]]
+        ),
+    )
     page.fill("#who", "")
     page.select_option("#across", "1")
     assert page.locator("#scatter svg").get_attribute("aria-label").startswith("Severity 2 across, Severity 2 up")
@@ -159,11 +156,9 @@ def test_people_are_filtered_coloured_and_sorted(folder, visit):
     page.uncheck("#paths")
     page.select_option("#across", label="Years since the first visit")
     assert page.locator("#scatter path.path").count() >= 1  # over time there is nothing else to see
-    ends = [
-        float(point.split()[0])
-        for point in page.locator("#scatter path.path").first.get_attribute("d")[1:].split("L")[:2]
-    ]
-    assert ends[1] == pytest.approx(ends[0] + 508 / 1.08, abs=1)
+    line = page.locator("#scatter path.path").first.get_attribute("d")
+    begin, end = (float(point.split()[0]) for point in line[1:].split("L")[:2])
+    assert end == pytest.approx(begin + 508 / 1.08, abs=1)
     page.select_option("#shown", label="reliable change")
     assert 0 < marks.count() < 82
     page.select_option("#shown", label="everybody")
@@ -179,12 +174,11 @@ def test_figures_are_saved_as_svg_and_png(folder, visit, tmp_path):
     for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
         with page.expect_download() as waiting:
             figure.get_by_role("button", name=f"as {kind}").click()
-        assert waiting.value.suggested_filename == f"severities_1.{kind.lower()}"
         data = waiting.value.path().read_bytes()
-        assert data.startswith(start)
-        assert b"var(" not in data  # no program but a browser knows the page's colours
-    assert "Controls, n = 30: median" in page.content()
-    assert figure.locator("title").count() > 2
+        # No program but a browser knows the page's colours.
+        found = waiting.value.suggested_filename, data[: len(start)], b"var(" in data
+        assert found == (f"severities_1.{kind.lower()}", start, False)
+    assert ("Controls, n = 30: median" in page.content(), figure.locator("title").count() > 2) == (True, True)
 
 
 def test_hostile_names_are_text_and_strangers_are_told(folder, visit):
@@ -196,8 +190,8 @@ def test_hostile_names_are_text_and_strangers_are_told(folder, visit):
     assert page.locator("#card h4").inner_text() == PERSON
     assert HOSTILE[0] in page.locator("#card").inner_text()
     assert page.locator("main b, img[src=x]").count() == 0
-    stranger = visit(folder / "ids.html", "#person=nobody")
-    assert stranger.locator("#found").inner_text() == "There is no card for “nobody”."
+    page = visit(folder / "ids.html", "#person=nobody")
+    assert page.locator("#found").inner_text() == "There is no card for “nobody”."
 
 
 def test_methods_can_be_copied(folder, visit):
@@ -249,8 +243,8 @@ def test_narrow_page_does_not_scroll_sideways(folder, visit):
     unfold(page)
     for width in (360, 800, 1300):
         page.set_viewport_size({"width": width, "height": 700})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.evaluate(LETTERS) >= 10.9
+        wide, letters = page.evaluate("document.documentElement.scrollWidth"), page.evaluate(LETTERS)
+        assert (wide <= width, letters >= 10.9) == (True, True), (wide, letters)
 
 
 def test_page_is_short_and_its_paper_has_methods_limits_and_glossary_but_no_lists_of_people(folder, visit):
@@ -262,15 +256,11 @@ def test_page_is_short_and_its_paper_has_methods_limits_and_glossary_but_no_list
     page.evaluate("document.getElementById('glossary').open = false")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert (
-        {name: page.locator(f"#{name}").is_visible() for name in ("methods", "limits", "glossary", "explorer", "dose")},
-        page.locator("button:not(.sort):not(.link)").locator("visible=true").count(),
-    ) == ({"methods": True, "limits": True, "glossary": True, "explorer": False, "dose": False}, 0)
-    sizes = [
-        page.locator(one).first.evaluate("node => parseFloat(getComputedStyle(node).fontSize)")
-        for one in ("figcaption", "main p")
-    ]
-    assert sizes[0] < sizes[1]
+    shown = {"methods": True, "limits": True, "glossary": True, "explorer": False, "dose": False}
+    assert {name: page.locator(f"#{name}").is_visible() for name in shown} == shown
+    assert page.locator("button:not(.sort):not(.link)").locator("visible=true").count() == 0
+    size = "node => parseFloat(getComputedStyle(node).fontSize)"
+    assert page.locator("figcaption").first.evaluate(size) < page.locator("main p").first.evaluate(size)
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert not page.evaluate("document.getElementById('methods').open")
 
@@ -306,7 +296,6 @@ def test_downloads_are_guarded_as_tables_are(browser):
     rule = script[script.index("  const FORMULA") : script.index("  function csvCell")]
     rng = random.Random(0)
     texts = ["".join(rng.choices("=+-@'\"; \t\r\na1.eE＝＠\ufeff\u00a0", k=rng.randrange(10))) for _ in range(3000)]
-    page = browser.new_page()
-    found = page.evaluate(f"(texts) => {{ {number} {rule} return texts.map(harmless); }}", texts)
-    page.close()
+    with browser.new_page() as page:
+        found = page.evaluate(f"(texts) => {{ {number} {rule} return texts.map(harmless); }}", texts)
     assert found == [guarded_text(text) for text in texts]

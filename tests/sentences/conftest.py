@@ -2,7 +2,8 @@
 
 import json
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -75,10 +76,10 @@ class Told:
     kind: str
     folder: Path
     html: str
-    summary: dict = field(init=False)
 
-    def __post_init__(self):
-        self.summary = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
+    @cached_property
+    def summary(self):
+        return json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
 
     def table(self, name):
         return pd.read_csv(self.folder / f"{name}.csv", keep_default_na=False, na_values=[""])
@@ -120,9 +121,8 @@ def told(request, tmp_path_factory):
     search = SearchSettings(preset="linear", n_repetitions=3)
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore", UserWarning)  # of so few people
-        patch.setattr(plots, "figure_svg", lambda figure, name="": "<svg></svg>")
-        for name in set(plots.__all__) - {"figure_svg", "figure_png"}:
-            patch.setattr(plots, name, lambda *_, **__: None)
-        patch.setattr(plots, "figure_png", lambda figure, path: path.write_bytes(b""))
+        drawn = {"figure_svg": lambda *_: "<svg></svg>", "figure_png": lambda _, path: path.write_bytes(b"")}
+        for name in plots.__all__:
+            patch.setattr(plots, name, drawn.get(name, lambda *_, **__: None))
         fit_table(folder / "people.csv", folder / "run", roles, search, OutputSettings(report=False))
         return Told(request.param, folder / "run", make_report(folder / "run").html)
