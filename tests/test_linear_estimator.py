@@ -70,6 +70,7 @@ EVERY_ESTIMATOR = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.filterwarnings("error:FastICA did not converge")
 @EVERY_ESTIMATOR
 def test_rotations_that_do_not_converge_are_accepted(monkeypatch, given, model):
     monkeypatch.setattr(linear, "FastICA", lambda number, **options: FastICA(number, **{**options, "max_iter": 1}))

@@ -69,7 +69,7 @@ def millilitres(people):
     new(
         "sex in other codes",
         lambda p: p.assign(sex=p["sex"].map({"F": 0, "M": 1})),
-        ("'sex' was coded F, M in training, but 0, 1 in this table.\n", "row 2 (participant p00)"),
+        ("'sex' was coded F, M in training, but 0, 1 in this table. The first", "row 2 (participant p00)"),
         "Code it as in the training table",
     ),
     new("new category", cell("sex", 4, "X"), ("'sex'", "'X' in row 6 (participant p04)"), "Code it as"),

@@ -389,6 +389,21 @@ def test_agreement_so_far_is_of_all_sound_models_in_the_journal(tmp_path):
     assert 0.8 < expected < 1
 
 
+def test_time_left_does_not_count_what_came_before_the_first_steps(tmp_path):
+    line = '{"event": "progress", "time": "2026-01-01T10:00:%02d+0000", "stage": "Training", "done": %d, "total": 1100}'
+    for now, rate, left in ([(0, 0), (30, 100)], None, None), ([(0, 0), (30, 100), (31, 200), (32, 300)], 100, 8):
+        (tmp_path / "run.training.log").write_text("\n".join(line % at for at in now))
+        assert progress_of(tmp_path / "run", running=True) == (
+            "running",
+            "Training",
+            now[-1][1] / 1100,
+            rate,
+            left,
+            (),
+            "",
+        )
+
+
 @pytest.mark.parametrize(("event", "state"), [("progress", "unfinished"), ("error", "refused")])
 def test_a_training_without_a_folder_was_refused_only_where_it_says_so(tmp_path, event, state):
     (tmp_path / "run.training.log").write_text(f'A warning.\n{{"event": "{event}"}}\n')

@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from rindices import SearchSettings, SurrealGANSearch, TableSettings, read_cohort, simulate_cohort
 from rindices.analysis import group_balance
+from rindices.cli.console_and_exits import long_wait
 from rindices.core import devices
 from rindices.judging import spectrum
 from rindices.judging.verdict_and_separation import differences_that_count
@@ -185,7 +186,7 @@ def said(*arguments):
 def test_large_tables_are_said_to_take_minutes_and_the_look_can_be_left_out(tmp_path, monkeypatch):
     path, minutes = table_of(tmp_path, "basic"), "in a table of this size, this can take minutes"
     assert minutes not in said(path)
-    monkeypatch.setattr("rindices.cli.check._MANY_VALUES", 1000)
+    monkeypatch.setattr("rindices.cli.check.long_wait", lambda n_values: long_wait(1000 * n_values))
     assert f"Comparing patients and controls; {minutes} …" in said(path)
     assert said(path, "--no-spectrum").endswith("\nfit can train on this table.\n")
     assert json.loads(said(path, "--no-spectrum", "--json"))["look"] is None

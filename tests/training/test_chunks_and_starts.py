@@ -322,7 +322,6 @@ def test_prior_has_the_patients_mean_change_and_grows_with_severity(start, small
     np.testing.assert_allclose(change, seen, atol=SCALED_SD / 2)
 
 
-@pytest.mark.filterwarnings("ignore:FastICA did not converge")
 def test_maps_of_halves_scatter_about_those_of_everybody_more_with_fewer_people(small_people):
     def scatter(controls, patients):
         maps = maps_of_halves(controls, patients, N_PATTERNS, "ica", 0)

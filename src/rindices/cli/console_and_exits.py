@@ -56,10 +56,7 @@ _dumb = False if os.environ.get("TERM") == "dumb" else None  # such a terminal s
 console = Console(force_terminal=_dumb, highlight=False, soft_wrap=True, markup=False, emoji=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 _json_lines = False
-_LINE_SECONDS, _JSON_SECONDS = (
-    30.0,
-    2.0,
-)  # between lines of progress without a terminal; programs read JSON
+_LINE_SECONDS, _JSON_SECONDS = 30.0, 2.0  # between lines of progress without a terminal; programs read JSON
 _MOST_NAMES = 20  # in a sentence; more stand in a line of their own
 _VERDICT_STYLES = {
     "reproducible": "green",

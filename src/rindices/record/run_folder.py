@@ -328,8 +328,8 @@ def progress_of(folder: Path, *, running: bool) -> Progress:
     agreed = _agreement_so_far(folder)
     if not steps:
         return Progress("running", "Reading the table and loading JAX", agreed=agreed)
-    stage = [one for one in steps if one.stage == steps[-1].stage][-_LAST_EVENTS:]
-    first, last = stage[0], stage[-1]
+    stage = [one for one in steps if one.stage == steps[-1].stage]
+    first, last = (stage[1:] or stage)[-_LAST_EVENTS:][0], stage[-1]  # programs are compiled before the first steps
     done, total = last.done, max(1, last.total)
     seconds = (_when(last) - _when(first)).total_seconds()
     rate = (done - first.done) / seconds if seconds > 0 and done > first.done else None
