@@ -40,18 +40,19 @@ def study():
     It belongs to somebody who is not learned from: all tables have as many controls and patients, so that the programs
     that are compiled for one serve all.
     """
-    rng = np.random.default_rng(1)
-    made = table().assign(mmse=lambda people: rng.integers(18, 31, len(people)).astype(float))
-    made.loc[::9, "mmse"] = np.nan
-    made.loc[NOT_LEARNED_FROM, "icv"] = 0.0
-    return made
+    made = table()
+    mmse = np.random.default_rng(1).integers(18, 31, len(made))
+    return made.assign(
+        mmse=np.where(made.index % 9, mmse, np.nan), icv=made["icv"].where(made.index != NOT_LEARNED_FROM, 0.0)
+    )
 
 
 def visits():
     """Return the table with a second visit of some people a year later."""
     first = table().assign(session="bl")
-    later = first.iloc[::3].assign(session="m12", age=lambda people: people["age"] + 1)
-    return pd.concat([first, later.assign(**{name: 0.97 * later[name] for name in REGIONS})], ignore_index=True)
+    some = first.iloc[::3]
+    later = some.assign(session="m12", age=some["age"] + 1, **0.97 * some[REGIONS])
+    return pd.concat([first, later], ignore_index=True)
 
 
 def new_people():
@@ -64,18 +65,6 @@ def muse():
     volumes = pd.DataFrame({f"MUSE_Volume_{number}": rng.normal(8000, 500, len(people)) for number in numbers})
     volumes.iloc[:, :20] *= 1 - 0.3 * (people["diagnosis"] == "AD").to_numpy()[:, None] * rng.uniform(size=(80, 1))
     return people[["participant_id", "diagnosis", "age", "sex"]].join(volumes.round(1))
-
-
-def gappy_people():
-    """Return new people of whom some lack a region or two."""
-    people = new_people()
-    people.loc[3, "roi02"] = people.loc[[5, 8], "roi07"] = np.nan
-    return people
-
-
-def local_controls():
-    """Return controls, and two patients, of a site that the model does not know."""
-    return table({"CN": 14, "AD": 2}, seed=3).assign(site="Graz")
 
 
 def _write_bids(path):
@@ -91,10 +80,12 @@ def _write_dictionary(path):
 
 
 def _write_old_layout(path):
-    made, codes = table({"CN": 40, "AD": 40}), {"diagnosis": {"CN": -1, "AD": 1}, "sex": {"F": 0, "M": 1}}
-    made = made.assign(**{name: made[name].map(code) for name, code in codes.items()})
+    codes = {"diagnosis": {"CN": -1, "AD": 1}, "sex": {"F": 0, "M": 1}}
     columns = ["sex", "age"] if path.name == "covariate.csv" else REGIONS
-    made[["participant_id", "diagnosis", *columns]].to_csv(path, index=False)
+    made = table({"CN": 40, "AD": 40})[["participant_id", "diagnosis", *columns]]
+    made.apply(lambda column: column.map(codes[column.name]) if column.name in codes else column).to_csv(
+        path, index=False
+    )
 
 
 def _write_maps(path):
@@ -109,8 +100,8 @@ def _write_maps(path):
 def _write_labels(path):
     """Write numbers of regions within a border, or a mask of all that is within it."""
     inside = np.arange(np.prod([n - 2 for n in SHAPE])).reshape([n - 2 for n in SHAPE]) % N_REGIONS + 1
-    kept = {"labels.nii.gz": (inside, np.int16), "mask.nii.gz": (inside > 0, np.uint8)}[path.name]
-    write_image(path, np.pad(kept[0], 1).astype(float), dtype=kept[1])
+    values, dtype = {"labels.nii.gz": (inside, np.int16), "mask.nii.gz": (inside > 0, np.uint8)}[path.name]
+    write_image(path, np.pad(values, 1).astype(float), dtype=dtype)
 
 
 def labels():
@@ -128,14 +119,11 @@ def _write_volumes(path):
         sums = {f"DL_MUSE_Volume_{number}": rng.normal(1.4e6, 1e5, 80) for number in (702, 701)}
         volumes.assign(MRID=people, **sums).set_index("MRID").to_csv(path / "DLMUSE_Volumes.csv")
         return
-    regions = [
-        f"{side} {name}" for side in ("left", "right") for name in ("hippocampus", "amygdala", "caudate", "putamen")
-    ]
-    volumes = pd.DataFrame(rng.normal(4000, 400, (80, 8)), columns=regions).assign(subject=people)
+    regions = ["hippocampus", "amygdala", "caudate", "putamen"]
+    volumes = {f"{side} {name}": rng.normal(4000, 400, 80) for side in ("left", "right") for name in regions}
     volumes["total intracranial"] = rng.normal(1.4e6, 1e5, 80)
-    volumes.set_index("subject").to_csv(path / "volumes.csv")
-    quality = pd.DataFrame({"subject": people, "general white matter": rng.uniform(0.6, 0.9, 80)})
-    quality.to_csv(path / "qc.csv", index=False)
+    for name, own in (("volumes", volumes), ("qc", {"general white matter": rng.uniform(0.6, 0.9, 80)})):
+        pd.DataFrame({"subject": people} | own).to_csv(path / f"{name}.csv", index=False)
 
 
 def _csv(make):
@@ -147,8 +135,12 @@ MAKERS = {
     "study.csv": _csv(study),
     "visits.csv": _csv(visits),
     "new_people.csv": _csv(new_people),
-    "gappy_people.csv": _csv(gappy_people),
-    "local_controls.csv": _csv(local_controls),
+    "gappy_people.csv": _csv(  # some lack a region or two
+        lambda: new_people().assign(
+            roi02=lambda people: people["roi02"].drop(3), roi07=lambda people: people["roi07"].drop([5, 8])
+        )
+    ),
+    "local_controls.csv": _csv(lambda: table({"CN": 14, "AD": 2}, seed=3).assign(site="Graz")),
     "graz_patients.csv": _csv(lambda: table({"AD": 6}, seed=4).assign(site="Graz")),
     "new_volumes.csv": _csv(lambda: new_people().drop(columns=NEW_DEMOGRAPHICS[1:])),
     "new_demographics.csv": _csv(lambda: new_people()[NEW_DEMOGRAPHICS].drop(3)),  # somebody is not known there

@@ -1,6 +1,7 @@
 """What docs/peers.md says is measured in results/peers.csv; its cohorts are what the page says."""
 
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -30,12 +31,10 @@ def test_tables_and_findings_are_those_of_the_measurements(page):
 
 def test_measurements_bear_out_what_the_page_says(measured):
     claims = [*measured.findings(), *(claim for _, claim in measured.answers().values())]
-    assert [claim.text for claim in claims if not claim.holds] == []
-    assert len(claims) >= 12
+    assert ([claim.text for claim in claims if not claim.holds], len(claims) >= 12) == ([], True)
 
 
 def test_readme_has_the_measured_numbers(measured):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     ours, surreal, hydra, nmf = (
         measured.told(np.mean([measured.cell(name, kind) for kind in measured.KINDS]))
         for name in (measured.OURS, measured.SURREAL, measured.HYDRA, measured.NMF)
@@ -43,7 +42,7 @@ def test_readme_has_the_measured_numbers(measured):
     labels = measured.found(measured.OURS, "subtypes", column="ari"), measured.told(measured.best_subtypes()[1])
     stages = [measured.found(name, "sequence") for name in (measured.SUSTAIN, measured.OURS)]
     assert not missing(
-        readme,
+        (ROOT / "README.md").read_text(encoding="utf-8"),
         f"is {ours} for rindices, {surreal} for Surreal-GAN, {hydra} for HYDRA and {nmf} for NMF",
         f"is {labels[0]} for rindices and at most {labels[1]} for other methods",
         f"({stages[0]}, compared with {stages[1]} for rindices)",
@@ -60,10 +59,9 @@ def test_a_claim_fails_where_measurements_say_otherwise(measured, monkeypatch):
 def test_every_method_has_every_cohort_that_it_can_fit(page, measured, truths):
     impossible = script(FOLDER / "compare_peers.py").IMPOSSIBLE
     whole = measured.TABLE[measured.TABLE["part"] == "whole"].groupby(["method", "cohort"]).size()
-    for method in measured.METHODS:
-        for cohort in set(truths.COHORTS) - {"small"}:
-            enough = 1 if cohort == measured.AUTHORS else 2
-            assert (method, cohort) in impossible or whole[method, cohort] >= enough, (method, cohort)
+    asked = {*product(measured.METHODS, set(truths.COHORTS) - {"small"})} - {*impossible}
+    few = {(method, cohort) for method, cohort in asked if whole[method, cohort] < 2 - (cohort == measured.AUTHORS)}
+    assert few == set()
 
 
 def test_where_time_stopped_a_method_the_page_says_so(page):
@@ -74,12 +72,12 @@ def test_where_time_stopped_a_method_the_page_says_so(page):
     shorter = page.rows_of("Surreal-GAN", part="shorter").set_index("cohort")["concordance"]
     changes = [page.told(gain) for gain in longer.set_index("cohort")["concordance"] - shorter]
     assert round(steps[steps > 100_000].mean() / 2, -3) == 108_000  # two batches an epoch
-    rest = [f"{round(count / 2, -3):,.0f}" for count in (steps[steps < 100_000].min(), steps[steps < 100_000].max())]
+    rest = [f"{round(count / 2, -3):,.0f}" for count in steps[steps < 100_000].agg(["min", "max"])]
     assert f"Surreal-GAN had trained for {' to '.join(rest)} epochs" in SETTINGS
     first = epochs[smile["seed"] == 0]
     assert (smile["note"].str.contains("10 stopped by their rule") | (epochs >= 14_000))[smile["seed"] == 1].all()
-    assert set(page.rows_of("HYDRA")["note"]) == {"5 of 100 repetitions"}
-    assert set(page.rows_of("SuStaIn")["note"]) == {"25 starts, no sampling"}
+    notes = {name: set(page.rows_of(name)["note"]) for name in ("HYDRA", "SuStaIn")}
+    assert notes == {"HYDRA": {"5 of 100 repetitions"}, "SuStaIn": {"25 starts, no sampling"}}
     assert not missing(
         PAGE,
         f"it ran for 108,000, which changed its concordance by {' and '.join(changes)}",
@@ -104,10 +102,9 @@ def test_sequence_makes_lobes_abnormal_one_after_the_other(truths):
     stage = cohort.truth.max(axis=1)
     early, late = stage < 0.2, stage > 0.8
     assert (z[late].mean(axis=0) < z[early].mean(axis=0) - 1).all()
-    first = [z[early & (cohort.labels == number)].mean(axis=0) for number in range(2)]
-    assert np.abs(first[0] - first[1]).max() > 0.5  # the two orders differ
-    assert cohort.discrete
-    assert (np.count_nonzero(cohort.truth, axis=1) == 1).all()
+    first, second = (z[early & (cohort.labels == number)].mean(axis=0) for number in range(2))
+    assert np.abs(first - second).max() > 0.5  # the two orders differ
+    assert (cohort.discrete, {*np.count_nonzero(cohort.truth, axis=1)}) == (True, {1})
 
 
 def test_subtypes_have_one_pattern_at_one_strength_and_no_disease_has_none(truths):
@@ -125,6 +122,6 @@ def test_own_methods_learn_from_those_trained_on_alone(truths, monkeypatch):
     given = {"regions": made.regions, "patient": made.patient, "train": train, "truth": made.truth, "seed": 0}
     changed = given | {"truth": np.where(train[made.patient][:, None], made.truth, 0.0)}
     for name in ("NMF", "opNMF", "PCA of z-scores", "regression told the truth"):
-        scores = [methods.METHODS[name](methods.Given(of))[0] for of in (given, changed)]
-        assert scores[0].shape == made.truth.shape
-        assert (scores[0] == scores[1]).all()
+        own, other = (methods.METHODS[name](methods.Given(of))[0] for of in (given, changed))
+        assert own.shape == made.truth.shape
+        np.testing.assert_array_equal(own, other)

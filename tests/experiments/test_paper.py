@@ -79,8 +79,7 @@ def test_stored_r_indices_are_what_was_trained(tmp_path):
     case = Case(10, 20, "basic", 3, 2)
     people = Brains(rng.random((10, 4)), rng.random((20, 4)), None, rng.random((20, 2)))
     Store(tmp_path / "part").keep("paper", Group(2, [case], [3], [paper().weights], 3), [people], [5, 10], trained)
-    diverged = np.isnan(r_indices).any(axis=(-2, -1), keepdims=True)
-    expected = np.where(diverged, np.nan, r_indices)
+    expected = np.where(np.isnan(r_indices).any(axis=(-2, -1), keepdims=True), np.nan, r_indices)
     np.testing.assert_allclose(restored(np.load(tmp_path / "part.npz"), "paper"), expected, rtol=1e-7, atol=1e-4)
     table = pd.read_csv(tmp_path / "part.csv")
     assert (len(table), table["orthogonality"].unique().tolist()) == (6, [0.4])
@@ -136,8 +135,7 @@ def brains():
 def test_people_who_are_not_trained_on_are_scored_behind_the_patients(brains):
     data, scored = stack(brains, 50)
     np.testing.assert_allclose(scored[1, 50:], brains[0].patients, rtol=1e-6)
-    sizes = scored.shape, data.controls.shape, data.n_patients.tolist()
-    assert sizes == ((2, 95, 128), (2, 50, 128), [45, 50])
+    assert (scored.shape, data.controls.shape, data.n_patients.tolist()) == ((2, 95, 128), (2, 50, 128), [45, 50])
 
 
 def test_maps_are_those_of_inference_for_each_members_own_controls(brains):

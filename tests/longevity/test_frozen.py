@@ -165,5 +165,4 @@ def test_run_of_an_earlier_version_is_refused_with_its_version_and_the_remedy(pl
         text = path.read_text(encoding="utf-8")
         path.write_text(re.sub(r'("?rindices"? ?[=:] )"[\d.]+"', r'\1"0.1.0"', text), encoding="utf-8")
     refused = "was written by rindices 0.1.0 and cannot be read"
-    remedy = "Repeat the command under [command] in run.toml with --overwrite"
-    assert not missing(told(*line, code=2), refused, remedy)
+    assert not missing(told(*line, code=2), refused, "Repeat the command under [command] in run.toml with --overwrite")

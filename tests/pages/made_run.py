@@ -27,8 +27,12 @@ FOUND = {
 }
 NOTHING = FOUND | {
     **dict.fromkeys(("halves", "halves_chance", "halves_p", "repetitions", "with_linear")),  # measured on patterns
-    **{"p": 0.41, "p_spread": 0.3, "p_shift": 0.6, "found_again": 0},
-    **{"directions": 0, "eigenvalues": [3.2, 2.9, 2.6, 2.4]},
+    "p": 0.41,
+    "p_spread": 0.3,
+    "p_shift": 0.6,
+    "found_again": 0,
+    "directions": 0,
+    "eigenvalues": [3.2, 2.9, 2.6, 2.4],
 }
 RUN_TOML = """[command]
 line = "rindices fit volumes.csv"
@@ -344,8 +348,7 @@ def add_visits(folder):
     columns = {name + end: values for name in scores for end, values in ends.items()}
     change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0, **columns)
     _save(change, folder, "change")
-    sizes = change.groupby("group").size().to_dict()
-    rows = [(group, n, 0.05, 0.04, 0.06, 0.001) for group, n in sizes.items()]
+    rows = [(group, n, 0.05, 0.04, 0.06, 0.001) for group, n in change.groupby("group").size().to_dict().items()]
     rows.append(("patients minus controls", len(change), 0.002, -0.01, 0.014, 0.6))
     table, patterns = pd.DataFrame(rows, columns=["group", "n", "mean", "low", "high", "p"]), range(1, len(scores) + 1)
     table = table.assign(start=0.2, q=0.003, random_effects="slopes by person", note="")

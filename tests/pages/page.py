@@ -72,8 +72,7 @@ class Page(HTMLParser):
 
     @property
     def policies(self):
-        metas = self.every("meta")
-        return [meta["content"] for meta in metas if meta.get("http-equiv") == "Content-Security-Policy"]
+        return [meta["content"] for meta in self.every("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
 
     @property
     def words(self):

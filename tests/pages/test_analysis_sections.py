@@ -22,8 +22,7 @@ from tests.pages.page import missing
 def folder(tmp_path_factory):
     """A run whose regions have places, with a voxel-wise comparison of which one subgroup was too small."""
     folder = tmp_path_factory.mktemp("brain") / "run"
-    known = simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.columns[4:24]
-    make_run(folder, names=[*known])
+    make_run(folder, names=[*simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.columns[4:24]])
     images = folder / "voxelwise"
     images.mkdir()
     affine = np.array([[12.0, 0, 0, -66], [0, 12, 0, -100], [0, 0, 12, -60], [0, 0, 0, 1]])

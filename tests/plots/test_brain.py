@@ -37,8 +37,7 @@ def shown(axes):
 
 def test_glass_shows_each_side_its_own():
     left = image(lambda places: blob(places, (-40, 0, 0), -5.0) + blob(places, (40, 0, 0), 2.0))
-    figure = glass(left, "t")
-    drawn = [axes for axes in figure.axes if axes.images]
+    drawn = [axes for axes in glass(left, "t").axes if axes.images]
     extremes = [(shown(axes).min(), shown(axes).max()) for axes in drawn]
     # The second is seen from behind.
     assert np.array(extremes[:3]) == pytest.approx(np.array([(-5, 0), (-5, 2), (0, 2)]), abs=0.3)

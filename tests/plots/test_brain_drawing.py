@@ -250,8 +250,7 @@ def test_only_views_that_show_something_and_lines_as_asked():
     cortex, deep = [f"lh_{name}" for name in DK], ["Left-Hippocampus"]
     for names, views in ((cortex, ["lateral", "medial", "medial", "lateral"]), (deep, ["coronal -22"])):
         assert [[panel.view for panel in line] for line in draw_brain(patterns(names), 1).lines] == [views]
-    both = draw_brain(patterns([*cortex, *ASEG]), 1, layout=Layout(4, 400))
-    assert [len(line) for line in both.lines] == [4, 4, 1]
+    assert [len(line) for line in draw_brain(patterns([*cortex, *ASEG]), 1, layout=Layout(4, 400)).lines] == [4, 4, 1]
 
 
 def test_several_measures_of_a_region_have_a_drawing_each():

@@ -238,8 +238,7 @@ def test_agreement_marks_and_names_the_chosen_checkpoint():
     upper, lower = figure.axes
     assert ("0.5 = chance" in upper.get_ylabel(), "(0 = chance" in lower.get_ylabel()) == (True, True)
     assert "chosen: step 2,000" in labels_of(figure)
-    points = [line.get_xydata().tolist() for line in upper.lines]
-    assert [one for one in points if len(one) == 1] == [[[2000, 0.8]]]
+    assert [one for one in [line.get_xydata().tolist() for line in upper.lines] if len(one) == 1] == [[[2000, 0.8]]]
 
 
 def single_points(axes):

@@ -230,15 +230,13 @@ def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
         table.assign(diagnosis=diagnosis).to_csv(path, index=False)
         few = f"With {controls} controls and 40 regions, {missed}: average left and right, choose fewer regions"
         assert few in first_look(read_cohort(path, covariates="age")).verdicts
-    some = read_cohort(path, covariates="age", features=list(table.columns[4:24]))
-    assert "missed" not in first_look(some).verdicts
+    assert "missed" not in first_look(read_cohort(path, covariates="age", features=list(table.columns[4:24]))).verdicts
 
 
 def with_covariates(folder, n_controls, n_patients, n_covariates):
     people = simulate_cohort("basic", n_controls=n_controls, n_patients=n_patients, seed=3).table
     values = np.random.default_rng(5).normal(size=(len(people), n_covariates))
-    table = people.iloc[:, : 4 + N_REGIONS].join(pd.DataFrame(values).add_prefix("c"))
-    table.to_csv(folder / "few.csv", index=False)
+    people.iloc[:, : 4 + N_REGIONS].join(pd.DataFrame(values).add_prefix("c")).to_csv(folder / "few.csv", index=False)
     return folder / "few.csv", ",".join(f"c{number}" for number in range(n_covariates))
 
 
@@ -397,5 +395,4 @@ def test_own_controls_are_simulated_on(tmp_path, monkeypatch):
     assert not missing(said, "40 controls, 40 patients, 12 regions", "2 studies")
     assert "--figure" in told("power", "--like", path, "--figure", tmp_path / "power.png", code=2)
     healthy.assign(diagnosis=["CN", "AD"] * 45).to_csv(path, index=False)
-    refused = told("power", "--like", path, code=2)
-    assert "healthy people in --like, but column 'diagnosis' has 2 labels" in refused
+    assert "healthy people in --like, but column 'diagnosis' has 2 labels" in told("power", "--like", path, code=2)

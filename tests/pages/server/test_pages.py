@@ -64,8 +64,7 @@ def test_controls_and_patients_in_files_of_their_own_are_one_table(client, folde
         f"rindices check {tables} --covariates age,sex",
     )
     assert "covariates=age" in query_of(text)
-    plan = client.get(f"/train?{query_of(text)}").text
-    assert not missing(plan, f"{first}-SCZ-run", f"rindices fit {tables}")
+    assert not missing(client.get(f"/train?{query_of(text)}").text, f"{first}-SCZ-run", f"rindices fit {tables}")
     for name in (f"A=../secret.csv,B={first}{csv}", "A=/etc/passwd,B=/etc/hosts", f"A={first}{csv},A={second}{csv}"):
         assert client.get("/table/checked", params={"table": name}).status_code == 400, name
     assert "There is no table &#39;none.csv&#39;" in client.get("/table/checked?table=A=none.csv,B=cohort.csv").text
@@ -320,8 +319,7 @@ def test_refusals_of_the_command_line_are_shown(client, folder, monkeypatch):
     client.post("/train?table=odd.csv&out=next", follow_redirects=False)
     told = watched(client, "next")[-1]
     assert (told["state"], missing(told["said"], "no column 'diagnosis'", "±lHip")) == ("refused", [])
-    said = "no column &#39;diagnosis&#39;", "/continue"
-    assert missing(client.get("/run?run=next").text, *said) == ["/continue"]
+    assert missing(client.get("/run?run=next").text, "no column &#39;diagnosis&#39;", "/continue") == ["/continue"]
     assert not (folder / "next").exists()
 
 
@@ -389,8 +387,7 @@ def test_nobody_interprets_what_is_not_found_again(client, folder):
         before, gate, after = client.get(page).text.partition('class="gate"')
         assert "The groups differ, but the patterns were not found again." in before + gate + after
         assert (result in before, result in after) == (False, True)
-    imbalanced = [summary["balance"][0] | {"imbalanced": True}]
-    change_summary(folder / "finished", verdict="confounded", balance=imbalanced)
+    change_summary(folder / "finished", verdict="confounded", balance=[summary["balance"][0] | {"imbalanced": True}])
     order = ["The groups differ in age. Are the patterns found again", "Look at individuals"]
     assert sorted(order, key=client.get("/run?run=finished").text.index) == order
 

@@ -85,8 +85,7 @@ def test_names_are_text_wherever_they_are_shown(client, folder):
 def test_files_are_not_taken_for_options(client, folder):
     name = "--overwrite --out=cohort.csv"
     shutil.copy(folder / "cohort.csv", folder / name)
-    line = f"rindices fit &#39;./{name}&#39;"
-    assert line in client.get("/train", params={"table": name, "out": "next"}).text
+    assert f"rindices fit &#39;./{name}&#39;" in client.get("/train", params={"table": name, "out": "next"}).text
 
 
 def test_uploads_are_streamed_and_replace_nothing(client, folder):
