@@ -302,7 +302,7 @@ def test_clusters_have_sizes_peaks_and_one_sign():
         [(1, -6, 0.001, 6), (2, 5, 0.02, 2), (3, 3.5, 0.04, 1), (4, 3, 0.04, 1)],
         columns=["cluster", "peak_t", "peak_q", "n_voxels"],
     ).assign(size_mm3=lambda table: 64.0 * table["n_voxels"], pattern=2, level="high")
-    pd.testing.assert_frame_equal(table[expected.columns], expected, check_dtype=False)
+    pd.testing.assert_frame_equal(table[expected.columns], expected, check_dtype=False, rtol=1e-12, atol=0)
     assert table.loc[0, ["x", "y", "z"]].tolist() == (AFFINE @ [2, 3, 2, 1])[:3].tolist() == [10, -10, 0]
 
 

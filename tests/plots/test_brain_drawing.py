@@ -149,8 +149,8 @@ PROGRAMS = {
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_nearly_all_regions_of_each_program_are_drawn(program):
     names = PROGRAMS[program]
-    assert len({*known_regions(names)} & {*names}) == len(names) > 40
-    assert len(outlined_regions(names)) >= 0.95 * len(names)
+    assert sorted(known_regions(names)) == sorted(names)
+    assert len(outlined_regions(names)) >= 0.95 * len(names) > 0.95 * 40
 
 
 @pytest.mark.parametrize(("study", "number"), [("uk_biobank", 153), ("adni", 245), ("abcd", 242)])

@@ -169,11 +169,11 @@ def test_a_run_is_reported_again_with_what_became_of_its_people(finished, tmp_pa
     summary = read_summary(run)
     assert dict(summary.follow_up) == {"time": "years", "event": "converted"}
     assert not {"years", "converted"} & {*summary.clinical}
-    hazards = pd.read_csv(run / "analysis/prognosis.csv")
-    assert hazards["hazard_ratio"][0] > 1.05
+    hazards = (run / "analysis/prognosis.csv").read_bytes()
+    assert pd.read_csv(io.BytesIO(hazards))["hazard_ratio"][0] > 1.05
     assert "Follow-up and prognosis" in (run / "report.html").read_text(encoding="utf-8")
     told("report", run, "--subgroup-limits", "0.3,0.6")  # what is known of them stays
-    pd.testing.assert_frame_equal(pd.read_csv(run / "analysis/prognosis.csv"), hazards, check_exact=True)
+    assert (run / "analysis/prognosis.csv").read_bytes() == hazards
 
 
 def test_impossible_times_are_refused_and_nothing_is_changed(finished, tmp_path):
