@@ -228,21 +228,18 @@ def test_flipped_maps_are_refused_or_resampled(few, tmp_path):
 
 
 def test_masks_are_checked(few, tmp_path):
-    for name, values, message in [
-        ("soft", np.linspace(0, 1, np.prod(SHAPE)).reshape(SHAPE), "should contain two values"),
-        ("empty", np.zeros(SHAPE), "it contains 1"),
-        ("small", np.pad(np.ones((3, 3, 3)), 1), "shape 5 × 5 × 5 instead of 9 × 11 × 7"),
-    ]:
+    soft, box = np.linspace(0, 1, np.prod(SHAPE)).reshape(SHAPE), np.pad(np.ones((3, 3, 3)), 1)
+    far = nibabel.affines.from_matvec(AFFINE[:3, :3], AFFINE[:3, 3] + 500)
+    for mask, resample, message in (
+        (write_image(tmp_path / "soft.nii", soft), False, "should contain two values"),
+        (write_image(tmp_path / "empty.nii", np.zeros(SHAPE)), False, "it contains 1"),
+        (write_image(tmp_path / "small.nii", box), False, "shape 5 × 5 × 5 instead of 9 × 11 × 7"),
+        (write_image(tmp_path / "far.nii", box, far), True, "contains none of the maps' voxels"),
+        (tmp_path / "none.nii", False, "The mask: no file was found at"),
+        (None, False, r"cover only \d % of the standard \(MNI\) brain(.|\n)*`mask`"),
+    ):
         with pytest.raises(InputError, match=message):
-            run(few, mask=write_image(tmp_path / f"{name}.nii", values))
-    far = AFFINE.copy()
-    far[:3, 3] += 500
-    with pytest.raises(InputError, match="contains none of the maps' voxels"):
-        run(few, mask=write_image(tmp_path / "far.nii", np.pad(np.ones((3, 3, 3)), 1), far), resample=True)
-    with pytest.raises(InputError, match="The mask: no file was found at"):
-        run(few, mask=tmp_path / "none.nii")
-    with pytest.raises(InputError, match=r"cover only \d % of the standard \(MNI\) brain(.|\n)*`mask`"):
-        run(few, mask=None)
+            run(few, mask=mask, resample=resample)
 
 
 def test_a_mask_of_ones_takes_every_voxel(few, tmp_path):
@@ -306,53 +303,52 @@ def test_clusters_have_sizes_peaks_and_one_sign():
     assert table.loc[0, ["x", "y", "z"]].tolist() == (AFFINE @ [2, 3, 2, 1])[:3].tolist() == [10, -10, 0]
 
 
-def test_images_can_be_read_again(compared, tmp_path):
-    files = write_comparisons(tmp_path / "voxelwise", compared)
-    assert sorted(path.name for path in (tmp_path / "voxelwise").iterdir()) == sorted(path.name for path in files)
-    found = compared[2]
-    images = {kind: nibabel.load(tmp_path / "voxelwise" / f"pattern-1_high_{kind}.nii.gz") for kind in "tq"}
+@pytest.fixture
+def stored(compared, tmp_path):
+    """Return a folder of comparisons that had an image of an earlier time, and one of the user's."""
+    for name in ("pattern-9_high_t", "mine"):
+        (tmp_path / f"{name}.nii.gz").touch()
+    files = {path.name for path in write_comparisons(tmp_path, compared)}
+    assert {path.name for path in tmp_path.iterdir()} == {*files, "mine.nii.gz"}
+    return tmp_path
+
+
+def test_images_can_be_read_again_and_bytes_repeat(compared, stored):
+    found, patients = compared[2], f"pattern 1 high, {compared[2].n_patients} patients v 25 controls"
+    images = {kind: nibabel.load(stored / f"pattern-1_high_{kind}.nii.gz") for kind in "tq"}
     for kind, outside in (("t", 0.0), ("q", 1.0)):
         image = images[kind]
         np.testing.assert_allclose(image.get_fdata(), volume_of(found, kind, outside), rtol=1e-6)
         np.testing.assert_array_equal(image.affine, AFFINE)
         np.testing.assert_allclose(image.get_qform(), AFFINE)
-        assert (image.get_data_dtype(), image.header.get_xyzt_units()[0]) == (np.float32, "mm")
-        assert f"pattern 1 high, {found.n_patients} patients v 25 controls" in bytes(image.header["descrip"]).decode()
-        assert load_img(image).shape == SHAPE
+        kinds = image.get_data_dtype(), image.header.get_xyzt_units()[0], load_img(image).shape
+        assert kinds == (np.float32, "mm", SHAPE)
+        assert patients in bytes(image.header["descrip"]).decode()
     assert images["t"].header.get_intent()[:2] == ("t test", (found.result.freedom,))
     assert (images["q"].get_fdata()[0, 0, 0], images["t"].get_fdata()[0, 0, 0]) == (1, 0)
+    before = (stored / "pattern-1_high_t.nii.gz").read_bytes()
+    write_comparisons(stored, compared)
+    assert (stored / "pattern-1_high_t.nii.gz").read_bytes() == before
 
 
-def test_tables_say_what_was_compared_and_found(compared, tmp_path):
-    write_comparisons(tmp_path, compared)
-    table = pd.read_csv(tmp_path / "comparisons.csv", keep_default_na=False)
-    assert table["level"].tolist() == ["low", "middle", "high", "regression"] * 2
-    assert table["n_patients"].tolist() == [found.n_patients for found in compared]
+def test_tables_say_what_was_compared_and_found(compared, stored):
+    table = pd.read_csv(stored / "comparisons.csv", keep_default_na=False)
+    told = {"level": ["low", "middle", "high", "regression"] * 2, "n_patients": [one.n_patients for one in compared]}
+    assert table[[*told]].to_dict("list") == told
     unused = table["note"] != ""
     assert {*table.loc[unused, "t_map"]} == {""}
-    assert all((tmp_path / name).is_file() for name in table.loc[~unused, ["t_map", "q_map"]].to_numpy().ravel())
+    assert all((stored / name).is_file() for name in table.loc[~unused, ["t_map", "q_map"]].to_numpy().ravel())
     assert table.loc[2, "n_significant"] == (compared[2].result.q < 0.05).sum() > 20
     assert (table.loc[2, "n_voxels"], table.shape) == (7 * 9 * 5, comparison_table(compared).shape)
-    first = pd.read_csv(tmp_path / "clusters.csv").query("pattern == 1 and level == 'high'").iloc[0]
+    first = pd.read_csv(stored / "clusters.csv").query("pattern == 1 and level == 'high'").iloc[0]
     place = nibabel.affines.apply_affine(np.linalg.inv(AFFINE), first[["x", "y", "z"]].astype(float))
     assert ((place >= [2, 3, 2]) & (place <= [4, 5, 4])).all()
     assert first["peak_t"] < 0
 
 
-def test_images_of_an_earlier_time_are_removed_and_bytes_repeat(compared, tmp_path):
-    image, earlier, mine = (tmp_path / f"{name}.nii.gz" for name in ("pattern-1_high_t", "pattern-9_high_t", "mine"))
-    earlier.touch()
-    mine.touch()
-    write_comparisons(tmp_path, compared)
-    before = image.read_bytes()
-    write_comparisons(tmp_path, compared)
-    assert image.read_bytes() == before
-    assert (earlier.exists(), mine.exists()) == (False, True)
-
-
 def atlas(folder, values=None, dtype=np.int16):
-    labels = np.zeros((4, 4, 4))
-    labels[0], labels[1], labels[2, 0, 0] = 7, 3000, -2
+    labels = np.repeat([7, 3000, 0, 0], 16).reshape(4, 4, 4)
+    labels[2, 0, 0] = -2
     return Path(write_image(folder / "atlas.nii", labels if values is None else values, dtype=dtype))
 
 
@@ -370,9 +366,8 @@ def test_labels_are_painted(tmp_path, dtype):
     (tmp_path / "pattern-9_severity-1.nii.gz").touch()
     paths, note = paint_patterns(table, atlas(tmp_path, dtype=dtype), names_of(), tmp_path)
     assert paths == list(tmp_path.glob("pattern-*")) == [tmp_path / "pattern-1_severity-1.nii.gz"]
-    image, expected = nibabel.load(paths[0]), np.zeros((4, 4, 4))
-    expected[0], expected[1] = -1.5, 2.0
-    np.testing.assert_array_equal(image.get_fdata(), expected)
+    image = nibabel.load(paths[0])
+    np.testing.assert_array_equal(image.get_fdata().ravel(), np.repeat([-1.5, 2.0, 0, 0], 16))
     np.testing.assert_array_equal(image.affine, AFFINE)
     assert note == "2 regions without a label in the image, 1 label of the image without a region"
 

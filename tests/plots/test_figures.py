@@ -16,25 +16,40 @@ from rindices.pages.layout import VERDICT_LOOKS
 from rindices.plots.style import PALETTE, PATIENT
 from tests.pages.page import missing
 from tests.plots import tables
-from tests.plots.tables import INDICES, LONG, ODD_NAMES, labels_of, people, selection, settings, texts_on_page
+from tests.plots.tables import INDICES, LONG, ODD_NAMES, crossed, labels_of, people, selection, settings, texts_on_page
 
 # What every figure keeps to, whatever it shows.
 
 
 AGED = people().assign(age=np.random.default_rng(0).uniform(50, 80, 80))
-STEPS = [(third, time) for third in (1, 2, 3) for time in (0.0, 1.0, 2.0, 4.0)]
+DISORDERS = crossed(
+    pattern=(1, 2), measure=["thickness"], disorder=["schizophrenia", "bipolar disorder", "22q11.2 deletion syndrome"]
+).assign(r=0.3, p_corrected=0.2, chance=0.5)
+FOLLOWED = crossed(third=(1, 2, 3), time=(0.0, 1.0, 2.0, 4.0)).assign(
+    pattern=1,
+    n=90,
+    at_risk=1234,
+    shown=True,
+    incidence=lambda table: table["time"] / 10,
+    low=lambda table: table["time"] / 12,
+    high=lambda table: table["time"] / 8,
+)
+PLANNED = crossed(people=(30, 60, 120), patterns=(1, 2), strength=(0.5, 1.0)).assign(chance=0.5, low=0.4, high=0.6)
+MAPS = pd.DataFrame(
+    {"region": [f"{LONG} {place}" for place in range(8)], "first": -0.5, "second": np.linspace(-0.8, 0.4, 8)}
+)
 EVERY = {
     "agreement_over_settings": lambda: plots.agreement_over_settings(tables.settings()),
     "agreement_over_training": lambda: plots.agreement_over_training(tables.selection()),
     "change_lines": lambda: plots.change_lines(*tables.rates()),
-    "disorder_dots": lambda: plots.disorder_dots(disorders()),
+    "disorder_dots": lambda: plots.disorder_dots(DISORDERS),
     "dose_response": lambda: plots.dose_response(tables.doses()),
-    "follow_up_curves": lambda: plots.follow_up_curves(followed()),
+    "follow_up_curves": lambda: plots.follow_up_curves(FOLLOWED),
     "forest": lambda: plots.forest(tables.associations()),
     "outlier_distances": lambda: plots.outlier_distances(tables.distances()),
     "pattern_dots": lambda: plots.pattern_dots(tables.changes()),
     "pattern_mixture": lambda: plots.pattern_mixture(people(), [0.5, 0.5, 0.5]),
-    "power_curves": lambda: plots.power_curves(planned(), 60, 80),
+    "power_curves": lambda: plots.power_curves(PLANNED, 60, 80),
     "r_index_distributions": lambda: plots.r_index_distributions(people(n_other=4)),
     "recovery": lambda: plots.recovery(people()[["r1", "r2"]], people()[["r1", "r2"]], [0.9, 0.8]),
     "severity_by_age": lambda: plots.severity_by_age(AGED, "r1", "age"),
@@ -42,37 +57,16 @@ EVERY = {
     "spectrum": lambda: plots.spectrum([9.0, 4.0, 2.0, 1.8], [3.3, 3.1, 2.9, 2.8], 3.3),
     "subgroup_dots": lambda: plots.subgroup_dots(*tables.subgroups()),
     "trajectories": lambda: plots.trajectories(visits(), tables.rates()[1].assign(start=0.2)),
-    "two_maps": lambda: plots.two_maps(maps(), (LONG, "second")),
+    "two_maps": lambda: plots.two_maps(MAPS, (LONG, "second")),
     "two_scores": lambda: plots.two_scores(AGED["r1"], AGED["r2"], (LONG, "second")),
 }
 STRIPS = [look.strip.format("age, sex and site") for look in VERDICT_LOOKS.values() if look.strip]
-
-
-def disorders():
-    names = ["schizophrenia", "bipolar disorder", "22q11.2 deletion syndrome"]
-    rows = [(pattern, "thickness", name, 0.3) for pattern in (1, 2) for name in names]
-    return pd.DataFrame(rows, columns=["pattern", "measure", "disorder", "r"]).assign(p_corrected=0.2, chance=0.5)
-
-
-def followed():
-    table = pd.DataFrame(STEPS, columns=["third", "time"]).assign(pattern=1, n=90, at_risk=1234, shown=True)
-    return table.assign(incidence=table["time"] / 10, low=table["time"] / 12, high=table["time"] / 8)
-
-
-def planned():
-    rows = [(people, patterns, strength) for people in (30, 60, 120) for patterns in (1, 2) for strength in (0.5, 1.0)]
-    return pd.DataFrame(rows, columns=["people", "patterns", "strength"]).assign(chance=0.5, low=0.4, high=0.6)
 
 
 def visits():
     table = tables.rates(n_people=6)[0].rename(columns={"r1_per_year": "r1", "r2_per_year": "r2"})
     table = table.assign(participant_id=[f"p{k}" for k in range(len(table))])
     return pd.concat([table.assign(years=0.0), table.assign(years=2.0)], ignore_index=True)
-
-
-def maps():
-    regions = [f"{LONG} {place}" for place in range(8)]
-    return pd.DataFrame({"region": regions, "first": -0.5, "second": np.linspace(-0.8, 0.4, 8)})
 
 
 # Panels that share the label of their row or column.
@@ -87,7 +81,7 @@ MANY = {
 def crowd():
     """Return 50,000 people whose R-indices lie as they do in patients, most of them low."""
     table = people(5, n_controls=25_000, n_patients=25_000)
-    return table.assign(**{name: table[name] ** 2 for name in [f"r{place}" for place in range(1, 6)]})
+    return table.assign(**table.filter(regex=r"^r\d$") ** 2)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -51,21 +51,6 @@ class Study:
     n_controls: int
     correction: Correction
 
-    @property
-    def n_people(self):
-        """Controls and patients."""
-        return len(self.features)
-
-    @property
-    def numbers(self):
-        """Names of the covariates that are numbers."""
-        return [name for name in self.covariates if self.covariates[name].dtype.kind == "f"]
-
-    @property
-    def categories(self):
-        """Names of the covariates that are categories, the site included."""
-        return [name for name in self.covariates if name not in self.numbers]
-
 
 def _balanced(rng, labels, n_people):
     """Everybody's label, each nearly as often as the others in any part of the table."""
@@ -139,19 +124,18 @@ def test_everybody_comes_back_and_units_of_regions_do_not_matter(study, data):
 @given(studies(), st.data())
 def test_units_origins_and_names_of_covariates_and_the_order_of_people_do_not_matter(study, data):
     changed, rng = study.covariates.copy(), np.random.default_rng(data.draw(SEEDS))
-    for name in study.numbers:
-        factor, shift = 10.0 ** rng.uniform(-9, 9), rng.uniform(-1000, 1000) * changed[name].std()
-        if name == study.correction.proportion:
-            changed[name] *= factor  # a head of size 0 stays one
+    for name, column in study.covariates.items():
+        factor = 10.0 ** rng.uniform(-9, 9)
+        if column.dtype.kind != "f":  # a category, or the site
+            others = data.draw(names(column.nunique(), LABELS if name == "site" else NAMES))
+            changed[name] = column.map(dict(zip(column.unique(), others, strict=True)))
+        elif name == study.correction.proportion:
+            changed[name] = column * factor  # a head of size 0 stays one
         else:
-            changed[name] = rng.choice([-1, 1]) * factor * (changed[name] + shift)
-    for name in study.categories:
-        known = changed[name].unique()
-        others = data.draw(names(len(known), LABELS if name == "site" else NAMES))
-        changed[name] = changed[name].map(dict(zip(known, others, strict=True)))
+            changed[name] = rng.choice([-1, 1]) * factor * (column + rng.uniform(-1000, 1000) * column.std())
     expected, _ = scaled(study)
     assert_near(scaled(replace(study, covariates=changed))[0], expected)
-    patients = np.arange(study.n_controls, study.n_people)
+    patients = np.arange(study.n_controls, len(study.features))
     people = [*data.draw(orders(study.n_controls)), *data.draw(st.permutations(patients))]
     columns = data.draw(orders(study.features.shape[1]))
     covariates = study.covariates.iloc[people, data.draw(orders(study.covariates.shape[1]))].reset_index(drop=True)

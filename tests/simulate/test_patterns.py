@@ -101,25 +101,14 @@ def test_shapes_are_what_they_are_called():
 # The reference population
 
 
-@pytest.fixture(scope="module")
-def drawn():
-    """Return the population, people drawn from it, their volumes, and what these depend on."""
+def test_people_are_those_of_the_stored_population():
     population = ReferencePopulation.load()
     people = population.draw(20_000, np.random.default_rng(11))
-    years = people["age"] - population.age_mean
+    years, volumes = people["age"] - population.age_mean, people[REGIONS].to_numpy()
     terms = np.column_stack([np.ones(len(people)), years, years**2, people["sex"]])
-    return population, people, people[REGIONS].to_numpy(), terms
-
-
-def test_table_has_age_sex_and_positive_volumes(drawn):
-    population, people, volumes, _ = drawn
     assert people.columns.tolist() == ["age", "sex", *population.regions]
     assert (people["age"].between(19, 70).all(), (volumes > 0).all()) == (True, True)
     assert (set(people["sex"]), people["sex"].mean()) == ({0, 1}, pytest.approx(population.share_of_sex_1, abs=0.01))
-
-
-def test_marginals_follow_the_parameters(drawn):
-    population, _, volumes, terms = drawn
     # Mean and variance of a piecewise linear quantile function.
     width, quantiles = np.diff(population.probabilities), population.residual_quantiles
     low, high = quantiles[..., :-1], quantiles[..., 1:]
@@ -128,10 +117,7 @@ def test_marginals_follow_the_parameters(drawn):
     explained = np.einsum("ri,ij,rj->r", population.effects, np.cov(terms.T), population.effects)
     np.testing.assert_allclose(volumes.mean(axis=0), population.effects[:, 0] + residual_mean, rtol=0.01)
     np.testing.assert_allclose(volumes.std(axis=0), np.sqrt(explained + residual_variance), rtol=0.03)
-
-
-def test_regression_recovers_effects_of_age_and_sex_and_leaves_the_stored_correlation(drawn):
-    population, _, volumes, terms = drawn
+    # Regression recovers effects of age and sex, and leaves the stored correlation.
     found, squares, *_ = np.linalg.lstsq(terms, volumes, rcond=None)
     errors = np.sqrt(np.outer(np.diag(np.linalg.inv(terms.T @ terms)), squares / (len(terms) - 4)))[1:]
     deviations = (found[1:] - population.effects[:, 1:].T) / errors
