@@ -1,6 +1,6 @@
-"""Models, results and run folders that were kept still say what they said: see README.md here. So do release files.
+"""Kept models, results and run folders still say what they said (see README.md here), and releases agree with themselves.
 
-What is written in several places of a release says the same: versions, dependencies, public names.
+What is written in several places of a release is the same in all: versions, dependencies, public names.
 """
 
 import ast
