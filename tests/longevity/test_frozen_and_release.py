@@ -1,4 +1,4 @@
-"""Kept models, results and run folders still say what they said (see README.md here), and releases agree with themselves.
+"""Kept models, results and run folders still say what they said (see README.md here), and so do files of a release.
 
 What is written in several places of a release is the same in all: versions, dependencies, public names.
 """
