@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import norm
 from typer.testing import CliRunner
 
-from rindices import InputError, SearchSettings, TableSettings, fit_table, load_model
+from rindices import SearchSettings, TableSettings, fit_table, load_model
 from rindices.cli import app, console_and_exits
 from rindices.judging.verdict_and_separation import Evidence, Verdict
 from rindices.problems import Message, Remedy
@@ -21,6 +21,7 @@ from rindices.simulate import simulate_cohort
 from rindices.training.execution import Progress
 from tests.longevity.freeze import FROZEN
 from tests.pages.page import pictures, rows_of
+from tests.refusal import refused_with
 
 TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]
 FILES = {
@@ -321,8 +322,14 @@ def test_python_makes_the_same_run_as_the_command_line(out, tmp_path):
     when = (made.folder / "summary.json").stat().st_mtime_ns
     assert fit_table(out.parent / "cohort.csv", tmp_path / "run", columns, search).summary == made.summary
     assert (made.folder / "summary.json").stat().st_mtime_ns == when
-    with pytest.raises(InputError, match=r"overwrite=True"):
-        fit_table(out.parent / "cohort.csv", tmp_path / "run", columns, replace(search, n_patterns=3))
+    refused_with(
+        r"overwrite=True",
+        fit_table,
+        out.parent / "cohort.csv",
+        tmp_path / "run",
+        columns,
+        replace(search, n_patterns=3),
+    )
 
 
 def test_codes_for_missing_values_are_gaps(out, table, tmp_path):

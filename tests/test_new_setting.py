@@ -4,18 +4,18 @@ import json
 import tomllib
 from dataclasses import dataclass, fields
 
-import pytest
 import typer
 from starlette.datastructures import QueryParams
 from typer.testing import CliRunner
 
-from rindices import InputError, OutputSettings, SearchSettings, TableSettings
+from rindices import OutputSettings, SearchSettings, TableSettings
 from rindices.cli.console_and_exits import on_command_line
 from rindices.cli.options import with_settings
 from rindices.pages.server.page import Desk
 from rindices.pages.server.query import form_of, options_of, pairs_of, read_query
 from rindices.record import RunSettings, RunTable
 from rindices.value_kinds import FLAG, NAMES, choice, counts, setting, settings_of
+from tests.refusal import refused_with
 
 
 @dataclass(frozen=True)
@@ -89,5 +89,8 @@ def test_every_setting_says_what_it_is():
 
 def test_a_setting_is_read_with_its_own_remedy():
     for kind, name in ((SearchSettings, "n_patterns"), (MoreSearch, "n_looks")):
-        with pytest.raises(InputError, match=f"`{name}` should be like auto, 3, 2,3 or 2-5, but got 'many'"):
-            next(one for one in settings_of(kind) if one.name == name).read("many")
+        refused_with(
+            f"`{name}` should be like auto, 3, 2,3 or 2-5, but got 'many'",
+            next(one for one in settings_of(kind) if one.name == name).read,
+            "many",
+        )

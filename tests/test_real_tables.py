@@ -23,10 +23,11 @@ OPTIONS = [
 ]
 
 
-def study(n=60, n_regions=12):
-    """A table with sites, head sizes, scores with gaps, repeated visits and one impossible head."""
+@pytest.fixture(scope="module")
+def table():
+    """Return a table with sites, head sizes, scores with gaps, repeated visits and one impossible head."""
     rng = np.random.default_rng(0)
-    table = simulate_cohort("basic", n_controls=n, n_patients=n, seed=0).table.iloc[:, : 4 + n_regions]
+    table = simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).table.iloc[:, : 4 + 12]
     table.insert(1, "session", "bl")
     table = table.assign(
         site=rng.choice(SITES, len(table)),
@@ -36,15 +37,10 @@ def study(n=60, n_regions=12):
         education_level=rng.choice(["school", "college", "university"], len(table)),
     )
     later = table.iloc[::4].assign(session="m12", age=table["age"] + 1)
-    later.iloc[:, 5 : 5 + n_regions] *= 0.98
+    later.iloc[:, 5 : 5 + 12] *= 0.98
     table = pd.concat([table, later], ignore_index=True)
     table.loc[7, "icv"] = 0.0
     return table
-
-
-@pytest.fixture(scope="module")
-def table():
-    return study()
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +68,8 @@ def test_one_command_does_the_whole_and_everybody_is_scored(out, table):
     used, summary = table.drop(index=7), summary_of(out)
     assert scores[["participant_id", "visit"]].values.tolist() == used[["participant_id", "session"]].values.tolist()
     assert np.isfinite(scores[["r1", "r2"]]).all(axis=None)
-    assert summary["n_controls"] + summary["n_patients"] == used["participant_id"].nunique()
-    assert summary["excluded"] == {"impossible value": 1}
+    counted = summary["n_controls"] + summary["n_patients"], summary["excluded"]
+    assert counted == (used["participant_id"].nunique(), {"impossible value": 1})
 
 
 def test_associations_count_each_person_once_and_gaps_per_variable(out, table):
@@ -116,8 +112,8 @@ def test_scores_that_came_later_are_joined_by_id(out, table, copy, tmp_path):
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".png"}
     found = pd.read_csv(copy / "analysis" / "associations.csv")
     assert set(found["variable"]) == {"memory", "gene", "education_level", "tau"}
-    tau = found.query("people == 'everybody' and variable == 'tau'")
-    assert set(tau["n"]) == {99}  # one of the hundred was left out
+    # One of the hundred was left out.
+    assert set(found.query("people == 'everybody' and variable == 'tau'")["n"]) == {99}
     assert summary_of(copy)["subgroup_limits"] == [0.3, 0.6]
     assert (copy / "r_indices.csv").read_bytes() == (out / "r_indices.csv").read_bytes()
 

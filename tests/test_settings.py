@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices import InputError, OutputSettings, SearchSettings, TableSettings, presets
+from rindices import OutputSettings, SearchSettings, TableSettings, presets
 from rindices.presets import LearningRates, LossWeights, Training
+from tests.refusal import refused_with
 
 
 def test_paper_holds_the_values_of_section_3_3():
@@ -104,8 +105,7 @@ def test_a_correction_is_made_of_tuples():
     ],
 )
 def test_corrections_that_make_no_sense_are_refused(given, message):
-    with pytest.raises(ValueError, match=message):
-        presets.Correction(**given)
+    refused_with(message, presets.Correction, error=ValueError, **given)
 
 
 @pytest.mark.parametrize(
@@ -138,5 +138,4 @@ def test_settings_read_what_a_command_does_and_any_sequence(given, meant):
     ],
 )
 def test_what_cannot_be_read_is_refused_before_anything_is_trained(kind, name, wrong, told):
-    with pytest.raises(InputError, match=f"`{name}` should be {told}"):
-        kind(**{name: wrong})
+    refused_with(f"`{name}` should be {told}", kind, **{name: wrong})

@@ -12,7 +12,7 @@ import pytest
 from rindices import load_model, presets
 from rindices.core import inference
 from tests.bad_input.harness import as_text, both, cell
-from tests.test_cli import run
+from tests.test_cli import told
 
 N_PEOPLE, N_MORE = 20, 30_000
 
@@ -27,9 +27,8 @@ def people(regions, diagnosis, ids):
 @pytest.fixture(scope="module")
 def new_people(small_table):
     """People as the model expects them."""
-    ids = [f"s{i:03d}" for i in range(N_PEOPLE)]
-    regions = small_table.iloc[30 : 30 + N_PEOPLE]
-    return people(regions, np.resize(["AD", "CN", "CN"], N_PEOPLE), ids).assign(note="fine, so far")
+    who = np.resize(["AD", "CN", "CN"], N_PEOPLE), [f"s{i:03d}" for i in range(N_PEOPLE)]
+    return people(small_table.iloc[30 : 30 + N_PEOPLE], *who).assign(note="fine, so far")
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +39,7 @@ def model(tmp_path_factory, quick_preset, small_table, small_labels):
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(presets.PRESETS, "fast", lambda: quick_preset)
         line = ("fit", folder / "people.csv", "--out", folder / "run", "--covariates", "age,sex", "--patterns", "3")
-        result = run(*line, "--repetitions", 2, "--no-report")
-    assert result.exit_code == 0, result.output
+        told(*line, "--repetitions", 2, "--no-report")
     return folder / "run" / "model.safetensors"
 
 
@@ -56,11 +54,10 @@ def scored(model, table, folder, name="people.csv", code=0):
     made = as_text(table) if isinstance(table, pd.DataFrame) else table
     made = made.encode() if isinstance(made, str) else made
     (folder / name).write_bytes(gzip.compress(made, mtime=0) if name.endswith(".gz") else made)
-    result = run("apply", model, folder / name, "--out", folder / "scores.csv")
-    assert result.exit_code == code, result.output
+    said = told("apply", model, folder / name, "--out", folder / "scores.csv", code=code)
     if code:
         assert [path.name for path in folder.iterdir()] == [name]
-        return " ".join(result.output.split())
+        return said
     return pd.read_csv(folder / "scores.csv", dtype={"participant_id": str}).set_index("participant_id")
 
 

@@ -47,10 +47,9 @@ def test_slopes_are_least_squares_and_limits_those_of_known_noise():
 def test_of_two_visits_it_is_the_reliable_change_index():
     scores = pd.DataFrame({"severity1": [0.30, 0.41, 0.30, 0.42]})
     found = change_per_year(scores, list("aabb"), [0, 1.5, 0, 1.5], ["patient"] * 4, 0.04)
-    needed = 1.96 * np.sqrt(2) * 0.04  # Jacobson and Truax
-    assert 0.11 < needed < 0.12
-    assert found["severity1_reliable"].tolist() == [0, 1]
-    assert found["severity1_change"].tolist() == pytest.approx([0.11, 0.12])
+    assert 0.11 < 1.96 * np.sqrt(2) * 0.04 < 0.12  # Jacobson and Truax
+    reliable, changes = found["severity1_reliable"].tolist(), found["severity1_change"].tolist()
+    assert (reliable, changes) == ([0, 1], pytest.approx([0.11, 0.12]))
     without = change_per_year(scores, list("aabb"), [0, 1.5, 0, 1.5], ["patient"] * 4)
     assert without.filter(regex="low|high|reliable").isna().all(axis=None)
 
@@ -109,8 +108,8 @@ def test_with_two_visits_slopes_of_single_people_are_tested_and_a_failed_fit_is_
     results = mixed_linear_model.MixedLMResults
     monkeypatch.setattr(results, "converged", property(lambda _: False, lambda *_: None), raising=False)
     found = group_change(r, ids, years, group).set_index("group").loc["patient"]
-    assert found["note"].iloc[0] == "the model with a slope for each person did not converge"
-    assert found["mean"].notna().all()
+    told = "the model with a slope for each person did not converge"
+    assert (found["note"].iloc[0], found["mean"].notna().all()) == (told, True)
 
 
 def repeated(n_people, times, seed=0, n_regions=4, drift=0.0):
@@ -138,8 +137,7 @@ def test_scans_within_a_year_are_noise_and_later_ones_only_where_these_are_few()
     assert (soon.years, soon.freedom) == (1.0, 29)
     few = np.isin(ids, range(8)) | (years != 1.0)  # seven contrasts within a year
     later = scan_noise(regions[few], ids[few], years[few], control[few])
-    assert later.years == 3.0
-    assert np.var(later.vectors) > 5 * np.var(soon.vectors)
+    assert (later.years, np.var(later.vectors) > 5 * np.var(soon.vectors)) == (3.0, True)
     assert scan_noise(regions, ids, years, np.where(ids < 25, "patient", "control"))[1:3] == (9, 5)
     assert scan_noise(regions, ids, years, np.where(ids < 28, "patient", "control")).freedom == 0
     assert scan_noise(regions, ids, years, np.repeat("patient", len(ids)))[1:3] == (0, 0)
@@ -151,8 +149,8 @@ def followed(n=300, slope=2.0, seed=0, censored=2.0):
     severity, age = rng.uniform(size=n), rng.normal(70, 6, n)
     time = rng.exponential(np.exp(-slope * severity - 0.03 * (age - 70)))
     end = rng.exponential(censored, n)
-    tables = pd.DataFrame({"severity1": severity}), pd.DataFrame({"age": age})
-    return *tables, np.minimum(time, end), (time <= end).astype(float)
+    about = pd.DataFrame({"severity1": severity}), pd.DataFrame({"age": age})
+    return *about, np.minimum(time, end), (time <= end).astype(float)
 
 
 def ratios(severity, time, event, covariates=None, **follow_up):
@@ -186,8 +184,7 @@ def test_hazard_ratio_is_that_of_the_partial_likelihood(how):
     found = ratios(table, time, event, covariates, **more).iloc[0]
     expected = cox_by_hand(np.column_stack([table, stats.zscore(covariates)]), time, event, **more)
     assert np.log(found["hazard_ratio"]) == pytest.approx(0.1 * expected[0], abs=2e-4)
-    assert found["low"] < found["hazard_ratio"] < found["high"]
-    assert found["n_events"] == event.sum()
+    assert (found["n_events"], found["low"] < found["hazard_ratio"] < found["high"]) == (event.sum(), True)
 
 
 def test_intervals_hold_the_true_ratio_and_nothing_is_seen_where_nothing_is():

@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from rindices import InputError, make_cohort, read_cohort
+from rindices import make_cohort, read_cohort
 from rindices.cohort.exclusions_and_outliers import find_outliers
 from rindices.schema import MIN_SITE_CONTROLS
 from rindices.simulate import KINDS, simulate_cohort
 from tests.cohort.people import REGIONS, table
+from tests.refusal import refused_with
 
 
 def test_people_with_gaps_are_left_out_and_recorded():
@@ -98,8 +99,7 @@ NICE = [(slice(0, 3), "place", "Nice"), (60, "place", "Nice")]
     ],
 )
 def test_sites_and_groups_need_people_after_exclusion(frame, options, message):
-    with pytest.raises(InputError, match=message):
-        make_cohort(frame, site="place", **options)
+    refused_with(message, make_cohort, frame, site="place", **options)
 
 
 def test_sites_without_enough_controls_are_left_out_if_asked():
@@ -127,8 +127,7 @@ def test_doubtful_clinical_columns_are_warned_of():
 
 def test_people_may_lack_a_fifth_of_their_regions():
     frame = table((3, "lHip", np.nan), *((5, name, np.nan) for name in ("lHip", "rHip", "lAmy")))
-    with pytest.raises(InputError, match=r"Missing values in 3 region columns: lHip \(1 person\)"):
-        make_cohort(frame)
+    refused_with(r"Missing values in 3 region columns: lHip \(1 person\)", make_cohort, frame)
     cohort = make_cohort(frame, drop_missing=True)
     assert cohort.people.loc[[3, 5], "used"].tolist() == [True, False]
     assert (cohort.people.loc[3, "flags"], cohort.features.isna().sum().sum()) == ("1 region missing (lHip)", 1)
@@ -141,8 +140,7 @@ def test_a_real_table_works_as_it_is():
     path = Path(os.environ["RINDICES_DATA"], "abide1_volumes.csv")
     roles = {"control": "CN", "patients": "ASD", "covariates": "age,sex,icv", "site": "site"}
     roles |= {"clinical": "fiq,ados_total,srs_total"}
-    with pytest.raises(InputError, match=r"icv = 0 in row 437 (.*\n)+.*drop_missing=True"):
-        read_cohort(path, **roles)
+    refused_with(r"icv = 0 in row 437 (.*\n)+.*drop_missing=True", read_cohort, path, **roles)
     cohort, raw = read_cohort(path, **roles, drop_missing=True), pd.read_csv(path)
     assert (len(cohort.people), cohort.features.shape[1], cohort.site.nunique()) == (len(raw), 164, 20)
     assert not cohort.people.loc[raw["icv"] == 0, "used"].any()

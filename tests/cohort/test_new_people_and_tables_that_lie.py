@@ -11,6 +11,7 @@ from rindices.problems import InputError
 from rindices.run.check_table import check_table
 from rindices.settings import ApplySettings, TableSettings
 from tests.cohort.people import REGIONS, table
+from tests.refusal import refused_with
 from tests.schema.contracts import check_people, contract_of
 from tests.test_cli import told
 
@@ -195,8 +196,7 @@ def test_people_whom_a_joined_table_does_not_know(tables, join):
 
 
 def test_a_setting_that_is_none_is_refused():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'covariate'"):
-        read_cohort("people.csv", covariate="age")
+    refused_with("unexpected keyword argument 'covariate'", read_cohort, "people.csv", covariate="age", error=TypeError)
 
 
 def test_what_a_model_cannot_score_is_left_out_when_asked(contract, tables):
@@ -228,8 +228,7 @@ def test_what_a_model_cannot_score_is_left_out_when_asked(contract, tables):
     ],
 )
 def test_new_people_who_do_not_fit(contract, change, settings, told):
-    with pytest.raises(InputError, match=told):
-        check_people(clinic(**change), contract, settings)
+    refused_with(told, check_people, clinic(**change), contract, settings)
 
 
 def test_a_second_row_of_headings_is_said_also_where_people_come_some_at_a_time(contract, tmp_path):
@@ -261,8 +260,12 @@ def test_a_column_with_gaps_may_be_a_score(column, values, offered):
 
 def test_codes_for_missing_values():
     scores = np.where(np.arange(120) % 8, np.resize([29, 27, 24], 120), -9999)
-    with pytest.raises(InputError, match=r"rAmy = -9999 in row 4[\s\S]*name codes with `missing`"):
-        make_cohort(clinic((2, "rAmy", -9999), MMST=scores), **ROLES)
+    refused_with(
+        r"rAmy = -9999 in row 4[\s\S]*name codes with `missing`",
+        make_cohort,
+        clinic((2, "rAmy", -9999), MMST=scores),
+        **ROLES,
+    )
     suspected, named = (make_cohort(clinic(MMST=scores), **ROLES, missing=codes) for codes in ((), "-9999"))
     assert suspected.clinical["MMST"].isna().sum() == 15  # kept out until it is confirmed
     told = ["MMST = -9999, which looks like a code" in "".join(one.warnings) for one in (suspected, named)]

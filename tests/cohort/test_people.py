@@ -12,6 +12,7 @@ from rindices import InputError, make_cohort, read_cohort
 from rindices.cohort.comparability import group_separation
 from rindices.tables import Column, Dictionary
 from tests.cohort.people import REGIONS, table
+from tests.refusal import refused_with
 
 
 def relabelled(*labels, **columns):
@@ -135,8 +136,7 @@ ERRORS = [
 
 @pytest.mark.parametrize(("frame", "options", "message"), ERRORS, ids=[message[:40] for *_, message in ERRORS])
 def test_mistakes_that_no_file_shows_or_that_need_several_options(frame, options, message):
-    with pytest.raises(InputError, match=message):
-        make_cohort(frame, **options)
+    refused_with(message, make_cohort, frame, **options)
 
 
 def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
@@ -221,8 +221,13 @@ def test_a_dictionary_explains_labels_codes_units_and_gaps():
     assert cohort.people.loc[3, "reason"] == "missing covariate"
     named = make_cohort(coded(), dictionary=SAYS, control="control", patients="patient")
     assert named.group.drop("003").tolist() == cohort.group.tolist()
-    with pytest.raises(InputError, match="'scanner_type' is a category according to the data dictionary"):
-        make_cohort(coded(), dictionary=SAYS, features=[*REGIONS, "scanner_type"])
+    refused_with(
+        "'scanner_type' is a category according to the data dictionary",
+        make_cohort,
+        coded(),
+        dictionary=SAYS,
+        features=[*REGIONS, "scanner_type"],
+    )
 
 
 def test_a_bids_folder_is_read_with_its_dictionaries(tmp_path):

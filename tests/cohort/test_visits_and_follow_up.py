@@ -7,6 +7,7 @@ import pytest
 from rindices import InputError, make_cohort
 from rindices.schema import Roster, VisitField
 from tests.cohort.people import table
+from tests.refusal import refused_with
 
 GROWING = np.r_[np.full(60, 60.0), np.full(60, 61.25)]
 APART = GROWING + np.tile(np.linspace(0, 9, 60), 2)
@@ -81,8 +82,12 @@ def test_what_changes_between_visits_is_told_and_a_diagnosis_may():
     )
     assert not [words for words in expected if words not in "\n".join(cohort.warnings)]
     assert cases in "\n".join(make_cohort(frame[:60]).warnings)
-    with pytest.raises(InputError, match="At least 20 controls are needed, but only 15 people"):
-        make_cohort(frame[~frame["participant_id"].isin(frame["participant_id"][:15])], visit="wave")
+    refused_with(
+        "At least 20 controls are needed, but only 15 people",
+        make_cohort,
+        frame[~frame["participant_id"].isin(frame["participant_id"][:15])],
+        visit="wave",
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,15 +162,15 @@ def test_ages_in_months_are_not_years(name, cells):
     ],
 )
 def test_other_dates_than_iso_are_refused(cells):
-    with pytest.raises(InputError, match=rf"'wave' \(visit\) should (.|\n)*'{cells[0]}' \((.|\n)*YYYY-MM-DD"):
-        make_cohort(visits(*cells), visit="wave")
+    refused_with(
+        rf"'wave' \(visit\) should (.|\n)*'{cells[0]}' \((.|\n)*YYYY-MM-DD", make_cohort, visits(*cells), visit="wave"
+    )
 
 
 @pytest.mark.parametrize("cells", [("year1", "year2"), ("2021-01-01", "2022-01-01"), (1, 2)])
 def test_an_order_of_visits_that_ages_contradict(cells):
     message = r"In 60 of 60 people with several visits, age decreases(.|\n)*number the visits"
-    with pytest.raises(InputError, match=message):
-        make_cohort(visits(*cells, age=APART[::-1]), visit="wave")
+    refused_with(message, make_cohort, visits(*cells, age=APART[::-1]), visit="wave")
     warnings = make_cohort(visits(*cells, age=np.r_[[60.0] * 60, 59, [60.0] * 59]), visit="wave").warnings
     (warning,) = [one for one in warnings if "decreases" in one]
     assert not [words for words in ("In 1 of 60 people", "(participants 000)") if words not in warning]
@@ -214,8 +219,7 @@ def test_follow_up_that_cannot_be_used_is_refused_with_the_remedy(columns, named
 
 def test_people_who_came_twice_count_once():
     twice = pd.concat([followed(years=[-1.0, *[2.0] * 79]).assign(visit=visit) for visit in (1, 2)])
-    with pytest.raises(InputError, match=r"person p00, found -1 \(1 person in all\)"):
-        make_cohort(twice, visit="visit", **NAMED)
+    refused_with(r"person p00, found -1 \(1 person in all\)", make_cohort, twice, visit="visit", **NAMED)
 
 
 def test_few_events_are_a_warning_that_names_the_remedy():

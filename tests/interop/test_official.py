@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from rindices import InputError, load_model
+from rindices import load_model
 from rindices.core import networks
 from rindices.interop.checkpoint_contents import read_checkpoint
 from rindices.interop.checkpoint_to_model import import_official
@@ -15,6 +15,7 @@ from rindices.interop.torch_archive import ArchiveError
 from rindices.run.apply_table import people_for
 from rindices.settings import ApplySettings
 from tests.interop.archives import Tensor, checkpoint, data_folder, save
+from tests.refusal import refused_with
 from tests.schema.contracts import check_people
 
 
@@ -76,8 +77,7 @@ def test_entries_are_chosen_by_number(tmp_path):
     content, arrays = checkpoint(entries=(10, 30, 20))
     path = save(tmp_path / "model.pt", content)
     for missing in (None, 15):
-        with pytest.raises(InputError, match=r"3 entries: 10, 20, 30.\nChoose one with `entry`"):
-            read_checkpoint(path, missing)
+        refused_with(r"3 entries: 10, 20, 30.\nChoose one with `entry`", read_checkpoint, path, missing)
     first = read_checkpoint(path, 20).models.reconstructor["layer1"]["weight"][0]
     np.testing.assert_array_equal(first, arrays["netReconstruction"]["model.0.weight"].T)
 
@@ -131,8 +131,12 @@ def test_other_checkpoints_are_refused(tmp_path, keys, to, words):
 
 @pytest.mark.parametrize("content", [[], 3, None, {}, {"model": 1}])
 def test_other_contents_are_refused(tmp_path, content):
-    with pytest.raises(ArchiveError, match="not a checkpoint of the authors' package"):
-        read_checkpoint(save(tmp_path / "model.pt", content))
+    refused_with(
+        "not a checkpoint of the authors' package",
+        read_checkpoint,
+        save(tmp_path / "model.pt", content),
+        error=ArchiveError,
+    )
 
 
 # As models of ours
@@ -191,8 +195,7 @@ def test_another_unit_and_coding_are_noticed_and_nobody_is_flagged_for_unknown_r
     contract = import_official(source[0], NAMES, "sex,age", entry=100).contract_
     table = pd.concat(people, axis=1).assign(participant_id=[f"p{i}" for i in range(30)])
     for told, factor, code in (("1000 times smaller", 0.001, 0), ("coded 0, 1 in training", 1, 1)):
-        with pytest.raises(InputError, match=told):
-            check_people(table.assign(**factor * table[NAMES], sex=table["sex"] + code), contract)
+        refused_with(told, check_people, table.assign(**factor * table[NAMES], sex=table["sex"] + code), contract)
     table.loc[0, "age"] = 95.0
     flags = check_people(table.assign(**1.4 * table[NAMES]), contract).flags
     assert flags.tolist() == ["age 95 above 90"] + [""] * 29
@@ -218,8 +221,9 @@ def test_another_unit_and_coding_are_noticed_and_nobody_is_flagged_for_unknown_r
     ],
 )
 def test_names_that_do_not_fit_are_refused(source, change, words):
-    with pytest.raises(InputError, match=words):
-        import_official(source[0], **{"features": NAMES, "covariates": "sex,age", "entry": 100} | change)
+    refused_with(
+        words, import_official, source[0], **{"features": NAMES, "covariates": "sex,age", "entry": 100} | change
+    )
 
 
 def test_ranges_say_what_a_model_was_corrected_for(tmp_path):
@@ -233,11 +237,9 @@ def test_ranges_say_what_a_model_was_corrected_for(tmp_path):
     head = ([0.0, 9e5], [1.0, 2e6])
     assert covariates(*head) == ["sex", "MUSE_Volume_702"]
     told = "'age' cannot range from 900000 to 2000000: these values do not look like years but like a head"
-    with pytest.raises(InputError, match=told):
-        covariates(*head, "sex,age")
+    refused_with(told, covariates, *head, "sex,age")
     for unclear in (([0.0, -2.0], [1.0, 2.0]), ([10.0, 20.0], [50.0, 70.0])):
-        with pytest.raises(InputError, match=r"none were named(?s:.*)'sex,age' or covariates='sex,MUSE_Volume_702'"):
-            covariates(*unclear)
+        refused_with(r"none were named(?s:.*)'sex,age' or covariates='sex,MUSE_Volume_702'", covariates, *unclear)
         assert covariates(*unclear, "severity,weight") == ["severity", "weight"]
 
 
@@ -280,8 +282,7 @@ def test_model_without_covariates(tmp_path, people, nothing):
     model = import_official(path, NAMES)
     assert (model.preprocessing_.residualizer, model.transform(people[0]).shape) == (None, (30, 2))
     assert read_checkpoint(path).effects.shape == (0, 8)
-    with pytest.raises(InputError, match="corrected for no covariates"):
-        import_official(path, NAMES, "age")
+    refused_with("corrected for no covariates", import_official, path, NAMES, "age")
 
 
 @pytest.fixture(scope="module")

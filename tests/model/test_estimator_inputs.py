@@ -3,9 +3,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from rindices import InputError, SurrealGAN, read_cohort, simulate_cohort
+from rindices import SurrealGAN, read_cohort, simulate_cohort
 from rindices.judging.study import check_groups, check_residuals, covariate_table, is_patient, seed_from
 from rindices.preprocessing import Preprocessing
+from tests.refusal import refused_with
 
 
 @pytest.mark.parametrize(
@@ -42,8 +43,7 @@ def test_of_other_numbers_the_higher_marks_patients(low, high):
     ],
 )
 def test_other_labels_are_refused_and_shown(labels, found):
-    with pytest.raises(ValueError, match=f"but has {found}"):
-        is_patient(labels)
+    refused_with(f"but has {found}", is_patient, labels, error=ValueError)
 
 
 def test_no_covariates_is_none():
@@ -79,8 +79,9 @@ def test_a_table_keeps_its_names_and_loses_its_index():
     pd.testing.assert_frame_equal(covariate_table(dict(given.items()), 2, given.index), table)
     turned = {"age": given["age"][::-1], "sex": [0, 1]}  # of X without an index, rows are people
     assert covariate_table(turned, 2)["age"].tolist() == given["age"].tolist()[::-1]
-    with pytest.raises(InputError, match=r"a value per person in X \(2\), but 'sex' has 3"):
-        covariate_table({"age": [1, 2], "sex": [0, 1, 0]}, 2)
+    refused_with(
+        r"a value per person in X \(2\), but 'sex' has 3", covariate_table, {"age": [1, 2], "sex": [0, 1, 0]}, 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,8 +94,7 @@ def test_a_table_keeps_its_names_and_loses_its_index():
     ],
 )
 def test_covariates_that_cannot_be_used_are_named(covariates, message):
-    with pytest.raises(ValueError, match=message):
-        covariate_table(covariates, 2)
+    refused_with(message, covariate_table, covariates, 2, error=ValueError)
 
 
 def test_an_integer_is_its_own_seed():
@@ -104,28 +104,45 @@ def test_an_integer_is_its_own_seed():
 
 def test_regions_without_residuals_are_named():
     check_residuals(np.array([1.0, 5.0]), np.array([0.01, 5.0]), ["a", "b"])
-    with pytest.raises(ValueError, match=r"region 'b' completely in controls \(1 such"):
-        check_residuals(np.array([1.0, 5.0]), np.array([0.01, 1e-13]), ["a", "b"])
+    refused_with(
+        r"region 'b' completely in controls \(1 such",
+        check_residuals,
+        np.array([1.0, 5.0]),
+        np.array([0.01, 1e-13]),
+        ["a", "b"],
+        error=ValueError,
+    )
 
 
 def test_constant_regions_are_counted_and_the_first_named():
     controls = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 2)
-    with pytest.raises(ValueError, match=r"Region 'b' has the same value in all 4 controls \(2 such"):
-        check_groups(controls, 30, ["a", "b", "c"])
+    refused_with(
+        r"Region 'b' has the same value in all 4 controls \(2 such",
+        check_groups,
+        controls,
+        30,
+        ["a", "b", "c"],
+        error=ValueError,
+    )
 
 
 @pytest.mark.parametrize(("n_controls", "n_patients"), [(1, 30), (30, 1), (3, 30)])
 def test_one_patient_or_three_controls_are_no_group(n_controls, n_patients):
-    with pytest.raises(InputError, match=r"Too few people.* at least 4 controls and 2 patients"):
-        check_groups(np.random.default_rng(0).normal(size=(n_controls, 2)), n_patients, ["a", "b"])
+    refused_with(
+        r"Too few people.* at least 4 controls and 2 patients",
+        check_groups,
+        np.random.default_rng(0).normal(size=(n_controls, 2)),
+        n_patients,
+        ["a", "b"],
+    )
 
 
 def test_covariates_in_another_order_are_refused():
     table = pd.DataFrame({"age": [50.0, 60.0, 70.0]}, index=["a", "b", "c"])
-    with pytest.raises(ValueError, match="in different orders"):
-        covariate_table(table.iloc[::-1], 3, table.index)
-    with pytest.raises(ValueError, match="in different orders"):
-        covariate_table({"age": table["age"].iloc[::-1]}, 3, table.index)
+    refused_with("in different orders", covariate_table, table.iloc[::-1], 3, table.index, error=ValueError)
+    refused_with(
+        "in different orders", covariate_table, {"age": table["age"].iloc[::-1]}, 3, table.index, error=ValueError
+    )
     assert covariate_table(table, 3, table.index)["age"].tolist() == [50.0, 60.0, 70.0]
     assert covariate_table(table["age"].to_numpy()[::-1], 3, table.index)["covariate0"].tolist() == [70.0, 60.0, 50.0]
 
@@ -140,8 +157,7 @@ def test_covariates_in_another_order_are_refused():
 )
 def test_diagnoses_in_another_order_are_refused(rows, message):
     regions = pd.DataFrame(np.random.default_rng(0).normal(size=(5, 3)), index=list("abcde"))
-    with pytest.raises(InputError, match=message):
-        SurrealGAN().fit(regions.rename(columns=str), pd.Series([0, 0, 0, 1, 1], index=list(rows)))
+    refused_with(message, SurrealGAN().fit, regions.rename(columns=str), pd.Series([0, 0, 0, 1, 1], index=list(rows)))
 
 
 def test_a_pyarrow_table_of_covariates_is_a_table():
@@ -152,8 +168,7 @@ def test_a_pyarrow_table_of_covariates_is_a_table():
 
 def test_numbers_that_are_infinite_are_refused_as_gaps_are():
     for ages in ([60.0, np.inf], [np.inf, np.inf]):
-        with pytest.raises(InputError, match=r"'age' is missing or infinite in row [01]"):
-            covariate_table(pd.DataFrame({"age": ages}), 2)
+        refused_with(r"'age' is missing or infinite in row [01]", covariate_table, pd.DataFrame({"age": ages}), 2)
 
 
 _CODES = pd.Series([False, True] * 20)

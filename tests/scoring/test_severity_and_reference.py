@@ -8,7 +8,6 @@ from scipy.stats import norm, percentileofscore
 
 from rindices.preprocessing import Preprocessing
 from rindices.preprocessing.covariates import design_of, leverage_of
-from rindices.problems import InputError
 from rindices.scoring.intervals import severity_intervals, usual_severities
 from rindices.scoring.severity_and_reference import (
     CENTILES,
@@ -22,6 +21,7 @@ from rindices.scoring.severity_and_reference import (
     split_variance,
 )
 from rindices.value_kinds import check_level
+from tests.refusal import refused_with
 
 SPREADS = np.array([0.06, 0.12])  # of R-indices of people of one severity, by pattern
 CONTROLS = np.random.default_rng(0).normal(0.1, 0.05, (101, 2))
@@ -91,8 +91,7 @@ def test_centiles_are_shares_of_the_controls():
 
 @pytest.mark.parametrize("level", [0.0, 0.49, 0.999, 95, np.nan])
 def test_levels_beyond_the_table_are_refused(level):
-    with pytest.raises(InputError, match="level"):
-        check_level(level)
+    refused_with("level", check_level, level)
 
 
 def test_intervals_of_people_who_lack_regions_are_wider():

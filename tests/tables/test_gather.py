@@ -13,6 +13,7 @@ from rindices.problems import InputError
 from rindices.run.gather_folder import gather_folder
 from rindices.settings import GatherSettings
 from rindices.tables import join_by_id, read_source, read_table
+from tests.refusal import refused_with
 from tests.tables.trees import ASEG, CORTEX, subject, subjects_dir
 from tests.test_cli import told
 
@@ -131,8 +132,7 @@ def test_longitudinal_folders_are_visits_and_sessions_may_have_folders_of_their_
         subject(tmp_path / "sessions", f"{scan[:4]}/ses-{scan[-1]}", number)
     subject(folder, "anna", 60)
     (folder / "anna" / "base-tps").write_text("anna_1\nanna_2\n")
-    with pytest.raises(InputError, match=r"4 entries(?s:.*)longitudinal stream(?s:.*)longitudinal=True"):
-        gathered(folder, tmp_path / "t.csv")
+    refused_with(r"4 entries(?s:.*)longitudinal stream(?s:.*)longitudinal=True", gathered, folder, tmp_path / "t.csv")
     _, table, _ = gathered(folder, tmp_path / "t.csv", longitudinal=True)
     visits = [("anna", "anna_1"), ("anna", "anna_2"), ("bert", "bert_1")]
     assert [*table[["participant_id", "session"]].itertuples(index=False, name=None)] == visits
@@ -169,8 +169,7 @@ def test_parcellations_are_chosen_or_found(tmp_path):
         ("destrieux", r"No folder contains destrieux files \(lh\.aparc\.a2009s\.stats"),
         ("aal", "`atlas` should be one of dk, dkt, destrieux, but got 'aal'"),
     ):
-        with pytest.raises(InputError, match=message):
-            gathered(mapped, out, atlas=atlas)
+        refused_with(message, gathered, mapped, out, atlas=atlas)
     refused = told("gather", mapped, "--out", out, "--measures", "curvature", code=2)
     assert "--measures should be one or more of volume, thickness, area, but got 'curvature'" in refused
 
@@ -207,8 +206,7 @@ def test_tables_of_dlmuse(tmp_path):
         (f"{header}\ne,1,2\n", r"again\.csv has 3 of 149 cells in this row"),
     ):
         (folder / "again.csv").write_text(again)
-        with pytest.raises(InputError, match=message):
-            gathered(folder, tmp_path / "t.csv")
+        refused_with(message, gathered, folder, tmp_path / "t.csv")
 
 
 def test_tables_of_synthseg_and_their_quality(tmp_path):
@@ -241,8 +239,7 @@ def test_files_of_cat12(tmp_path):
     assert table["lHip"].tolist() == [3.5, 4.5, 5.5]
     assert (found.programs, dictionary["lHip"]["Units"]) == ({"CAT12 r1233": 3}, "mL")
     (tmp_path / "label/catROI_IXI9.xml").write_text("<S><neuromorpho")
-    with pytest.raises(InputError, match=r"catROI_IXI9\.xml cannot be read"):
-        gathered(tmp_path, tmp_path / "t.csv")
+    refused_with(r"catROI_IXI9\.xml cannot be read", gathered, tmp_path, tmp_path / "t.csv")
 
 
 def test_other_folders_are_refused(tmp_path):
@@ -332,8 +329,7 @@ def test_a_json_file_beside_a_tsv_file_is_its_dictionary_if_it_looks_like_one(tm
     ],
 )
 def test_sessions_of_a_person_need_a_visit_column(tmp_path, visit, message):
-    with pytest.raises(InputError, match=message):
-        read_source(dataset(tmp_path, scores_tsv=SCORES), visit_column=visit)
+    refused_with(message, read_source, dataset(tmp_path, scores_tsv=SCORES), visit_column=visit)
 
 
 def test_every_session_becomes_a_row_and_tables_meet_in_it(tmp_path):
@@ -386,5 +382,4 @@ def test_visits_are_joined_however_they_are_written():
     ],
 )
 def test_tables_that_do_not_fit_are_refused(other, message):
-    with pytest.raises(InputError, match=message):
-        join_by_id(MAIN, pd.DataFrame(other), "id", "visit", source="y.csv")
+    refused_with(message, join_by_id, MAIN, pd.DataFrame(other), "id", "visit", source="y.csv")

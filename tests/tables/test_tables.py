@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.problems import InputError
 from rindices.tables import own_ids, read_source
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, read_dictionary, unit_of
 from rindices.tables.table import Table, read_table
+from tests.refusal import refused_with
 
 # The same table from files of every dialect, or a refusal with the row and the remedy
 
@@ -107,8 +107,7 @@ def test_cells_and_the_rows_that_they_are_in(tmp_path, content, values):
 def test_points_beside_decimal_commas_may_stand_for_thousands(tmp_path):
     table = "participant_id;v;w\na;2.345;1,5\nb;2;2,5\nc;2.1;3,5\n"
     assert read_table(write(tmp_path, "b.csv", table.replace(",", ".")))["v"].tolist() == [2.345, 2, 2.1]
-    with pytest.raises(InputError, match=r"Column 'v' has '2\.345' in row 2[\s\S]*here: 2345"):
-        read_table(write(tmp_path, "c.csv", table))
+    refused_with(r"Column 'v' has '2\.345' in row 2[\s\S]*here: 2345", read_table, write(tmp_path, "c.csv", table))
 
 
 def test_columns_without_a_name(tmp_path):
@@ -127,8 +126,7 @@ def test_columns_without_a_name(tmp_path):
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
 )
 def test_unreadable_files_are_explained(tmp_path, name, content, message):
-    with pytest.raises(InputError, match=message):
-        read_table(write(tmp_path, name, content))
+    refused_with(message, read_table, write(tmp_path, name, content))
 
 
 def test_parquet_reads_like_csv(tmp_path):
@@ -147,14 +145,12 @@ def test_parquet_with_damaged_text_is_refused_before_the_text_is_used(tmp_path):
     places = arrow.array([0, 2, 4], arrow.int32()).buffers()[1]
     ids = arrow.Array.from_buffers(arrow.string(), 2, [None, places, arrow.py_buffer(b"ab\xff\xfe")])
     parquet.write_table(arrow.table({"participant_id": ids, "lHip": [1.0, 2.0]}), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="not a readable Parquet file"):
-        read_table(tmp_path / "a.parquet")
+    refused_with("not a readable Parquet file", read_table, tmp_path / "a.parquet")
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"pip install 'rindices\[parquet\]'"):
-        read_table(write(tmp_path, "a.parquet", b"PAR1"))
+    refused_with(r"pip install 'rindices\[parquet\]'", read_table, write(tmp_path, "a.parquet", b"PAR1"))
 
 
 # Ids: the table's own column, and ids that two tables write differently
@@ -198,8 +194,9 @@ def test_ids_that_differ_by_a_prefix_or_suffix_are_matched_one_to_one_and_said(t
     said = " ".join(map(str, source.notes))
     assert "more.csv is joined by its column 'subject'." in said
     assert "2 ids are written differently in more.csv (for example, participants 'sub-02' and '02')" in said
-    with pytest.raises(InputError, match=r"'sub-01' could be '01_ses-1' or '01_ses-2'"):
-        joined(tmp_path, ["sub-01", "sub-02"], ["01_ses-1", "01_ses-2"])
+    refused_with(
+        r"'sub-01' could be '01_ses-1' or '01_ses-2'", joined, tmp_path, ["sub-01", "sub-02"], ["01_ses-1", "01_ses-2"]
+    )
 
 
 # Dictionaries
@@ -284,8 +281,7 @@ def test_dictionaries_of_three_kinds(tmp_path, name, content, expected):
     ],
 )
 def test_what_is_no_dictionary_is_refused(tmp_path, name, content, message):
-    with pytest.raises(InputError, match=message):
-        read_dictionary(write(tmp_path, name, content))
+    refused_with(message, read_dictionary, write(tmp_path, name, content))
 
 
 def test_codes_of_categories_become_text_and_missing_codes_gaps():

@@ -14,12 +14,13 @@ import pytest
 from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.networks import Parameters
-from rindices.problems import InputError, LostWorkers
+from rindices.problems import LostWorkers
 from rindices.training import execution as module
 from rindices.training.chunks import Chunk, Member, Point, Settings, Unfinished, cut
 from rindices.training.execution import Execution, Memory, Progress, executor, train_all
 from rindices.training.journal import Journal
 from tests.made_up import scores, trajectory
+from tests.refusal import refused_with
 
 POINT = Point(3, 0.8)
 CHUNKS = cut([Member(POINT, 0), Member(POINT, 1), Member(POINT, 2), Member(POINT, 0, cohort=1)], 1)
@@ -127,22 +128,20 @@ def test_lost_workers_are_replaced_and_finished_chunks_are_not_repeated(fake, se
     """Eight losses in all, more than are forgiven in a row without progress."""
     made, execution = fake(failures={B: 4, D: 4}, error=error), Execution(n_jobs=1)
     train_all(CHUNKS, settings, people, execution)
-    assert all(chunk in execution.store for chunk in CHUNKS)
-    assert {chunk: made.calls.count(chunk) for chunk in CHUNKS} == {A: 1, B: 5, C: 1, D: 5}
+    found = {chunk: (made.calls.count(chunk), chunk in execution.store) for chunk in CHUNKS}
+    assert found == {A: (1, True), B: (5, True), C: (1, True), D: (5, True)}
 
 
 def test_losses_without_any_progress_are_given_up(fake, settings, people):
     made = fake(failures={A: 1000}, error=BrokenProcessPool)
-    with pytest.raises(LostWorkers, match="5 times in a row"):
-        train_all(CHUNKS, settings, people, Execution(n_jobs=1))
+    refused_with("5 times in a row", train_all, CHUNKS, settings, people, Execution(n_jobs=1), error=LostWorkers)
     assert made.calls == [A] * 5
 
 
 @pytest.mark.parametrize("error", [ValueError, MemoryError, OSError])
 def test_other_errors_pass_at_once(fake, settings, people, error):
     made, execution = fake(failures={B: 1}, error=error), Execution(n_jobs=1)
-    with pytest.raises(error, match="lost"):
-        train_all(CHUNKS, settings, people, execution)
+    refused_with("lost", train_all, CHUNKS, settings, people, execution, error=error)
     assert (made.calls, [chunk in execution.store for chunk in CHUNKS]) == ([A, B], [True, False, False, False])
 
 
@@ -159,8 +158,7 @@ def test_threads_stop_at_their_next_checkpoint_when_another_fails(monkeypatch, s
         ended.set()
 
     monkeypatch.setattr(module, "train_chunk", train)
-    with pytest.raises(ValueError, match="lost"):
-        train_all([A, B], settings, people, Execution(n_jobs=2))
+    refused_with("lost", train_all, [A, B], settings, people, Execution(n_jobs=2), error=ValueError)
     assert ended.wait(10)
 
 
@@ -218,8 +216,7 @@ def test_inside_a_loop_of_somebody_else_there_is_one_core_for_each(monkeypatch):
 def test_processes_that_are_copies_of_this_one_are_refused(settings, people):
     with joblib.parallel_config(backend="multiprocessing", n_jobs=2):
         for ask in (Execution().device, lambda: train_all([A], settings, people, Execution())):
-            with pytest.raises(InputError, match="MultiprocessingBackend"):
-                ask()
+            refused_with("MultiprocessingBackend", ask)
 
 
 def test_a_process_that_is_lost_before_the_first_chunk(monkeypatch):
@@ -299,10 +296,8 @@ def test_finished_chunks_come_back_to_the_bit(tmp_path, finished):
     assert CHUNK not in journal
     journal[CHUNK] = finished
     for one in (journal, opened(folder)):
-        assert CHUNK in one
+        assert (CHUNK in one, OTHER in one, one.damaged) == (True, False, [])
         same_trajectory(one[CHUNK], finished)
-        assert OTHER not in one
-        assert one.damaged == []
 
 
 def test_weights_stay_on_disk_until_they_are_asked_for(written):
@@ -344,9 +339,8 @@ def test_chunks_on_their_way_come_back_to_the_bit(tmp_path):
     same_trajectory(found.trajectory, FINISHED)
     assert found.states.keys() == UNFINISHED.states.keys()
     jax.tree.map(_same_array, found.states, UNFINISHED.states)
-    assert CHUNK not in opened(tmp_path)
-    assert opened(tmp_path).keeper(OTHER).load() is None
-    assert opened(tmp_path, "another run").keeper(CHUNK).load() is None
+    of_others = opened(tmp_path).keeper(OTHER), opened(tmp_path, "another run").keeper(CHUNK)
+    assert (CHUNK in opened(tmp_path), *(keeper.load() for keeper in of_others)) == (False, None, None)
 
 
 def test_later_state_replaces_the_earlier_and_the_end_removes_both(tmp_path):
@@ -359,8 +353,7 @@ def test_later_state_replaces_the_earlier_and_the_end_removes_both(tmp_path):
         keeper.save(UNFINISHED._replace(states={".count": np.array([count, count], np.int32)}))
         assert keeper.load().states[".count"].tolist() == [count, count]
     journal[CHUNK] = FINISHED
-    assert keeper.load() is None
-    assert journal.has_begun()
+    assert (keeper.load(), journal.has_begun()) == (None, True)
     assert {path.name for path in tmp_path.iterdir()} == {f"{CHUNK.name}.safetensors", "lock", "plan.json"}
 
 
@@ -373,11 +366,8 @@ def test_keeper_does_nothing_where_the_folder_is_not(tmp_path):
 
 
 def test_chunk_size_of_the_beginning_is_kept(tmp_path):
-    assert (
-        opened(tmp_path).chunk_size(lambda: 4),
-        opened(tmp_path).chunk_size(lambda: pytest.fail("planned already")),
-    ) == (4, 4)
-    assert opened(tmp_path, "another run").chunk_size(lambda: 5) == 5
+    sizes = [opened(tmp_path).chunk_size(make) for make in (lambda: 4, lambda: pytest.fail("planned already"))]
+    assert [*sizes, opened(tmp_path, "another run").chunk_size(lambda: 5)] == [4, 4, 5]
 
 
 @pytest.mark.parametrize(

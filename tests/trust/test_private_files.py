@@ -13,10 +13,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from rindices import InputError, files
+from rindices import files
 from rindices.cli import console_and_exits
 from rindices.core import devices
 from rindices.files import atomic_file, private_folder
+from tests.refusal import refused_with
 from tests.test_files import write
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other rights")
@@ -78,8 +79,7 @@ def test_a_link_of_somebody_else_in_the_place_of_a_result_is_refused(victim, mon
     path = victim.with_name("scores.csv")
     path.symlink_to(victim)
     monkeypatch.setattr(os, "getuid", lambda: path.lstat().st_uid + 1)
-    with pytest.raises(InputError, match="created by another user"):
-        write(path)
+    refused_with("created by another user", write, path)
     assert path.is_symlink()
 
 
