@@ -18,6 +18,7 @@ from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.presets import Correction, paper
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.severity_and_reference import SHAPES, leave_one_out
+from tests.core import plain
 from tests.refusal import refused_with
 
 # Trainings of forty steps seldom agree.
@@ -46,40 +47,24 @@ def fitted(unfitted, regions, small_labels, covariates):
     return clone(unfitted).fit(regions, small_labels, covariates)
 
 
-def leaky(values):
-    return np.where(values > 0, values, 0.2 * values)
-
-
 def member(model, number):
     """All four networks and the linear model of one repetition, in double precision."""
     return jax.tree.map(lambda leaf: np.asarray(leaf[number], float), model.models_)
 
 
 def decomposed(networks, brains):
-    g1 = networks.decomposer["patterns"]
-    return np.einsum("pr,rms->pms", leaky(brains), g1["weight"]) + g1["bias"]
+    return plain.g1(networks.decomposer, brains)
 
 
 def scored(networks, brains):
-    g2, hidden = networks.reconstructor, decomposed(networks, brains)
-    for name in ("layer1", "layer2"):
-        hidden = leaky(hidden @ g2[name]["weight"] + g2[name]["bias"])
-    read = (hidden @ g2["output"]["weight"] + g2["output"]["bias"]).sum(axis=1)
-    if networks.linear is None:
-        return read
     linear = networks.linear["reading"]
+    read = plain.r_indices(networks, brains)
     return (1 - linear["share"]) * read + linear["share"] * (linear["bias"] + (brains - 1) @ linear["weight"])
 
 
 def transformed(networks, brains, z):
     """y' = x + Σᵢ change(x, zᵢ eᵢ), the additive composition; or the linear model's change, where that makes people."""
-    f = networks.transformation
-    encoding = leaky(leaky(brains @ f["encode1"]["weight"]) @ f["encode2"]["weight"])
-    changed = brains.copy()
-    for i in range(z.shape[1]):
-        gate = 1 / (1 + np.exp(-(z[:, [i]] * f["severity"]["weight"][i] + f["severity"]["bias"])))
-        changed += leaky(leaky((encoding * gate) @ f["decode1"]["weight"]) @ f["decode2"]["weight"])
-    linear = networks.linear["change"]
+    linear, changed = networks.linear["change"], plain.transformed(networks.transformation, brains, z, "additive")
     return np.where(linear["share"] == 1, brains + z ** linear["exponent"] @ linear["map"], changed)
 
 
@@ -230,9 +215,7 @@ def test_one_repetition_has_severities_without_spread_and_intervals(as_in_the_pa
 def test_the_joint_composition_is_one_pass_of_f(as_in_the_paper, small_table):
     z, f = np.random.default_rng(3).uniform(size=(80, 3)), member(as_in_the_paper, 0).transformation
     scaler = as_in_the_paper.preprocessing_.scaler
-    encoding = leaky(leaky(scaler.transform(small_table.to_numpy()) @ f["encode1"]["weight"]) @ f["encode2"]["weight"])
-    gate = 1 / (1 + np.exp(-(z @ f["severity"]["weight"] + f["severity"]["bias"])))
-    made = leaky(leaky((encoding * gate) @ f["decode1"]["weight"]) @ f["decode2"]["weight"])
+    made = plain.transformed(f, scaler.transform(small_table.to_numpy()), z, "joint")
     expected = scaler.mean + 10 * (made - 1) * scaler.sd
     np.testing.assert_allclose(as_in_the_paper.synthesize(small_table, z), expected, rtol=1e-9)
 

@@ -27,16 +27,16 @@ def test_paper_holds_the_values_of_section_3_3():
         start="random",
     )
     assert preset.schedule.batch_size is None  # an eighth of the patients
-    assert (preset.schedule.min_steps, preset.schedule.max_steps) == (100_000, 200_000)
-    assert (preset.schedule.whitening, preset.schedule.folds) == (0, 0)
+    steps = preset.schedule.min_steps, preset.schedule.max_steps
+    assert (*steps, preset.schedule.whitening, preset.schedule.folds) == (100_000, 200_000, 0, 0)
 
 
 def test_official_is_the_released_package():
     preset = presets.official()
     formulas = ("additive", "joint", "batch", 2.5e-3, 100.0, 0.5, None, "weighted", 0.02, "random")
     assert preset.training == Training(*formulas)
-    assert preset.rates.discriminator == pytest.approx(preset.rates.generator / 5)
-    assert preset.rates.correlation == pytest.approx(preset.rates.generator / 30)
+    others = preset.rates.discriminator, preset.rates.correlation
+    assert others == pytest.approx((preset.rates.generator / 5, preset.rates.generator / 30))
     assert (preset.weights.decomposition, preset.weights.reconstruction, preset.weights.monotonicity) == (80, 80, 500)
     assert (preset.schedule.batch_size, preset.schedule.whitening, preset.schedule.folds) == (300, 0, 0)
 

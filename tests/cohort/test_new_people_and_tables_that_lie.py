@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import make_cohort, read_cohort, read_people
-from rindices.problems import InputError
 from rindices.run.check_table import check_table
 from rindices.settings import ApplySettings, TableSettings
 from tests.cohort.people import REGIONS, table
+from tests.pages.page import missing
 from tests.refusal import refused_with
 from tests.schema.contracts import check_people, contract_of
 from tests.test_cli import told
@@ -105,7 +105,7 @@ TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=
 )
 def test_what_is_wrong_is_named_with_the_command_that_helps(check, frame, options, code, says, silent):
     said = check(frame, *options, code=code)
-    assert [words for words in (*says, *silent) if words in said] == says
+    assert missing(said, *says, *silent) == silent
     assert sorted(says, key=said.index) == says  # what is better is proposed first
 
 
@@ -123,9 +123,8 @@ def test_what_is_no_problem_is_no_problem_where_a_table_is_refused(check, tmp_pa
     frame[["participant_id", "diagnosis"]].to_csv(tmp_path / "labels.csv", index=False)
     regions = frame.drop(columns="diagnosis").rename(columns={"participant_id": "subject"})
     said = check(regions, "--join", tmp_path / "labels.csv", code=2)
-    assert "lHip = -9" in said
-    assert "Problem: labels.csv" not in said
-    assert "Warning: Not treated as regions because of their names: mmse (score). Use it with --clinical mmse" in said
+    warning = "Warning: Not treated as regions because of their names: mmse (score). Use it with --clinical mmse"
+    assert missing(said, "lHip = -9", warning, "Problem: labels.csv") == ["Problem: labels.csv"]
 
 
 def apart(tmp_path, **changes):
@@ -141,7 +140,7 @@ def test_controls_and_patients_in_files_of_their_own(tmp_path):
     said = told("check", *tables, "--covariates", "age,sex", "--no-spectrum")
     excluded = "are not in all tables are excluded: panss (patients.csv)"
     expected = ("controls.csv + patients.csv: 120 rows", "60 controls, 60 patients", excluded)
-    assert not [words for words in expected if words not in said]
+    assert not missing(said, *expected)
     line = ("--covariates", "age,sex", "--preset", "linear", "--patterns", "2", "--no-report")
     told("fit", *tables, "--out", tmp_path / "run", *line)
     scores = pd.read_csv(tmp_path / "run" / "r_indices.csv")
@@ -155,9 +154,8 @@ def test_several_tables_that_do_not_go_together(tmp_path):
     assert "each needs a label" in told("check", one.partition("=")[2], other, code=2)
     assert "no groups to compare" in told("check", one, code=2)
     assert "already has a column 'diagnosis'" in told("check", one, apart(tmp_path, diagnosis="SCZ")[1], code=2)
-    larger = {name: people()[name] * 1000 for name in REGIONS}
-    said = told("check", one, apart(tmp_path, **larger)[1], code=2)
-    assert "all patients (60 of 120 people) are 1,000 times larger" in said
+    larger = apart(tmp_path, **{name: people()[name] * 1000 for name in REGIONS})[1]
+    assert "all patients (60 of 120 people) are 1,000 times larger" in told("check", one, larger, code=2)
     pd.read_csv(tmp_path / "patients.csv").rename(columns=str.upper).to_csv(tmp_path / "patients.csv", index=False)
     assert "have hardly any columns in common" in told("check", one, other, code=2)
 
@@ -253,19 +251,18 @@ def test_a_person_outside_the_range_is_no_impossible_one(contract):
     ],
 )
 def test_a_column_with_gaps_may_be_a_score(column, values, offered):
-    with pytest.raises(InputError, match=rf"drop_missing=True.*exclude=\['{column}'\]") as caught:
-        make_cohort(table(**{column: values}), complete_only=True, features=[*REGIONS, column])
-    assert (f"name it with clinical=['{column}'] if it is a score" in str(caught.value)) == offered
+    asked, remedies = (
+        {"complete_only": True, "features": [*REGIONS, column]},
+        rf"drop_missing=True.*exclude=\['{column}'\]",
+    )
+    said = refused_with(remedies, make_cohort, table(**{column: values}), **asked)
+    assert (f"name it with clinical=['{column}'] if it is a score" in said) == offered
 
 
 def test_codes_for_missing_values():
     scores = np.where(np.arange(120) % 8, np.resize([29, 27, 24], 120), -9999)
-    refused_with(
-        r"rAmy = -9999 in row 4[\s\S]*name codes with `missing`",
-        make_cohort,
-        clinic((2, "rAmy", -9999), MMST=scores),
-        **ROLES,
-    )
+    frame, message = clinic((2, "rAmy", -9999), MMST=scores), r"rAmy = -9999 in row 4[\s\S]*name codes with `missing`"
+    refused_with(message, make_cohort, frame, **ROLES)
     suspected, named = (make_cohort(clinic(MMST=scores), **ROLES, missing=codes) for codes in ((), "-9999"))
     assert suspected.clinical["MMST"].isna().sum() == 15  # kept out until it is confirmed
     told = ["MMST = -9999, which looks like a code" in "".join(one.warnings) for one in (suspected, named)]

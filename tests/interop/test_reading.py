@@ -228,8 +228,7 @@ def test_no_pickle_takes_much_memory(tmp_path):
     write_archive(path, b"\x80\x02}r\xff\xff\xff\x7f.")  # a far memo
     assert peak_memory(lambda: read_archive(path)) < 10e6
     text = b"X" + struct.pack("<I", 1 << 22) + b"a" * (1 << 22) + b"q\x00"
-    again = b"c_codecs\nencode\n(h\x00X\x06\x00\x00\x00latin1tR"
-    write_archive(path, b"(" + text + again * 5_000 + b"t.")
+    write_archive(path, b"(" + text + b"c_codecs\nencode\n(h\x00X\x06\x00\x00\x00latin1tR" * 5_000 + b"t.")
     assert peak_memory(lambda: refused(path, "bytes of text")) < 200e6
     doubled = b"\x80\x02)" + b"".join(b"q\x00h\x00\x86" for _ in range(60))
     for data in (b"]" * 200_000 + b"a" * 199_999 + b".", b")" + b"\x85" * 300_000 + b"."):
@@ -251,8 +250,8 @@ def volumes():
 
 def test_table_of_regions():
     regions = muse_regions()
-    assert regions.index.is_unique
-    assert set(regions.index[regions["tissue"] == "ventricle"]) == VENTRICLES
+    ventricles = regions.index[regions["tissue"] == "ventricle"]
+    assert (regions.index.is_unique, {*ventricles}) == (True, VENTRICLES)
     sides = regions.groupby("name")["hemisphere"].agg(lambda column: tuple(sorted(column)))
     assert set(sides) == {("none",), ("left", "right")}
     # From 100 on, even numbers are right; the basal forebrain is the other way round than the rest.
@@ -352,10 +351,9 @@ def test_raw_and_harmonised_together_are_refused_and_other_columns_stay(volumes)
 
 def test_units_are_told_apart(volumes):
     pd.testing.assert_frame_equal(muse72(volumes / 1000), muse72(volumes))
-    wrong = "about 1,100,000 mm³ or 1,100 mL"
     differ = "volumes are in {}, but those of 1 person are in a different unit: row {}"
     for factors, told in (
-        *(([factor] * 3, wrong) for factor in (10, 1e6, 0.1, -1)),
+        *(([factor] * 3, "about 1,100,000 mm³ or 1,100 mL") for factor in (10, 1e6, 0.1, -1)),
         ([1, 1, 1000], differ.format("mm³", 4)),
         ([1, 1000, 1000], differ.format("mL", 2)),
     ):
@@ -365,8 +363,8 @@ def test_units_are_told_apart(volumes):
 def test_gaps_stay_gaps_and_text_is_refused(volumes):
     table = volumes.astype(object)
     table.loc[1, 47] = "NA"
-    found = muse72(table)
-    assert found.isna().stack().loc[lambda gap: gap].index.tolist() == [(1, "MUSE_47+48 hippocampus")]
+    gaps = muse72(table).isna().stack()
+    assert gaps[gaps].index.tolist() == [(1, "MUSE_47+48 hippocampus")]
     table.loc[1, 47] = "about 3000"
     refused_with("47 should contain volumes, but row 3 has the text 'about 3000'", muse72, table)
 

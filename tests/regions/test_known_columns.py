@@ -26,8 +26,7 @@ def header(file):
     if data is None or not Path(data, "..", "formats").is_dir():
         pytest.skip("tables of other programs are not beside RINDICES_DATA")
     path = Path(data, "..", "formats", file)
-    separator = "," if path.suffix == ".csv" else "\t"
-    return [str(name) for name in pd.read_csv(path, sep=separator, nrows=1).columns]
+    return [*map(str, pd.read_csv(path, sep="," if path.suffix == ".csv" else "\t", nrows=1).columns)]
 
 
 @pytest.mark.parametrize("path", sorted(DICTIONARIES.glob("*.csv")), ids=lambda path: path.stem)
@@ -40,8 +39,7 @@ def test_a_dictionary_says_where_it_is_from_and_what_its_columns_are(path):
         assert not table["name"].duplicated().any()
         return
     assert not table["column"].str.casefold().duplicated().any()
-    assert set(table["kind"]) <= KINDS
-    assert set(table["side"]) <= {"", "left", "right"}
+    assert ({*table["kind"]} <= KINDS, {*table["side"]} <= {"", "left", "right"}) == (True, True)
     assert {part for region in table["region"] for part in region.split(";")} <= {
         part
         for atlas in DICTIONARIES.glob("atlas_*.csv")

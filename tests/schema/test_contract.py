@@ -64,8 +64,8 @@ def test_statistics_are_of_the_training_people(contract):
         CovariateSpec("sex", None, 0.0, 1.0, (0.0, 1.0)),
         CovariateSpec("centre", ("Bonn", "Oslo")),
     )
-    assert contract.ignored_columns == ("iq", "wave")
-    assert (contract.control_labels, contract.patient_labels) == (("CN",), ("AD",))
+    labels = contract.control_labels, contract.patient_labels
+    assert (contract.ignored_columns, *labels) == (("iq", "wave"), ("CN",), ("AD",))
 
 
 @pytest.mark.parametrize("later", [(), ("site_column", "visit_column")])
@@ -104,15 +104,16 @@ def test_nonsense_json_is_refused(contract, change):
 
 
 def test_good_people_pass_in_the_order_of_the_model(contract, tmp_path):
-    order = ["iq", "centre", "sex", "age", *reversed(REGIONS), "subject"]
-    people()[order].assign(education=12, remark="x", extra=1.0, extra2=2.0).to_csv(tmp_path / "new.csv", index=False)
+    reordered = people()[["iq", "centre", "sex", "age", *reversed(REGIONS), "subject"]]
+    reordered.assign(education=12, remark="x", extra=1.0, extra2=2.0).to_csv(tmp_path / "new.csv", index=False)
     (result,) = read_people(tmp_path / "new.csv", contract, ApplySettings(exclude="extra*"))
     known = people().set_index("subject")  # ids keep their zeros
     assert result.features.to_dict("list") == known[REGIONS].to_dict("list")
     assert result.covariates.to_dict("list") == known[["age", "sex", "centre"]].to_dict("list")
-    assert (result.diagnosis.tolist(), result.flags.tolist()) == (["n/a"] * 8, [""] * 8)
-    for part in (result.features, result.covariates, result.diagnosis, result.flags):
-        assert part.index.tolist() == known.index.tolist()
+    assert (result.diagnosis.to_dict(), result.flags.to_dict()) == tuple(
+        dict.fromkeys(known.index, value) for value in ("n/a", "")
+    )
+    assert result.features.index.tolist() == result.covariates.index.tolist() == known.index.tolist()
     assert check_people(people(), contract).diagnosis.iloc[0] == "CN"
 
 
@@ -148,8 +149,8 @@ def test_another_unit_is_refused(contract, n, factor, told):
     frame = people(n)
     frame[REGIONS] *= factor
     message = rf"{told} times {'larger' if factor > 1 else 'smaller'} .*\(another unit\?\)"
-    for of, said in ((contract, message), (replace(contract, unit="mL"), "the model was trained on values in mL")):
-        refused_with(said, check_people, frame, of)
+    refused_with(message, check_people, frame, contract)
+    refused_with("the model was trained on values in mL", check_people, frame, replace(contract, unit="mL"))
 
 
 @pytest.mark.parametrize("factor", [0.6, 1.6, 3.0])
@@ -172,8 +173,8 @@ def test_widely_varying_regions_and_scores_have_no_unit():
 
 
 def test_site_and_visit_are_remembered_and_new_sites_pass_if_asked(contract, sited):
-    assert (sited.site_column, sited.visit_column) == ("centre", "wave")
-    assert [spec.name for spec in sited.covariates] == ["age", "centre"]
+    names = [spec.name for spec in sited.covariates]
+    assert (sited.site_column, sited.visit_column, names) == ("centre", "wave", ["age", "centre"])
     assert "iq" in sited.ignored_columns  # a clinical score of the training table is no unknown region
     frame, uncorrected = people().assign(centre=["Oslo", "Rom"] * 4), ApplySettings(new_sites="uncorrected")
     result = check_people(frame, sited, uncorrected)
@@ -197,6 +198,5 @@ def test_each_spelling_of_a_category_is_read_once(monkeypatch):
     """Forty thousand people have a few sites; what is equal in Python, such as 1 and True, is still told apart."""
     read = []
     monkeypatch.setattr(cells, "plain_code", lambda code: (read.append(code), plain_code(code))[1])
-    codes = [1, True, "1.0", " x "] * 1000
-    assert cells.as_known(codes, ["1", "2"]).tolist() == ["1", "True", "1", "x"] * 1000
+    assert cells.as_known([1, True, "1.0", " x "] * 1000, ["1", "2"]).tolist() == ["1", "True", "1", "x"] * 1000
     assert len(read) < 20

@@ -52,8 +52,7 @@ def secret_table():
 def life(tmp_path_factory):
     """Simulate, fit with a failure on the way, go on, apply, report, describe, import, compare images."""
     import_module("matplotlib.font_manager")  # on a new machine it asks programs of the system for fonts
-    root, listener = logging.getLogger(), logging.Handler(logging.DEBUG)
-    level = root.level
+    root, listener, level = logging.getLogger(), logging.Handler(logging.DEBUG), logging.getLogger().level
     root.addHandler(listener)
     try:
         with pytest.MonkeyPatch.context() as patch, watching(patch) as watch:
@@ -69,8 +68,7 @@ def life(tmp_path_factory):
 
 
 def _live(life):
-    folder, out = life.folder, life.folder / "run"
-    table = secret_table()
+    folder, out, table = life.folder, life.folder / "run", secret_table()
     table.to_csv(folder / "cohort.csv", index=False)
     table[["participant_id"]].assign(later=np.arange(len(table)) % 7 + 0.5).to_csv(folder / "later.csv", index=False)
     life("simulate", "simulate", "basic", "--out", folder / "simulated.csv", "--controls", 30, "--patients", 30)

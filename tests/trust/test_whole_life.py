@@ -26,10 +26,10 @@ SIGNS = "=+-@＝＋－＠"
 def test_nothing_connects_nothing_is_unpickled_or_compiled_and_no_program_is_started(life):
     assert {"fit", "apply", "report", "describe", "simulate", "import"} <= life.said.keys()
     assert (life.watch.connections, life.watch.unpickled) == ([], [])
-    programs = {Path(str(args[0])).name for _, args, _ in life.watch.programs}
-    assert programs <= {"uname"}  # Python asks for the processor so
-    sources = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in life.watch.compiled]
-    texts = [text for text in sources if isinstance(text, str)]
+    # Python asks for the processor so.
+    assert {Path(str(args[0])).name for _, args, _ in life.watch.programs} <= {"uname"}
+    texts = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in life.watch.compiled]
+    texts = [text for text in texts if isinstance(text, str)]
     assert texts, "templates are compiled at least"
     assert not [text for text in texts if any(word in text for word in PLANTED)]
 
@@ -52,8 +52,8 @@ def test_what_is_said_names_nobody(life, command):
         pytest.skip("nilearn is not installed")
     result = life.said[command]
     channel = result.stdout if command == "failed" else result.output  # the reason is on the other one
-    allowed = ["77.77"] if command == "describe" else []  # a model knows the range of ages: see the guide
-    assert [secret for secret in told(channel) if secret not in allowed] == []
+    # A model knows the range of ages: see the guide.
+    assert {*told(channel)} <= ({"77.77"} if command == "describe" else set())
 
 
 def test_lines_of_json_tell_that_it_failed_and_where(life):
@@ -87,14 +87,13 @@ def test_files_of_numbers_hold_no_ids(life):
 
 
 def test_a_refused_table_is_told_to_the_user_only(tmp_path):
-    table = secret_table().astype({REGION: object})
-    table.loc[20, REGION] = "SECRET-CELL"
-    table.to_csv(tmp_path / "bad.csv", index=False)
+    table = secret_table()
+    table.assign(**{REGION: ["SECRET-CELL", *table[REGION][1:]]}).to_csv(tmp_path / "bad.csv", index=False)
     result = run("fit", tmp_path / "bad.csv", "--out", tmp_path / "run", "--log-json", *TINY)
     last = json.loads(result.stdout.splitlines()[-1])
     assert (result.exit_code, last["status"], last["exit_code"]) == (2, "failed", 2)
-    assert ("SECRET-CELL" in result.stderr, told(result.stdout)) == (True, [])
-    assert "see standard error for the reason" in last["message"]
+    reason = "see standard error for the reason" in last["message"]
+    assert ("SECRET-CELL" in result.stderr, told(result.stdout), reason) == (True, [], True)
 
 
 def running(path, delimiter):
