@@ -90,12 +90,16 @@ def out(fitted):
     return fitted[1]
 
 
-def test_simulate_writes_the_cohort_and_the_truth(tmp_path):
+def test_simulate_writes_the_cohort_and_the_truth_and_builds_on_the_users_own_controls(tmp_path):
     result = succeed("simulate", "mild", "--out", tmp_path / "c.csv", "--truth", tmp_path / "t.csv", "--seed", 5)
     expected = simulate_cohort("mild", seed=5)
     table, truth = pd.read_csv(tmp_path / "c.csv"), pd.read_csv(tmp_path / "t.csv")
     assert (len(table), len(truth), str(tmp_path / "c.csv") in result.output) == (1392, 900, True)
     np.testing.assert_allclose(table["lHip"], expected.table["lHip"], rtol=1e-5)
+    people = small_table(60, 40, 40).drop(columns=["diagnosis"])
+    people.to_csv(tmp_path / "own.csv", index=False)
+    succeed("simulate", "null", "--own-controls", tmp_path / "own.csv", "--out", tmp_path / "c.csv")
+    assert {*pd.read_csv(tmp_path / "c.csv")["participant_id"]} == {*people["participant_id"]}
 
 
 def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(out, tmp_path):
@@ -128,13 +132,6 @@ def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(out, tmp
         change = pd.read_csv(tmp_path / "s_change.csv")
         widths.append((change["severity1_change_high"] - change["severity1_change_low"]).mean())
     assert 0 < widths[0] < widths[1]
-
-
-def test_simulate_builds_on_the_users_own_controls(tmp_path):
-    people = small_table(60, 40, 40).drop(columns=["diagnosis"])
-    people.to_csv(tmp_path / "own.csv", index=False)
-    succeed("simulate", "null", "--own-controls", tmp_path / "own.csv", "--out", tmp_path / "c.csv")
-    assert set(pd.read_csv(tmp_path / "c.csv")["participant_id"]) == set(people["participant_id"])
 
 
 @pytest.mark.parametrize(
@@ -209,7 +206,9 @@ def maps_in(text):
     return [[row[:7] for row in rows_of(text, f"All regions of pattern {one}, strongest first")] for one in (1, 2)]
 
 
-def test_what_a_report_says_of_a_model_does_not_depend_on_who_is_scored(out, table, tmp_path):
+def test_a_report_is_written_again_and_says_of_a_model_the_same_whoever_is_scored(out, table, tmp_path):
+    succeed("report", out, "--out", tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_bytes() == (out / "report.html").read_bytes()
     found, drawn = [], []
     for name, people in {"two": table[:2], "some": table[5:50]}.items():
         people.to_csv(tmp_path / f"{name}.csv", index=False)
@@ -221,11 +220,6 @@ def test_what_a_report_says_of_a_model_does_not_depend_on_who_is_scored(out, tab
     assert found == [maps_in((out / "report.html").read_text(encoding="utf-8"))] * 2
     assert all("Training patients, n = " in picture for picture in drawn)
     assert ">Controls, n = " not in drawn[0]  # two people get no bars
-
-
-def test_report_can_be_written_again(out, tmp_path):
-    succeed("report", out, "--out", tmp_path / "again.html")
-    assert (tmp_path / "again.html").read_bytes() == (out / "report.html").read_bytes()
 
 
 def test_demo_compares_with_the_truth(tmp_path):

@@ -93,7 +93,12 @@ def by_hand(regions, covariates, small_labels):
 # Scores
 
 
-def test_scores_are_those_of_the_training_in_any_company_and_order_of_columns(fitted, regions, covariates):
+def test_scores_are_those_of_the_training_in_any_company_and_order_of_columns(
+    unfitted, fitted, regions, small_labels, covariates
+):
+    scores = clone(unfitted).fit_transform(regions, small_labels, covariates)
+    np.testing.assert_array_equal(scores, fitted.r_indices_)
+    assert np.abs(clone(unfitted).fit_transform(regions, small_labels) - scores).max() > 1e-5
     np.testing.assert_array_equal(fitted.transform(regions[regions.columns[::-1]], covariates), fitted.r_indices_)
     np.testing.assert_array_equal(fitted.spread(regions, covariates[["sex", "age"]]), fitted.spread_)
     assert fitted.r_indices_.shape == fitted.spread_.shape == (80, 3)
@@ -113,12 +118,6 @@ def test_scores_are_the_mean_over_members_or_those_of_the_medoid_which_is_the_fi
     np.testing.assert_array_equal(medoid.spread_, fitted.spread_)
     assert np.isfinite(medoid.severities(regions, covariates)).all()
     assert np.isnan(medoid.intervals(regions, covariates)).all()
-
-
-def test_fit_transform_passes_covariates_on(unfitted, fitted, regions, small_labels, covariates):
-    scores = clone(unfitted).fit_transform(regions, small_labels, covariates)
-    np.testing.assert_array_equal(scores, fitted.r_indices_)
-    assert np.abs(clone(unfitted).fit_transform(regions, small_labels) - scores).max() > 1e-5
 
 
 # Severities, and the reference of held-out controls
@@ -236,11 +235,6 @@ def test_synthesis_is_in_units_of_the_table_with_effects_of_covariates(fitted, r
     severities = np.broadcast_to(z, (80, 3))  # of all people, or each person's own
     expected = mean + 10 * (averaged(fitted, transformed, scaled, severities) - 1) * sd + effects
     np.testing.assert_allclose(fitted.synthesize(regions, z, covariates), expected, rtol=1e-9)
-
-
-def test_decomposition_is_in_units_of_the_table(fitted, regions, covariates, by_hand):
-    expected = averaged(fitted, decomposed, by_hand[0]) * 10 * by_hand[2]
-    np.testing.assert_allclose(fitted.decompose(regions, covariates), expected, rtol=1e-9, atol=1e-6)
 
 
 def test_pattern_maps_compare_synthesised_with_untouched_controls(fitted, regions, covariates, by_hand):
@@ -405,12 +399,6 @@ def test_gaps_that_cannot_be_filled_are_refused(fitted, regions, covariates):
     )
 
 
-def test_few_people_are_warned_of(unfitted, small_table, small_labels):
-    few = np.r_[0:30, 40:46]
-    with pytest.warns(UserWarning, match="Only 30 controls and 6 patients"):
-        clone(unfitted).fit(small_table.iloc[few], small_labels[few])
-
-
 # Corrections, and what patients show
 
 
@@ -442,8 +430,12 @@ def test_a_correction_reaches_the_preprocessing_and_synthesised_people(unfitted,
     assert np.isfinite(model.transform(regions, several_sites.assign(site=UNCORRECTED))).all()
 
 
-def test_decomposed_maps_are_lines_through_the_origin(fitted, regions, covariates, small_labels, by_hand):
+def test_decomposition_is_in_units_of_the_table_and_its_maps_are_lines_through_the_origin(
+    fitted, regions, covariates, small_labels, by_hand
+):
     patients, (brains, mean, sd, _) = small_labels == 1, by_hand
+    expected = averaged(fitted, decomposed, brains) * 10 * sd
+    np.testing.assert_allclose(fitted.decompose(regions, covariates), expected, rtol=1e-9, atol=1e-6)
     found = []
     for networks in (member(fitted, k) for k in range(len(fitted.members_))):
         scores, changes = scored(networks, brains[patients]), decomposed(networks, brains[patients])
@@ -477,10 +469,15 @@ def test_a_fit_that_ends_early_leaves_what_was_there(fitted, unfitted, regions, 
             ask(regions, *more)
 
 
-def test_covariates_that_few_controls_share_with_patients_are_warned_of(quick_preset, small_table, small_labels):
+def test_few_people_and_covariates_that_few_controls_share_with_patients_are_warned_of(
+    unfitted, small_table, small_labels
+):
+    few = np.r_[0:30, 40:46]
+    with pytest.warns(UserWarning, match="Only 30 controls and 6 patients"):
+        clone(unfitted).fit(small_table.iloc[few], small_labels[few])
     ages = pd.DataFrame({"age": np.tile(np.linspace(50, 70, 40), 2) + 15 * small_labels})
     with pytest.warns(UserWarning, match=r"times as uncertain .* in patients as in\s+controls"):
-        SurrealGAN(3, n_repetitions=2, preset=quick_preset, random_state=0).fit(small_table, small_labels, ages)
+        clone(unfitted).set_params(n_repetitions=2).fit(small_table, small_labels, ages)
 
 
 def test_people_who_lack_regions_are_learned_from_and_scored(unfitted, regions, small_labels, covariates):

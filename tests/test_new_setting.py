@@ -81,13 +81,10 @@ def test_it_is_in_the_form_and_the_address_of_the_page(tmp_path):
     assert call(*desk.words("fit", "people.csv", **options_of(search, desk))[2:])[1][1] == search
 
 
-def test_every_setting_says_what_it_is():
-    for kind in (TableSettings, SearchSettings, OutputSettings):
-        assert [one.name for one in settings_of(kind)] == [one.name for one in fields(kind)]
-        assert all(one.help and "python" in one.interfaces for one in settings_of(kind))
-
-
-def test_a_setting_is_read_with_its_own_remedy():
+def test_every_setting_says_what_it_is_and_is_read_with_its_own_remedy():
     for kind, name in ((SearchSettings, "n_patterns"), (MoreSearch, "n_looks")):
         one = next(one for one in settings_of(kind) if one.name == name)
         refused_with(f"`{name}` should be like auto, 3, 2,3 or 2-5, but got 'many'", one.read, "many")
+    for kind in (TableSettings, SearchSettings, OutputSettings):
+        assert [one.name for one in settings_of(kind)] == [one.name for one in fields(kind)]
+        assert all(one.help and "python" in one.interfaces for one in settings_of(kind))

@@ -178,7 +178,9 @@ def followed(**columns):
     return frame.assign(**people, **about | columns)
 
 
-def test_follow_up_is_kept_with_the_people_and_is_no_region():
+def test_follow_up_is_kept_with_the_people_who_count_once_and_is_no_region():
+    twice = pd.concat([followed(years=[-1.0, *[2.0] * 79]).assign(visit=visit) for visit in (1, 2)])
+    refused_with(r"person p00, found -1 \(1 person in all\)", make_cohort, twice, visit="visit", **NAMED)
     cohort = make_cohort(followed(), **NAMED)
     assert ([*cohort.clinical], cohort.settings.clinical) == (["years", "converted"], ())
     assert {"years", "converted"}.isdisjoint(cohort.features)
@@ -206,11 +208,6 @@ def test_follow_up_is_kept_with_the_people_and_is_no_region():
 def test_follow_up_that_cannot_be_used_is_refused_with_the_remedy(columns, named, said):
     told = refused_with(re.escape(said), make_cohort, followed(**columns), **(NAMED | named))
     assert [sign for sign in ("`", "Enter times", "=") if sign in told]
-
-
-def test_people_who_came_twice_count_once():
-    twice = pd.concat([followed(years=[-1.0, *[2.0] * 79]).assign(visit=visit) for visit in (1, 2)])
-    refused_with(r"person p00, found -1 \(1 person in all\)", make_cohort, twice, visit="visit", **NAMED)
 
 
 def test_few_events_are_a_warning_that_names_the_remedy():

@@ -93,6 +93,8 @@ def test_a_column_says_region_side_measure_and_unit():
         "Lhippo": "left hippocampus",
         "DL_MUSE_Volume_47": "right hippocampus",
     }
+    areas = known_columns(["Left-Accumbens-area", "lh_insula_area"])  # the first is its name
+    assert (areas["Left-Accumbens-area"].measure, areas["lh_insula_area"].unit) == ("", "mm2")
     known = known_columns(studies)
     assert {name: one.title for name, one in known.items()} == studies
     assert {(one.kind, one.measure, one.unit) for one in known.values()} == {("region", "volume", "mm3")}
@@ -100,11 +102,6 @@ def test_a_column_says_region_side_measure_and_unit():
     assert {(one.title, one.measure, one.unit) for one in thick.values()} == {
         ("left entorhinal cortex", "thickness", "mm")
     }
-
-
-def test_the_area_of_the_accumbens_is_its_name():
-    known = known_columns(["Left-Accumbens-area", "lh_insula_area"])
-    assert (known["Left-Accumbens-area"].measure, known["lh_insula_area"].unit) == ("", "mm2")
 
 
 def test_names_that_anybody_could_use_need_company():

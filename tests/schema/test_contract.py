@@ -160,16 +160,13 @@ def test_ordinary_differences_are_no_other_unit(contract, factor):
     assert len(check_people(frame, contract).flags) == 8
 
 
-def test_one_region_in_another_unit_is_named(contract):
+def test_one_region_in_another_unit_is_named_and_widely_varying_regions_and_scores_have_none(contract):
+    wide = Contract(("a", "b", "c"), (0.0, -2.0, 1.0), (1.0, 0.1, 2.0), (50.0, 2.0, 3.0))
+    scores = pd.DataFrame({"participant_id": list("uvwxyz"), "a": 10.0, "b": 1.0, "c": 2.1})
+    assert check_people(scores, wide).flags.tolist() == [""] * 6
     frame = people().assign(rAmy=1000 * people()["rAmy"])
     refused_with(r"unit from the others: rAmy\.\nColumn 'rAmy' is 1000", check_people, frame, contract)
     assert check_people(frame.head(4), contract).flags.str.contains("rAmy").all()
-
-
-def test_widely_varying_regions_and_scores_have_no_unit():
-    wide = Contract(("a", "b", "c"), (0.0, -2.0, 1.0), (1.0, 0.1, 2.0), (50.0, 2.0, 3.0))
-    frame = pd.DataFrame({"participant_id": list("uvwxyz"), "a": 10.0, "b": 1.0, "c": 2.1})
-    assert check_people(frame, wide).flags.tolist() == [""] * 6
 
 
 def test_site_and_visit_are_remembered_and_new_sites_pass_if_asked(contract, sited):

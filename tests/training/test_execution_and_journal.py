@@ -132,17 +132,19 @@ def test_lost_workers_are_replaced_and_finished_chunks_are_not_repeated(fake, se
     assert found == {A: (1, True), B: (5, True), C: (1, True), D: (5, True)}
 
 
-def test_losses_without_any_progress_are_given_up(fake, settings, people):
-    made = fake(failures={A: 1000}, error=BrokenProcessPool)
-    refused_with("5 times in a row", train_all, CHUNKS, settings, people, Execution(n_jobs=1), error=LostWorkers)
-    assert made.calls == [A] * 5
-
-
-@pytest.mark.parametrize("error", [ValueError, MemoryError, OSError])
-def test_other_errors_pass_at_once(fake, settings, people, error):
-    made, execution = fake(failures={B: 1}, error=error), Execution(n_jobs=1)
-    refused_with("lost", train_all, CHUNKS, settings, people, execution, error=error)
-    assert (made.calls, [chunk in execution.store for chunk in CHUNKS]) == ([A, B], [True, False, False, False])
+@pytest.mark.parametrize(
+    ("failures", "error", "told", "said", "calls"),
+    [
+        *(({B: 1}, error, error, "lost", [A, B]) for error in (ValueError, MemoryError, OSError)),
+        ({A: 1000}, BrokenProcessPool, LostWorkers, "5 times in a row", [A] * 5),
+    ],
+)
+def test_other_errors_pass_at_once_and_losses_without_any_progress_are_given_up(
+    fake, settings, people, failures, error, told, said, calls
+):
+    made, execution = fake(failures=failures, error=error), Execution(n_jobs=1)
+    refused_with(said, train_all, CHUNKS, settings, people, execution, error=told)
+    assert (made.calls, [chunk in execution.store for chunk in CHUNKS]) == (calls, [B in calls, False, False, False])
 
 
 def test_threads_stop_at_their_next_checkpoint_when_another_fails(monkeypatch, settings, people):
@@ -190,11 +192,6 @@ def test_progress_counts_steps_of_all_models(fake, settings, people, chunks, the
     assert seen == [Progress("A stage", done, total, resumed) for done, resumed in expected]
 
 
-def test_cores_are_those_that_a_container_or_the_user_allows(monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
-    assert devices.n_cores() == 1
-
-
 @pytest.mark.parametrize("backend", [None, "threading", "loky"])
 @pytest.mark.parametrize("number", [1, 2])
 def test_number_of_workers_is_what_was_asked_for_or_the_number_of_cores(monkeypatch, backend, number):
@@ -207,7 +204,9 @@ def test_number_of_workers_is_what_was_asked_for_or_the_number_of_cores(monkeypa
     assert 1 < executor().chunks_per_device < 7
 
 
-def test_inside_a_loop_of_somebody_else_there_is_one_core_for_each(monkeypatch):
+def test_cores_are_those_that_a_container_or_the_user_allows_and_inside_a_loop_one_for_each(monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert devices.n_cores() == 1
     monkeypatch.setattr(devices, "n_cores", lambda: 7)
     loop = joblib.Parallel(n_jobs=2, backend="threading")
     assert loop(joblib.delayed(lambda asked: executor(asked).chunks_per_device)(asked) for asked in (None, 2)) == [1, 2]
