@@ -81,8 +81,23 @@ def fitted(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fit")
     table.to_csv(folder / "cohort.csv", index=False)
     out = folder / "run"
-    options = ["--patients", "PT", "--covariates", "age,sex", "--unit", "mL", *TINY]
-    return succeed("fit", folder / "cohort.csv", "--out", out, *options), out, table
+    return (
+        succeed(
+            "fit",
+            folder / "cohort.csv",
+            "--out",
+            out,
+            "--patients",
+            "PT",
+            "--covariates",
+            "age,sex",
+            "--unit",
+            "mL",
+            *TINY,
+        ),
+        out,
+        table,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +107,9 @@ def out(fitted):
 
 def test_simulate_writes_the_cohort_and_the_truth_and_builds_on_the_users_own_controls(tmp_path):
     result = succeed("simulate", "mild", "--out", tmp_path / "c.csv", "--truth", tmp_path / "t.csv", "--seed", 5)
-    expected = simulate_cohort("mild", seed=5)
     table, truth = pd.read_csv(tmp_path / "c.csv"), pd.read_csv(tmp_path / "t.csv")
     assert (len(table), len(truth), str(tmp_path / "c.csv") in result.output) == (1392, 900, True)
-    np.testing.assert_allclose(table["lHip"], expected.table["lHip"], rtol=1e-5)
+    np.testing.assert_allclose(table["lHip"], simulate_cohort("mild", seed=5).table["lHip"], rtol=1e-5)
     people = small_table(60, 40, 40).drop(columns=["diagnosis"])
     people.to_csv(tmp_path / "own.csv", index=False)
     succeed("simulate", "null", "--own-controls", tmp_path / "own.csv", "--out", tmp_path / "c.csv")
@@ -105,7 +119,6 @@ def test_simulate_writes_the_cohort_and_the_truth_and_builds_on_the_users_own_co
 def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(out, tmp_path):
     visits = simulate_cohort("basic", n_controls=20, n_patients=20, seed=1, n_visits=2).table
     folder = tmp_path / "run"
-    columns = ["--patients", "PT", "--covariates", "age,sex", "--unit", "mL", "--patterns", "2"]
     line = (
         "fit",
         out.parent / "cohort.csv",
@@ -117,7 +130,9 @@ def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(out, tmp
         "3",
         "--no-report",
     )
-    assert "Used 3 of 3 repetitions; the agreement" in told(*line, *columns)
+    assert "Used 3 of 3 repetitions; the agreement" in told(
+        *line, "--patients", "PT", "--covariates", "age,sex", "--unit", "mL", "--patterns", "2"
+    )
     regions = pd.read_csv(folder / "z_scores.csv").columns[1:]
     visits["sex"] = visits["sex"].map({0: "F", 1: "M"})
     visits[["participant_id", "visit", "diagnosis", "age", "sex", *regions]].to_csv(tmp_path / "v.csv", index=False)
@@ -148,8 +163,19 @@ def test_simulate_correlates_severities_by_a_number_or_a_matrix(tmp_path, given,
     if "\n" in given:
         (tmp_path / "r.txt").write_text(given, encoding="utf-8")
         given = tmp_path / "r.txt"
-    files = ("--out", tmp_path / "c.csv", "--truth", tmp_path / "t.csv")
-    succeed("simulate", "basic", *files, "--patients", 4000, "--patterns", 2, f"--correlation={given}")
+    succeed(
+        "simulate",
+        "basic",
+        "--out",
+        tmp_path / "c.csv",
+        "--truth",
+        tmp_path / "t.csv",
+        "--patients",
+        4000,
+        "--patterns",
+        2,
+        f"--correlation={given}",
+    )
     truth = pd.read_csv(tmp_path / "t.csv").drop(columns="participant_id")
     assert np.corrcoef(norm.ppf(truth.clip(1e-5, 1 - 1e-5)).T)[0, 1] == pytest.approx(expected, abs=0.04)
 
@@ -181,8 +207,16 @@ def test_fit_writes_the_whole_run_folder_scores_everybody_and_says_what_was_done
     assert not missing("".join(summary["warnings"]), "SCD", "no intervals")
     assert 0.5 < summary["separation"]["low"] < summary["separation"]["auc"] < summary["separation"]["high"] <= 1
     patterns = pd.read_csv(out / "patterns.csv")
-    decomposed = ["decomposed_sd", "decomposed_percent", "decomposed_spread_sd"]
-    columns = ["region", "pattern", "change_sd", "change_percent", "spread_sd", *decomposed]
+    columns = [
+        "region",
+        "pattern",
+        "change_sd",
+        "change_percent",
+        "spread_sd",
+        "decomposed_sd",
+        "decomposed_percent",
+        "decomposed_spread_sd",
+    ]
     assert (list(patterns), len(patterns)) == (columns, 2 * 12)
     selection = pd.read_csv(out / "selection.csv")
     assert (selection["chosen"].sum(), selection.loc[selection["chosen"], "step"].item()) == (1, summary["step"])
@@ -193,12 +227,23 @@ def test_fit_learns_the_correlation_of_severities_unless_told_otherwise(out, tmp
     (first, one), (other, last) = summary["correlation"]
     assert (summary["latent"], first, last) == ("correlated", pytest.approx(1), pytest.approx(1))
     assert 0 != one == pytest.approx(other)
-    options = ("--out", tmp_path / "run", "--patients", "PT", "--latent", "independent", *TINY)
-    succeed("fit", out.parent / "cohort.csv", *options)
+    succeed(
+        "fit",
+        out.parent / "cohort.csv",
+        "--out",
+        tmp_path / "run",
+        "--patients",
+        "PT",
+        "--latent",
+        "independent",
+        *TINY,
+    )
     summary = summary_of(tmp_path / "run")
     assert (summary["latent"], summary["correlation"]) == ("independent", None)
-    pages = [(run / "report.html").read_text() for run in (tmp_path / "run", out)]
-    assert ["Correlation of the patterns" in page for page in pages] == [False, True]
+    assert [
+        "Correlation of the patterns" in page
+        for page in [(run / "report.html").read_text() for run in (tmp_path / "run", out)]
+    ] == [False, True]
 
 
 def maps_in(text):
@@ -212,8 +257,15 @@ def test_a_report_is_written_again_and_says_of_a_model_the_same_whoever_is_score
     found, drawn = [], []
     for name, people in {"two": table[:2], "some": table[5:50]}.items():
         people.to_csv(tmp_path / f"{name}.csv", index=False)
-        files = [out / "model.safetensors", tmp_path / f"{name}.csv", "--out", tmp_path / f"{name}_scores.csv"]
-        succeed("apply", *files, "--report", tmp_path / f"{name}.html")
+        succeed(
+            "apply",
+            out / "model.safetensors",
+            tmp_path / f"{name}.csv",
+            "--out",
+            tmp_path / f"{name}_scores.csv",
+            "--report",
+            tmp_path / f"{name}.html",
+        )
         text = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
         found.append(maps_in(text))
         drawn.append(pictures(text)["severities_1"])
@@ -223,8 +275,10 @@ def test_a_report_is_written_again_and_says_of_a_model_the_same_whoever_is_score
 
 
 def test_demo_compares_with_the_truth(tmp_path):
-    result = succeed("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10)
-    assert "Concordance of the severities with the known truth: 0." in result.output
+    assert (
+        "Concordance of the severities with the known truth: 0."
+        in succeed("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10).output
+    )
     folder = tmp_path / "demo" / "run"
     assert {path.name for path in folder.iterdir()} == FILES | {"truth.csv"}
     assert sorted(summary_of(folder)["recovery"]["matched_truth"]) == ["s1", "s2", "s3"]
@@ -272,14 +326,26 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
     ],
 )
 def test_the_verdict_is_told_and_kept(table, tmp_path, monkeypatch, state, older, final, said):
-    reason = Message("Why. Try ", Remedy("max_steps", 19), ".")
-    verdict = Verdict(state, reason, Evidence(p=0.25, eigenvalues=(2.0, 1.5), found_again=1))
+    verdict = Verdict(
+        state,
+        Message("Why. Try ", Remedy("max_steps", 19), "."),
+        Evidence(p=0.25, eigenvalues=(2.0, 1.5), found_again=1),
+    )
     monkeypatch.setattr("rindices.search.judged", lambda *_: verdict)
     table.assign(age=table["age"] + older * (table["diagnosis"] == "PT")).to_csv(tmp_path / "table.csv", index=False)
-    options = ("--patients", "PT", "--covariates", "age", *TINY, "--no-report")
-    words = told("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *options)
-    assert said in words
-    assert ("Do not interpret" in words) is (final not in ("reproducible", "weak"))
+    words = told(
+        "fit",
+        tmp_path / "table.csv",
+        "--out",
+        tmp_path / "run",
+        "--patients",
+        "PT",
+        "--covariates",
+        "age",
+        *TINY,
+        "--no-report",
+    )
+    assert (said in words, "Do not interpret" in words) == (True, final not in ("reproducible", "weak"))
     summary = summary_of(tmp_path / "run")
     assert (summary["verdict"], summary["reliable"]) == (final, final in ("reproducible", "weak", "confounded"))
     assert (summary["evidence"]["p"], summary["evidence"]["eigenvalues"]) == (0.25, [2.0, 1.5])
@@ -331,14 +397,39 @@ def test_codes_for_missing_values_are_gaps(out, table, tmp_path):
     coded = table.assign(mmse=np.where(np.arange(len(table)) % 4, 28.0, -9999), code=table["participant_id"])
     coded.loc[5, "lAcc"] = -9999
     coded.to_csv(tmp_path / "coded.csv", index=False)
-    line = ("--covariates", "age,sex", "--patients", "PT", "--clinical", "mmse", "--exclude", "code", *TINY)
     missing = ("--missing", "-9999", "--drop-missing", "--complete-only")
-    succeed("fit", tmp_path / "coded.csv", "--out", tmp_path / "run", *line, *missing, "--no-report")
+    succeed(
+        "fit",
+        tmp_path / "coded.csv",
+        "--out",
+        tmp_path / "run",
+        "--covariates",
+        "age,sex",
+        "--patients",
+        "PT",
+        "--clinical",
+        "mmse",
+        "--exclude",
+        "code",
+        *TINY,
+        *missing,
+        "--no-report",
+    )
     assert sum(summary_of(tmp_path / "run")["excluded"].values()) == 1
     assert pd.read_csv(tmp_path / "run" / "variables.csv")["mmse"].min() == 28
     coded.rename(columns={"participant_id": "who", "code": "note"}).to_csv(tmp_path / "new.csv", index=False)
-    files = (out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "scores.csv")
-    succeed("apply", *files, "--id", "who", "--exclude", "mmse", *missing)
+    succeed(
+        "apply",
+        out / "model.safetensors",
+        tmp_path / "new.csv",
+        "--out",
+        tmp_path / "scores.csv",
+        "--id",
+        "who",
+        "--exclude",
+        "mmse",
+        *missing,
+    )
     assert len(pd.read_csv(tmp_path / "scores.csv")) == len(coded) - 1
 
 
@@ -351,8 +442,7 @@ def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(table, tmp_
     assert (refused.exit_code, "exclude the columns with --exclude NAMES" in refused.stderr) == (2, True)
     option = shlex.split(refused.stderr.splitlines()[-1])
     assert (option, [path.name for path in tmp_path.iterdir()]) == (["--exclude", ",".join(others)], ["wide.csv"])
-    command = ("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
-    assert "12 regions" in told(*command)
+    assert "12 regions" in told("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
 
 
 def test_ranges_are_described_as_a_table_has_them(tmp_path):

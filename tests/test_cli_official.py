@@ -32,8 +32,12 @@ def imported(tmp_path_factory, muse_table):
     regions = muse72(muse_table).to_numpy()
     content["normalization_variables"] = {"cn_mean": regions.mean(axis=0), "cn_std": regions.std(axis=0)}
     path, out = save(folder / "official.pt", content), folder / "new" / "model.safetensors"
-    options = ["--features", "muse72", "--covariates", "sex,age", "--entry", 200]
-    return told("import-official", path, "--out", out, *options), out, content, arrays
+    return (
+        told("import-official", path, "--out", out, "--features", "muse72", "--covariates", "sex,age", "--entry", 200),
+        out,
+        content,
+        arrays,
+    )
 
 
 def test_an_imported_model_is_described(imported):
@@ -56,8 +60,9 @@ def test_imported_model_is_applied_to_muse_tables(imported, muse_table, tmp_path
     regions, others = muse72(muse_table), muse_table[["participant_id", "sex", "age"]]
     single = muse_table.filter(like="MUSE_Volume_") / 1000  # beside harmonised ones, both in mL
     pd.concat([others, single, single.add_prefix("H_")], axis=1).to_csv(tmp_path / "muse.csv", index=False)
-    said = told("apply", out, tmp_path / "muse.csv", "--out", tmp_path / "scores.csv", "--exclude", "MUSE_*")
-    assert "Scored 80 people in 72 regions" in said
+    assert "Scored 80 people in 72 regions" in told(
+        "apply", out, tmp_path / "muse.csv", "--out", tmp_path / "scores.csv", "--exclude", "MUSE_*"
+    )
     found = pd.read_csv(tmp_path / "scores.csv")
     expected = plain_r_indices(content, arrays, regions.to_numpy(), others[["sex", "age"]].to_numpy())
     np.testing.assert_allclose(found[["r1", "r2"]], expected, rtol=1e-4, atol=1e-4)
@@ -70,8 +75,7 @@ def test_the_page_says_how_patterns_of_a_published_model_are_numbered(muse_table
     path, model = save(tmp_path / "ageing.pt", content), tmp_path / "ageing.safetensors"
     imported = told("import-official", path, "--out", model, "--features", "muse72")
     muse_table.drop(columns="age").to_csv(tmp_path / "muse.csv", index=False)
-    files = (tmp_path / "muse.csv", "--out", tmp_path / "scores.csv", "--report", tmp_path / "page.html")
-    succeed("apply", model, *files)
+    succeed("apply", model, tmp_path / "muse.csv", "--out", tmp_path / "scores.csv", "--report", tmp_path / "page.html")
     sentence = "Patterns are numbered as published; in the file, r2 is 5, r3 is 2, r4 is 3, r5 is 4."
     assert not missing(imported, "sex (0 to 1); MUSE_Volume_702 (1031941 to 2022055)", sentence)
     assert sentence in " ".join((tmp_path / "page.html").read_text(encoding="utf-8").split())
@@ -79,15 +83,19 @@ def test_the_page_says_how_patterns_of_a_published_model_are_numbered(muse_table
 
 def test_fit_sums_muse_regions_and_can_be_run_again(muse_table, tmp_path):
     options = ["--features", "muse72", "--covariates", "sex,age", "--exclude", "H_*", *TINY]
-    harmonised = 1.1 * muse_table.filter(like="MUSE_Volume_").add_prefix("H_")
-    pd.concat([muse_table, harmonised], axis=1).to_csv(tmp_path / "muse.csv", index=False)
+    pd.concat([muse_table, (1.1 * muse_table.filter(like="MUSE_Volume_").add_prefix("H_"))], axis=1).to_csv(
+        tmp_path / "muse.csv", index=False
+    )
     succeed("fit", tmp_path / "muse.csv", "--out", tmp_path / "run", *options)
     assert pd.read_csv(tmp_path / "run" / "patterns.csv")["region"][:72].tolist() == list(MUSE72_NAMES)
-    asked = tomllib.loads((tmp_path / "run" / "run.toml").read_text())["table"]["features"]
-    assert (summary_of(tmp_path / "run")["n_features"], asked) == (72, "muse72")
+    assert (
+        summary_of(tmp_path / "run")["n_features"],
+        tomllib.loads((tmp_path / "run" / "run.toml").read_text())["table"]["features"],
+    ) == (72, "muse72")
     succeed("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
-    line = ("fit", tmp_path / "muse.csv", "--out", tmp_path / "again", "--no-report")
-    assert "already complete" in told(*line, *options)
+    assert "already complete" in told(
+        "fit", tmp_path / "muse.csv", "--out", tmp_path / "again", "--no-report", *options
+    )
     assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (tmp_path / "run" / "r_indices.csv").read_bytes()
     files = tmp_path / "run" / "model.safetensors", tmp_path / "muse.csv"
     succeed("apply", *files, "--out", tmp_path / "scores.csv", "--exclude", "H_*")

@@ -131,8 +131,9 @@ def test_severities_are_on_the_curve_of_each_pattern(fitted, regions, covariates
     assert other.get_feature_names_out().tolist() == ["severity1", "severity2", "severity3"]
     scatter = np.sort(np.random.default_rng(0).normal(0.5, 0.3, (3, *SHAPES["quantiles"])))
     other.scale_ = replace(fitted.scale_, quantiles=scatter)  # too few repetitions agree to know it
-    expected = severity_intervals(other.scale_, fitted.r_indices_, 0.8)
-    np.testing.assert_array_equal(other.intervals(regions, covariates, level=0.8), expected)
+    np.testing.assert_array_equal(
+        other.intervals(regions, covariates, level=0.8), severity_intervals(other.scale_, fitted.r_indices_, 0.8)
+    )
     refused_with("level", fitted.intervals, regions, covariates, level=95, error=ValueError)
 
 
@@ -147,11 +148,13 @@ def held_out_controls_are_scored_from(model, brains, members):
 def test_controls_are_scored_by_repetitions_that_left_them_out(fitted, covariates, by_hand):
     """Without each of them, too, in the estimation of effects, mean and sd."""
     design = np.column_stack([np.ones(40), covariates["age"][:40], covariates["sex"][:40] == "M"]).astype(float)
-    brains = leave_one_out(by_hand[0][:40], np.diag(design @ np.linalg.pinv(design)))
-    held_out_controls_are_scored_from(fitted, brains, fitted.members_)
+    held_out_controls_are_scored_from(
+        fitted, leave_one_out(by_hand[0][:40], np.diag(design @ np.linalg.pinv(design))), fitted.members_
+    )
     np.testing.assert_array_equal(np.isnan(fitted.held_out_r_indices_).any(axis=1), np.arange(80) >= 40)
-    median = fitted.scale_.centiles(np.median(fitted.held_out_r_indices_[:40], axis=0)[None])
-    np.testing.assert_allclose(median, 50, atol=1e-6)
+    np.testing.assert_allclose(
+        fitted.scale_.centiles(np.median(fitted.held_out_r_indices_[:40], axis=0)[None]), 50, atol=1e-6
+    )
 
 
 # What is learned
@@ -159,8 +162,10 @@ def test_controls_are_scored_by_repetitions_that_left_them_out(fitted, covariate
 
 def test_further_scans_are_of_controls_of_a_model_that_knows_them(fitted, regions, covariates, tmp_path):
     controls, patient = np.arange(40), [40]
-    again = fitted.held_out_again(regions.iloc[controls], controls, covariates.iloc[controls])
-    np.testing.assert_allclose(again, fitted.held_out_r_indices_[controls])
+    np.testing.assert_allclose(
+        fitted.held_out_again(regions.iloc[controls], controls, covariates.iloc[controls]),
+        fitted.held_out_r_indices_[controls],
+    )
     refused_with(
         r"Row 40 .* is not that of a control",
         fitted.held_out_again,
@@ -214,8 +219,9 @@ def test_one_repetition_has_severities_without_spread_and_intervals(as_in_the_pa
 def test_the_joint_composition_is_one_pass_of_f(as_in_the_paper, small_table):
     z, f = np.random.default_rng(3).uniform(size=(80, 3)), member(as_in_the_paper, 0).transformation
     scaler = as_in_the_paper.preprocessing_.scaler
-    made = plain.transformed(f, scaler.transform(small_table.to_numpy()), z, "joint")
-    expected = scaler.mean + 10 * (made - 1) * scaler.sd
+    expected = (
+        scaler.mean + 10 * (plain.transformed(f, scaler.transform(small_table.to_numpy()), z, "joint") - 1) * scaler.sd
+    )
     np.testing.assert_allclose(as_in_the_paper.synthesize(small_table, z), expected, rtol=1e-9)
 
 
@@ -256,8 +262,11 @@ def test_patterns_are_numbered_by_size_of_change(fitted, regions, covariates, by
     ]
     changes = (np.array(means)[1:] - means[0]).swapaxes(0, 1)
     assert (np.diff(np.abs(changes).mean(axis=(0, 2))) <= 0).all()
-    spread = fitted.pattern_maps(regions[:40], covariates[:40])["spread_sd"]
-    np.testing.assert_allclose(spread, 10 * changes.std(axis=0, ddof=1).ravel(), rtol=1e-6)
+    np.testing.assert_allclose(
+        fitted.pattern_maps(regions[:40], covariates[:40])["spread_sd"],
+        10 * changes.std(axis=0, ddof=1).ravel(),
+        rtol=1e-6,
+    )
 
 
 @pytest.mark.parametrize("z", [np.zeros(2), np.zeros((79, 3)), 0.5, [0.1, np.nan, 0.1], [5, 0, 0], [0, -1, 0]])
@@ -272,8 +281,10 @@ def test_severities_of_another_shape_or_size_are_refused(fitted, regions, covari
 
 def test_settings_override_the_preset(unfitted, fitted, regions, small_labels, covariates):
     model = clone(unfitted).set_params(orthogonality=5.0, max_steps=np.int64(30)).fit(regions, small_labels, covariates)
-    weights = fitted.preset_.weights._replace(orthogonality=5.0)
-    assert (model.preset_.weights, model.history_["step"].tolist()) == (weights, [20, 30])
+    assert (model.preset_.weights, model.history_["step"].tolist()) == (
+        fitted.preset_.weights._replace(orthogonality=5.0),
+        [20, 30],
+    )
     assert model.history_["orthogonality"][0] != fitted.history_["orthogonality"][0]
 
 
@@ -325,8 +336,9 @@ def correlated(unfitted, quick_preset, regions, small_labels, covariates):
 
     training = replace(quick_preset.training, latent="weighted", correlation_penalty=0.0)
     preset = replace(quick_preset, training=training, rates=quick_preset.rates._replace(correlation=0.02))
-    model = Watched(**unfitted.get_params() | {"preset": preset, "latent": "correlated"})
-    return model.fit(regions, small_labels, covariates), handed_over
+    return Watched(**unfitted.get_params() | {"preset": preset, "latent": "correlated"}).fit(
+        regions, small_labels, covariates
+    ), handed_over
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
@@ -418,8 +430,9 @@ def test_a_correction_reaches_the_preprocessing_and_synthesised_people(unfitted,
     brains = expected.transform(regions.to_numpy(), several_sites)
     np.testing.assert_allclose(model.z_scores(regions, several_sites), (brains - 1) / 0.1, atol=1e-12)
     made = inference.synthesise(model.models_, brains, np.zeros((80, 3)), "additive").mean(axis=0)
-    synthesised = model.synthesize(regions, [0, 0, 0], several_sites)
-    np.testing.assert_allclose(synthesised, expected.inverse_transform(made, several_sites))
+    np.testing.assert_allclose(
+        model.synthesize(regions, [0, 0, 0], several_sites), expected.inverse_transform(made, several_sites)
+    )
     refused_with(
         "come from A, B, but 'site' contains 'C'",
         model.transform,
@@ -490,10 +503,13 @@ def test_people_who_lack_regions_are_learned_from_and_scored(unfitted, regions, 
     assert ((scores.more_sd > 0) == lacking[:, None]).all()
     assert 0 < lacking.mean() < 1
     np.testing.assert_array_equal(model.transform(gappy[::-1], covariates[::-1])[::-1], scores.r_indices)
-    z_scores = model.z_scores(gappy, covariates)
-    np.testing.assert_allclose(z_scores[~lacking], model.z_scores(regions, covariates)[~lacking])
+    np.testing.assert_allclose(
+        model.z_scores(gappy, covariates)[~lacking], model.z_scores(regions, covariates)[~lacking]
+    )
     # Controls are scored as people whom nothing was learned from.
-    preset = unfitted.preset_with(unfitted.n_patterns, None)
-    training = training_set(clone(unfitted), preset, gappy, small_labels, covariates)
-    brains = leave_one_out(training.study.residuals[control], training.study.leverage[control])
-    held_out_controls_are_scored_from(model, brains, model.members_[:1])
+    training = training_set(
+        clone(unfitted), unfitted.preset_with(unfitted.n_patterns, None), gappy, small_labels, covariates
+    )
+    held_out_controls_are_scored_from(
+        model, leave_one_out(training.study.residuals[control], training.study.leverage[control]), model.members_[:1]
+    )

@@ -65,8 +65,11 @@ def test_a_link_is_followed_and_stays(tmp_path, there):
     path.symlink_to("second")
     write(path)
     assert (os.readlink(path), os.readlink(second)) == ("second", str(target))
-    kept = [file.name for file in target.parent.iterdir()]
-    assert (target.read_text(), target.is_symlink(), kept) == ("new", False, ["kept.csv"])
+    assert (target.read_text(), target.is_symlink(), [file.name for file in target.parent.iterdir()]) == (
+        "new",
+        False,
+        ["kept.csv"],
+    )
     assert not there or target.stat().st_mode & 0o777 == 0o640
 
 

@@ -26,8 +26,10 @@ def study():
     table["icv"] = rng.normal(1500, 100, len(table))
     table.insert(1, "session", "bl")
     table.loc[table.groupby("diagnosis").head(15).index, "diagnosis"] = "MCI"
-    later = table[table["diagnosis"] == "PT"].assign(session="m12", age=lambda rows: rows["age"] + 1)
-    return pd.concat([table, later], ignore_index=True)
+    return pd.concat(
+        [table, table[table["diagnosis"] == "PT"].assign(session="m12", age=lambda rows: rows["age"] + 1)],
+        ignore_index=True,
+    )
 
 
 def held_out(table):
@@ -100,8 +102,7 @@ def test_what_is_estimated_in_controls_does_not_know_the_patients(small_table, s
         for X in (small_table, poisoned)
     ]
     steps = [model.preprocessing_ for model in fitted]
-    estimated = [(one.scaler.mean, one.scaler.sd, *one.residualizer.effects) for one in steps]
-    np.testing.assert_array_equal(*estimated)
+    np.testing.assert_array_equal(*[(one.scaler.mean, one.scaler.sd, *one.residualizer.effects) for one in steps])
 
 
 def test_a_half_does_not_know_the_other(small_table, small_labels, quick_preset):

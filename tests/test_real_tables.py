@@ -68,15 +68,16 @@ def test_one_command_does_the_whole_and_everybody_is_scored(out, table):
     used, summary = table.drop(index=7), summary_of(out)
     assert scores[["participant_id", "visit"]].values.tolist() == used[["participant_id", "session"]].values.tolist()
     assert np.isfinite(scores[["r1", "r2"]]).all(axis=None)
-    counted = summary["n_controls"] + summary["n_patients"], summary["excluded"]
-    assert counted == (used["participant_id"].nunique(), {"impossible value": 1})
+    assert (summary["n_controls"] + summary["n_patients"], summary["excluded"]) == (
+        used["participant_id"].nunique(),
+        {"impossible value": 1},
+    )
 
 
 def test_associations_count_each_person_once_and_gaps_per_variable(out, table):
     found, scores = pd.read_csv(out / "analysis" / "associations.csv"), pd.read_csv(out / "r_indices.csv")
     rows = found[(found["people"] == "patients") & (found["pattern"] == 1)].set_index("variable")
-    kinds = {"memory": "Pearson r", "gene": "point-biserial r", "education_level": "eta²"}
-    assert rows["statistic"].to_dict() == kinds
+    assert rows["statistic"].to_dict() == {"memory": "Pearson r", "gene": "point-biserial r", "education_level": "eta²"}
     known = table[["participant_id", "session", "memory"]].rename(columns={"session": "visit"}).dropna()
     own = scores[(scores["visit"] == "bl") & (scores["group"] == "patient")].merge(known)
     assert rows.loc["memory", ["n", "coefficient"]].tolist() == [
@@ -90,25 +91,42 @@ def test_the_model_keeps_the_correction_and_scores_the_same_people_the_same(out,
     correction = load_model(model).correction
     assert (correction.site, correction.smooth) == ("site", ("age",))
     used.to_csv(tmp_path / "new.csv", index=False)
-    command = ("apply", model, tmp_path / "new.csv", "--out", tmp_path / "s.csv")
-    said = told(*command, "--clinical", "memory", "--report", tmp_path / "s.html")
+    said = told(
+        "apply",
+        model,
+        tmp_path / "new.csv",
+        "--out",
+        tmp_path / "s.csv",
+        "--clinical",
+        "memory",
+        "--report",
+        tmp_path / "s.html",
+    )
     before, after = pd.read_csv(out / "r_indices.csv"), pd.read_csv(tmp_path / "s.csv")
     learned = before["group"] == "control"  # there, by who did not learn from them
     np.testing.assert_allclose(after[["r1", "r2"]][~learned], before[["r1", "r2"]][~learned], atol=1e-5)
     np.testing.assert_allclose(*(scores[["first_visit", "years"]].astype(float) for scores in (after, before)))
     assert f"Scored {used['participant_id'].nunique()} people at {len(used)} visits" in said
     page = (tmp_path / "s.html").read_text()
-    assert ("model.safetensors" in page, "sub-0001" in page) == (True, False)
-    assert summary_of(out)["reliable"] is False
+    assert ("model.safetensors" in page, "sub-0001" in page, summary_of(out)["reliable"]) == (True, False, False)
     for words in (said, page, told("describe", model)):
         assert "the patterns were not found again." in words
 
 
 def test_scores_that_came_later_are_joined_by_id(out, table, copy, tmp_path):
-    later = {"participant_id": [*table["participant_id"].unique()[:100], "stranger"], "tau": np.arange(101.0)}
-    pd.DataFrame(later).to_csv(tmp_path / "tau.csv", index=False)
-    figures = ("--subgroup-limits", "0.3,0.6", "--figures", tmp_path / "figures")
-    told("report", copy, "--clinical", tmp_path / "tau.csv", *figures)
+    pd.DataFrame(
+        {"participant_id": [*table["participant_id"].unique()[:100], "stranger"], "tau": np.arange(101.0)}
+    ).to_csv(tmp_path / "tau.csv", index=False)
+    told(
+        "report",
+        copy,
+        "--clinical",
+        tmp_path / "tau.csv",
+        "--subgroup-limits",
+        "0.3,0.6",
+        "--figures",
+        tmp_path / "figures",
+    )
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".png"}
     found = pd.read_csv(copy / "analysis" / "associations.csv")
     assert set(found["variable"]) == {"memory", "gene", "education_level", "tau"}
@@ -120,8 +138,9 @@ def test_scores_that_came_later_are_joined_by_id(out, table, copy, tmp_path):
 
 def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(out, table, copy, tmp_path):
     some = table.loc[table["session"] == "bl", ["participant_id"]].head(30)
-    later = some.assign(age=1.0, diagnosis="?", memory=[*np.linspace(1, 9, 20), *[-9999] * 10])
-    later.to_csv(tmp_path / "later.csv", index=False)
+    some.assign(age=1.0, diagnosis="?", memory=[*np.linspace(1, 9, 20), *[-9999] * 10]).to_csv(
+        tmp_path / "later.csv", index=False
+    )
     line = ("report", copy, "--clinical", tmp_path / "later.csv")
     assert "people have memory = -9999, which looks like a code" in told(*line)  # and is in no test until it is named
     assert pd.read_csv(copy / "variables.csv")["memory"].agg(["min", "max"]).tolist() == [1, 9]
@@ -143,6 +162,16 @@ def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(out,
 def test_a_table_of_scores_may_repeat_other_columns(table, tmp_path):
     table.drop(columns=["memory", "gene"]).to_csv(tmp_path / "study.csv", index=False)
     table[["participant_id", "session", "diagnosis", "age", "memory"]].to_csv(tmp_path / "scores.csv", index=False)
-    scores = ("--clinical", tmp_path / "scores.csv", "--exclude", "education_level")
-    told("fit", tmp_path / "study.csv", "--out", tmp_path / "run", *ROLES, *scores, *TINY)
+    told(
+        "fit",
+        tmp_path / "study.csv",
+        "--out",
+        tmp_path / "run",
+        *ROLES,
+        "--clinical",
+        tmp_path / "scores.csv",
+        "--exclude",
+        "education_level",
+        *TINY,
+    )
     assert summary_of(tmp_path / "run")["clinical"] == ["memory"]

@@ -52,8 +52,11 @@ def test_chosen_setting_is_a_plain_fit_of_it(fitted, unfitted, small_table, smal
     best, plain = fitted.best_estimator_, SurrealGAN(**fitted.best_params_, **shared)
     plain.fit(small_table, small_labels, covariates)
     same_bits(best.models_, plain.models_)
-    of_plain = plain.agreement_.pattern_agreement, plain.preset_, plain.get_params()
-    assert (fitted.best_score_, best.preset_, best.get_params()) == of_plain
+    assert (fitted.best_score_, best.preset_, best.get_params()) == (
+        plain.agreement_.pattern_agreement,
+        plain.preset_,
+        plain.get_params(),
+    )
     assert fitted.transform(small_table, covariates).shape == (len(small_table), fitted.best_params_["n_patterns"])
     for one in (best, load_model(fitted.save(tmp_path / "model.safetensors"))):
         same_bits(one.transform(small_table, covariates), fitted.transform(small_table, covariates))
@@ -153,8 +156,11 @@ def test_linear_models_are_saved_and_score_the_same(counted_search, two_patterns
     loaded = load_model(counted_search.save(tmp_path / "model.safetensors"))
     np.testing.assert_array_equal(loaded.transform(regions), counted_search.transform(regions))
     np.testing.assert_array_equal(loaded.spread(regions), counted_search.best_estimator_.spread(regions))
-    verdict = counted_search.best_estimator_.verdict_
-    assert (loaded.preset_.name, loaded.step_, loaded.verdict_) == ("linear", 0, verdict)
+    assert (loaded.preset_.name, loaded.step_, loaded.verdict_) == (
+        "linear",
+        0,
+        counted_search.best_estimator_.verdict_,
+    )
 
 
 @pytest.mark.parametrize(("asked", "nearest"), [(range(3, 6), 3), (np.array([1, 4]), 1), ((1, 2, 3), 2)])
@@ -163,23 +169,25 @@ def test_of_a_range_the_number_nearest_to_the_count_is_trained(two_patterns, ask
     assert search.results_["n_patterns"].tolist() == [nearest] == [search.best_params_["n_patterns"]]
     ending = "held-out people also differ in 2 directions, and this is the nearest of the requested numbers"
     assert (search.models_trained_, search.reason_) == (2, f"{counted(nearest, 'pattern')}: {ending}.")
-    every = clone(search).set_params(n_patterns=(1, 2), exhaustive=True).fit(*two_patterns)
-    assert every.results_["n_patterns"].tolist() == [1, 2]
+    assert clone(search).set_params(n_patterns=(1, 2), exhaustive=True).fit(*two_patterns).results_[
+        "n_patterns"
+    ].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("given", [3, (3,)])
 def test_a_number_that_was_given_is_not_called_counted(two_patterns, given):
     search = SurrealGANSearch(given, n_repetitions=2, preset="linear", random_state=0).fit(*two_patterns)
-    told = (2, "3 patterns: specified in advance, not chosen from the data.")
-    assert (search.spectrum_.found_again, search.reason_) == told
+    assert (search.spectrum_.found_again, search.reason_) == (
+        2,
+        "3 patterns: specified in advance, not chosen from the data.",
+    )
 
 
 def test_training_from_a_linear_start_is_a_plain_fit(quick_preset, two_patterns):
     shared = {"n_repetitions": 2, "preset": quick_preset, "random_state": 0}
     search = SurrealGANSearch(**shared).fit(*two_patterns)
-    plain = SurrealGAN(**search.best_params_, **shared).fit(*two_patterns)
     assert search.best_params_["n_patterns"] == 2
-    same_bits(search.best_estimator_.models_, plain.models_)
+    same_bits(search.best_estimator_.models_, SurrealGAN(**search.best_params_, **shared).fit(*two_patterns).models_)
 
 
 def test_before_it_is_fitted_a_search_has_nothing_to_give(unfitted):
@@ -208,8 +216,14 @@ def test_bad_settings_are_errors_before_any_training(message, settings, small_ta
 
 
 def swept_of(*settings, n_repetitions=10):
-    chosen = choose([one for one in settings if one.n_repetitions == n_repetitions])
-    return Swept(list(settings), chosen, 3, n_repetitions, [], [])
+    return Swept(
+        list(settings),
+        choose([one for one in settings if one.n_repetitions == n_repetitions]),
+        3,
+        n_repetitions,
+        [],
+        [],
+    )
 
 
 def told(swept):

@@ -27,8 +27,11 @@ def people(regions, diagnosis, ids):
 @pytest.fixture(scope="module")
 def new_people(small_table):
     """People as the model expects them."""
-    who = np.resize(["AD", "CN", "CN"], N_PEOPLE), [f"s{i:03d}" for i in range(N_PEOPLE)]
-    return people(small_table.iloc[30 : 30 + N_PEOPLE], *who).assign(note="fine, so far")
+    return people(
+        small_table.iloc[30 : 30 + N_PEOPLE],
+        np.resize(["AD", "CN", "CN"], N_PEOPLE),
+        [f"s{i:03d}" for i in range(N_PEOPLE)],
+    ).assign(note="fine, so far")
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +41,19 @@ def model(tmp_path_factory, quick_preset, small_table, small_labels):
     people(small_table, np.where(small_labels, "AD", "CN"), np.arange(80)).to_csv(folder / "people.csv", index=False)
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(presets.PRESETS, "fast", lambda: quick_preset)
-        line = ("fit", folder / "people.csv", "--out", folder / "run", "--covariates", "age,sex", "--patterns", "3")
-        told(*line, "--repetitions", 2, "--no-report")
+        told(
+            "fit",
+            folder / "people.csv",
+            "--out",
+            folder / "run",
+            "--covariates",
+            "age,sex",
+            "--patterns",
+            "3",
+            "--repetitions",
+            2,
+            "--no-report",
+        )
     return folder / "run" / "model.safetensors"
 
 
@@ -114,8 +128,13 @@ def test_scores_are_the_same_however_a_table_is_written(tmp_path, new_people, mo
 @pytest.fixture(scope="module")
 def many_people(new_people):
     """Return the same people, and so many after them that a table is read in parts."""
-    more = new_people.iloc[np.arange(N_MORE) % N_PEOPLE].assign(participant_id=[f"t{i}" for i in range(N_MORE)])
-    return pd.concat([new_people, more], ignore_index=True)
+    return pd.concat(
+        [
+            new_people,
+            new_people.iloc[np.arange(N_MORE) % N_PEOPLE].assign(participant_id=[f"t{i}" for i in range(N_MORE)]),
+        ],
+        ignore_index=True,
+    )
 
 
 @pytest.mark.parametrize(

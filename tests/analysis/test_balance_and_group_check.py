@@ -202,8 +202,9 @@ def test_gaps_are_among_the_variables_and_what_cannot_be_compared_has_no_p():
     regions = pd.DataFrame(rng.normal(size=(80, 10)))
     people = pd.DataFrame({"age": rng.normal(size=80), "same": 1.0, "unknown": np.nan})
     assert group_balance(people, patient, regions=regions)["variable"].tolist() == list(people)
-    gaps = regions.mask(patient[:, None] & (rng.random((80, 10)) < 0.2))
-    found = group_balance(people, patient, regions=gaps).set_index("variable")
+    found = group_balance(
+        people, patient, regions=regions.mask(patient[:, None] & (rng.random((80, 10)) < 0.2))
+    ).set_index("variable")
     assert (found.index[-1], found["imbalanced"].tolist()) == ("number of missing regions", [False, False, False, True])
     assert found["p_corrected"].isna().tolist() == [False, True, True, False]
     assert group_balance(people[["unknown"]], patient)["p_corrected"].isna().all()
@@ -233,15 +234,22 @@ def test_every_row_adds_up_and_agrees_with_a_plain_count(seed):
     assert "site" not in record or sites.loc[sites["group"] == "all", "read"].sum() == len(record)
     for _, row in sites.iterrows():
         own = record[(record["site"] == row["site"]) & ((record["group"] == row["group"]) | (row["group"] == "all"))]
-        counts = [own["used"].sum(), *((own["reason"] == name).sum() for name in reasons)]
-        assert row[["used", *reasons]].tolist() == counts
+        assert row[["used", *reasons]].tolist() == [
+            own["used"].sum(),
+            *((own["reason"] == name).sum() for name in reasons),
+        ]
 
 
 def test_reasons_come_in_the_order_of_exclusion_then_others_and_gaps_are_no_reason():
     """As in a record from a file."""
     record = pd.DataFrame({"group": "control", "used": False, "reason": REASONS})
-    order = ["missing region", "impossible value", "outlier", "site without enough controls", "left the study"]
-    assert flow_table(record).columns.tolist()[3:-1] == order
+    assert flow_table(record).columns.tolist()[3:-1] == [
+        "missing region",
+        "impossible value",
+        "outlier",
+        "site without enough controls",
+        "left the study",
+    ]
     record = pd.DataFrame({"group": ["control", "patient"], "used": [True, False], "reason": [np.nan, "outlier"]})
     assert flow_table(record).iloc[0].tolist() == ["all", "all", 2, 1, 1]
 
@@ -292,8 +300,9 @@ def test_explained_share_is_that_of_a_regression(name, pattern):
     numbers = pd.get_dummies(background[name], drop_first=True, dtype=float)
     designs = patient[:, None], np.column_stack([patient, background[name] if name == "age" else numbers])
     raw, adjusted = (sm.OLS(r[f"r{pattern}"][both], sm.add_constant(x[both])).fit().params.iloc[1] for x in designs)
-    expected = [raw, adjusted, 1 - adjusted / raw]
-    assert [found.difference, found.adjusted, found.explained] == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    assert [found.difference, found.adjusted, found.explained] == pytest.approx(
+        [raw, adjusted, 1 - adjusted / raw], rel=1e-8, abs=1e-10
+    )
 
 
 def test_a_pattern_that_may_be_age_is_told():
@@ -349,8 +358,11 @@ def test_what_goes_with_severities_of_patients_is_reported_though_the_groups_are
         assert not found.imbalanced
         assert f"pattern 1 rises with age (r = {found[coefficient]:.2f}, q" in found.remark
     patients_only = r.assign(r1=r["r1"] - 0.02 * (background["age"] - 70) * (group == "control"))
-    told = group_check(patients_only, background, group).iloc[0].remark
-    assert told.startswith("In patients, but not clearly in controls, pattern 1 rises with age")
+    assert (
+        group_check(patients_only, background, group)
+        .iloc[0]
+        .remark.startswith("In patients, but not clearly in controls, pattern 1 rises with age")
+    )
 
 
 @pytest.mark.parametrize(("of_controls", "of_patients"), [(["A", "B", "C"], ["A", "B"]), (["A", "B"], ["B", "C"])])
@@ -368,8 +380,9 @@ def test_coefficients_of_another_kind_are_not_put_side_by_side(of_controls, of_p
 def test_tests_that_are_not_made_are_not_corrected_for_and_what_is_known_not_tested_again():
     r, background, group = aged()
     found = group_check(r, background, group, removed=["age", "site"], imbalanced=["sex"])
-    alone = group_check(r, background[["sex"]], group)
-    assert found.loc[found["variable"] == "sex", "q"].tolist() == alone["q"].tolist()
+    assert (
+        found.loc[found["variable"] == "sex", "q"].tolist() == group_check(r, background[["sex"]], group)["q"].tolist()
+    )
     assert found["imbalanced"].tolist() == [False, True, False] * 2
 
 
@@ -403,5 +416,7 @@ def test_what_cannot_be_told_is_missing():
     background["scanner"] = np.where(group == "patient", "new", "old")
     background["unknown"] = np.where(group == "control", np.nan, background["age"])
     r["r2"] = np.random.default_rng(0).standard_normal(520)  # no difference that could be explained
-    expected = [*([name in ("scanner", "unknown") for name in background]), *[True] * 5]
-    assert group_check(r, background, group)["explained"].isna().tolist() == expected
+    assert group_check(r, background, group)["explained"].isna().tolist() == [
+        *([name in ("scanner", "unknown") for name in background]),
+        *[True] * 5,
+    ]

@@ -137,12 +137,26 @@ def apart(tmp_path, **changes):
 
 def test_controls_and_patients_in_files_of_their_own(tmp_path):
     tables = apart(tmp_path, panss=50.0)
-    said = told("check", *tables, "--covariates", "age,sex", "--no-spectrum")
     excluded = "are not in all tables are excluded: panss (patients.csv)"
-    expected = ("controls.csv + patients.csv: 120 rows", "60 controls, 60 patients", excluded)
-    assert not missing(said, *expected)
-    line = ("--covariates", "age,sex", "--preset", "linear", "--patterns", "2", "--no-report")
-    told("fit", *tables, "--out", tmp_path / "run", *line)
+    assert not missing(
+        told("check", *tables, "--covariates", "age,sex", "--no-spectrum"),
+        "controls.csv + patients.csv: 120 rows",
+        "60 controls, 60 patients",
+        excluded,
+    )
+    told(
+        "fit",
+        *tables,
+        "--out",
+        tmp_path / "run",
+        "--covariates",
+        "age,sex",
+        "--preset",
+        "linear",
+        "--patterns",
+        "2",
+        "--no-report",
+    )
     scores = pd.read_csv(tmp_path / "run" / "r_indices.csv")
     assert scores["diagnosis"].value_counts().to_dict() == {"CN": 60, "SCZ": 60}
     told("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
@@ -255,8 +269,10 @@ def test_a_column_with_gaps_may_be_a_score(column, values, offered):
         {"complete_only": True, "features": [*REGIONS, column]},
         rf"drop_missing=True.*exclude=\['{column}'\]",
     )
-    said = refused_with(remedies, make_cohort, table(**{column: values}), **asked)
-    assert (f"name it with clinical=['{column}'] if it is a score" in said) == offered
+    assert (
+        f"name it with clinical=['{column}'] if it is a score"
+        in refused_with(remedies, make_cohort, table(**{column: values}), **asked)
+    ) == offered
 
 
 def test_codes_for_missing_values():
@@ -265,8 +281,10 @@ def test_codes_for_missing_values():
     refused_with(message, make_cohort, frame, **ROLES)
     suspected, named = (make_cohort(clinic(MMST=scores), **ROLES, missing=codes) for codes in ((), "-9999"))
     assert suspected.clinical["MMST"].isna().sum() == 15  # kept out until it is confirmed
-    told = ["MMST = -9999, which looks like a code" in "".join(one.warnings) for one in (suspected, named)]
-    assert told == [True, False]
+    assert ["MMST = -9999, which looks like a code" in "".join(one.warnings) for one in (suspected, named)] == [
+        True,
+        False,
+    ]
     pd.testing.assert_frame_equal(named.clinical, suspected.clinical)
     cohort = make_cohort(clinic((5, "icv", 0)), **ROLES, missing="-9999,icv=0", drop_missing=True)
     assert cohort.people.loc[~cohort.people["used"], "reason"].tolist() == ["missing covariate"]

@@ -40,8 +40,11 @@ def test_roles_and_groups_of_a_plain_table(tmp_path):
     ):
         assert part.to_dict() == expected.to_dict()
     assert (cohort.n_controls, cohort.n_patients, cohort.n_other, cohort.training.all()) == (60, 60, 0, True)
-    labels = cohort.control_labels, cohort.patient_labels
-    assert (*labels, cohort.ignored_columns) == (("CN",), ("AD",), ("sex", "icv", "note"))
+    assert (cohort.control_labels, cohort.patient_labels, cohort.ignored_columns) == (
+        ("CN",),
+        ("AD",),
+        ("sex", "icv", "note"),
+    )
     assert (cohort.source, cohort.sha256) == ("people.csv", hashlib.sha256(path.read_bytes()).hexdigest())
     plain = make_cohort(table(participant_id=np.arange(120.0)).set_index("participant_id"))  # ids in the index
     assert (plain.covariates.shape, plain.warnings, [*plain.features.index[:2]]) == ((120, 0), (), ["0", "1"])
@@ -157,7 +160,7 @@ def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
     header, rest = frame.to_csv(index=False).split("\n", 1)
     (tmp_path / "people.csv").write_text(f"{header}\n\n{rest}")  # an empty line shifts everybody below it
     assert list(read_cohort(tmp_path / "people.csv").features) == REGIONS  # these are scores by their names
-    assert refused_with("", read_cohort, tmp_path / "people.csv", features=[*REGIONS, "iq", "score"]) == (
+    assert refused_with("Missing values", read_cohort, tmp_path / "people.csv", features=[*REGIONS, "iq", "score"]) == (
         "Missing values in 2 region columns: iq (2 people), score (115 people). "
         "The first is in column 'iq', row 5 (participant 002).\n"
         "Fill in the cells, exclude these people with drop_missing=True, name them with clinical=['iq', 'score'] "
@@ -204,8 +207,9 @@ def test_separation_by_numbers_is_the_area_under_the_curve(shift):
     ],
 )
 def test_separation_by_categories_beats_the_larger_group(controls, patients, separate):
-    groups = [np.repeat(["a", "b"], counts).astype(object) for counts in (controls, patients)]
-    assert group_separation(*groups) == separate
+    assert (
+        group_separation(*[np.repeat(["a", "b"], counts).astype(object) for counts in (controls, patients)]) == separate
+    )
 
 
 SAYS = Dictionary(
@@ -229,8 +233,10 @@ def test_a_dictionary_explains_labels_codes_units_and_gaps():
     # The sex is a category, not a slope; scanner_type is a category, not a region.
     assert ({*cohort.covariates["sex"]}, list(cohort.features)) == ({"0", "1"}, REGIONS)
     assert cohort.people.loc[3, "reason"] == "missing covariate"
-    named = make_cohort(coded(), dictionary=SAYS, control="control", patients="patient")
-    assert named.group.drop("003").tolist() == cohort.group.tolist()
+    assert (
+        make_cohort(coded(), dictionary=SAYS, control="control", patients="patient").group.drop("003").tolist()
+        == cohort.group.tolist()
+    )
     asked = {"dictionary": SAYS, "features": [*REGIONS, "scanner_type"]}
     refused_with("'scanner_type' is a category according to the data dictionary", make_cohort, coded(), **asked)
 
@@ -310,8 +316,9 @@ def test_people_with_gaps_are_left_out_and_recorded():
     ],
 )
 def test_impossible_values_are_told_from_ordinary_ones(name, values, n_impossible):
-    covariates = [] if name in REGIONS else [name]
-    people = make_cohort(table(**{name: values}), covariates=covariates, drop_missing=True).people
+    people = make_cohort(
+        table(**{name: values}), covariates=([] if name in REGIONS else [name]), drop_missing=True
+    ).people
     assert people["reason"].tolist() == ["impossible value"] * n_impossible + [""] * (120 - n_impossible)
 
 
@@ -392,8 +399,13 @@ def test_people_may_lack_a_fifth_of_their_regions():
 @pytest.mark.skipif("RINDICES_DATA" not in os.environ, reason="RINDICES_DATA does not name the folder of real tables")
 def test_a_real_table_works_as_it_is():
     path = Path(os.environ["RINDICES_DATA"], "abide1_volumes.csv")
-    who = {"control": "CN", "patients": "ASD", "site": "site"}
-    roles = who | {"covariates": "age,sex,icv", "clinical": "fiq,ados_total,srs_total"}
+    roles = {
+        "control": "CN",
+        "patients": "ASD",
+        "covariates": "age,sex,icv",
+        "site": "site",
+        "clinical": "fiq,ados_total,srs_total",
+    }
     refused_with(r"icv = 0 in row 437 (.*\n)+.*drop_missing=True", read_cohort, path, **roles)
     cohort, raw = read_cohort(path, **roles, drop_missing=True), pd.read_csv(path)
     assert (len(cohort.people), cohort.features.shape[1], cohort.site.nunique()) == (len(raw), 164, 20)
@@ -408,8 +420,11 @@ drawn = cache(simulate_cohort)
 def simulated(kind="basic", seed=0):
     table = drawn(kind, seed=seed).table
     regions = [name for name in table if name not in ("participant_id", "diagnosis", "age", "sex")]
-    group = np.where(table["diagnosis"] == "CN", "control", "patient").astype(object)
-    return table[regions].to_numpy(float).copy(), regions, group
+    return (
+        table[regions].to_numpy(float).copy(),
+        regions,
+        np.where(table["diagnosis"] == "CN", "control", "patient").astype(object),
+    )
 
 
 def test_the_distance_is_the_root_mean_square_of_robust_deviations():
@@ -453,8 +468,7 @@ def test_gross_errors_are_found(factor, whole):
 def test_an_outlier_is_one_by_the_measure_that_stands_out():
     """Few others are compared with controls only; an absent small furrow is no error."""
     block, regions, group = simulated("null")
-    furrow = np.random.default_rng(0).gamma(4, 0.1, len(block))
-    block, regions = np.column_stack([block, furrow]), [*regions, "furrow"]
+    block, regions = np.column_stack([block, np.random.default_rng(0).gamma(4, 0.1, len(block))]), [*regions, "furrow"]
     group[:2] = "other"
     block[3] *= 0.55
     block[8, 5] = np.median(block[:, 5]) + 14 * np.std(block[:, 5])
@@ -462,8 +476,10 @@ def test_an_outlier_is_one_by_the_measure_that_stands_out():
     block[5, -1] = 0.0
     measures, found = find_outliers(block, regions, group)
     assert {0, 5}.isdisjoint(found)
-    by = {person: ("size" in found[person].far_in, "farthest" in found[person].far_in) for person in (3, 8)}
-    assert by == {3: (True, False), 8: (False, True)}
+    assert {person: ("size" in found[person].far_in, "farthest" in found[person].far_in) for person in (3, 8)} == {
+        3: (True, False),
+        8: (False, True),
+    }
     assert (measures["size"][3], measures["farthest"].idxmax()) == (pytest.approx(-45, abs=12), 8)
     assert "smaller than usual overall" in found[1].text
 

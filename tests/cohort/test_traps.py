@@ -25,8 +25,9 @@ def ixi():
 
 def abide():
     table = pd.read_csv(DATA / "abide1_volumes.csv", nrows=240)
-    people = table[["participant_id", "site", "diagnosis", "age", "sex", "icv"]]
-    return people.join(table.iloc[:, 9:].astype(float)).copy()
+    return (
+        table[["participant_id", "site", "diagnosis", "age", "sex", "icv"]].join(table.iloc[:, 9:].astype(float)).copy()
+    )
 
 
 def aomic():
@@ -51,7 +52,7 @@ def regions_of(table):
 
 
 def refused(table, **choices):
-    return refused_with("", make_cohort, table, drop_missing=True, **choices)
+    return refused_with(None, make_cohort, table, drop_missing=True, **choices)
 
 
 def warned(table, **choices):
@@ -74,8 +75,7 @@ def planted(real):
 
 def test_real_tables_pass_as_they_are_and_strangers_are_named_with_both_ways_out(real):
     names, said = warned(real)
-    assert names == regions_of(real)
-    assert missing(said, "look like", "several kinds") == ["look like", "several kinds"]
+    assert (names, missing(said, "look like", "several kinds")) == (regions_of(real), ["look like", "several kinds"])
     strangers = planted(real)
     table = real.assign(**strangers)
     said = refused(table)
@@ -97,8 +97,12 @@ def test_totals_and_copies_are_told_by_their_values(real):
         V4=complete.mean(axis=1),  # smaller than its largest parts
     )
     kinds = dict(zip(more, kinds_of(list(more), more.to_numpy(float)), strict=True))
-    suspicions = {name: kind.suspicion for name, kind in kinds.items() if kind.suspicion}
-    assert suspicions == {"V1": "total", "V2": "total", "V3": "copy", "V4": "total"}
+    assert {name: kind.suspicion for name, kind in kinds.items() if kind.suspicion} == {
+        "V1": "total",
+        "V2": "total",
+        "V3": "copy",
+        "V4": "total",
+    }
     assert f"{left} + {right}" in kinds["V2"].why
 
 
@@ -160,8 +164,10 @@ def test_a_second_row_of_headings_is_no_person(tmp_path, real):
     for headings in ({name: f"what {name} is" for name in real}, dict.fromkeys(real, "mm3")):
         pd.concat([pd.DataFrame([headings]), real.astype(object)]).to_csv(tmp_path / "people.csv", index=False)
         cohort = read_cohort(tmp_path / "people.csv", drop_missing=True)
-        said = "The row below the column names in people.csv" in "".join(cohort.warnings)
-        assert (len(cohort.people), said) == (len(real), True)
+        assert (len(cohort.people), ("The row below the column names in people.csv" in "".join(cohort.warnings))) == (
+            len(real),
+            True,
+        )
 
 
 def test_somebody_whose_scan_failed_is_no_heading(tmp_path):

@@ -45,8 +45,13 @@ def test_visits_are_put_in_order(cells):
 def test_everybody_is_learned_from_once_and_scored_always():
     frame = visits("m12", "bl", "m06")
     cohort = make_cohort(frame, visit="wave")
-    counts = cohort.n_controls, cohort.n_patients, cohort.n_later, len(cohort.features), len(cohort.people)
-    assert counts == (30, 30, 120, 180, 180)
+    assert (cohort.n_controls, cohort.n_patients, cohort.n_later, len(cohort.features), len(cohort.people)) == (
+        30,
+        30,
+        120,
+        180,
+        180,
+    )
     assert cohort.first_visit.tolist() == cohort.training.tolist() == (frame["wave"] == "bl").tolist()
     assert (cohort.visit.tolist(), cohort.people.columns[1]) == (frame["wave"].tolist(), "visit")
     assert cohort.years.tolist() == frame["wave"].map({"bl": 0.0, "m06": 0.5, "m12": 1.0}).tolist()
@@ -70,8 +75,11 @@ def test_what_changes_between_visits_is_told_and_a_diagnosis_may():
     frame.loc[60, "diagnosis"] = "AD"  # 000 at the second visit
     frame.loc[[60, 61], "sex"] = 1 - frame.loc[[60, 61], "sex"]
     cohort = make_cohort(frame, visit="wave")
-    of_one = cohort.group[cohort.features.index == "000"].tolist()
-    assert (cohort.n_controls, cohort.n_patients, of_one) == (30, 30, ["control", "patient"])
+    assert (cohort.n_controls, cohort.n_patients, cohort.group[cohort.features.index == "000"].tolist()) == (
+        30,
+        30,
+        ["control", "patient"],
+    )
     cases = "2 ids differ only in upper and lower case (participants SUB-a, sub-A)."
     expected = (
         "1 person (participant 000) changed between control and patient",
@@ -99,8 +107,11 @@ def test_what_changes_between_visits_is_told_and_a_diagnosis_may():
     ],
 )
 def test_years_from_the_visits_themselves(cells, name, expected):
-    years = make_cohort(visits(*cells).rename(columns={"wave": name}), visit=name).years
-    np.testing.assert_allclose(years, np.repeat([0.0, expected], 60), rtol=1e-12)
+    np.testing.assert_allclose(
+        make_cohort(visits(*cells).rename(columns={"wave": name}), visit=name).years,
+        np.repeat([0.0, expected], 60),
+        rtol=1e-12,
+    )
 
 
 @pytest.mark.parametrize(

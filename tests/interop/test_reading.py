@@ -96,8 +96,9 @@ def test_storage_and_arrays_should_have_all_their_bytes_and_one_description(tmp_
         refused(save(path, [Wrong(*shape)]), "not read")
     data = dump([Tensor(np.zeros(4, np.float32)), Tensor(np.zeros(2))])[0]
     assert data.count(b"X\x01\x00\x00\x001") == 1
-    same = data.replace(b"X\x01\x00\x00\x001", b"X\x01\x00\x00\x000")
-    refused(write_archive(path, same, {"0": bytes(16)}), "two ways")
+    refused(
+        write_archive(path, data.replace(b"X\x01\x00\x00\x001", b"X\x01\x00\x00\x000"), {"0": bytes(16)}), "two ways"
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
@@ -250,10 +251,11 @@ def volumes():
 
 def test_table_of_regions():
     regions = muse_regions()
-    ventricles = regions.index[regions["tissue"] == "ventricle"]
-    assert (regions.index.is_unique, {*ventricles}) == (True, VENTRICLES)
-    sides = regions.groupby("name")["hemisphere"].agg(lambda column: tuple(sorted(column)))
-    assert set(sides) == {("none",), ("left", "right")}
+    assert (regions.index.is_unique, {*regions.index[regions["tissue"] == "ventricle"]}) == (True, VENTRICLES)
+    assert set(regions.groupby("name")["hemisphere"].agg(lambda column: tuple(sorted(column)))) == {
+        ("none",),
+        ("left", "right"),
+    }
     # From 100 on, even numbers are right; the basal forebrain is the other way round than the rest.
     large = regions["hemisphere"][regions.index >= 100]
     assert ((large == "right") == (large.index % 2 == 0)).all()
@@ -263,8 +265,9 @@ def test_table_of_regions():
 def test_recipe_is_in_the_published_order():
     starts = [name.split(" ")[0].removeprefix("MUSE_") for name in MUSE72_NAMES]
     assert (starts[:9], starts[-1]) == (["35", "71", "72", "73", "95", "23+30", "31+32", "36+37", "38+39"], "206+207")
-    numbers = [int(n) for start in starts for n in start.split("+")]
-    assert sorted(numbers) == sorted(set(muse_regions().index) - VENTRICLES)
+    assert sorted([int(n) for start in starts for n in start.split("+")]) == sorted(
+        set(muse_regions().index) - VENTRICLES
+    )
 
 
 def full_name(number):

@@ -101,8 +101,14 @@ def test_an_integer_is_its_own_seed():
 def test_regions_without_residuals_and_constant_ones_are_counted_and_the_first_named():
     raw, names = np.array([1.0, 5.0]), ["a", "b", "c"]
     check_residuals(raw, np.array([0.01, 5.0]), names[:2])
-    explained = r"region 'b' completely in controls \(1 such"
-    refused_with(explained, check_residuals, raw, np.array([0.01, 1e-13]), names[:2], error=ValueError)
+    refused_with(
+        r"region 'b' completely in controls \(1 such",
+        check_residuals,
+        raw,
+        np.array([0.01, 1e-13]),
+        names[:2],
+        error=ValueError,
+    )
     controls, same = (
         np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 2),
         r"Region 'b' has the same value in all 4 controls \(2 such",
@@ -142,8 +148,9 @@ def test_diagnoses_in_another_order_are_refused(rows, message):
 
 def test_a_pyarrow_table_of_covariates_is_a_table():
     table = pd.DataFrame({"age": [60.0, 70.0], "sex": ["F", "M"]})
-    given = covariate_table(pa.Table.from_pandas(table), 2, pd.RangeIndex(2)[::-1])
-    pd.testing.assert_frame_equal(given, table.astype({"sex": object}))
+    pd.testing.assert_frame_equal(
+        covariate_table(pa.Table.from_pandas(table), 2, pd.RangeIndex(2)[::-1]), table.astype({"sex": object})
+    )
 
 
 _CODES = pd.Series([False, True] * 20)
@@ -181,5 +188,6 @@ def test_truth_values_of_a_file_are_those_of_pandas(tmp_path):
     model = SurrealGAN(1, n_repetitions=1, preset="linear", random_state=0)
     model.fit(cohort.features, cohort.group == "patient", cohort.covariates)
     people = pd.read_csv(tmp_path / "people.csv")
-    found = model.transform(people[list(cohort.features)], people[["age", "smoker"]])
-    np.testing.assert_array_equal(found, model.r_indices_)
+    np.testing.assert_array_equal(
+        model.transform(people[list(cohort.features)], people[["age", "smoker"]]), model.r_indices_
+    )

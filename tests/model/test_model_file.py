@@ -112,8 +112,7 @@ GONE = object()
 def edited(path, *keys, to):
     """Return the header with one entry replaced or left out, as text."""
     header = json.loads(contents(path)[0]["header"])
-    parent = reduce(getitem, keys[:-1], header)
-    parent[keys[-1]] = to
+    reduce(getitem, keys[:-1], header)[keys[-1]] = to
     return json.dumps({name: value for name, value in header.items() if value is not GONE})
 
 
@@ -178,8 +177,9 @@ def corrected(quick_preset, table, small_labels, covariates):
     correction = Correction(smooth=["âge"], interactions=[("âge", "sex")], proportion="head", site="site")
     rng = np.random.default_rng(7)
     more = covariates.assign(sex=rng.choice(["F", "M"], 80), head=rng.normal(1500, 100, 80))
-    model = SurrealGAN(3, n_repetitions=2, preset=quick_preset, correction=correction, random_state=0)
-    return model.fit(table, small_labels, more), more
+    return SurrealGAN(3, n_repetitions=2, preset=quick_preset, correction=correction, random_state=0).fit(
+        table, small_labels, more
+    ), more
 
 
 def test_a_corrected_model_says_the_same_to_the_bit(corrected, table, tmp_path):
@@ -236,8 +236,10 @@ def test_the_file_holds_arrays_and_text_only_and_its_header_is_read_without_load
         "import sys; from rindices.model import read_header; "
         f"print(read_header({str(saved)!r}).step, {{'jax', 'sklearn'}} & set(sys.modules))"
     )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert printed.split() == [str(loaded.step_), "set()"]
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == [
+        str(loaded.step_),
+        "set()",
+    ]
     metadata, arrays = contents(saved)
     assert sorted(metadata) == ["format", "format_version", "header", "sha256"]
     assert (metadata["format"], {array.dtype.str for array in arrays.values()}) == ("rindices-model", {"<f4", "<f8"})
@@ -404,5 +406,7 @@ def test_forged_entries_are_refused(saved, forge, keys, to, message):
 
 def test_entries_nested_without_end_and_with_endless_names_are_refused_in_few_words(saved, forge):
     assert len(refused(forge(header=edited(saved, "contract", to={"A" * 100_000: 1})))) < 1000
-    text = edited(saved, "step", to="deep").replace('"deep"', "[" * 100_000 + "]" * 100_000)
-    refused(forge(header=text), "is not a complete model")
+    refused(
+        forge(header=edited(saved, "step", to="deep").replace('"deep"', "[" * 100_000 + "]" * 100_000)),
+        "is not a complete model",
+    )

@@ -145,7 +145,7 @@ OTHERS = {
 def test_other_runs_are_refused_with_their_differences(out, difference, change):
     begin(out)
     before = {path: path.read_bytes() for path in out.rglob("*.*")}
-    first, *lines, last = refused_with("", begin, out, altered(**change)).splitlines()
+    first, *lines, last = refused_with("contains a different run", begin, out, altered(**change)).splitlines()
     assert (first, lines) == (f"The folder {out} contains a different run:", [f"  {difference}"])
     assert "overwrite=True" in last
     assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
@@ -163,25 +163,35 @@ def test_more_is_added_to_a_finished_run_whose_models_are_there(out, killed):
     finish(out)
     if not killed:
         keep_trained(out)
-    again = is_complete(out, MORE), (out / "journal").exists(), more_of(out, MORE)["n_repetitions"]
-    assert again == (False, False, "10 then, 20 now")
-    of_two_versions = MORE.model_copy(update={"versions": {"jax": "0.9.0"}})
-    refused_with(r"jax: 0\.8\.0 then, 0\.9\.0 now", is_complete, out, of_two_versions)
+    assert (is_complete(out, MORE), (out / "journal").exists(), more_of(out, MORE)["n_repetitions"]) == (
+        False,
+        False,
+        "10 then, 20 now",
+    )
+    refused_with(
+        r"jax: 0\.8\.0 then, 0\.9\.0 now", is_complete, out, MORE.model_copy(update={"versions": {"jax": "0.9.0"}})
+    )
     assert begin(out, MORE)
     assert (read_settings(out / "run.toml").training, (out / "model.safetensors").exists()) == (MORE.training, False)
     [chunk] = (out / "trained").iterdir()
     assert chunk.read_text() == "chunk"
     chunk.unlink()
     finish(out)
-    still_more = altered(training={"n_patterns": (2, 3, 4), "n_repetitions": 30})
-    refused_with("Its models are missing, so nothing can be added", is_complete, out, still_more)
+    refused_with(
+        "Its models are missing, so nothing can be added",
+        is_complete,
+        out,
+        altered(training={"n_patterns": (2, 3, 4), "n_repetitions": 30}),
+    )
 
 
 def test_models_depend_neither_on_how_many_there_are_nor_on_where_the_table_is():
     assert MORE.fingerprint() == altered(table={"path": "moved/table.csv"}).fingerprint() == SETTINGS.fingerprint()
     for change in OTHERS.values():
-        differs = altered(**change).fingerprint() != SETTINGS.fingerprint()
-        assert differs == {"n_patterns", "n_repetitions"}.isdisjoint(change.get("training", ()))
+        assert (altered(**change).fingerprint() != SETTINGS.fingerprint()) == {
+            "n_patterns",
+            "n_repetitions",
+        }.isdisjoint(change.get("training", ()))
 
 
 # How far did it get?
@@ -201,8 +211,12 @@ def test_finished_run_stays_complete_on_another_machine(out):
     refused_with("contains a different run", is_complete, out, elsewhere)
     finish(out)
     assert is_complete(out, elsewhere)
-    other = elsewhere.model_copy(update={"training": SearchSettings(preset="paper")})
-    refused_with(r"preset: fast then, paper now", is_complete, out, other)
+    refused_with(
+        r"preset: fast then, paper now",
+        is_complete,
+        out,
+        elsewhere.model_copy(update={"training": SearchSettings(preset="paper")}),
+    )
 
 
 # Who is working in it?
@@ -310,8 +324,11 @@ NAMES = ["r_indices", "patterns", "selection", "z_scores", "variables", "people"
 
 @pytest.mark.parametrize("name", [*(f"{name}.csv" for name in NAMES), "summary.json", "run.toml"])
 def test_missing_and_damaged_files_are_named(run, name):
-    other = (run / name).read_bytes().replace(b"participant_id", b"id").replace(b"pattern", b"model", 3)
-    for damage in (b"", b"\xff\xfe\x00", other):
+    for damage in (
+        b"",
+        b"\xff\xfe\x00",
+        (run / name).read_bytes().replace(b"participant_id", b"id").replace(b"pattern", b"model", 3),
+    ):
         (run / name).write_bytes(damage)
         refused_with(name, read_run, run)
     (run / name).unlink()

@@ -64,8 +64,11 @@ def test_statistics_are_of_the_training_people(contract):
         CovariateSpec("sex", None, 0.0, 1.0, (0.0, 1.0)),
         CovariateSpec("centre", ("Bonn", "Oslo")),
     )
-    labels = contract.control_labels, contract.patient_labels
-    assert (contract.ignored_columns, *labels) == (("iq", "wave"), ("CN",), ("AD",))
+    assert (contract.ignored_columns, contract.control_labels, contract.patient_labels) == (
+        ("iq", "wave"),
+        ("CN",),
+        ("AD",),
+    )
 
 
 @pytest.mark.parametrize("later", [(), ("site_column", "visit_column")])
@@ -148,8 +151,9 @@ def test_people_outside_the_range_are_kept_and_flagged(contract):
 def test_another_unit_is_refused(contract, n, factor, told):
     frame = people(n)
     frame[REGIONS] *= factor
-    message = rf"{told} times {'larger' if factor > 1 else 'smaller'} .*\(another unit\?\)"
-    refused_with(message, check_people, frame, contract)
+    refused_with(
+        rf"{told} times {'larger' if factor > 1 else 'smaller'} .*\(another unit\?\)", check_people, frame, contract
+    )
     refused_with("the model was trained on values in mL", check_people, frame, replace(contract, unit="mL"))
 
 
@@ -162,16 +166,23 @@ def test_ordinary_differences_are_no_other_unit(contract, factor):
 
 def test_one_region_in_another_unit_is_named_and_widely_varying_regions_and_scores_have_none(contract):
     wide = Contract(("a", "b", "c"), (0.0, -2.0, 1.0), (1.0, 0.1, 2.0), (50.0, 2.0, 3.0))
-    scores = pd.DataFrame({"participant_id": list("uvwxyz"), "a": 10.0, "b": 1.0, "c": 2.1})
-    assert check_people(scores, wide).flags.tolist() == [""] * 6
+    assert (
+        check_people(
+            pd.DataFrame({"participant_id": list("uvwxyz"), "a": 10.0, "b": 1.0, "c": 2.1}), wide
+        ).flags.tolist()
+        == [""] * 6
+    )
     frame = people().assign(rAmy=1000 * people()["rAmy"])
     refused_with(r"unit from the others: rAmy\.\nColumn 'rAmy' is 1000", check_people, frame, contract)
     assert check_people(frame.head(4), contract).flags.str.contains("rAmy").all()
 
 
 def test_site_and_visit_are_remembered_and_new_sites_pass_if_asked(contract, sited):
-    names = [spec.name for spec in sited.covariates]
-    assert (sited.site_column, sited.visit_column, names) == ("centre", "wave", ["age", "centre"])
+    assert (sited.site_column, sited.visit_column, [spec.name for spec in sited.covariates]) == (
+        "centre",
+        "wave",
+        ["age", "centre"],
+    )
     assert "iq" in sited.ignored_columns  # a clinical score of the training table is no unknown region
     frame, uncorrected = people().assign(centre=["Oslo", "Rom"] * 4), ApplySettings(new_sites="uncorrected")
     result = check_people(frame, sited, uncorrected)

@@ -57,18 +57,18 @@ SCALE = SeverityScale(
 
 
 def test_severities_follow_the_curve_from_0_and_go_on_straight_beyond_1():
-    r = np.tile([[-0.4], [0.0], [0.25], [0.5], [1.0], [1.5]], 2)
     last = 1 + KNOTS[-2]  # slope of the last piece
     expected = np.tile([[0.0], [0.0], [0.25**2], [0.5**2], [1.0], [1 + 0.5 * last]], 2)
-    np.testing.assert_allclose(SCALE.severities(r), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        SCALE.severities(np.tile([[-0.4], [0.0], [0.25], [0.5], [1.0], [1.5]], 2)), expected, atol=1e-9
+    )
     assert (np.diff(SCALE.severities(np.tile(np.linspace(0, 1.5, 400)[:, None], 2)), axis=0) > 0).all()
     assert (SCALE.severities(np.full((1, 2), 9.0)) == DOSES[-1]).all()  # nobody knows of more
 
 
 def test_a_usual_severity_is_the_one_whose_people_have_such_an_r_index_in_the_median():
-    found = usual_severities(SCALE.quantiles)
     root = brentq(lambda dose: np.interp(dose, DOSES, EXPECTED) - KNOTS[9], 0, 2)
-    np.testing.assert_allclose(found[:, 9], root, atol=1e-6)
+    np.testing.assert_allclose(usual_severities(SCALE.quantiles)[:, 9], root, atol=1e-6)
     np.testing.assert_allclose(usual_severities(SCALE.quantiles + 0.2)[:, :4], 0, atol=1e-6)  # less than healthy people
 
 
@@ -391,5 +391,9 @@ def test_unchanged_people_have_no_change_inside_and_without_repeated_controls_th
     assert inside.mean() > 0.9
     patients_only = seen_twice(model, 20)
     patients_only.r_indices["group"] = "patient"
-    unknown = change_of(model, patients_only, Summary(status="done"))["change"]
-    assert unknown.filter(regex="low|high|reliable").isna().all(axis=None)
+    assert (
+        change_of(model, patients_only, Summary(status="done"))["change"]
+        .filter(regex="low|high|reliable")
+        .isna()
+        .all(axis=None)
+    )

@@ -225,14 +225,13 @@ def test_a_run_killed_at_any_moment_leaves_whole_files_and_goes_on(table, tmp_pa
 
 
 def test_a_second_process_is_refused_and_the_first_unharmed(start, tmp_path, undisturbed):
-    out = tmp_path / "run"
     first = held(start("--no-report", hold=(FINISHED, 1)))  # so that it does not end before the others ask
     for options in ((), ("--overwrite",)):
         code, _, err = ended(start(*options))
         assert code == 2
         assert f"Another process ({first.pid} on {os.uname().nodename}, since 20" in err
     assert send(first, signal.SIGCONT)[0] == 0
-    assert_same(out, undisturbed)
+    assert_same(tmp_path / "run", undisturbed)
 
 
 @pytest.fixture(params=["finished", "interrupted"])

@@ -60,8 +60,9 @@ def with_labels(table, folder, **columns):
     if "diagnosis" in source.frame:
         return ()
     ids = source.frame[source.id_column].drop_duplicates().astype(str).str.removesuffix(".0")
-    labels = pd.DataFrame({"subject": ids, "diagnosis": ["CN", "PT"] * (len(ids) // 2), **columns})
-    labels.to_csv(folder / "labels.csv", index=False)
+    pd.DataFrame({"subject": ids, "diagnosis": ["CN", "PT"] * (len(ids) // 2), **columns}).to_csv(
+        folder / "labels.csv", index=False
+    )
     return "--join", folder / "labels.csv"
 
 
@@ -84,8 +85,11 @@ def test_each_programs_table_passes_within_two_tries_and_is_trained_on(name, tmp
     found = run("check", table, *options, "--json")
     assert found.exit_code == 0, found.output
     roles = {column["name"]: column["role"] for column in json.loads(found.output)["columns"]}
-    n_regions = [*roles.values()].count("a region")
-    assert (roles[region], {roles[one] for one in no_regions}, n_regions) == ("a region", {"no role"}, number)
+    assert (roles[region], {roles[one] for one in no_regions}, [*roles.values()].count("a region")) == (
+        "a region",
+        {"no role"},
+        number,
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,16 +153,14 @@ OTHERS = {
 
 def test_every_file_is_tried():
     found = {path.relative_to(FORMATS).as_posix() for path in FORMATS.rglob("*") if path.is_file()}
-    assert found - {"README.md"} == {*FILES, *OTHERS}
-    assert {*OTHERS.values()} <= {*globals()}
+    assert (found - {"README.md"}, {*OTHERS.values()} <= {*globals()}) == ({*FILES, *OTHERS}, True)
 
 
 def test_a_subject_of_freesurfer_is_gathered(tmp_path):
     done = run("gather", FORMATS / "freesurfer_tree", "--out", tmp_path / "one.csv")
     assert done.exit_code == 0, done.output
     row = pd.read_csv(tmp_path / "one.csv").iloc[0]
-    large = row[["Left-Hippocampus", "lh_insula_volume"]].gt(1000).all()
-    assert (row["participant_id"], large) == ("sub-0001", True)
+    assert (row["participant_id"], row[["Left-Hippocampus", "lh_insula_volume"]].gt(1000).all()) == ("sub-0001", True)
 
 
 def test_people_of_a_study_are_joined_with_their_measures(tmp_path):

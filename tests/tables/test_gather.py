@@ -19,8 +19,11 @@ from tests.test_cli import told
 
 
 def gathered(folder, out, **settings):
-    found = gather_folder(folder, out, GatherSettings(**settings))
-    return found, pd.read_csv(out), json.loads(out.with_suffix(".json").read_text(encoding="utf-8"))
+    return (
+        gather_folder(folder, out, GatherSettings(**settings)),
+        pd.read_csv(out),
+        json.loads(out.with_suffix(".json").read_text(encoding="utf-8")),
+    )
 
 
 def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
@@ -28,8 +31,17 @@ def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
     found, table, dictionary = gathered(folder, tmp_path / "t.csv", measures=measures)
     assert table["participant_id"].tolist() == [f"sub-{number:04d}" for number in range(40)]
     cortex = [f"{side}_{name}_{one}" for side in ("lh", "rh") for one in measures for name in CORTEX]
-    quality = ["eTIV", "lhSurfaceHoles", "rhSurfaceHoles", "lhEulerNumber", "rhEulerNumber"]
-    assert list(table.columns) == ["participant_id", *ASEG[:-1], *quality, *cortex, "program"]
+    assert list(table.columns) == [
+        "participant_id",
+        *ASEG[:-1],
+        "eTIV",
+        "lhSurfaceHoles",
+        "rhSurfaceHoles",
+        "lhEulerNumber",
+        "rhEulerNumber",
+        *cortex,
+        "program",
+    ]
     assert (found.n_people, found.n_regions, found.programs) == (40, 35, {"FreeSurfer 7.4.1": 40})
     assert found.notes == ("Excluded because they are 0 in everyone: 5th-Ventricle.",)
     assert (table["lhEulerNumber"] == 2 - 2 * table["lhSurfaceHoles"]).all()
@@ -132,8 +144,11 @@ def test_longitudinal_folders_are_visits_and_sessions_may_have_folders_of_their_
     (folder / "anna" / "base-tps").write_text("anna_1\nanna_2\n")
     refused_with(r"4 entries(?s:.*)longitudinal stream(?s:.*)longitudinal=True", gathered, folder, tmp_path / "t.csv")
     _, table, _ = gathered(folder, tmp_path / "t.csv", longitudinal=True)
-    visits = [("anna", "anna_1"), ("anna", "anna_2"), ("bert", "bert_1")]
-    assert [*table[["participant_id", "session"]].itertuples(index=False, name=None)] == visits
+    assert [*table[["participant_id", "session"]].itertuples(index=False, name=None)] == [
+        ("anna", "anna_1"),
+        ("anna", "anna_2"),
+        ("bert", "bert_1"),
+    ]
     _, table, _ = gathered(folder, tmp_path / "t.csv", leave_out=True)
     assert ("session" in table, len(table)) == (False, 4)
     table = gathered(tmp_path / "sessions", tmp_path / "t.csv")[1]
@@ -146,10 +161,11 @@ def test_fastsurfer_without_surfaces(tmp_path, name):
     cortex = [f"ctx-{side}-{region}" for side in ("lh", "rh") for region in ("cuneus", "insula")]
     for number in range(3):
         stats = subject(tmp_path / "subjects", f"sub-{number}", number, regions=(*ASEG[:-1], *cortex, "5th-Ventricle"))
-        text = (stats / "aseg.stats").read_text().replace("# cvs_version 7.4.1", "# FastSurfer_version 2.4.0+a1b2c3")
         for file in [*stats.iterdir()]:
             file.unlink()
-        (stats / f"{name}.stats").write_text(text)
+        (stats / f"{name}.stats").write_text(
+            (stats / "aseg.stats").read_text().replace("# cvs_version 7.4.1", "# FastSurfer_version 2.4.0+a1b2c3")
+        )
     found, table, dictionary = gathered(tmp_path / "subjects", tmp_path / "t.csv")
     assert (found.programs, dictionary["ctx-lh-insula"]["Units"]) == ({"FastSurfer 2.4.0": 3}, "mm3")
     assert f"No folder contains a cortical parcellation; only {name}.stats was read." in found.notes
@@ -228,8 +244,10 @@ def test_files_of_cat12(tmp_path):
         numbers = ";".join(str(value + person) for value in (0.04, 3.5, 3.6, 1.5))
         (tmp_path / f"label/catROI_IXI{person}.xml").write_text(form.format(items, numbers))
     found, table, dictionary = gathered(tmp_path, tmp_path / "t.csv")
-    columns = ["participant_id", "lHip", "rHip", "lAmy", "program"]
-    assert (list(table.columns), table["lHip"].tolist()) == (columns, [3.5, 4.5, 5.5])
+    assert (list(table.columns), table["lHip"].tolist()) == (
+        ["participant_id", "lHip", "rHip", "lAmy", "program"],
+        [3.5, 4.5, 5.5],
+    )
     assert (found.programs, dictionary["lHip"]["Units"]) == ({"CAT12 r1233": 3}, "mL")
     (tmp_path / "label/catROI_IXI9.xml").write_text("<S><neuromorpho")
     refused_with(r"catROI_IXI9\.xml cannot be read", gathered, tmp_path, tmp_path / "t.csv")
@@ -358,8 +376,11 @@ MAIN = pd.DataFrame({"id": ["a", "a", "b"], "visit": [1.0, 2.0, 1.0], "x": [1.0,
 def test_visits_are_joined_however_they_are_written():
     other = pd.DataFrame({"id": ["a", "b", "a"], "visit": ["2.0", "1", "1"], "y": ["second", "b", "first"]})
     joined, notes = join_by_id(MAIN, other, "id", "visit", source="y.csv")
-    columns = ["id", "visit", "x", "y"]
-    assert (joined["y"].tolist(), list(joined.columns), notes) == (["first", "second", "b"], columns, [])
+    assert (joined["y"].tolist(), list(joined.columns), notes) == (
+        ["first", "second", "b"],
+        ["id", "visit", "x", "y"],
+        [],
+    )
 
 
 @pytest.mark.parametrize(

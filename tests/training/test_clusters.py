@@ -111,8 +111,7 @@ def test_a_place_that_cannot_load_what_it_is_sent_is_refused(cluster):
 def test_a_cluster_of_other_versions_is_refused_before_it_is_sent_anything(cluster, monkeypatch, place, found):
     """A worker that cannot load a task ends, the next one who is given it too, and the run would wait for others."""
     told = cluster.client.get_versions(packages=["rindices", "jax", "jaxlib", "optax"])
-    of_interest = told["scheduler"] if place == "scheduler" else next(iter(told["workers"].values()))
-    of_interest["packages"]["jax"] = found
+    (told["scheduler"] if place == "scheduler" else next(iter(told["workers"].values())))["packages"]["jax"] = found
     monkeypatch.setattr(cluster.client, "get_versions", lambda **_: told)
     monkeypatch.setattr(cluster.client, "submit", lambda *_, **__: pytest.fail("it was sent something"))
     refused_with(rf"has jax {found or 'none'}, but this machine has", list, cluster.run(work, [(0,)]))

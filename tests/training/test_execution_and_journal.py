@@ -108,8 +108,7 @@ def test_a_cluster_does_not_change_a_bit(alone, settings, people):
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),
     ):
-        assert not executor().is_here
-        assert execution.device() == devices.describe()
+        assert (executor().is_here, execution.device()) == (False, devices.describe())
         train_all(CHUNKS, settings, people, execution)
     same_bits(execution.store, alone)
 
@@ -128,8 +127,12 @@ def test_lost_workers_are_replaced_and_finished_chunks_are_not_repeated(fake, se
     """Eight losses in all, more than are forgiven in a row without progress."""
     made, execution = fake(failures={B: 4, D: 4}, error=error), Execution(n_jobs=1)
     train_all(CHUNKS, settings, people, execution)
-    found = {chunk: (made.calls.count(chunk), chunk in execution.store) for chunk in CHUNKS}
-    assert found == {A: (1, True), B: (5, True), C: (1, True), D: (5, True)}
+    assert {chunk: (made.calls.count(chunk), chunk in execution.store) for chunk in CHUNKS} == {
+        A: (1, True),
+        B: (5, True),
+        C: (1, True),
+        D: (5, True),
+    }
 
 
 @pytest.mark.parametrize(
@@ -302,8 +305,9 @@ def test_finished_chunks_come_back_to_the_bit(tmp_path, finished):
 def test_weights_stay_on_disk_until_they_are_asked_for(written):
     found = opened(written.parent)[CHUNK]
     assert isinstance(found.weights[30], Parameters)
-    same = found.weights[30].discriminator["layer1"]["weight"]
-    np.testing.assert_array_equal(same, FINISHED.weights[30].discriminator["layer1"]["weight"])
+    np.testing.assert_array_equal(
+        found.weights[30].discriminator["layer1"]["weight"], FINISHED.weights[30].discriminator["layer1"]["weight"]
+    )
     with pytest.raises(KeyError):
         found.weights[10]
     written.unlink()

@@ -72,8 +72,20 @@ def _live(life):
     table.to_csv(folder / "cohort.csv", index=False)
     table[["participant_id"]].assign(later=np.arange(len(table)) % 7 + 0.5).to_csv(folder / "later.csv", index=False)
     life("simulate", "simulate", "basic", "--out", folder / "simulated.csv", "--controls", 30, "--patients", 30)
-    options = ("--patients", "PT", "--covariates", "age,sex", "--clinical", f"{SCORE},amyloid", "--bids", *TINY)
-    fit = ("fit", folder / "cohort.csv", "--out", out, *options)
+    fit = (
+        "fit",
+        folder / "cohort.csv",
+        "--out",
+        out,
+        "--patients",
+        "PT",
+        "--covariates",
+        "age,sex",
+        "--clinical",
+        f"{SCORE},amyloid",
+        "--bids",
+        *TINY,
+    )
     with pytest.MonkeyPatch.context() as broken:
         broken.setattr(Path, "replace", _failing(Path.replace))
         life("failed", *fit, "--log-json", code=3)
@@ -86,8 +98,17 @@ def _live(life):
     life("describe", "describe", model)
     theirs = save(folder / "theirs.pt", checkpoint(n_regions=8)[0])
     names = ",".join(f"region{i}" for i in range(8))
-    imported = ("--out", folder / "theirs.safetensors", "--features", names, "--covariates", "sex,age")
-    life("import", "import-official", theirs, *imported)
+    life(
+        "import",
+        "import-official",
+        theirs,
+        "--out",
+        folder / "theirs.safetensors",
+        "--features",
+        names,
+        "--covariates",
+        "sex,age",
+    )
     if find_spec("nilearn") is not None:
         _compare_images(life, table)
 
@@ -111,5 +132,13 @@ def _compare_images(life, table):
         write_image(life.folder / path, rng.standard_normal((6, 6, 6)))
     write_image(life.folder / "mask.nii", np.pad(np.ones((4, 4, 4)), 1), dtype=np.uint8)
     table[["participant_id"]].assign(path=paths).to_csv(life.folder / "maps.csv", index=False)
-    images = ("--maps", life.folder / "maps.csv", "--mask", life.folder / "mask.nii")
-    life("voxelwise", "voxelwise", life.folder / "run", *images, "--regressions")
+    life(
+        "voxelwise",
+        "voxelwise",
+        life.folder / "run",
+        "--maps",
+        life.folder / "maps.csv",
+        "--mask",
+        life.folder / "mask.nii",
+        "--regressions",
+    )

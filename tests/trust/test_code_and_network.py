@@ -79,8 +79,9 @@ def undeclared(modules, distributions):
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported(declared):
     core, extras = declared
     assert undeclared(EVERYTHING, core | extras) == set()
-    used = {home for name in EVERYTHING for home in HOMES.get(name, {name})} | USED_BY_OTHERS.keys()
-    assert (core | extras) - used == set()
+    assert (core | extras) - (
+        {home for name in EVERYTHING for home in HOMES.get(name, {name})} | USED_BY_OTHERS.keys()
+    ) == set()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)

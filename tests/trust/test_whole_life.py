@@ -82,8 +82,9 @@ def test_files_of_numbers_hold_no_ids(life):
     chunks = [data for path, data in life.failed.items() if path.suffix == ".safetensors"]
     assert chunks
     assert not [word for data in (*chunks, model.read_bytes()) for word in (b"SECRET", b"calc") if word in data]
-    sizes = {size for array in load_file(model).values() for size in array.shape}
-    assert 80 not in sizes, "nothing in a model has a row a person"
+    assert 80 not in {size for array in load_file(model).values() for size in array.shape}, (
+        "nothing in a model has a row a person"
+    )
 
 
 def test_a_refused_table_is_told_to_the_user_only(tmp_path):
