@@ -11,11 +11,13 @@ from safetensors import safe_open
 from experiments.reproducibility import split_half
 from rindices import SurrealGAN
 from rindices.simulate import simulate_cohort
-from tests.test_cli import succeed
+from tests.test_cli import TINY, succeed
 
 N_REGIONS = 12
-OPTIONS = ["--covariates", "age,sex,icv", "--smooth", "age", "--site", "site", "--visit", "session"]
-TINY = ["--patterns", "2", "--repetitions", "2", "--steps", "10", "--control", "CN", "--patients", "PT", "--no-report"]
+OPTIONS = [
+    *("--covariates", "age,sex,icv", "--smooth", "age", "--site", "site", "--visit", "session", "--control", "CN"),
+    *("--patients", "PT", "--no-report", *TINY),
+]
 
 
 def study():
@@ -51,7 +53,7 @@ def planted(table, seed=1):
 def fit(table, folder, *options):
     folder.mkdir()
     table.to_csv(folder / "table.csv", index=False)
-    succeed("fit", folder / "table.csv", "--out", folder / "run", *OPTIONS, *TINY, *options)
+    succeed("fit", folder / "table.csv", "--out", folder / "run", *OPTIONS, *options)
     return folder / "run"
 
 

@@ -9,18 +9,7 @@ import pytest
 from rindices import load_model, simulate_cohort
 from tests.test_cli import TINY, summary_of, told
 
-SITES = ("north", "south", "west")
 ROLES = ["--site", "site", "--visit", "session", "--covariates", "age,sex", "--drop-missing", "--proportion", "icv"]
-OPTIONS = [
-    *ROLES,
-    "--smooth",
-    "age",
-    "--interactions",
-    "age:sex",
-    "--clinical",
-    "memory,gene,education_level",
-    "--bids",
-]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +19,7 @@ def table():
     table = simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).table.iloc[:, : 4 + 12]
     table.insert(1, "session", "bl")
     table = table.assign(
-        site=rng.choice(SITES, len(table)),
+        site=rng.choice(["north", "south", "west"], len(table)),
         icv=rng.normal(1500, 100, len(table)),
         memory=np.where(rng.random(len(table)) < 0.2, np.nan, rng.normal(size=len(table))),
         gene=rng.choice(["e3", "e4"], len(table)),
@@ -47,7 +36,8 @@ def table():
 def out(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("real")
     table.to_csv(folder / "study.csv", index=False)
-    told("fit", folder / "study.csv", "--out", folder / "run", *OPTIONS, *TINY)
+    options = ("--smooth", "age", "--interactions", "age:sex", "--clinical", "memory,gene,education_level", "--bids")
+    told("fit", folder / "study.csv", "--out", folder / "run", *ROLES, *options, *TINY)
     return folder / "run"
 
 

@@ -254,12 +254,6 @@ def test_reasons_come_in_the_order_of_exclusion_then_others_and_gaps_are_no_reas
     assert flow_table(record).iloc[0].tolist() == ["all", "all", 2, 1, 1]
 
 
-CHECK_COLUMNS = [
-    *("pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q", "n_patients"),
-    *("coefficient_patients", "q_patients", "imbalanced", "difference", "adjusted", "explained", "remark"),
-]
-
-
 def aged(age_effect=0.02, older=6.0, seed=1):
     """r1 rises with age in everybody and with disease, r2 with disease only; patients are older."""
     rng = np.random.default_rng(seed)
@@ -280,7 +274,10 @@ def aged(age_effect=0.02, older=6.0, seed=1):
 def test_associations_are_those_of_controls_and_balance_that_of_both():
     r, background, group = aged()
     found = group_check(r, background, group)
-    assert list(found) == CHECK_COLUMNS
+    assert list(found) == [
+        *("pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q", "n_patients"),
+        *("coefficient_patients", "q_patients", "imbalanced", "difference", "adjusted", "explained", "remark"),
+    ]
     controls, patients = (associations(r[group == name], background[group == name]) for name in ("control", "patient"))
     shared = ["pattern", "variable", "kind", "statistic", "coefficient", "p", "q"]
     pd.testing.assert_frame_equal(found[shared], controls[shared])
@@ -324,17 +321,13 @@ def test_a_pattern_that_may_be_age_is_told():
     )
 
 
-def without_age_in_controls(r, background, group):
-    """What a removal leaves where age does more to patients than it does to controls."""
-    controls, age = group == "control", background["age"].to_numpy()
-    bent = r.assign(r1=r["r1"] + 0.0015 * np.clip(age - 70, 0, None) ** 2)
-    slope, level = np.polyfit(age[controls], bent.loc[controls, "r1"], 1)
-    return bent.assign(r1=bent["r1"] - level - slope * age)
-
-
 def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients():
+    """Where age does more to patients than it does to controls."""
     r, background, group = aged(age_effect=0.0, older=15.0)
-    left = without_age_in_controls(r, background, group)
+    controls, age = group == "control", background["age"].to_numpy()
+    bent = r["r1"] + 0.0015 * np.clip(age - 70, 0, None) ** 2
+    slope, level = np.polyfit(age[controls], bent[controls], 1)
+    left = r.assign(r1=bent - level - slope * age)
     unaware = group_check(left, background, group).iloc[0]
     assert abs(unaware.coefficient) < 1e-12
     assert unaware.remark.startswith("In patients, but not clearly in controls, pattern 1 rises with age")

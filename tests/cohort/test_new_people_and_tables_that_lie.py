@@ -31,7 +31,6 @@ def people(*cells, **columns):
     return table(*cells, **columns).drop(columns=["icv", "place", "note"])
 
 
-CONTROL = ("--control", "CN", "--patients", "AD")
 CN, AGE = (slice(0, 20), "diagnosis", "cn"), np.resize(np.linspace(50, 80, 30), 120)
 SYMPTOMS = np.where(np.arange(120) < 60, 30.0, np.linspace(31, 99, 120))
 MONTHS = people(age=np.linspace(50, 80, 120) * np.repeat([1, 12], 60))
@@ -60,7 +59,7 @@ TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=
         (people(panss=SYMPTOMS), (), 0, ["Use it with --clinical panss"], []),
         (
             SPELT,
-            CONTROL,
+            ("--control", "CN", "--patients", "AD"),
             0,
             [
                 "cn, Control may denote controls: to include them, use --control CN,cn,Control",

@@ -319,10 +319,13 @@ def test_settings_are_read_as_they_were_written(tmp_path, patterns):
     assert moved.fingerprint() == found.fingerprint() == settings.fingerprint()
 
 
-NAMES = ["r_indices", "patterns", "selection", "z_scores", "variables", "people", "truth"]
-
-
-@pytest.mark.parametrize("name", [*(f"{name}.csv" for name in NAMES), "summary.json", "run.toml"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"{name}.csv" for name in ("r_indices", "patterns", "selection", "z_scores", "variables", "people", "truth")),
+        *("summary.json", "run.toml"),
+    ],
+)
 def test_missing_and_damaged_files_are_named(run, name):
     for damage in (
         b"",

@@ -51,9 +51,6 @@ def run(*line):
     return run_command(*line, *["--no-spectrum"] * (line[0] == "check"))
 
 
-LINEAR = ("--preset", "linear", "--no-report", "--patterns", "1", "--repetitions", "2")
-
-
 def with_labels(table, folder, **columns):
     """Return what joins a file with every second person a control, by ids as another program writes them."""
     source = read_source(table)
@@ -76,7 +73,10 @@ def proposed(said):
 def test_each_programs_table_passes_within_two_tries_and_is_trained_on(name, tmp_path):
     region, no_regions, number = FILES[name]
     table, options = FORMATS / name, with_labels(FORMATS / name, tmp_path)
-    done = run("fit", table, *options, "--out", tmp_path / "run", *LINEAR)
+    done = run(
+        *("fit", table, *options, "--out", tmp_path / "run", "--preset", "linear", "--no-report"),
+        *("--patterns", "1", "--repetitions", "2"),
+    )
     assert done.exit_code == 0, done.output
     assert len(pd.read_csv(tmp_path / "run" / "r_indices.csv")) == len(read_source(table).frame)
     found = run("check", table, *options)

@@ -19,8 +19,6 @@ from tests.test_cli import TINY, run
 from tests.trust.conftest import FORMULAS, HEARD, OUTLIER, PLANTED, REGION, SCORE, SECRETS, secret_table
 
 RECORDS = ("run.toml", "summary.json", "plan.json", "holder.txt")
-OF_PEOPLE = ("r_indices", "people", "z_scores", "variables")
-SIGNS = "=+-@＝＋－＠"
 
 
 def test_nothing_connects_nothing_is_unpickled_or_compiled_and_no_program_is_started(life):
@@ -103,7 +101,11 @@ def running(path, delimiter):
     # Where commas are no borders, a row begins with its first cell, which is seen to with commas.
     cells = {cell: cell if cell[:1] == "'" else cell.lstrip(" \"'") for row in rows for cell in row[delimiter == ";" :]}
     number = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
-    return [cell for cell, text in cells.items() if text[:1] in SIGNS and len(text) > 1 and not number.fullmatch(cell)]
+    return [
+        cell
+        for cell, text in cells.items()
+        if text[:1] in "=+-@＝＋－＠" and len(text) > 1 and not number.fullmatch(cell)
+    ]
 
 
 def test_no_table_holds_a_cell_that_would_run(life):
@@ -124,7 +126,10 @@ def test_ids_survive_and_scores_that_came_later_find_their_people(life):
     ids = (
         secret_table()["participant_id"].replace("'=already", "=already").tolist()
     )  # a table may guard its cells itself
-    tables = {name: ours(life.folder / name) for name in ("new.csv", *(f"run/{one}.csv" for one in OF_PEOPLE))}
+    tables = {
+        name: ours(life.folder / name)
+        for name in ("new.csv", *(f"run/{one}.csv" for one in ("r_indices", "people", "z_scores", "variables")))
+    }
     for name, table in tables.items():
         assert table["participant_id"].tolist() == ids, name
         assert "\n'=already," in (life.folder / name).read_text()
