@@ -142,7 +142,8 @@ OTHERS = {
 
 
 @pytest.mark.parametrize(("difference", "change"), OTHERS.items())
-def test_other_runs_are_refused_with_their_differences(out, difference, change):
+def test_other_runs_are_refused_with_their_differences(out, monkeypatch, difference, change):
+    monkeypatch.setattr("time.strftime", lambda _: "then")  # whoever asks is noted with the second
     begin(out)
     before = {path: path.read_bytes() for path in out.rglob("*.*")}
     first, *lines, last = refused_with("contains a different run", begin, out, altered(**change)).splitlines()

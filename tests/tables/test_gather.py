@@ -161,11 +161,10 @@ def test_fastsurfer_without_surfaces(tmp_path, name):
     cortex = [f"ctx-{side}-{region}" for side in ("lh", "rh") for region in ("cuneus", "insula")]
     for number in range(3):
         stats = subject(tmp_path / "subjects", f"sub-{number}", number, regions=(*ASEG[:-1], *cortex, "5th-Ventricle"))
+        text = (stats / "aseg.stats").read_text().replace("# cvs_version 7.4.1", "# FastSurfer_version 2.4.0+a1b2c3")
         for file in [*stats.iterdir()]:
             file.unlink()
-        (stats / f"{name}.stats").write_text(
-            (stats / "aseg.stats").read_text().replace("# cvs_version 7.4.1", "# FastSurfer_version 2.4.0+a1b2c3")
-        )
+        (stats / f"{name}.stats").write_text(text)
     found, table, dictionary = gathered(tmp_path / "subjects", tmp_path / "t.csv")
     assert (found.programs, dictionary["ctx-lh-insula"]["Units"]) == ({"FastSurfer 2.4.0": 3}, "mm3")
     assert f"No folder contains a cortical parcellation; only {name}.stats was read." in found.notes
