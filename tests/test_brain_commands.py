@@ -26,19 +26,8 @@ def study(tmp_path_factory):
     table = simulate_cohort("basic", n_controls=40, n_patients=60, seed=0).table.iloc[:, : 4 + 12]
     table.to_csv(folder / "cohort.csv", index=False)
     told(
-        "fit",
-        folder / "cohort.csv",
-        "--out",
-        folder / "run",
-        "--covariates",
-        "age,sex",
-        "--patterns",
-        "2",
-        "--repetitions",
-        "1",
-        "--steps",
-        "10",
-        "--no-report",
+        *("fit", folder / "cohort.csv", "--out", folder / "run", "--covariates", "age,sex", "--patterns", "2"),
+        *("--repetitions", "1", "--steps", "10", "--no-report"),
     )
     scores, rng = pd.read_csv(folder / "run" / "r_indices.csv"), np.random.default_rng(0)
     paths, effects = scores["participant_id"] + ".nii", 1.5 * stats.zscore(scores["r1"])

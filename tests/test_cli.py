@@ -83,17 +83,8 @@ def fitted(table, tmp_path_factory):
     out = folder / "run"
     return (
         succeed(
-            "fit",
-            folder / "cohort.csv",
-            "--out",
-            out,
-            "--patients",
-            "PT",
-            "--covariates",
-            "age,sex",
-            "--unit",
-            "mL",
-            *TINY,
+            *("fit", folder / "cohort.csv", "--out", out, "--patients", "PT", "--covariates", "age,sex"),
+            *("--unit", "mL", *TINY),
         ),
         out,
         table,
@@ -120,14 +111,7 @@ def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(out, tmp
     visits = simulate_cohort("basic", n_controls=20, n_patients=20, seed=1, n_visits=2).table
     folder = tmp_path / "run"
     line = (
-        "fit",
-        out.parent / "cohort.csv",
-        "--out",
-        folder,
-        "--method",
-        "linear",
-        "--repetitions",
-        "3",
+        *("fit", out.parent / "cohort.csv", "--out", folder, "--method", "linear", "--repetitions", "3"),
         "--no-report",
     )
     assert "Used 3 of 3 repetitions; the agreement" in told(
@@ -164,17 +148,8 @@ def test_simulate_correlates_severities_by_a_number_or_a_matrix(tmp_path, given,
         (tmp_path / "r.txt").write_text(given, encoding="utf-8")
         given = tmp_path / "r.txt"
     succeed(
-        "simulate",
-        "basic",
-        "--out",
-        tmp_path / "c.csv",
-        "--truth",
-        tmp_path / "t.csv",
-        "--patients",
-        4000,
-        "--patterns",
-        2,
-        f"--correlation={given}",
+        *("simulate", "basic", "--out", tmp_path / "c.csv", "--truth", tmp_path / "t.csv", "--patients", 4000),
+        *("--patterns", 2, f"--correlation={given}"),
     )
     truth = pd.read_csv(tmp_path / "t.csv").drop(columns="participant_id")
     assert np.corrcoef(norm.ppf(truth.clip(1e-5, 1 - 1e-5)).T)[0, 1] == pytest.approx(expected, abs=0.04)
@@ -228,15 +203,8 @@ def test_fit_learns_the_correlation_of_severities_unless_told_otherwise(out, tmp
     assert (summary["latent"], first, last) == ("correlated", pytest.approx(1), pytest.approx(1))
     assert 0 != one == pytest.approx(other)
     succeed(
-        "fit",
-        out.parent / "cohort.csv",
-        "--out",
-        tmp_path / "run",
-        "--patients",
-        "PT",
-        "--latent",
-        "independent",
-        *TINY,
+        *("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT"),
+        *("--latent", "independent", *TINY),
     )
     summary = summary_of(tmp_path / "run")
     assert (summary["latent"], summary["correlation"]) == ("independent", None)
@@ -334,14 +302,7 @@ def test_the_verdict_is_told_and_kept(table, tmp_path, monkeypatch, state, older
     monkeypatch.setattr("rindices.search.judged", lambda *_: verdict)
     table.assign(age=table["age"] + older * (table["diagnosis"] == "PT")).to_csv(tmp_path / "table.csv", index=False)
     words = told(
-        "fit",
-        tmp_path / "table.csv",
-        "--out",
-        tmp_path / "run",
-        "--patients",
-        "PT",
-        "--covariates",
-        "age",
+        *("fit", tmp_path / "table.csv", "--out", tmp_path / "run", "--patients", "PT", "--covariates", "age"),
         *TINY,
         "--no-report",
     )
@@ -399,36 +360,15 @@ def test_codes_for_missing_values_are_gaps(out, table, tmp_path):
     coded.to_csv(tmp_path / "coded.csv", index=False)
     missing = ("--missing", "-9999", "--drop-missing", "--complete-only")
     succeed(
-        "fit",
-        tmp_path / "coded.csv",
-        "--out",
-        tmp_path / "run",
-        "--covariates",
-        "age,sex",
-        "--patients",
-        "PT",
-        "--clinical",
-        "mmse",
-        "--exclude",
-        "code",
-        *TINY,
-        *missing,
-        "--no-report",
+        *("fit", tmp_path / "coded.csv", "--out", tmp_path / "run", "--covariates", "age,sex"),
+        *("--patients", "PT", "--clinical", "mmse", "--exclude", "code", *TINY, *missing, "--no-report"),
     )
     assert sum(summary_of(tmp_path / "run")["excluded"].values()) == 1
     assert pd.read_csv(tmp_path / "run" / "variables.csv")["mmse"].min() == 28
     coded.rename(columns={"participant_id": "who", "code": "note"}).to_csv(tmp_path / "new.csv", index=False)
     succeed(
-        "apply",
-        out / "model.safetensors",
-        tmp_path / "new.csv",
-        "--out",
-        tmp_path / "scores.csv",
-        "--id",
-        "who",
-        "--exclude",
-        "mmse",
-        *missing,
+        *("apply", out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "scores.csv"),
+        *("--id", "who", "--exclude", "mmse", *missing),
     )
     assert len(pd.read_csv(tmp_path / "scores.csv")) == len(coded) - 1
 

@@ -82,13 +82,7 @@ def test_the_model_keeps_the_correction_and_scores_the_same_people_the_same(out,
     assert (correction.site, correction.smooth) == ("site", ("age",))
     used.to_csv(tmp_path / "new.csv", index=False)
     said = told(
-        "apply",
-        model,
-        tmp_path / "new.csv",
-        "--out",
-        tmp_path / "s.csv",
-        "--clinical",
-        "memory",
+        *("apply", model, tmp_path / "new.csv", "--out", tmp_path / "s.csv", "--clinical", "memory"),
         "--report",
         tmp_path / "s.html",
     )
@@ -108,12 +102,7 @@ def test_scores_that_came_later_are_joined_by_id(out, table, copy, tmp_path):
         {"participant_id": [*table["participant_id"].unique()[:100], "stranger"], "tau": np.arange(101.0)}
     ).to_csv(tmp_path / "tau.csv", index=False)
     told(
-        "report",
-        copy,
-        "--clinical",
-        tmp_path / "tau.csv",
-        "--subgroup-limits",
-        "0.3,0.6",
+        *("report", copy, "--clinical", tmp_path / "tau.csv", "--subgroup-limits", "0.3,0.6"),
         "--figures",
         tmp_path / "figures",
     )
@@ -153,15 +142,7 @@ def test_a_table_of_scores_may_repeat_other_columns(table, tmp_path):
     table.drop(columns=["memory", "gene"]).to_csv(tmp_path / "study.csv", index=False)
     table[["participant_id", "session", "diagnosis", "age", "memory"]].to_csv(tmp_path / "scores.csv", index=False)
     told(
-        "fit",
-        tmp_path / "study.csv",
-        "--out",
-        tmp_path / "run",
-        *ROLES,
-        "--clinical",
-        tmp_path / "scores.csv",
-        "--exclude",
-        "education_level",
-        *TINY,
+        *("fit", tmp_path / "study.csv", "--out", tmp_path / "run", *ROLES),
+        *("--clinical", tmp_path / "scores.csv", "--exclude", "education_level", *TINY),
     )
     assert summary_of(tmp_path / "run")["clinical"] == ["memory"]

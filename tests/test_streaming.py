@@ -42,17 +42,8 @@ def model(tmp_path_factory, quick_preset, small_table, small_labels):
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(presets.PRESETS, "fast", lambda: quick_preset)
         told(
-            "fit",
-            folder / "people.csv",
-            "--out",
-            folder / "run",
-            "--covariates",
-            "age,sex",
-            "--patterns",
-            "3",
-            "--repetitions",
-            2,
-            "--no-report",
+            *("fit", folder / "people.csv", "--out", folder / "run", "--covariates", "age,sex"),
+            *("--patterns", "3", "--repetitions", 2, "--no-report"),
         )
     return folder / "run" / "model.safetensors"
 

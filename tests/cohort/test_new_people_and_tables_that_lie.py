@@ -144,17 +144,8 @@ def test_controls_and_patients_in_files_of_their_own(tmp_path):
         excluded,
     )
     told(
-        "fit",
-        *tables,
-        "--out",
-        tmp_path / "run",
-        "--covariates",
-        "age,sex",
-        "--preset",
-        "linear",
-        "--patterns",
-        "2",
-        "--no-report",
+        *("fit", *tables, "--out", tmp_path / "run", "--covariates", "age,sex", "--preset", "linear"),
+        *("--patterns", "2", "--no-report"),
     )
     scores = pd.read_csv(tmp_path / "run" / "r_indices.csv")
     assert scores["diagnosis"].value_counts().to_dict() == {"CN": 60, "SCZ": 60}

@@ -73,18 +73,8 @@ def _live(life):
     table[["participant_id"]].assign(later=np.arange(len(table)) % 7 + 0.5).to_csv(folder / "later.csv", index=False)
     life("simulate", "simulate", "basic", "--out", folder / "simulated.csv", "--controls", 30, "--patients", 30)
     fit = (
-        "fit",
-        folder / "cohort.csv",
-        "--out",
-        out,
-        "--patients",
-        "PT",
-        "--covariates",
-        "age,sex",
-        "--clinical",
-        f"{SCORE},amyloid",
-        "--bids",
-        *TINY,
+        *("fit", folder / "cohort.csv", "--out", out, "--patients", "PT", "--covariates", "age,sex"),
+        *("--clinical", f"{SCORE},amyloid", "--bids", *TINY),
     )
     with pytest.MonkeyPatch.context() as broken:
         broken.setattr(Path, "replace", _failing(Path.replace))
@@ -99,13 +89,7 @@ def _live(life):
     theirs = save(folder / "theirs.pt", checkpoint(n_regions=8)[0])
     names = ",".join(f"region{i}" for i in range(8))
     life(
-        "import",
-        "import-official",
-        theirs,
-        "--out",
-        folder / "theirs.safetensors",
-        "--features",
-        names,
+        *("import", "import-official", theirs, "--out", folder / "theirs.safetensors", "--features", names),
         "--covariates",
         "sex,age",
     )
@@ -133,12 +117,6 @@ def _compare_images(life, table):
     write_image(life.folder / "mask.nii", np.pad(np.ones((4, 4, 4)), 1), dtype=np.uint8)
     table[["participant_id"]].assign(path=paths).to_csv(life.folder / "maps.csv", index=False)
     life(
-        "voxelwise",
-        "voxelwise",
-        life.folder / "run",
-        "--maps",
-        life.folder / "maps.csv",
-        "--mask",
-        life.folder / "mask.nii",
-        "--regressions",
+        *("voxelwise", "voxelwise", life.folder / "run", "--maps", life.folder / "maps.csv"),
+        *("--mask", life.folder / "mask.nii", "--regressions"),
     )
