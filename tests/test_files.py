@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rindices.files import atomic_file, check_folder, check_writable, refuse_same, write_csv, write_text
-from rindices.problems import InputError
+from tests.refusal import refused_with
 
 
 def write(path, text="new"):
@@ -24,18 +24,14 @@ def test_a_file_appears_whole_and_its_folders_are_made_and_a_failure_keeps_the_o
 
 def test_folders_files_and_circles_in_the_way_are_the_users_mistake(tmp_path):
     write(tmp_path / "file")
-    with pytest.raises(InputError, match="is a folder"):
-        write(tmp_path)
-    with pytest.raises(InputError, match="is a file"):
-        check_writable(tmp_path / "file" / "below.csv")
+    refused_with("is a folder", write, tmp_path)
+    refused_with("is a file", check_writable, tmp_path / "file" / "below.csv")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(InputError, match="`figures`"):
-            check_folder(path, "figures")
+        refused_with("`figures`", check_folder, path, "figures")
     if os.name != "nt":  # links need rights of their own there
         (tmp_path / "a").symlink_to("b")
         (tmp_path / "b").symlink_to("a")
-        with pytest.raises(InputError, match="does not point to a file"):
-            write(tmp_path / "a")
+        refused_with("does not point to a file", write, tmp_path / "a")
 
 
 def listening(path):
@@ -53,10 +49,8 @@ def test_pipes_and_sockets_are_refused_and_stay(tmp_path, monkeypatch, make, lin
     if linked:
         path.symlink_to("special")
     before = path.lstat()
-    with pytest.raises(InputError, match=r"not a regular file.\nProvide a file name with `truth`"):
-        check_writable(path, "truth")
-    with pytest.raises(InputError, match="not a regular file"):
-        write(path)
+    refused_with(r"not a regular file.\nProvide a file name with `truth`", check_writable, path, "truth")
+    refused_with("not a regular file", write, path)
     assert (path.lstat().st_mode, path.lstat().st_ino) == (before.st_mode, before.st_ino)
 
 
@@ -70,9 +64,12 @@ def test_a_link_is_followed_and_stays(tmp_path, there):
     second.symlink_to(target)
     path.symlink_to("second")
     write(path)
-    assert (target.read_text(), target.is_symlink()) == ("new", False)
     assert (os.readlink(path), os.readlink(second)) == ("second", str(target))
-    assert [file.name for file in target.parent.iterdir()] == ["kept.csv"]
+    assert (target.read_text(), target.is_symlink(), [file.name for file in target.parent.iterdir()]) == (
+        "new",
+        False,
+        ["kept.csv"],
+    )
     assert not there or target.stat().st_mode & 0o777 == 0o640
 
 
@@ -83,8 +80,7 @@ def test_a_disk_that_takes_no_files_whatever_its_rights_say_is_refused(tmp_path,
     check_folder(tmp_path / "figures", "figures")
     assert not [*tmp_path.iterdir()]
     monkeypatch.setattr("tempfile.TemporaryFile", full)
-    with pytest.raises(InputError, match=rf"{tmp_path} is not writable"):
-        check_folder(tmp_path / "figures", "figures")
+    refused_with(rf"{tmp_path} is not writable", check_folder, tmp_path / "figures", "figures")
 
 
 @pytest.mark.parametrize("times", [1, 9])
@@ -114,7 +110,8 @@ def test_what_is_read_is_not_written_over(tmp_path):
     read, same = tmp_path / "b.csv", tmp_path / "B.csv"
     write(read)
     os.link(read, same)  # one file of two names, as on disks that do not tell case apart
-    with pytest.raises(InputError, match="would overwrite"):
-        refuse_same(same, read)
-    with pytest.raises(InputError, match=r"would overwrite.*\n.*`truth`"):
-        refuse_same(tmp_path / "x" / ".." / "a.csv", read, tmp_path / "a.csv", name="truth")
+    refused_with("would overwrite", refuse_same, same, read)
+    other = tmp_path / "a.csv"
+    refused_with(
+        r"would overwrite.*\n.*`truth`", refuse_same, tmp_path / "x" / ".." / "a.csv", read, other, name="truth"
+    )

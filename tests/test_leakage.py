@@ -7,16 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from safetensors import safe_open
-from typer.testing import CliRunner
 
 from experiments.reproducibility import split_half
 from rindices import SurrealGAN
-from rindices.cli import app
 from rindices.simulate import simulate_cohort
+from tests.test_cli import TINY, succeed
 
 N_REGIONS = 12
-OPTIONS = ["--covariates", "age,sex,icv", "--smooth", "age", "--site", "site", "--visit", "session"]
-TINY = ["--patterns", "2", "--repetitions", "2", "--steps", "10", "--control", "CN", "--patients", "PT", "--no-report"]
+OPTIONS = [
+    *("--covariates", "age,sex,icv", "--smooth", "age", "--site", "site", "--visit", "session", "--control", "CN"),
+    *("--patients", "PT", "--no-report", *TINY),
+]
 
 
 def study():
@@ -26,10 +27,11 @@ def study():
     table["site"] = rng.choice(["north", "south"], len(table))
     table["icv"] = rng.normal(1500, 100, len(table))
     table.insert(1, "session", "bl")
-    others = pd.concat([rows.head(15) for _, rows in table.groupby("diagnosis")]).index
-    table.loc[others, "diagnosis"] = "MCI"
-    later = table[table["diagnosis"] == "PT"].assign(session="m12", age=lambda rows: rows["age"] + 1)
-    return pd.concat([table, later], ignore_index=True)
+    table.loc[table.groupby("diagnosis").head(15).index, "diagnosis"] = "MCI"
+    return pd.concat(
+        [table, table[table["diagnosis"] == "PT"].assign(session="m12", age=lambda rows: rows["age"] + 1)],
+        ignore_index=True,
+    )
 
 
 def held_out(table):
@@ -51,9 +53,7 @@ def planted(table, seed=1):
 def fit(table, folder, *options):
     folder.mkdir()
     table.to_csv(folder / "table.csv", index=False)
-    command = ["fit", folder / "table.csv", "--out", folder / "run", *OPTIONS, *TINY, *options]
-    result = CliRunner().invoke(app, [str(word) for word in command])
-    assert result.exit_code == 0, result.output
+    succeed("fit", folder / "table.csv", "--out", folder / "run", *OPTIONS, *options)
     return folder / "run"
 
 
@@ -71,8 +71,9 @@ def learned(run):
 @pytest.mark.parametrize("options", [(), ("--drop-outliers",)], ids=["everybody", "without outliers"])
 def test_values_of_held_out_people_do_not_change_the_fit(tmp_path, options):
     table = study()
-    before = fit(table, tmp_path / "before", *options)
-    after = fit(planted(table), tmp_path / "after", *options)
+    before, after = (
+        fit(people, tmp_path / name, *options) for name, people in (("before", table), ("after", planted(table)))
+    )
     assert learned(before) == learned(after)
     scores = [
         pd.read_csv(run / "r_indices.csv", keep_default_na=False)
@@ -103,9 +104,7 @@ def test_what_is_estimated_in_controls_does_not_know_the_patients(small_table, s
         for X in (small_table, poisoned)
     ]
     steps = [model.preprocessing_ for model in fitted]
-    estimated = [(one.scaler.mean, one.scaler.sd, one.residualizer.effects) for one in steps]
-    for first, second in zip(*estimated, strict=True):
-        np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(*[(one.scaler.mean, one.scaler.sd, *one.residualizer.effects) for one in steps])
 
 
 def test_a_half_does_not_know_the_other(small_table, small_labels, quick_preset):

@@ -9,49 +9,35 @@ import pytest
 from rindices import load_model, simulate_cohort
 from tests.test_cli import TINY, summary_of, told
 
-SITES = ("north", "south", "west")
 ROLES = ["--site", "site", "--visit", "session", "--covariates", "age,sex", "--drop-missing", "--proportion", "icv"]
-OPTIONS = [
-    *ROLES,
-    "--smooth",
-    "age",
-    "--interactions",
-    "age:sex",
-    "--clinical",
-    "memory,gene,education_level",
-    "--bids",
-]
 
 
-def study(n=60, n_regions=12):
-    """A table with sites, head sizes, scores with gaps, repeated visits and one impossible head."""
+@pytest.fixture(scope="module")
+def table():
+    """Return a table with sites, head sizes, scores with gaps, repeated visits and one impossible head."""
     rng = np.random.default_rng(0)
-    table = simulate_cohort("basic", n_controls=n, n_patients=n, seed=0).table.iloc[:, : 4 + n_regions]
+    table = simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).table.iloc[:, : 4 + 12]
     table.insert(1, "session", "bl")
     table = table.assign(
-        site=rng.choice(SITES, len(table)),
+        site=rng.choice(["north", "south", "west"], len(table)),
         icv=rng.normal(1500, 100, len(table)),
         memory=np.where(rng.random(len(table)) < 0.2, np.nan, rng.normal(size=len(table))),
         gene=rng.choice(["e3", "e4"], len(table)),
         education_level=rng.choice(["school", "college", "university"], len(table)),
     )
     later = table.iloc[::4].assign(session="m12", age=table["age"] + 1)
-    later.iloc[:, 5 : 5 + n_regions] *= 0.98
+    later.iloc[:, 5 : 5 + 12] *= 0.98
     table = pd.concat([table, later], ignore_index=True)
     table.loc[7, "icv"] = 0.0
     return table
 
 
 @pytest.fixture(scope="module")
-def table():
-    return study()
-
-
-@pytest.fixture(scope="module")
 def out(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("real")
     table.to_csv(folder / "study.csv", index=False)
-    told("fit", folder / "study.csv", "--out", folder / "run", *OPTIONS, *TINY)
+    options = ("--smooth", "age", "--interactions", "age:sex", "--clinical", "memory,gene,education_level", "--bids")
+    told("fit", folder / "study.csv", "--out", folder / "run", *ROLES, *options, *TINY)
     return folder / "run"
 
 
@@ -72,15 +58,16 @@ def test_one_command_does_the_whole_and_everybody_is_scored(out, table):
     used, summary = table.drop(index=7), summary_of(out)
     assert scores[["participant_id", "visit"]].values.tolist() == used[["participant_id", "session"]].values.tolist()
     assert np.isfinite(scores[["r1", "r2"]]).all(axis=None)
-    assert summary["n_controls"] + summary["n_patients"] == used["participant_id"].nunique()
-    assert summary["excluded"] == {"impossible value": 1}
+    assert (summary["n_controls"] + summary["n_patients"], summary["excluded"]) == (
+        used["participant_id"].nunique(),
+        {"impossible value": 1},
+    )
 
 
 def test_associations_count_each_person_once_and_gaps_per_variable(out, table):
     found, scores = pd.read_csv(out / "analysis" / "associations.csv"), pd.read_csv(out / "r_indices.csv")
     rows = found[(found["people"] == "patients") & (found["pattern"] == 1)].set_index("variable")
-    kinds = {"memory": "Pearson r", "gene": "point-biserial r", "education_level": "eta²"}
-    assert rows["statistic"].to_dict() == kinds
+    assert rows["statistic"].to_dict() == {"memory": "Pearson r", "gene": "point-biserial r", "education_level": "eta²"}
     known = table[["participant_id", "session", "memory"]].rename(columns={"session": "visit"}).dropna()
     own = scores[(scores["visit"] == "bl") & (scores["group"] == "patient")].merge(known)
     assert rows.loc["memory", ["n", "coefficient"]].tolist() == [
@@ -94,38 +81,45 @@ def test_the_model_keeps_the_correction_and_scores_the_same_people_the_same(out,
     correction = load_model(model).correction
     assert (correction.site, correction.smooth) == ("site", ("age",))
     used.to_csv(tmp_path / "new.csv", index=False)
-    command = ("apply", model, tmp_path / "new.csv", "--out", tmp_path / "s.csv")
-    said = told(*command, "--clinical", "memory", "--report", tmp_path / "s.html")
+    said = told(
+        *("apply", model, tmp_path / "new.csv", "--out", tmp_path / "s.csv", "--clinical", "memory"),
+        "--report",
+        tmp_path / "s.html",
+    )
     before, after = pd.read_csv(out / "r_indices.csv"), pd.read_csv(tmp_path / "s.csv")
     learned = before["group"] == "control"  # there, by who did not learn from them
     np.testing.assert_allclose(after[["r1", "r2"]][~learned], before[["r1", "r2"]][~learned], atol=1e-5)
     np.testing.assert_allclose(*(scores[["first_visit", "years"]].astype(float) for scores in (after, before)))
     assert f"Scored {used['participant_id'].nunique()} people at {len(used)} visits" in said
     page = (tmp_path / "s.html").read_text()
-    assert ("model.safetensors" in page, "sub-0001" in page) == (True, False)
-    assert summary_of(out)["reliable"] is False
+    assert ("model.safetensors" in page, "sub-0001" in page, summary_of(out)["reliable"]) == (True, False, False)
     for words in (said, page, told("describe", model)):
         assert "the patterns were not found again." in words
 
 
 def test_scores_that_came_later_are_joined_by_id(out, table, copy, tmp_path):
-    later = {"participant_id": [*table["participant_id"].unique()[:100], "stranger"], "tau": np.arange(101.0)}
-    pd.DataFrame(later).to_csv(tmp_path / "tau.csv", index=False)
-    figures = ("--subgroup-limits", "0.3,0.6", "--figures", tmp_path / "figures")
-    told("report", copy, "--clinical", tmp_path / "tau.csv", *figures)
+    pd.DataFrame(
+        {"participant_id": [*table["participant_id"].unique()[:100], "stranger"], "tau": np.arange(101.0)}
+    ).to_csv(tmp_path / "tau.csv", index=False)
+    told(
+        *("report", copy, "--clinical", tmp_path / "tau.csv", "--subgroup-limits", "0.3,0.6"),
+        "--figures",
+        tmp_path / "figures",
+    )
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".png"}
     found = pd.read_csv(copy / "analysis" / "associations.csv")
     assert set(found["variable"]) == {"memory", "gene", "education_level", "tau"}
-    tau = found.query("people == 'everybody' and variable == 'tau'")
-    assert set(tau["n"]) == {99}  # one of the hundred was left out
+    # One of the hundred was left out.
+    assert set(found.query("people == 'everybody' and variable == 'tau'")["n"]) == {99}
     assert summary_of(copy)["subgroup_limits"] == [0.3, 0.6]
     assert (copy / "r_indices.csv").read_bytes() == (out / "r_indices.csv").read_bytes()
 
 
 def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(out, table, copy, tmp_path):
     some = table.loc[table["session"] == "bl", ["participant_id"]].head(30)
-    later = some.assign(age=1.0, diagnosis="?", memory=[*np.linspace(1, 9, 20), *[-9999] * 10])
-    later.to_csv(tmp_path / "later.csv", index=False)
+    some.assign(age=1.0, diagnosis="?", memory=[*np.linspace(1, 9, 20), *[-9999] * 10]).to_csv(
+        tmp_path / "later.csv", index=False
+    )
     line = ("report", copy, "--clinical", tmp_path / "later.csv")
     assert "people have memory = -9999, which looks like a code" in told(*line)  # and is in no test until it is named
     assert pd.read_csv(copy / "variables.csv")["memory"].agg(["min", "max"]).tolist() == [1, 9]
@@ -147,6 +141,8 @@ def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(out,
 def test_a_table_of_scores_may_repeat_other_columns(table, tmp_path):
     table.drop(columns=["memory", "gene"]).to_csv(tmp_path / "study.csv", index=False)
     table[["participant_id", "session", "diagnosis", "age", "memory"]].to_csv(tmp_path / "scores.csv", index=False)
-    scores = ("--clinical", tmp_path / "scores.csv", "--exclude", "education_level")
-    told("fit", tmp_path / "study.csv", "--out", tmp_path / "run", *ROLES, *scores, *TINY)
+    told(
+        *("fit", tmp_path / "study.csv", "--out", tmp_path / "run", *ROLES),
+        *("--clinical", tmp_path / "scores.csv", "--exclude", "education_level", *TINY),
+    )
     assert summary_of(tmp_path / "run")["clinical"] == ["memory"]

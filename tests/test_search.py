@@ -15,6 +15,7 @@ from rindices.settings import AUTO
 from rindices.training.chunks import Point
 from rindices.training.execution import Memory
 from tests.made_up import judged
+from tests.refusal import refused_with
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")
@@ -51,8 +52,11 @@ def test_chosen_setting_is_a_plain_fit_of_it(fitted, unfitted, small_table, smal
     best, plain = fitted.best_estimator_, SurrealGAN(**fitted.best_params_, **shared)
     plain.fit(small_table, small_labels, covariates)
     same_bits(best.models_, plain.models_)
-    assert (fitted.best_score_, best.preset_) == (plain.agreement_.pattern_agreement, plain.preset_)
-    assert best.get_params() == plain.get_params()
+    assert (fitted.best_score_, best.preset_, best.get_params()) == (
+        plain.agreement_.pattern_agreement,
+        plain.preset_,
+        plain.get_params(),
+    )
     assert fitted.transform(small_table, covariates).shape == (len(small_table), fitted.best_params_["n_patterns"])
     for one in (best, load_model(fitted.save(tmp_path / "model.safetensors"))):
         same_bits(one.transform(small_table, covariates), fitted.transform(small_table, covariates))
@@ -70,8 +74,7 @@ def test_results_have_a_row_a_setting_and_history_a_row_a_checkpoint(fitted):
     [chosen] = results[results["chosen"]].to_dict("records")
     assert 4 <= chosen["n_repetitions"] <= 4 + MOST_REPLACED
     assert [chosen[name] for name in (*of, "pattern_agreement")] == [*of.values(), fitted.best_score_]
-    assert "misfit" in results
-    assert len(fitted.history_) == 2 * len(results)
+    assert ("misfit" in results, len(fitted.history_)) == (True, 2 * len(results))
     best = fitted.history_[fitted.history_["best"]].reset_index(drop=True)
     pd.testing.assert_frame_equal(best.drop(columns="best"), results.drop(columns="n_repetitions"))
 
@@ -132,9 +135,9 @@ def counted_search(two_patterns):
 
 
 def test_as_many_patterns_are_trained_as_people_show_who_were_left_out(counted_search):
-    assert counted_search.n_patterns == AUTO
+    trained, state = counted_search.results_["n_patterns"].tolist(), counted_search.verdict_.state
+    assert (counted_search.n_patterns, trained, state) == (AUTO, [2], "reproducible")
     assert counted_search.spectrum_.found_again == counted_search.best_params_["n_patterns"] == 2
-    assert (counted_search.results_["n_patterns"].tolist(), counted_search.verdict_.state) == ([2], "reproducible")
     assert counted_search.reason_ == "2 patterns: held-out people also differ in 2 directions."
 
 
@@ -144,8 +147,7 @@ def test_groups_without_a_difference_are_called_so():
     verdict = search.fit(cohort.iloc[:, 4:28], cohort["diagnosis"] == "PT").verdict_
     assert (verdict.state, verdict.reliable, "AUC" in str(verdict.message)) == ("no difference", False, True)
     assert verdict.evidence.p == search.spectrum_.p > 0.05
-    assert verdict.evidence.halves is None  # nothing to be found again
-    assert set(search.results_["n_patterns"]) == {1, 2}
+    assert (verdict.evidence.halves, {*search.results_["n_patterns"]}) == (None, {1, 2})  # nothing to be found again
 
 
 def test_linear_models_are_saved_and_score_the_same(counted_search, two_patterns, tmp_path):
@@ -154,34 +156,38 @@ def test_linear_models_are_saved_and_score_the_same(counted_search, two_patterns
     loaded = load_model(counted_search.save(tmp_path / "model.safetensors"))
     np.testing.assert_array_equal(loaded.transform(regions), counted_search.transform(regions))
     np.testing.assert_array_equal(loaded.spread(regions), counted_search.best_estimator_.spread(regions))
-    assert loaded.verdict_ == counted_search.best_estimator_.verdict_
-    assert (loaded.preset_.name, loaded.step_) == ("linear", 0)
+    assert (loaded.preset_.name, loaded.step_, loaded.verdict_) == (
+        "linear",
+        0,
+        counted_search.best_estimator_.verdict_,
+    )
 
 
 @pytest.mark.parametrize(("asked", "nearest"), [(range(3, 6), 3), (np.array([1, 4]), 1), ((1, 2, 3), 2)])
 def test_of_a_range_the_number_nearest_to_the_count_is_trained(two_patterns, asked, nearest):
     search = SurrealGANSearch(asked, n_repetitions=2, preset="linear", random_state=0).fit(*two_patterns)
     assert search.results_["n_patterns"].tolist() == [nearest] == [search.best_params_["n_patterns"]]
-    assert search.models_trained_ == 2
     ending = "held-out people also differ in 2 directions, and this is the nearest of the requested numbers"
-    assert search.reason_ == f"{counted(nearest, 'pattern')}: {ending}."
-    every = clone(search).set_params(n_patterns=(1, 2), exhaustive=True).fit(*two_patterns)
-    assert every.results_["n_patterns"].tolist() == [1, 2]
+    assert (search.models_trained_, search.reason_) == (2, f"{counted(nearest, 'pattern')}: {ending}.")
+    assert clone(search).set_params(n_patterns=(1, 2), exhaustive=True).fit(*two_patterns).results_[
+        "n_patterns"
+    ].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("given", [3, (3,)])
 def test_a_number_that_was_given_is_not_called_counted(two_patterns, given):
     search = SurrealGANSearch(given, n_repetitions=2, preset="linear", random_state=0).fit(*two_patterns)
-    told = (2, "3 patterns: specified in advance, not chosen from the data.")
-    assert (search.spectrum_.found_again, search.reason_) == told
+    assert (search.spectrum_.found_again, search.reason_) == (
+        2,
+        "3 patterns: specified in advance, not chosen from the data.",
+    )
 
 
 def test_training_from_a_linear_start_is_a_plain_fit(quick_preset, two_patterns):
     shared = {"n_repetitions": 2, "preset": quick_preset, "random_state": 0}
     search = SurrealGANSearch(**shared).fit(*two_patterns)
-    plain = SurrealGAN(**search.best_params_, **shared).fit(*two_patterns)
     assert search.best_params_["n_patterns"] == 2
-    same_bits(search.best_estimator_.models_, plain.models_)
+    same_bits(search.best_estimator_.models_, SurrealGAN(**search.best_params_, **shared).fit(*two_patterns).models_)
 
 
 def test_before_it_is_fitted_a_search_has_nothing_to_give(unfitted):
@@ -206,17 +212,18 @@ BAD = {
 
 @pytest.mark.parametrize(("message", "settings"), BAD.items())
 def test_bad_settings_are_errors_before_any_training(message, settings, small_table, small_labels):
-    with pytest.raises(ValueError, match=message):
-        SurrealGANSearch(**settings).fit(small_table, small_labels)
+    refused_with(message, SurrealGANSearch(**settings).fit, small_table, small_labels, error=ValueError)
 
 
 def swept_of(*settings, n_repetitions=10):
-    chosen = choose([one for one in settings if one.n_repetitions == n_repetitions])
-    return Swept(list(settings), chosen, 3, n_repetitions, [], [])
-
-
-def setting(value, n_patterns, distance, **options):
-    return judged(value, n_patterns, distance=distance, **options)
+    return Swept(
+        list(settings),
+        choose([one for one in settings if one.n_repetitions == n_repetitions]),
+        3,
+        n_repetitions,
+        [],
+        [],
+    )
 
 
 def told(swept):
@@ -225,30 +232,30 @@ def told(swept):
     return explain(swept, basis_of(swept, asked, None), asked, None)
 
 
-BEST = setting(0.9, 3, 3.0)
+BEST = judged(0.9, 3, distance=3.0)
 
 
 CLEARLY = "3 patterns: no other number fits the patients clearly better, "
 UNKNOWN = [judged(np.nan, m, n_models=1, n_repetitions=1) for m in (2, 3)]
 SOME = swept_of(judged(0.9, 2), judged(0.7, 3, n_repetitions=3))
-DROPPED = [setting(0.9, m, distance, n_repetitions=3) for m, distance in ((1, 9.0), (2, 9.0), (4, 1.5))]
+DROPPED = [judged(0.9, m, distance=distance, n_repetitions=3) for m, distance in ((1, 9.0), (2, 9.0), (4, 1.5))]
 
 
 @pytest.mark.parametrize(
     ("swept", "start", "end"),
     [
         (
-            swept_of(setting(0.55, 1, 3.0), setting(0.99, 2, 9.0), BEST, setting(0.8, 4, 3.0)),
+            swept_of(judged(0.55, 1, distance=3.0), judged(0.99, 2, distance=9.0), BEST, judged(0.8, 4, distance=3.0)),
             f"{CLEARLY}and repetitions agree at 0.900. 1 setting with fewer patterns fitted the patients clearly worse",
             " and 1 setting with fewer patterns did not agree.",
         ),
         (
-            swept_of(setting(0.9, 2, 3.0), BEST),
+            swept_of(judged(0.9, 2, distance=3.0), BEST),
             "3 patterns",
             "also fitted and agreed, but repetitions agreed equally well about more patterns.",
         ),
         (
-            swept_of(setting(0.9, 2, 9.0), setting(0.55, 3, 3.0)),
+            swept_of(judged(0.9, 2, distance=9.0), judged(0.55, 3, distance=3.0)),
             "2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or",
             "Of the settings trained in full, this one agrees best: repetitions agree at 0.900",
         ),
@@ -285,7 +292,7 @@ def test_models_that_were_not_trained_are_counted():
 
 
 def test_where_the_groups_do_not_differ_no_number_is_supported(counted_search):
-    nothing, both = counted_search.spectrum_._replace(p=0.4), swept_of(BEST, setting(0.95, 4, 3.0))
+    nothing, both = counted_search.spectrum_._replace(p=0.4), swept_of(BEST, judged(0.95, 4, distance=3.0))
     assert basis_of(both, [3, 4], None) == "fit"
     assert basis_of(both, [3, 4], nothing) == basis_of(swept_of(BEST), "auto", nothing) == "unsupported"
     assert basis_of(swept_of(BEST), "auto", counted_search.spectrum_) == "counted"

@@ -1,8 +1,10 @@
 import pytest
+from sklearn.base import clone
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch
+from tests.refusal import refused_with
 
 # The checks give a few people, and labels such as -1 and 1.
 pytestmark = [
@@ -11,23 +13,13 @@ pytestmark = [
 ]
 
 
-def tiny() -> SurrealGAN:
-    return SurrealGAN(2, n_repetitions=1, max_steps=2, random_state=0)
+TINY = SurrealGAN(2, n_repetitions=1, max_steps=2, random_state=0)
+SEVERITIES = clone(TINY).set_params(output="severities")
+SEARCH = SurrealGANSearch(2, (0.4, 0.8), n_repetitions=1, max_steps=2, random_state=0)  # one compiled program
+FACTORS = ContrastiveFactors(random_state=0)
 
 
-def tiny_severities() -> SurrealGAN:
-    return tiny().set_params(output="severities")
-
-
-def tiny_search() -> SurrealGANSearch:
-    return SurrealGANSearch(2, (0.4, 0.8), n_repetitions=1, max_steps=2, random_state=0)  # one compiled program
-
-
-def tiny_factors() -> ContrastiveFactors:
-    return ContrastiveFactors(random_state=0)
-
-
-@parametrize_with_checks([tiny(), tiny_severities(), tiny_search(), tiny_factors()])
+@parametrize_with_checks([TINY, SEVERITIES, SEARCH, FACTORS])
 def test_scikit_learn_finds_no_fault(estimator, check):
     check(estimator)
 
@@ -44,13 +36,13 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 )
 # These checks give an array to what was fitted on a table, and the other way round.
 @pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names, but :UserWarning")
-@pytest.mark.parametrize("make", [tiny, tiny_severities, tiny_search, tiny_factors])
-def test_names_and_tables_follow_scikit_learn(name, make):
-    getattr(estimator_checks, name)(type(make()).__name__, make())
+@pytest.mark.parametrize("estimator", [TINY, SEVERITIES, SEARCH, FACTORS])
+def test_names_and_tables_follow_scikit_learn(name, estimator):
+    getattr(estimator_checks, name)(type(estimator).__name__, clone(estimator))
 
 
-@pytest.mark.parametrize("make", [tiny, tiny_search, tiny_factors])
-def test_reversed_columns_are_all_that_scikit_learn_would_refuse(make):
+@pytest.mark.parametrize("estimator", [TINY, SEARCH, FACTORS])
+def test_reversed_columns_are_all_that_scikit_learn_would_refuse(estimator):
     """They are matched by name instead; `test_estimator` shows it, and that other columns are refused."""
-    with pytest.raises(AssertionError, match="transform did not raise"):
-        estimator_checks.check_dataframe_column_names_consistency(type(make()).__name__, make())
+    check, name = estimator_checks.check_dataframe_column_names_consistency, type(estimator).__name__
+    refused_with("transform did not raise", check, name, clone(estimator), error=AssertionError)

@@ -12,7 +12,7 @@ import pytest
 from rindices import load_model, presets
 from rindices.core import inference
 from tests.bad_input.harness import as_text, both, cell
-from tests.test_cli import run
+from tests.test_cli import told
 
 N_PEOPLE, N_MORE = 20, 30_000
 
@@ -27,9 +27,11 @@ def people(regions, diagnosis, ids):
 @pytest.fixture(scope="module")
 def new_people(small_table):
     """People as the model expects them."""
-    ids = [f"s{i:03d}" for i in range(N_PEOPLE)]
-    regions = small_table.iloc[30 : 30 + N_PEOPLE]
-    return people(regions, np.resize(["AD", "CN", "CN"], N_PEOPLE), ids).assign(note="fine, so far")
+    return people(
+        small_table.iloc[30 : 30 + N_PEOPLE],
+        np.resize(["AD", "CN", "CN"], N_PEOPLE),
+        [f"s{i:03d}" for i in range(N_PEOPLE)],
+    ).assign(note="fine, so far")
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +41,10 @@ def model(tmp_path_factory, quick_preset, small_table, small_labels):
     people(small_table, np.where(small_labels, "AD", "CN"), np.arange(80)).to_csv(folder / "people.csv", index=False)
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(presets.PRESETS, "fast", lambda: quick_preset)
-        line = ("fit", folder / "people.csv", "--out", folder / "run", "--covariates", "age,sex", "--patterns", "3")
-        result = run(*line, "--repetitions", 2, "--no-report")
-    assert result.exit_code == 0, result.output
+        told(
+            *("fit", folder / "people.csv", "--out", folder / "run", "--covariates", "age,sex"),
+            *("--patterns", "3", "--repetitions", 2, "--no-report"),
+        )
     return folder / "run" / "model.safetensors"
 
 
@@ -56,11 +59,10 @@ def scored(model, table, folder, name="people.csv", code=0):
     made = as_text(table) if isinstance(table, pd.DataFrame) else table
     made = made.encode() if isinstance(made, str) else made
     (folder / name).write_bytes(gzip.compress(made, mtime=0) if name.endswith(".gz") else made)
-    result = run("apply", model, folder / name, "--out", folder / "scores.csv")
-    assert result.exit_code == code, result.output
+    said = told("apply", model, folder / name, "--out", folder / "scores.csv", code=code)
     if code:
         assert [path.name for path in folder.iterdir()] == [name]
-        return " ".join(result.output.split())
+        return said
     return pd.read_csv(folder / "scores.csv", dtype={"participant_id": str}).set_index("participant_id")
 
 
@@ -117,8 +119,13 @@ def test_scores_are_the_same_however_a_table_is_written(tmp_path, new_people, mo
 @pytest.fixture(scope="module")
 def many_people(new_people):
     """Return the same people, and so many after them that a table is read in parts."""
-    more = new_people.iloc[np.arange(N_MORE) % N_PEOPLE].assign(participant_id=[f"t{i}" for i in range(N_MORE)])
-    return pd.concat([new_people, more], ignore_index=True)
+    return pd.concat(
+        [
+            new_people,
+            new_people.iloc[np.arange(N_MORE) % N_PEOPLE].assign(participant_id=[f"t{i}" for i in range(N_MORE)]),
+        ],
+        ignore_index=True,
+    )
 
 
 @pytest.mark.parametrize(

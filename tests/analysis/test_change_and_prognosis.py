@@ -20,8 +20,12 @@ def visits(seed=0, n_people=60, slope_sd=0.03):
     r = np.column_stack([slopes * years, 0 * years]) + 0.1 * rng.standard_normal((len(person), 2))
     r += 0.3 * rng.standard_normal((n_people, 2))[person]
     order, group = rng.permutation(len(person)), np.where(patient, "patient", "control")
-    table = pd.DataFrame(r, columns=["r1", "r2"])
-    return table.iloc[order], np.array([f"P{k}" for k in person])[order], years[order], group[order]
+    return (
+        pd.DataFrame(r, columns=["r1", "r2"]).iloc[order],
+        np.array([f"P{k}" for k in person])[order],
+        years[order],
+        group[order],
+    )
 
 
 def test_slopes_are_least_squares_and_limits_those_of_known_noise():
@@ -38,21 +42,25 @@ def test_slopes_are_least_squares_and_limits_those_of_known_noise():
             slope = weights @ r[name].to_numpy()[own]
             half = stats.t.ppf(0.95, 12) * span * np.sqrt(np.sum((weights * noise[own, k]) ** 2))
             low, high = row[f"{name}_change_low"], row[f"{name}_change_high"]
-            found = (row[f"{name}_per_year"], low, high, row[f"{name}_reliable"])
             expected = (slope, span * slope - half, span * slope + half, (low > 0) - (high < 0))
-            assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
+            assert (row[f"{name}_per_year"], low, high, row[f"{name}_reliable"]) == pytest.approx(
+                expected, rel=1e-6, abs=1e-9
+            )
     assert {-1.0, 0.0, 1.0} >= set(change["r1_reliable"]) > {0.0}
 
 
 def test_of_two_visits_it_is_the_reliable_change_index():
     scores = pd.DataFrame({"severity1": [0.30, 0.41, 0.30, 0.42]})
     found = change_per_year(scores, list("aabb"), [0, 1.5, 0, 1.5], ["patient"] * 4, 0.04)
-    needed = 1.96 * np.sqrt(2) * 0.04  # Jacobson and Truax
-    assert 0.11 < needed < 0.12
-    assert found["severity1_reliable"].tolist() == [0, 1]
-    assert found["severity1_change"].tolist() == pytest.approx([0.11, 0.12])
-    without = change_per_year(scores, list("aabb"), [0, 1.5, 0, 1.5], ["patient"] * 4)
-    assert without.filter(regex="low|high|reliable").isna().all(axis=None)
+    assert 0.11 < 1.96 * np.sqrt(2) * 0.04 < 0.12  # Jacobson and Truax
+    reliable, changes = found["severity1_reliable"].tolist(), found["severity1_change"].tolist()
+    assert (reliable, changes) == ([0, 1], pytest.approx([0.11, 0.12]))
+    assert (
+        change_per_year(scores, list("aabb"), [0, 1.5, 0, 1.5], ["patient"] * 4)
+        .filter(regex="low|high|reliable")
+        .isna()
+        .all(axis=None)
+    )
 
 
 def test_unknown_times_equal_times_and_single_visits_do_not_count():
@@ -78,8 +86,11 @@ def test_balanced_visits_have_the_mean_of_slopes_and_welchs_test():
     found = group_change(scores, ids, years, group).set_index(["group", "pattern"])
     slopes = change_per_year(scores, ids, years, group).groupby("group")["severity1_per_year"].apply(np.asarray)
     for name, n in (("control", 25), ("patient", 35)):
-        expected = (n, 3 * n, pytest.approx(slopes[name].mean(), abs=1e-6))
-        assert tuple(found.loc[(name, 1), ["n", "n_visits", "mean"]]) == expected
+        assert tuple(found.loc[(name, 1), ["n", "n_visits", "mean"]]) == (
+            n,
+            3 * n,
+            pytest.approx(slopes[name].mean(), abs=1e-6),
+        )
     both, test = found.loc["patients minus controls"], stats.ttest_ind(*slopes[["patient", "control"]], equal_var=False)
     assert both["mean"][1] == pytest.approx(slopes["patient"].mean() - slopes["control"].mean(), abs=1e-6)
     assert (both["low"][1], both["high"][1]) == pytest.approx(tuple(test.confidence_interval()), rel=0.05)
@@ -103,14 +114,18 @@ def test_with_two_visits_slopes_of_single_people_are_tested_and_a_failed_fit_is_
     slopes = change_per_year(*of_two).groupby("group")["r1_per_year"].apply(np.asarray)
     p = found[found["pattern"] == 1].set_index("group")["p"]
     assert p["patient"] == pytest.approx(stats.ttest_1samp(slopes["patient"], 0).pvalue)
-    test = stats.ttest_ind(*slopes[["patient", "control"]], equal_var=False)
-    assert p["patients minus controls"] == pytest.approx(test.pvalue)
+    assert p["patients minus controls"] == pytest.approx(
+        stats.ttest_ind(*slopes[["patient", "control"]], equal_var=False).pvalue
+    )
     assert group_change(0 * r, ids, years, group)["note"].iloc[0] == "the severity does not vary within people"
-    results = mixed_linear_model.MixedLMResults
-    monkeypatch.setattr(results, "converged", property(lambda _: False, lambda *_: None), raising=False)
+    monkeypatch.setattr(
+        mixed_linear_model.MixedLMResults, "converged", property(lambda _: False, lambda *_: None), raising=False
+    )
     found = group_change(r, ids, years, group).set_index("group").loc["patient"]
-    assert found["note"].iloc[0] == "the model with a slope for each person did not converge"
-    assert found["mean"].notna().all()
+    assert (found["note"].iloc[0], found["mean"].notna().all()) == (
+        "the model with a slope for each person did not converge",
+        True,
+    )
 
 
 def repeated(n_people, times, seed=0, n_regions=4, drift=0.0):
@@ -138,8 +153,7 @@ def test_scans_within_a_year_are_noise_and_later_ones_only_where_these_are_few()
     assert (soon.years, soon.freedom) == (1.0, 29)
     few = np.isin(ids, range(8)) | (years != 1.0)  # seven contrasts within a year
     later = scan_noise(regions[few], ids[few], years[few], control[few])
-    assert later.years == 3.0
-    assert np.var(later.vectors) > 5 * np.var(soon.vectors)
+    assert (later.years, np.var(later.vectors) > 5 * np.var(soon.vectors)) == (3.0, True)
     assert scan_noise(regions, ids, years, np.where(ids < 25, "patient", "control"))[1:3] == (9, 5)
     assert scan_noise(regions, ids, years, np.where(ids < 28, "patient", "control")).freedom == 0
     assert scan_noise(regions, ids, years, np.repeat("patient", len(ids)))[1:3] == (0, 0)
@@ -151,8 +165,12 @@ def followed(n=300, slope=2.0, seed=0, censored=2.0):
     severity, age = rng.uniform(size=n), rng.normal(70, 6, n)
     time = rng.exponential(np.exp(-slope * severity - 0.03 * (age - 70)))
     end = rng.exponential(censored, n)
-    tables = pd.DataFrame({"severity1": severity}), pd.DataFrame({"age": age})
-    return *tables, np.minimum(time, end), (time <= end).astype(float)
+    return (
+        pd.DataFrame({"severity1": severity}),
+        pd.DataFrame({"age": age}),
+        np.minimum(time, end),
+        (time <= end).astype(float),
+    )
 
 
 def ratios(severity, time, event, covariates=None, **follow_up):
@@ -186,16 +204,16 @@ def test_hazard_ratio_is_that_of_the_partial_likelihood(how):
     found = ratios(table, time, event, covariates, **more).iloc[0]
     expected = cox_by_hand(np.column_stack([table, stats.zscore(covariates)]), time, event, **more)
     assert np.log(found["hazard_ratio"]) == pytest.approx(0.1 * expected[0], abs=2e-4)
-    assert found["low"] < found["hazard_ratio"] < found["high"]
-    assert found["n_events"] == event.sum()
+    assert (found["n_events"], found["low"] < found["hazard_ratio"] < found["high"]) == (event.sum(), True)
 
 
 def test_intervals_hold_the_true_ratio_and_nothing_is_seen_where_nothing_is():
     held = wrong = 0
     for seed in range(40):
         table, covariates, time, event = followed(150, slope=1.5, seed=seed)
-        other = np.random.default_rng(seed + 99).uniform(size=150)
-        found = ratios(table.assign(severity2=other), time, event, covariates)
+        found = ratios(
+            table.assign(severity2=np.random.default_rng(seed + 99).uniform(size=150)), time, event, covariates
+        )
         held += found["low"][0] <= np.exp(0.15) <= found["high"][0]
         wrong += found["p"][1] < 0.05
     assert held >= 34  # 38 expected; 33 has p = 0.003
@@ -222,9 +240,10 @@ def test_events_between_visits_have_the_hazard_ratio_too():
         exact = rng.exponential(3 * np.exp(-2 * severity))[:, None]
         visits = np.sort(rng.uniform(0, 4, (400, 4)), axis=1)
         came = (visits >= exact).any(axis=1)
-        seen = np.max(visits, axis=1, where=visits < exact, initial=0)
         time = np.where(came, np.min(visits, axis=1, where=visits >= exact, initial=9), visits[:, -1])
-        found = ratios(severity, time, came.astype(float), seen=seen).iloc[0]
+        found = ratios(
+            severity, time, came.astype(float), seen=np.max(visits, axis=1, where=visits < exact, initial=0)
+        ).iloc[0]
         assert found["kind"] == "discrete time"
         slopes.append(10 * np.log(found["hazard_ratio"]))
     assert np.mean(slopes) == pytest.approx(2, abs=0.15)

@@ -47,8 +47,7 @@ class Tensor:
             inner = Tensor.__new__(Tensor)
             vars(inner).update(vars(self), parameter=False)
             return Global("torch._utils", "_rebuild_parameter"), (inner, True, OrderedDict())
-        rebuilt = self.stored, *self.window.values(), False, OrderedDict()
-        return Global("torch._utils", "_rebuild_tensor_v2"), rebuilt
+        return Global("torch._utils", "_rebuild_tensor_v2"), (self.stored, *self.window.values(), False, OrderedDict())
 
 
 class Writer(pickle._Pickler):

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from rindices import InputError, load_model
+from rindices import load_model
 from rindices.core import networks
 from rindices.interop.checkpoint_contents import read_checkpoint
 from rindices.interop.checkpoint_to_model import import_official
@@ -14,12 +14,10 @@ from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.interop.torch_archive import ArchiveError
 from rindices.run.apply_table import people_for
 from rindices.settings import ApplySettings
+from tests.core.plain import leaky
 from tests.interop.archives import Tensor, checkpoint, data_folder, save
+from tests.refusal import refused_with
 from tests.schema.contracts import check_people
-
-
-def leaky(values):
-    return np.where(values > 0, values, 0.2 * values)
 
 
 def linear(arrays, place, inputs):
@@ -51,23 +49,25 @@ def test_layers_go_where_they_belong(tmp_path, n_patterns):
     model, rng = read_checkpoint(save(tmp_path / "model.pt", content)), np.random.default_rng(0)
     regions, covariates = rng.uniform(2000, 9000, (20, 12)), np.c_[rng.integers(0, 2, 20), rng.uniform(55, 95, 20)]
     brains = model.preprocessing(("sex", "age")).transform(regions, pd.DataFrame(covariates, columns=["sex", "age"]))
-    assert model.models.linear is None
     one = jax.tree.map(lambda array: array[0], model.models)
-    expected = plain_r_indices(content, arrays, regions, covariates)
-    np.testing.assert_allclose(networks.predict_r_indices(one, brains), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        networks.predict_r_indices(one, brains),
+        plain_r_indices(content, arrays, regions, covariates),
+        rtol=1e-4,
+        atol=1e-4,
+    )
     z = rng.uniform(size=(20, n_patterns))
     change = networks.decode(one.transformation, networks.encode(one.transformation, brains), z[:, None])[:, 0]
     np.testing.assert_allclose(change, plain_change(arrays, brains, z), rtol=1e-4, atol=1e-4)
-    assert {array.dtype for array in jax.tree.leaves(model.models)} == {np.dtype("f4")}
+    assert (model.models.linear, {array.dtype for array in jax.tree.leaves(model.models)}) == (None, {np.dtype("f4")})
 
 
 @pytest.mark.parametrize("outside", [False, True])
 def test_correlation_of_severities(tmp_path, outside):
     content, _ = checkpoint(12, 3, phi_outside=outside)
-    model = read_checkpoint(save(tmp_path / "model.pt", content))
     # Rows of ones: unit vectors along (1, 0, 0), (1, 1, 0) and (1, 1, 1).
     expected = [[1, 2**-0.5, 3**-0.5], [2**-0.5, 1, 2 / 6**0.5], [3**-0.5, 2 / 6**0.5, 1]]
-    np.testing.assert_allclose(model.correlation, expected, rtol=1e-6)
+    np.testing.assert_allclose(read_checkpoint(save(tmp_path / "model.pt", content)).correlation, expected, rtol=1e-6)
     (content if outside else content[15000]).pop("phi")
     assert read_checkpoint(save(tmp_path / "model.pt", content)).correlation is None
 
@@ -76,10 +76,11 @@ def test_entries_are_chosen_by_number(tmp_path):
     content, arrays = checkpoint(entries=(10, 30, 20))
     path = save(tmp_path / "model.pt", content)
     for missing in (None, 15):
-        with pytest.raises(InputError, match=r"3 entries: 10, 20, 30.\nChoose one with `entry`"):
-            read_checkpoint(path, missing)
-    first = read_checkpoint(path, 20).models.reconstructor["layer1"]["weight"][0]
-    np.testing.assert_array_equal(first, arrays["netReconstruction"]["model.0.weight"].T)
+        refused_with(r"3 entries: 10, 20, 30.\nChoose one with `entry`", read_checkpoint, path, missing)
+    np.testing.assert_array_equal(
+        read_checkpoint(path, 20).models.reconstructor["layer1"]["weight"][0],
+        arrays["netReconstruction"]["model.0.weight"].T,
+    )
 
 
 def changed(content, *keys, to=None):
@@ -124,15 +125,17 @@ SCALE, CORRECTION = "normalization_variables", "correction_variables"
 )
 def test_other_checkpoints_are_refused(tmp_path, keys, to, words):
     path = save(tmp_path / "model.pt", changed(checkpoint()[0], *keys, to=to))
-    with pytest.raises(ArchiveError, match=words) as caught:
-        read_checkpoint(path)
-    assert str(path) in str(caught.value)
+    assert str(path) in refused_with(words, read_checkpoint, path, error=ArchiveError)
 
 
 @pytest.mark.parametrize("content", [[], 3, None, {}, {"model": 1}])
 def test_other_contents_are_refused(tmp_path, content):
-    with pytest.raises(ArchiveError, match="not a checkpoint of the authors' package"):
-        read_checkpoint(save(tmp_path / "model.pt", content))
+    refused_with(
+        "not a checkpoint of the authors' package",
+        read_checkpoint,
+        save(tmp_path / "model.pt", content),
+        error=ArchiveError,
+    )
 
 
 # As models of ours
@@ -161,13 +164,13 @@ def source(tmp_path):
 @pytest.fixture
 def people():
     rng = np.random.default_rng(3)
-    regions = pd.DataFrame(rng.uniform(2000, 9000, (30, 8)), columns=NAMES)
-    return regions, pd.DataFrame({"sex": rng.integers(0, 2, 30) * 1.0, "age": rng.uniform(60, 90, 30)})
+    return pd.DataFrame(rng.uniform(2000, 9000, (30, 8)), columns=NAMES), pd.DataFrame(
+        {"sex": rng.integers(0, 2, 30) * 1.0, "age": rng.uniform(60, 90, 30)}
+    )
 
 
 def test_imported_model_is_an_ordinary_model(source, people, tmp_path):
-    path, content, arrays = source
-    regions, covariates = people
+    (path, content, arrays), (regions, covariates) = source, people
     model = import_official(path, NAMES, ["sex", "age"], entry=200)
     scores = model.transform(regions[NAMES[::-1]], covariates)  # columns are matched by name
     np.testing.assert_allclose(
@@ -177,25 +180,27 @@ def test_imported_model_is_an_ordinary_model(source, people, tmp_path):
     np.testing.assert_array_equal(loaded.transform(regions, covariates), scores)
     assert loaded.contract_ == model.contract_
     for fitted in (model, loaded):
-        assert fitted.decompose(regions, covariates).shape == (30, 2, 8)
-        assert fitted.synthesize(regions, [0.5, 0.5], covariates).shape == (30, 8)
+        made = fitted.decompose(regions, covariates), fitted.synthesize(regions, [0.5, 0.5], covariates)
+        assert [one.shape for one in made] == [(30, 2, 8), (30, 8)]
         assert len(fitted.pattern_maps(regions, covariates)) == 16
-        assert np.isnan(fitted.spread(regions, covariates)).all()
         assert np.isfinite(fitted.severities(regions, covariates)).all()
-        assert np.isnan(fitted.intervals(regions, covariates)).all()
-        assert (fitted.step_, fitted.seed_, fitted.members_) == (2000, None, [0])
-        assert fitted.preset_.training.composition == "additive"
+        for unknown in (fitted.spread, fitted.intervals):
+            assert np.isnan(unknown(regions, covariates)).all()
+        assert (fitted.step_, fitted.seed_, fitted.members_, fitted.preset_.training.composition) == (
+            2000,
+            None,
+            [0],
+            "additive",
+        )
 
 
 def test_another_unit_and_coding_are_noticed_and_nobody_is_flagged_for_unknown_ranges(source, people):
     contract = import_official(source[0], NAMES, "sex,age", entry=100).contract_
     table = pd.concat(people, axis=1).assign(participant_id=[f"p{i}" for i in range(30)])
     for told, factor, code in (("1000 times smaller", 0.001, 0), ("coded 0, 1 in training", 1, 1)):
-        with pytest.raises(InputError, match=told):
-            check_people(table.assign(**factor * table[NAMES], sex=table["sex"] + code), contract)
+        refused_with(told, check_people, table.assign(**factor * table[NAMES], sex=table["sex"] + code), contract)
     table.loc[0, "age"] = 95.0
-    flags = check_people(table.assign(**1.4 * table[NAMES]), contract).flags
-    assert flags.tolist() == ["age 95 above 90"] + [""] * 29
+    assert check_people(table.assign(**1.4 * table[NAMES]), contract).flags.tolist() == ["age 95 above 90"] + [""] * 29
 
 
 @pytest.mark.parametrize(
@@ -218,8 +223,9 @@ def test_another_unit_and_coding_are_noticed_and_nobody_is_flagged_for_unknown_r
     ],
 )
 def test_names_that_do_not_fit_are_refused(source, change, words):
-    with pytest.raises(InputError, match=words):
-        import_official(source[0], **{"features": NAMES, "covariates": "sex,age", "entry": 100} | change)
+    refused_with(
+        words, import_official, source[0], **{"features": NAMES, "covariates": "sex,age", "entry": 100} | change
+    )
 
 
 def test_ranges_say_what_a_model_was_corrected_for(tmp_path):
@@ -232,12 +238,14 @@ def test_ranges_say_what_a_model_was_corrected_for(tmp_path):
     assert covariates([0.0, 60.0], [1.0, 90.0]) == ["sex", "age"]
     head = ([0.0, 9e5], [1.0, 2e6])
     assert covariates(*head) == ["sex", "MUSE_Volume_702"]
-    told = "'age' cannot range from 900000 to 2000000: these values do not look like years but like a head"
-    with pytest.raises(InputError, match=told):
-        covariates(*head, "sex,age")
+    refused_with(
+        "'age' cannot range from 900000 to 2000000: these values do not look like years but like a head",
+        covariates,
+        *head,
+        "sex,age",
+    )
     for unclear in (([0.0, -2.0], [1.0, 2.0]), ([10.0, 20.0], [50.0, 70.0])):
-        with pytest.raises(InputError, match=r"none were named(?s:.*)'sex,age' or covariates='sex,MUSE_Volume_702'"):
-            covariates(*unclear)
+        refused_with(r"none were named(?s:.*)'sex,age' or covariates='sex,MUSE_Volume_702'", covariates, *unclear)
         assert covariates(*unclear, "severity,weight") == ["severity", "weight"]
 
 
@@ -246,10 +254,14 @@ def test_patterns_of_the_published_model_of_ageing_are_numbered_as_published(age
     source, model, rng = read_checkpoint(path), import_official(path, "muse72"), np.random.default_rng(0)
     regions, order = rng.uniform(2000, 30000, (20, 72)), [0, 4, 1, 2, 3]
     covariates = np.c_[rng.integers(0, 2, 20), rng.uniform(1.1e6, 2e6, 20)]
-    expected = plain_r_indices(content, arrays, regions, covariates)[:, order]
     people = pd.DataFrame(regions, columns=list(MUSE72_NAMES))
     others = pd.DataFrame(covariates, columns=["sex", "MUSE_Volume_702"])
-    np.testing.assert_allclose(model.transform(people, others), expected, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(
+        model.transform(people, others),
+        plain_r_indices(content, arrays, regions, covariates)[:, order],
+        rtol=1e-4,
+        atol=1e-3,
+    )
     z, brains = rng.uniform(size=(20, 5)), model.preprocessing_.transform(regions, others)
     first, one = (jax.tree.map(lambda array: array[0], models) for models in (source.models, model.models_))
     changes = networks.decompose(first.decomposer, brains), networks.decompose(one.decomposer, brains)
@@ -280,8 +292,7 @@ def test_model_without_covariates(tmp_path, people, nothing):
     model = import_official(path, NAMES)
     assert (model.preprocessing_.residualizer, model.transform(people[0]).shape) == (None, (30, 2))
     assert read_checkpoint(path).effects.shape == (0, 8)
-    with pytest.raises(InputError, match="corrected for no covariates"):
-        import_official(path, NAMES, "age")
+    refused_with("corrected for no covariates", import_official, path, NAMES, "age")
 
 
 @pytest.fixture(scope="module")
@@ -293,8 +304,9 @@ def test_published_model_gives_the_published_r_indices(published, tmp_path):
     expected = pd.read_csv(data_folder() / "official_ad_2rindices_expected.csv")
     regions = expected[[f"roi{i}" for i in range(72)]].set_axis(list(MUSE72_NAMES), axis=1)
     for model in (published, load_model(published.save(tmp_path / "model.safetensors"))):
-        scores = model.transform(regions, expected[["sex", "age"]])
-        np.testing.assert_allclose(scores, expected[["r1", "r2"]], atol=1e-5)
+        np.testing.assert_allclose(
+            model.transform(regions, expected[["sex", "age"]]), expected[["r1", "r2"]], atol=1e-5
+        )
 
 
 def test_published_model_reads_muse_tables(published):
@@ -303,11 +315,13 @@ def test_published_model_reads_muse_tables(published):
         numbers = name.split(" ")[0].removeprefix("MUSE_").split("+")
         for share, number in zip((0.3, 0.7) if len(numbers) == 2 else (1.0,), numbers, strict=True):
             columns[f"DL_MUSE_Volume_{number}"] = share * expected[f"roi{position}"] / 1000  # in mL
-    table = pd.DataFrame(columns).assign(**expected[["participant_id", "sex", "age"]])
-    people = check_people(with_muse72(table), published.contract_)
+    people = check_people(
+        with_muse72(pd.DataFrame(columns).assign(**expected[["participant_id", "sex", "age"]])), published.contract_
+    )
     assert (people.flags == "").all()
-    scores = published.transform(people.features, people.covariates)
-    np.testing.assert_allclose(scores, expected[["r1", "r2"]], atol=1e-5)
+    np.testing.assert_allclose(
+        published.transform(people.features, people.covariates), expected[["r1", "r2"]], atol=1e-5
+    )
 
 
 def test_published_model_reads_the_severities_that_it_puts_in(published):
@@ -317,7 +331,8 @@ def test_published_model_reads_the_severities_that_it_puts_in(published):
     z = rng.uniform(size=(300, 2))
     made = published.synthesize(pd.DataFrame(controls, columns=names), z, covariates)
     found = published.transform(pd.DataFrame(made, columns=names), covariates)
-    orders = spearmanr(z, found).statistic[:2, 2:]
-    assert np.diag(orders).min() > 0.95
-    assert np.abs([orders[0, 1], orders[1, 0]]).max() < 0.2
+    orders = np.abs(
+        spearmanr(z, found).statistic[:2, 2:] - np.eye(2)
+    )  # how far they are from the same order, and from none
+    np.testing.assert_array_less(orders, [[0.05, 0.2], [0.2, 0.05]])
     np.testing.assert_allclose(found, z, atol=0.4)

@@ -3,9 +3,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from rindices import InputError, SurrealGAN, read_cohort, simulate_cohort
+from rindices import SurrealGAN, read_cohort, simulate_cohort
 from rindices.judging.study import check_groups, check_residuals, covariate_table, is_patient, seed_from
 from rindices.preprocessing import Preprocessing
+from tests.refusal import refused_with
 
 
 @pytest.mark.parametrize(
@@ -19,8 +20,7 @@ from rindices.preprocessing import Preprocessing
     ],
 )
 def test_patients_are_1(labels):
-    found = is_patient(labels)
-    assert (found.dtype, found.tolist()) == (bool, [False, True, True, False])
+    np.testing.assert_array_equal(is_patient(labels), np.array([False, True, True, False]), strict=True)
 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 2), (-1, 1), (0, 2), (0.5, 1.0)])
@@ -42,19 +42,14 @@ def test_of_other_numbers_the_higher_marks_patients(low, high):
     ],
 )
 def test_other_labels_are_refused_and_shown(labels, found):
-    with pytest.raises(ValueError, match=f"but has {found}"):
-        is_patient(labels)
-
-
-def test_no_covariates_is_none():
-    assert covariate_table(None, 3) is None
-    assert covariate_table(pd.DataFrame(index=range(3)), 3) is None
+    refused_with(f"but has {found}", is_patient, labels, error=ValueError)
 
 
 @pytest.mark.parametrize(
     "ages", [[60, 70], (60.0, 70.0), np.array([60, 70]), np.array([[60.0], [70.0]]), np.array([60, 70], dtype=object)]
 )
-def test_numbers_become_a_table_of_floats(ages):
+def test_numbers_become_a_table_of_floats_and_nothing_none(ages):
+    assert (covariate_table(None, 3), covariate_table(pd.DataFrame(index=range(3)), 3)) == (None, None)
     pd.testing.assert_frame_equal(covariate_table(ages, 2), pd.DataFrame({"covariate0": [60.0, 70.0]}))
 
 
@@ -79,8 +74,6 @@ def test_a_table_keeps_its_names_and_loses_its_index():
     pd.testing.assert_frame_equal(covariate_table(dict(given.items()), 2, given.index), table)
     turned = {"age": given["age"][::-1], "sex": [0, 1]}  # of X without an index, rows are people
     assert covariate_table(turned, 2)["age"].tolist() == given["age"].tolist()[::-1]
-    with pytest.raises(InputError, match=r"a value per person in X \(2\), but 'sex' has 3"):
-        covariate_table({"age": [1, 2], "sex": [0, 1, 0]}, 2)
 
 
 @pytest.mark.parametrize(
@@ -90,42 +83,52 @@ def test_a_table_keeps_its_names_and_loses_its_index():
         (pd.DataFrame({"age": [60.0, 61.0], "sex": ["F", None]}), "Covariate 'sex' is missing in row 1"),
         ([60.0, np.nan], "Covariate 'covariate0' is missing in row 1"),
         (pd.DataFrame([[1, 2], [3, 4]], columns=[1, "1"]), "Covariate '1' is listed twice"),
+        ({"age": [1, 2], "sex": [0, 1, 0]}, r"a value per person in X \(2\), but 'sex' has 3"),
+        *(
+            (pd.DataFrame({"age": ages}), r"'age' is missing or infinite in row [01]")
+            for ages in ([60.0, np.inf], [np.inf] * 2)
+        ),
     ],
 )
 def test_covariates_that_cannot_be_used_are_named(covariates, message):
-    with pytest.raises(ValueError, match=message):
-        covariate_table(covariates, 2)
+    refused_with(message, covariate_table, covariates, 2, error=ValueError)
 
 
 def test_an_integer_is_its_own_seed():
-    assert seed_from(5) == 5
-    assert type(seed_from(np.int64(5))) is int
+    assert (seed_from(5), type(seed_from(np.int64(5)))) == (5, int)
 
 
-def test_regions_without_residuals_are_named():
-    check_residuals(np.array([1.0, 5.0]), np.array([0.01, 5.0]), ["a", "b"])
-    with pytest.raises(ValueError, match=r"region 'b' completely in controls \(1 such"):
-        check_residuals(np.array([1.0, 5.0]), np.array([0.01, 1e-13]), ["a", "b"])
-
-
-def test_constant_regions_are_counted_and_the_first_named():
-    controls = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 2)
-    with pytest.raises(ValueError, match=r"Region 'b' has the same value in all 4 controls \(2 such"):
-        check_groups(controls, 30, ["a", "b", "c"])
+def test_regions_without_residuals_and_constant_ones_are_counted_and_the_first_named():
+    raw, names = np.array([1.0, 5.0]), ["a", "b", "c"]
+    check_residuals(raw, np.array([0.01, 5.0]), names[:2])
+    refused_with(
+        r"region 'b' completely in controls \(1 such",
+        check_residuals,
+        raw,
+        np.array([0.01, 1e-13]),
+        names[:2],
+        error=ValueError,
+    )
+    controls, same = (
+        np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 2),
+        r"Region 'b' has the same value in all 4 controls \(2 such",
+    )
+    refused_with(same, check_groups, controls, 30, names, error=ValueError)
 
 
 @pytest.mark.parametrize(("n_controls", "n_patients"), [(1, 30), (30, 1), (3, 30)])
 def test_one_patient_or_three_controls_are_no_group(n_controls, n_patients):
-    with pytest.raises(InputError, match=r"Too few people.* at least 4 controls and 2 patients"):
-        check_groups(np.random.default_rng(0).normal(size=(n_controls, 2)), n_patients, ["a", "b"])
+    controls, message = (
+        np.arange(2.0 * n_controls).reshape(-1, 2),
+        r"Too few people.* at least 4 controls and 2 patients",
+    )
+    refused_with(message, check_groups, controls, n_patients, ["a", "b"])
 
 
 def test_covariates_in_another_order_are_refused():
     table = pd.DataFrame({"age": [50.0, 60.0, 70.0]}, index=["a", "b", "c"])
-    with pytest.raises(ValueError, match="in different orders"):
-        covariate_table(table.iloc[::-1], 3, table.index)
-    with pytest.raises(ValueError, match="in different orders"):
-        covariate_table({"age": table["age"].iloc[::-1]}, 3, table.index)
+    for turned in (table.iloc[::-1], {"age": table["age"].iloc[::-1]}):
+        refused_with("in different orders", covariate_table, turned, 3, table.index, error=ValueError)
     assert covariate_table(table, 3, table.index)["age"].tolist() == [50.0, 60.0, 70.0]
     assert covariate_table(table["age"].to_numpy()[::-1], 3, table.index)["covariate0"].tolist() == [70.0, 60.0, 50.0]
 
@@ -140,20 +143,14 @@ def test_covariates_in_another_order_are_refused():
 )
 def test_diagnoses_in_another_order_are_refused(rows, message):
     regions = pd.DataFrame(np.random.default_rng(0).normal(size=(5, 3)), index=list("abcde"))
-    with pytest.raises(InputError, match=message):
-        SurrealGAN().fit(regions.rename(columns=str), pd.Series([0, 0, 0, 1, 1], index=list(rows)))
+    refused_with(message, SurrealGAN().fit, regions.rename(columns=str), pd.Series([0, 0, 0, 1, 1], index=list(rows)))
 
 
 def test_a_pyarrow_table_of_covariates_is_a_table():
     table = pd.DataFrame({"age": [60.0, 70.0], "sex": ["F", "M"]})
-    given = covariate_table(pa.Table.from_pandas(table), 2, pd.RangeIndex(2)[::-1])
-    pd.testing.assert_frame_equal(given, table.astype({"sex": object}))
-
-
-def test_numbers_that_are_infinite_are_refused_as_gaps_are():
-    for ages in ([60.0, np.inf], [np.inf, np.inf]):
-        with pytest.raises(InputError, match=r"'age' is missing or infinite in row [01]"):
-            covariate_table(pd.DataFrame({"age": ages}), 2)
+    pd.testing.assert_frame_equal(
+        covariate_table(pa.Table.from_pandas(table), 2, pd.RangeIndex(2)[::-1]), table.astype({"sex": object})
+    )
 
 
 _CODES = pd.Series([False, True] * 20)
@@ -191,5 +188,6 @@ def test_truth_values_of_a_file_are_those_of_pandas(tmp_path):
     model = SurrealGAN(1, n_repetitions=1, preset="linear", random_state=0)
     model.fit(cohort.features, cohort.group == "patient", cohort.covariates)
     people = pd.read_csv(tmp_path / "people.csv")
-    given = people[list(cohort.features)], people[["age", "smoker"]]
-    np.testing.assert_array_equal(model.transform(*given), model.r_indices_)
+    np.testing.assert_array_equal(
+        model.transform(people[list(cohort.features)], people[["age", "smoker"]]), model.r_indices_
+    )

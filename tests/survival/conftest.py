@@ -54,9 +54,8 @@ def start(table, tmp_path, surroundings):
         line = [sys.executable, COMMAND, "fit", table, *OPTIONS, "--out", tmp_path / out, *options]
         env = surroundings | environment | {"RINDICES_HOLD": " ".join(map(str, hold))}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        process = subprocess.Popen(line, **pipes, start_new_session=alone, env=env)
-        processes.append(process)
-        return process
+        processes.append(subprocess.Popen(line, **pipes, start_new_session=alone, env=env))
+        return processes[-1]
 
     yield begin
     for process in processes:
@@ -145,8 +144,12 @@ def assert_kept(before, folder):
 def undisturbed(table, tmp_path_factory, surroundings):
     """Return the results of a run that nothing happened to."""
     out = tmp_path_factory.mktemp("undisturbed") / "run"
-    line = [sys.executable, COMMAND, "fit", table, *OPTIONS, "--out", out, "--no-report"]
-    subprocess.run(line, check=True, capture_output=True, env=surroundings)
+    subprocess.run(
+        [sys.executable, COMMAND, "fit", table, *OPTIONS, "--out", out, "--no-report"],
+        check=True,
+        capture_output=True,
+        env=surroundings,
+    )
     return results(out)
 
 
@@ -172,8 +175,7 @@ def short():
 
 def fit(*options):
     """Run `rindices fit` in this process: two models of two patterns, unless the options say otherwise."""
-    settings = () if "--config" in options else ("--patterns", "2", "--repetitions", "2")
-    return run("fit", *settings, *options)
+    return run("fit", *() if "--config" in options else ("--patterns", "2", "--repetitions", "2"), *options)
 
 
 @pytest.fixture(scope="session")

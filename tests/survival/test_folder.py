@@ -19,6 +19,7 @@ from rindices.core import devices
 from rindices.record import worker_of
 from rindices.training import execution
 from rindices.training.chunks import train_chunk
+from tests.pages.page import missing
 from tests.pages.server.conftest import TOKEN, client_of  # noqa: F401 (a fixture)
 from tests.pages.server.test_pages import watched
 from tests.survival.conftest import (
@@ -134,8 +135,7 @@ def test_what_was_trained_is_kept_when_the_folder_becomes_read_only(table, tmp_p
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "access", access)
         outcome = fit(table, "--out", out)
-    assert (outcome.exit_code, "is not writable" in outcome.output) == (2, True)
-    assert status(out) == "unfinished"
+    assert (outcome.exit_code, "is not writable" in outcome.output, status(out)) == (2, True, "unfinished")
     assert list(out.glob("journal/data-*.safetensors"))  # the other one may have been on its way
     assert fit(table, "--out", out).exit_code == 0
     assert_same(out, faultless)
@@ -225,14 +225,13 @@ def test_a_run_killed_at_any_moment_leaves_whole_files_and_goes_on(table, tmp_pa
 
 
 def test_a_second_process_is_refused_and_the_first_unharmed(start, tmp_path, undisturbed):
-    out = tmp_path / "run"
     first = held(start("--no-report", hold=(FINISHED, 1)))  # so that it does not end before the others ask
     for options in ((), ("--overwrite",)):
         code, _, err = ended(start(*options))
-        assert code == 2
-        assert f"Another process ({first.pid} on {os.uname().nodename}, since 20" in err
+        told = f"Another process ({first.pid} on {os.uname().nodename}, since 20" in err
+        assert (code, told) == (2, True)
     assert send(first, signal.SIGCONT)[0] == 0
-    assert_same(out, undisturbed)
+    assert_same(tmp_path / "run", undisturbed)
 
 
 @pytest.fixture(params=["finished", "interrupted"])
@@ -291,9 +290,8 @@ def test_more_of_a_finished_run_is_as_in_one_go(table, tmp_path, monkeypatch):
     content[-5] ^= 1  # in its arrays; its header is whole
     kept[1].write_bytes(content)
     outcome = fit(table, "--out", out, "--no-report", *MORE, "--exhaustive")
-    assert outcome.exit_code == 0
-    for path in kept[:2]:
-        assert f"{path.name} in the journal was damaged and has been retrained." in outcome.output
+    sentences = (f"{path.name} in the journal was damaged and has been retrained." for path in kept[:2])
+    assert (outcome.exit_code, missing(outcome.output, *sentences)) == (0, [])
     assert len(list((out / "trained").iterdir())) == len(set(trained)) == 8
 
 

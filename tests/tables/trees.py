@@ -13,7 +13,6 @@ ASEG = (
     "5th-Ventricle",
 )
 CORTEX = ("bankssts", "cuneus", "entorhinal", "insula", "precuneus")
-COLUMNS = "StructName NumVert SurfArea GrayVol ThickAvg ThickStd MeanCurv GausCurv FoldInd CurvInd"
 
 
 def aseg_stats(rng, name="sub", version="7.4.1", regions=ASEG):
@@ -41,8 +40,11 @@ def aparc_stats(rng, regions=CORTEX):
         f"{one} 1000 {rng.uniform(500, 900):.0f} {rng.uniform(2000, 9000):.0f} {rng.uniform(2, 3):.3f} 1 1 1 1 1"
         for one in regions
     ]
-    head = "# Measure Cortex, CortexVol Total cortical gray matter volume, 527104.250660, mm^3\n# NTableCols 10\n"
-    return f"{head}# ColHeaders {COLUMNS}\n" + "\n".join(rows) + "\n"
+    head = (
+        "# Measure Cortex, CortexVol Total cortical gray matter volume, 527104.250660, mm^3\n# NTableCols 10\n"
+        "# ColHeaders StructName NumVert SurfArea GrayVol ThickAvg ThickStd MeanCurv GausCurv FoldInd CurvInd\n"
+    )
+    return head + "\n".join(rows) + "\n"
 
 
 def subject(folder, name, seed, stem="aparc", **aseg):

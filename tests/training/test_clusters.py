@@ -12,6 +12,7 @@ from rindices.problems import InputError, LostWorkers
 from rindices.training.chunks import Stopped
 from rindices.training.clusters import Cluster, still_wanted
 from rindices.training.execution import Execution, executor, parallel
+from tests.refusal import refused_with
 
 distributed = pytest.importorskip("distributed")
 
@@ -102,8 +103,7 @@ class Elsewhere:
 
 
 def test_a_place_that_cannot_load_what_it_is_sent_is_refused(cluster):
-    with pytest.raises(InputError, match=r"cannot load the version of rindices used on this machine"):
-        list(cluster.run(work, [(Elsewhere(),)]))
+    refused_with("cannot load the version of rindices used on this machine", list, cluster.run(work, [(Elsewhere(),)]))
 
 
 @pytest.mark.parametrize("place", ["scheduler", "worker"])
@@ -111,12 +111,10 @@ def test_a_place_that_cannot_load_what_it_is_sent_is_refused(cluster):
 def test_a_cluster_of_other_versions_is_refused_before_it_is_sent_anything(cluster, monkeypatch, place, found):
     """A worker that cannot load a task ends, the next one who is given it too, and the run would wait for others."""
     told = cluster.client.get_versions(packages=["rindices", "jax", "jaxlib", "optax"])
-    of_interest = told["scheduler"] if place == "scheduler" else next(iter(told["workers"].values()))
-    of_interest["packages"]["jax"] = found
+    (told["scheduler"] if place == "scheduler" else next(iter(told["workers"].values())))["packages"]["jax"] = found
     monkeypatch.setattr(cluster.client, "get_versions", lambda **_: told)
     monkeypatch.setattr(cluster.client, "submit", lambda *_, **__: pytest.fail("it was sent something"))
-    with pytest.raises(InputError, match=rf"has jax {found or 'none'}, but this machine has"):
-        list(cluster.run(work, [(0,)]))
+    refused_with(rf"has jax {found or 'none'}, but this machine has", list, cluster.run(work, [(0,)]))
 
 
 def test_a_worker_of_other_versions_that_came_later_is_refused(cluster, monkeypatch):
@@ -126,8 +124,7 @@ def test_a_worker_of_other_versions_that_came_later_is_refused(cluster, monkeypa
     monkeypatch.setattr(
         cluster.client, "submit", lambda call, here, *rest, **how: submit(call, here | {"jax": "0.1.2"}, *rest, **how)
     )
-    with pytest.raises(InputError, match=r"A worker on .* has jax .*, but this machine has .*jax 0\.1\.2\."):
-        list(cluster.run(work, [(0,)]))
+    refused_with(r"A worker on .* has jax .*, but this machine has .*jax 0\.1\.2\.", list, cluster.run(work, [(0,)]))
 
 
 def stopped(number):
@@ -135,14 +132,12 @@ def stopped(number):
 
 
 def test_a_task_that_was_called_off_or_cancelled_is_lost(cluster, monkeypatch):
-    with pytest.raises(LostWorkers, match="cancelled"):
-        list(cluster.run(stopped, [(7,)]))
+    refused_with("cancelled", list, cluster.run(stopped, [(7,)]), error=LostWorkers)
     submit, jobs = cluster.client.submit, []
     monkeypatch.setattr(cluster.client, "submit", lambda *args, **how: jobs.append(submit(*args, **how)) or jobs[-1])
     BEGUN.clear()
     threading.Thread(target=lambda: BEGUN.wait(PATIENCE) and jobs[0].cancel()).start()
-    with pytest.raises(LostWorkers, match="a chunk was lost"):
-        list(cluster.run(quick_or_until_released, [(1,)]))
+    refused_with("a chunk was lost", list, cluster.run(quick_or_until_released, [(1,)]), error=LostWorkers)
 
 
 def quick_or_until_released(number):

@@ -52,8 +52,7 @@ def secret_table():
 def life(tmp_path_factory):
     """Simulate, fit with a failure on the way, go on, apply, report, describe, import, compare images."""
     import_module("matplotlib.font_manager")  # on a new machine it asks programs of the system for fonts
-    root, listener = logging.getLogger(), logging.Handler(logging.DEBUG)
-    level = root.level
+    root, listener, level = logging.getLogger(), logging.Handler(logging.DEBUG), logging.getLogger().level
     root.addHandler(listener)
     try:
         with pytest.MonkeyPatch.context() as patch, watching(patch) as watch:
@@ -69,13 +68,14 @@ def life(tmp_path_factory):
 
 
 def _live(life):
-    folder, out = life.folder, life.folder / "run"
-    table = secret_table()
+    folder, out, table = life.folder, life.folder / "run", secret_table()
     table.to_csv(folder / "cohort.csv", index=False)
     table[["participant_id"]].assign(later=np.arange(len(table)) % 7 + 0.5).to_csv(folder / "later.csv", index=False)
     life("simulate", "simulate", "basic", "--out", folder / "simulated.csv", "--controls", 30, "--patients", 30)
-    options = ("--patients", "PT", "--covariates", "age,sex", "--clinical", f"{SCORE},amyloid", "--bids", *TINY)
-    fit = ("fit", folder / "cohort.csv", "--out", out, *options)
+    fit = (
+        *("fit", folder / "cohort.csv", "--out", out, "--patients", "PT", "--covariates", "age,sex"),
+        *("--clinical", f"{SCORE},amyloid", "--bids", *TINY),
+    )
     with pytest.MonkeyPatch.context() as broken:
         broken.setattr(Path, "replace", _failing(Path.replace))
         life("failed", *fit, "--log-json", code=3)
@@ -88,8 +88,11 @@ def _live(life):
     life("describe", "describe", model)
     theirs = save(folder / "theirs.pt", checkpoint(n_regions=8)[0])
     names = ",".join(f"region{i}" for i in range(8))
-    imported = ("--out", folder / "theirs.safetensors", "--features", names, "--covariates", "sex,age")
-    life("import", "import-official", theirs, *imported)
+    life(
+        *("import", "import-official", theirs, "--out", folder / "theirs.safetensors", "--features", names),
+        "--covariates",
+        "sex,age",
+    )
     if find_spec("nilearn") is not None:
         _compare_images(life, table)
 
@@ -113,5 +116,7 @@ def _compare_images(life, table):
         write_image(life.folder / path, rng.standard_normal((6, 6, 6)))
     write_image(life.folder / "mask.nii", np.pad(np.ones((4, 4, 4)), 1), dtype=np.uint8)
     table[["participant_id"]].assign(path=paths).to_csv(life.folder / "maps.csv", index=False)
-    images = ("--maps", life.folder / "maps.csv", "--mask", life.folder / "mask.nii")
-    life("voxelwise", "voxelwise", life.folder / "run", *images, "--regressions")
+    life(
+        *("voxelwise", "voxelwise", life.folder / "run", "--maps", life.folder / "maps.csv"),
+        *("--mask", life.folder / "mask.nii", "--regressions"),
+    )

@@ -19,17 +19,15 @@ from tests.test_cli import TINY, run
 from tests.trust.conftest import FORMULAS, HEARD, OUTLIER, PLANTED, REGION, SCORE, SECRETS, secret_table
 
 RECORDS = ("run.toml", "summary.json", "plan.json", "holder.txt")
-OF_PEOPLE = ("r_indices", "people", "z_scores", "variables")
-SIGNS = "=+-@＝＋－＠"
 
 
 def test_nothing_connects_nothing_is_unpickled_or_compiled_and_no_program_is_started(life):
     assert {"fit", "apply", "report", "describe", "simulate", "import"} <= life.said.keys()
     assert (life.watch.connections, life.watch.unpickled) == ([], [])
-    programs = {Path(str(args[0])).name for _, args, _ in life.watch.programs}
-    assert programs <= {"uname"}  # Python asks for the processor so
-    sources = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in life.watch.compiled]
-    texts = [text for text in sources if isinstance(text, str)]
+    # Python asks for the processor so.
+    assert {Path(str(args[0])).name for _, args, _ in life.watch.programs} <= {"uname"}
+    texts = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in life.watch.compiled]
+    texts = [text for text in texts if isinstance(text, str)]
     assert texts, "templates are compiled at least"
     assert not [text for text in texts if any(word in text for word in PLANTED)]
 
@@ -52,8 +50,8 @@ def test_what_is_said_names_nobody(life, command):
         pytest.skip("nilearn is not installed")
     result = life.said[command]
     channel = result.stdout if command == "failed" else result.output  # the reason is on the other one
-    allowed = ["77.77"] if command == "describe" else []  # a model knows the range of ages: see the guide
-    assert [secret for secret in told(channel) if secret not in allowed] == []
+    # A model knows the range of ages: see the guide.
+    assert {*told(channel)} <= ({"77.77"} if command == "describe" else set())
 
 
 def test_lines_of_json_tell_that_it_failed_and_where(life):
@@ -82,19 +80,19 @@ def test_files_of_numbers_hold_no_ids(life):
     chunks = [data for path, data in life.failed.items() if path.suffix == ".safetensors"]
     assert chunks
     assert not [word for data in (*chunks, model.read_bytes()) for word in (b"SECRET", b"calc") if word in data]
-    sizes = {size for array in load_file(model).values() for size in array.shape}
-    assert 80 not in sizes, "nothing in a model has a row a person"
+    assert 80 not in {size for array in load_file(model).values() for size in array.shape}, (
+        "nothing in a model has a row a person"
+    )
 
 
 def test_a_refused_table_is_told_to_the_user_only(tmp_path):
-    table = secret_table().astype({REGION: object})
-    table.loc[20, REGION] = "SECRET-CELL"
-    table.to_csv(tmp_path / "bad.csv", index=False)
+    table = secret_table()
+    table.assign(**{REGION: ["SECRET-CELL", *table[REGION][1:]]}).to_csv(tmp_path / "bad.csv", index=False)
     result = run("fit", tmp_path / "bad.csv", "--out", tmp_path / "run", "--log-json", *TINY)
     last = json.loads(result.stdout.splitlines()[-1])
     assert (result.exit_code, last["status"], last["exit_code"]) == (2, "failed", 2)
-    assert ("SECRET-CELL" in result.stderr, told(result.stdout)) == (True, [])
-    assert "see standard error for the reason" in last["message"]
+    reason = "see standard error for the reason" in last["message"]
+    assert ("SECRET-CELL" in result.stderr, told(result.stdout), reason) == (True, [], True)
 
 
 def running(path, delimiter):
@@ -103,7 +101,11 @@ def running(path, delimiter):
     # Where commas are no borders, a row begins with its first cell, which is seen to with commas.
     cells = {cell: cell if cell[:1] == "'" else cell.lstrip(" \"'") for row in rows for cell in row[delimiter == ";" :]}
     number = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
-    return [cell for cell, text in cells.items() if text[:1] in SIGNS and len(text) > 1 and not number.fullmatch(cell)]
+    return [
+        cell
+        for cell, text in cells.items()
+        if text[:1] in "=+-@＝＋－＠" and len(text) > 1 and not number.fullmatch(cell)
+    ]
 
 
 def test_no_table_holds_a_cell_that_would_run(life):
@@ -124,7 +126,10 @@ def test_ids_survive_and_scores_that_came_later_find_their_people(life):
     ids = (
         secret_table()["participant_id"].replace("'=already", "=already").tolist()
     )  # a table may guard its cells itself
-    tables = {name: ours(life.folder / name) for name in ("new.csv", *(f"run/{one}.csv" for one in OF_PEOPLE))}
+    tables = {
+        name: ours(life.folder / name)
+        for name in ("new.csv", *(f"run/{one}.csv" for one in ("r_indices", "people", "z_scores", "variables")))
+    }
     for name, table in tables.items():
         assert table["participant_id"].tolist() == ids, name
         assert "\n'=already," in (life.folder / name).read_text()

@@ -1,0 +1,501 @@
+"""Who is in a cohort, which column is what, and who is left out; what is refused is told in tests/bad_input."""
+
+import hashlib
+import json
+import os
+import time
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from rindices import make_cohort, read_cohort
+from rindices.cohort.comparability import group_separation
+from rindices.cohort.exclusions_and_outliers import find_outliers
+from rindices.schema import MIN_SITE_CONTROLS
+from rindices.simulate import KINDS, simulate_cohort
+from rindices.tables import Column, Dictionary
+from tests.cohort.people import REGIONS, table
+from tests.refusal import refused_with
+
+
+def relabelled(*labels, **columns):
+    return table(diagnosis=np.resize(np.array(labels, dtype=object), 120), **columns)
+
+
+def test_roles_and_groups_of_a_plain_table(tmp_path):
+    path = tmp_path / "people.csv"
+    table().to_csv(path, index=False, sep=";", decimal=",")
+    cohort = read_cohort(path, covariates="age,place")
+    known = table().set_index("participant_id")  # ids keep their zeros
+    groups = known["diagnosis"].map({"CN": "control", "AD": "patient"})
+    for part, expected in (
+        (cohort.features, known[REGIONS]),
+        (cohort.covariates, known[["age", "place"]]),
+        (cohort.diagnosis, known["diagnosis"]),
+        (cohort.group, groups),
+    ):
+        assert part.to_dict() == expected.to_dict()
+    assert (cohort.n_controls, cohort.n_patients, cohort.n_other, cohort.training.all()) == (60, 60, 0, True)
+    assert (cohort.control_labels, cohort.patient_labels, cohort.ignored_columns) == (
+        ("CN",),
+        ("AD",),
+        ("sex", "icv", "note"),
+    )
+    assert (cohort.source, cohort.sha256) == ("people.csv", hashlib.sha256(path.read_bytes()).hexdigest())
+    plain = make_cohort(table(participant_id=np.arange(120.0)).set_index("participant_id"))  # ids in the index
+    assert (plain.covariates.shape, plain.warnings, [*plain.features.index[:2]]) == ((120, 0), (), ["0", "1"])
+
+
+def test_labels_can_be_merged_and_others_are_counted():
+    cohort = make_cohort(relabelled("CN", "SMC", "MCI", "AD", "FTD", None), control="CN,SMC", patients=["MCI", "AD"])
+    expected = np.resize(["control", "control", "patient", "patient", "other", "other"], 120)
+    assert (cohort.group.tolist(), cohort.diagnosis.iloc[5]) == (expected.tolist(), "n/a")
+    assert (cohort.n_controls, cohort.n_patients, cohort.n_other, cohort.training.sum()) == (40, 40, 40, 80)
+    assert cohort.warnings == (
+        "40 people are neither controls nor patients and are scored but not used for training: FTD (20), no label "
+        "(20).",
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "control"),
+    [
+        (("healthy Control", "AD"), {}, "healthy Control"),
+        (("hc", "AD"), {}, "hc"),
+        ((0, 1), {}, "0"),
+        ((0.0, 1.0), {}, "0"),
+        ((-1, 1), {}, "-1"),
+        (("0.0", "1.0"), {}, "0"),
+        (("CN", "normal"), {"patients": "normal"}, "CN"),
+        *(((0.0, 1.0), {"control": control, "patients": "1"}, "0") for control in ("0", "0.0", 0, [0], ["0"])),
+    ],
+)
+def test_usual_names_of_controls_are_recognised_and_others_can_be_asked_for(labels, options, control):
+    cohort = make_cohort(relabelled(*labels), **options)
+    assert (cohort.control_labels, cohort.n_controls) == ((control,), 60)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"features": "@names.txt"}, ["rHip", "lHip", "lAmy", "rAmy"]),
+        ({"features": "names.txt"}, ["rHip", "lHip", "lAmy", "rAmy"]),
+        ({"features": ["rHip", "lHip", "lAmy", "rAmy"]}, ["rHip", "lHip", "lAmy", "rAmy"]),
+        ({"features": pd.Index(REGIONS[::-1]), "control": np.array(["CN"])}, REGIONS[::-1]),
+        ({"features": "r*, l*"}, ["rHip", "rAmy", "lHip", "lAmy", "lEnt"]),
+        ({"features": "*"}, REGIONS),
+        ({"features": "*", "exclude": "?Ent"}, REGIONS[:4]),
+        ({"exclude": "lEnt"}, REGIONS[:4]),
+        ({"features": ["age", *REGIONS]}, ["age", *REGIONS]),
+        ({"covariates": np.array(["age"])}, REGIONS),
+        ({"covariates": "age"}, REGIONS),  # though there is a file of that name
+    ],
+)
+def test_features_by_name_pattern_file_and_exclusion(tmp_path, monkeypatch, options, expected):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "names.txt").write_text("# hippocampus first\nrHip\n\nlHip\nlAmy\nrAmy\n")
+    (tmp_path / "age").write_text("sex\n")
+    cohort = make_cohort(table(), **options)
+    assert (list(cohort.features), list(cohort.covariates)) == (expected, ["age"] * ("covariates" in options))
+
+
+def test_usual_names_of_other_things_and_columns_of_text_are_no_regions():
+    others = {"ICV": 1500.0, "eTIV": 1500.0, "Scanner": 3, "Visit": 1, "Unnamed: 0": range(120), "educ": 12.0}
+    cohort = make_cohort(table(**others, remark=None, code="07"))
+    assert (list(cohort.features), cohort.ignored_columns[5:], *cohort.warnings) == (
+        REGIONS,
+        (*others, "remark", "code"),
+        "Columns without any values are excluded: remark.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("covariates", "names"), [("", ["centre"]), ("centre,age", ["centre", "age"]), ("age", ["age", "centre"])]
+)
+def test_site_is_kept_as_text(covariates, names):
+    cohort = make_cohort(table(centre=np.resize([1, 2, 3], 120)), site="centre", covariates=covariates)
+    assert cohort.site.tolist()[:3] == cohort.covariates["centre"].tolist()[:3] == ["1", "2", "3"]
+    assert ("centre" in cohort.ignored_columns, list(cohort.covariates)) == (False, names)
+    assert make_cohort(table(site=np.resize([1, 2, 3], 120)), covariates="site").covariates["site"].iloc[0] == "1"
+
+
+ERRORS = [
+    (table(), {"covariates": "diagnosis"}, r"'diagnosis' is the diagnosis, so it cannot also be a covariate"),
+    (table(), {"clinical": "lHip", "features": REGIONS}, r"'lHip' is a clinical score.*cannot also be in `features`"),
+    (table(), {"visit": "place", "site": "place"}, r"'place' is the visit, so it cannot also be the site"),
+    (
+        table((4, "note", None)),
+        {"visit": "note"},
+        r"Every row needs a visit.*'note' is empty in row 6",
+    ),
+    (table(), {"features": [*REGIONS, "note"]}, r"'note'.*has the text 'fine'"),
+    (table((4, "place", "NA")), {"site": "place"}, r"covariate column: place.*\n.*drop_missing=True"),
+    (table((0, "mmse", np.inf), mmse=29.0), {"clinical": "mmse"}, r"Infinite values: mmse"),
+    (  # commas everywhere: the cells are wrong, not the columns, and none of these is a score
+        table(
+            (0, "a_thickness", "n.a."),
+            serial=np.arange(7000.0, 7120.0),
+            **{f"{name}_thickness": [f"2,{place:03d}" for place in range(100, 220)] for name in "abcdefgh"},
+        ),
+        {},
+        r"(?s)no decimal comma.*clinical=\['serial'\].*exclude=\['serial'\]",
+    ),
+    (table().iloc[:0], {}, r"no people"),
+    (pd.concat([table(), table()[["age"]]], axis=1), {}, r"Column names must be unique, but these are repeated: 'age'"),
+]
+
+
+@pytest.mark.parametrize(("frame", "options", "message"), ERRORS, ids=[message[:40] for *_, message in ERRORS])
+def test_mistakes_that_no_file_shows_or_that_need_several_options(frame, options, message):
+    refused_with(message, make_cohort, frame, **options)
+
+
+def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
+    values = {"iq": np.linspace(80, 120, 120), "score": np.linspace(3, 4, 120)}
+    frame = table((2, "iq", np.nan), (7, "iq", np.nan), (slice(5, None), "score", np.nan), **values)
+    header, rest = frame.to_csv(index=False).split("\n", 1)
+    (tmp_path / "people.csv").write_text(f"{header}\n\n{rest}")  # an empty line shifts everybody below it
+    assert list(read_cohort(tmp_path / "people.csv").features) == REGIONS  # these are scores by their names
+    assert refused_with("Missing values", read_cohort, tmp_path / "people.csv", features=[*REGIONS, "iq", "score"]) == (
+        "Missing values in 2 region columns: iq (2 people), score (115 people). "
+        "The first is in column 'iq', row 5 (participant 002).\n"
+        "Fill in the cells, exclude these people with drop_missing=True, name them with clinical=['iq', 'score'] "
+        "if they are scores, not regions, or exclude the columns with exclude=['iq', 'score']."
+    )
+
+
+RNG = np.random.default_rng(3)  # for tables that are drawn when the tests are collected, always in this order
+
+
+@pytest.mark.parametrize(
+    ("columns", "covariates", "words"),
+    [
+        ({"zHip": RNG.normal(0, 1, 120)}, "", []),  # scores may be negative
+        *(({name: RNG.normal(25, 1, 120)}, "", [name, "clinical"]) for name in ("MMSE_bl", "fiq", "CDR-sb")),
+        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, "", ["thing", "alone separates"]),
+        ({"place": ["a"] * 58 + ["b"] * 62}, "place,sex", ["place distinguishes controls from patients"]),
+        (
+            {"age": [*np.linspace(50, 70, 60), *np.linspace(60, 89, 60)]},
+            "age",
+            ["39 of 60 patients have age outside the controls' range, so its effect has to be extrapolated."],
+        ),
+    ],
+)
+def test_doubtful_columns_are_warned_of(columns, covariates, words):
+    warnings = make_cohort(table(**columns), covariates=covariates).warnings
+    assert [all(word in warning for word in words) for warning in warnings] == [True] * bool(words)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0, 2.0, 2.5, -2.5, 4.0])
+def test_separation_by_numbers_is_the_area_under_the_curve(shift):
+    rng = np.random.default_rng(2)
+    controls, patients = rng.normal(0, 1, 80).round(1), rng.normal(shift, 1, 50).round(1)
+    greater = stats.mannwhitneyu(patients, controls).statistic / (80 * 50)
+    assert group_separation(controls, patients) == (greater >= 0.95 or greater <= 0.05)
+
+
+@pytest.mark.parametrize(
+    ("controls", "patients", "separate"),
+    [
+        ((30, 1), (1, 30), True),
+        ((30, 5), (5, 30), False),
+        ((2, 2), (48, 48), False),  # 96 % right, but always guessing "patient" is right in 96 % as well
+    ],
+)
+def test_separation_by_categories_beats_the_larger_group(controls, patients, separate):
+    assert (
+        group_separation(*[np.repeat(["a", "b"], counts).astype(object) for counts in (controls, patients)]) == separate
+    )
+
+
+SAYS = Dictionary(
+    {
+        "diagnosis": Column(levels={"1": "Control", "2": "Patient"}),
+        "sex": Column(levels={"0": "male", "1": "female"}, missing=("-9",)),
+        "scanner_type": Column(levels={"1": "A", "2": "B"}),
+        **{name: Column(unit="mm3") for name in REGIONS},
+    }
+)
+SCORES = pd.DataFrame({"participant_id": table()["participant_id"][::-1], "mmse": np.arange(120.0)})
+
+
+def coded(*cells):
+    return table(*cells, diagnosis=np.repeat([1, 2], 60), scanner_type=np.resize([1, 1, 2], 120))
+
+
+def test_a_dictionary_explains_labels_codes_units_and_gaps():
+    cohort = make_cohort(coded((3, "sex", -9)), dictionary=SAYS, covariates="sex,age", drop_missing=True)
+    assert (cohort.control_labels, cohort.patient_labels, cohort.unit) == (("1",), ("2",), "mm3")
+    # The sex is a category, not a slope; scanner_type is a category, not a region.
+    assert ({*cohort.covariates["sex"]}, list(cohort.features)) == ({"0", "1"}, REGIONS)
+    assert cohort.people.loc[3, "reason"] == "missing covariate"
+    assert (
+        make_cohort(coded(), dictionary=SAYS, control="control", patients="patient").group.drop("003").tolist()
+        == cohort.group.tolist()
+    )
+    asked = {"dictionary": SAYS, "features": [*REGIONS, "scanner_type"]}
+    refused_with("'scanner_type' is a category according to the data dictionary", make_cohort, coded(), **asked)
+
+
+def test_a_bids_folder_is_read_with_its_dictionaries(tmp_path):
+    (tmp_path / "phenotype").mkdir()
+    coded().to_csv(tmp_path / "participants.tsv", sep="\t", index=False)
+    (tmp_path / "participants.json").write_text(json.dumps({"diagnosis": {"Levels": {"1": "Control", "2": "Patient"}}}))
+    digests = set()
+    for change in (0, 1):
+        scores = SCORES.assign(mmse=SCORES["mmse"] + change)
+        scores.to_csv(tmp_path / "phenotype" / "mmse.tsv", sep="\t", index=False)
+        cohort = read_cohort(tmp_path, clinical="mmse", covariates="age", exclude="scanner_type")
+        assert cohort.clinical["mmse"].tolist() == scores["mmse"].tolist()[::-1]
+        digests.add(cohort.sha256)
+    assert (cohort.n_controls, cohort.n_patients, cohort.source, len(digests)) == (60, 60, tmp_path.name, 2)
+
+
+def test_a_dictionary_in_a_file_and_a_joined_table(tmp_path):
+    paths = [tmp_path / name for name in ("people.csv", "scores.csv", "dictionary.csv")]
+    coded().to_csv(paths[0], index=False)
+    SCORES.to_csv(paths[1], index=False)
+    paths[2].write_text("column,levels\ndiagnosis,1=Control;2=Patient\nscanner_type,1=A;2=B\n")
+    cohort = read_cohort(paths[0], join=[paths[1]], dictionary=str(paths[2]), clinical="mmse")
+    assert cohort.clinical["mmse"].tolist() == list(range(119, -1, -1))
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
+    assert cohort.sha256 == hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def test_covariates_are_compared_by_a_triangle_of_their_columns(monkeypatch):
+    """In forty thousand controls, a rank of all their rows for each of twenty covariates takes minutes."""
+    rows, rank = [], np.linalg.matrix_rank
+    monkeypatch.setattr(np.linalg, "matrix_rank", lambda x, **options: (rows.append(len(x)), rank(x, **options))[1])
+    frame = table()
+    cohort = make_cohort(frame.assign(months=12 * frame["age"]), covariates="age,sex,months")
+    assert any("months adds no information to age, sex" in str(one) for one in cohort.messages)
+    assert max(rows) == 4
+
+
+# Who is left out, and why; what is refused is told in tests/bad_input.
+
+
+def test_people_with_gaps_are_left_out_and_recorded():
+    gaps = (3, "lHip", np.nan), (3, "rAmy", np.nan), (5, "age", np.nan), (7, "icv", 0), (8, "lEnt", -9), (5, "icv", 0)
+    frame = table(*gaps)
+    cohort = make_cohort(frame, covariates="age,icv", drop_missing=True)
+    people, kept = cohort.people, frame.drop(index=[3, 5, 7, 8]).set_index("participant_id")
+    assert people.loc[[3, 5, 7, 8], ["reason", "flags"]].to_numpy().tolist() == [
+        ["missing region", "lHip is missing, rAmy is missing"],
+        ["missing covariate", "age is missing; icv = 0 is impossible"],
+        ["impossible value", "icv = 0 is impossible"],
+        ["impossible value", "lEnt = -9 is impossible"],
+    ]
+    assert people["distance"].notna().equals(people["used"])
+    assert people["participant_id"][people["used"]].tolist() == kept.index.tolist()
+    for part, names in (
+        (cohort.features, REGIONS),
+        (cohort.covariates, ["age", "icv"]),
+        (cohort.diagnosis, "diagnosis"),
+    ):
+        assert part.to_dict() == kept[names].to_dict()
+    assert cohort.warnings[0].startswith("4 of 120 rows are excluded: impossible value (2), missing ")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "n_impossible"),
+    [
+        ("age", np.r_[130, -1, np.inf, np.linspace(50, 80, 117)], 3),
+        ("icv", np.r_[0, -5, 12_000, np.linspace(1.2e6, 1.8e6, 117)], 3),
+        ("lHip", np.r_[0, -np.inf, RNG.normal(5, 0.5, 118)], 2),
+        ("age", RNG.uniform(600, 960, 120), 0),  # in months
+        ("education", np.r_[0.0, np.resize([12, 14, 16, 9], 119)], 0),  # no schooling
+        ("motion", np.r_[0.0, RNG.gamma(2, 0.1, 119)], 0),
+        ("score", RNG.normal(0, 1, 120), 0),
+        ("sex", np.r_[0.0, np.ones(58), 0.0, 0.0, np.ones(59)], 0),
+        ("months", RNG.uniform(600, 960, 120), 0),
+    ],
+)
+def test_impossible_values_are_told_from_ordinary_ones(name, values, n_impossible):
+    people = make_cohort(
+        table(**{name: values}), covariates=([] if name in REGIONS else [name]), drop_missing=True
+    ).people
+    assert people["reason"].tolist() == ["impossible value"] * n_impossible + [""] * (120 - n_impossible)
+
+
+def test_outliers_are_named_and_left_out_only_if_asked():
+    frame = table((70, "lHip", 50.0))
+    cohort = make_cohort(frame)
+    assert cohort.people["used"].all()
+    assert cohort.people["flags"].str.contains("lHip = 50").tolist() == [row == 70 for row in range(120)]
+    (warning,) = cohort.warnings
+    expected = {"errors: row 72. Check": True, "drop_outliers=True": True, "50": False, "participant": False}
+    assert {part: part in warning for part in expected} == expected  # in reports: rows only
+    dropped = make_cohort(frame, drop_outliers=True)
+    assert (dropped.people.loc[70, "reason"], len(dropped.features)) == ("outlier", 119)
+    assert dropped.people.loc[70, "distance"] == cohort.people.loc[70, "distance"] > 10
+
+
+NICE = [(slice(0, 3), "place", "Nice"), (60, "place", "Nice")]
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        (table(*NICE, (61, "place", "Cork")), {}, r"Cork \(0 controls of 1 person\), Nice \(4 controls of 5 people\)"),
+        (
+            table((slice(100, None), "diagnosis", "FTD"), (slice(100, None), "place", "Cork")),
+            {"patients": "AD"},
+            r"Cork \(0 controls of 20 people\)",
+        ),
+        (
+            table((slice(0, 5), "place", "Nice"), (slice(0, 1), "age", np.nan)),
+            {"covariates": "age", "drop_missing": True},
+            r"Nice \(4 controls of 4 people\)",  # who is left out does not count
+        ),
+        (
+            table((slice(0, 44), "lHip", np.nan)),
+            {"drop_missing": True, "complete_only": True},
+            r"only 15 people have the label CN\. 45 of 120 rows are excluded: missing region",
+        ),
+    ],
+)
+def test_sites_and_groups_need_people_after_exclusion(frame, options, message):
+    refused_with(message, make_cohort, frame, site="place", **options)
+
+
+def test_sites_without_enough_controls_are_left_out_if_asked():
+    cohort = make_cohort(table(*NICE, (61, "place", "Cork")), site="place", small_sites="drop")
+    reasons = cohort.people["reason"].value_counts().to_dict()
+    assert (reasons, {*cohort.site}) == ({"": 114, "site without enough controls": 6}, {"Oslo", "Bonn", "Rome"})
+    assert (make_cohort(table(*NICE, (4, "place", "Nice")), site="place").site == "Nice").sum() == MIN_SITE_CONTROLS + 1
+
+
+def test_clinical_scores_may_have_gaps_and_are_no_regions():
+    frame = table(mmse=np.resize([29.0, np.nan, 25.0], 120), apoe=np.resize(["e3", None, "e4"], 120))
+    cohort = make_cohort(frame, clinical="?m*,apo*")
+    known = frame.set_index("participant_id")[["mmse", "apoe"]]
+    assert cohort.clinical.astype(object).fillna("gap").to_dict() == known.astype(object).fillna("gap").to_dict()
+    assert (list(cohort.features), cohort.clinical["mmse"].dtype) == (REGIONS, np.float64)
+    assert make_cohort(table()).clinical.shape == (120, 0)
+
+
+def test_doubtful_clinical_columns_are_warned_of():
+    frame = table(mmse=np.r_[np.full(3, -9999.0), np.resize([25.0, 28.0], 117)], empty=np.nan)
+    warnings = "\n".join(make_cohort(frame, clinical="mmse,empty").warnings)
+    assert not [part for part in ("3 people have mmse = -9999", "without any values: empty") if part not in warnings]
+    assert make_cohort(table(score=np.resize([90.0, 99.0, 105.0], 120)), clinical="score").warnings == ()
+
+
+def test_people_may_lack_a_fifth_of_their_regions():
+    frame = table((3, "lHip", np.nan), *((5, name, np.nan) for name in ("lHip", "rHip", "lAmy")))
+    refused_with(r"Missing values in 3 region columns: lHip \(1 person\)", make_cohort, frame)
+    cohort = make_cohort(frame, drop_missing=True)
+    assert cohort.people.loc[[3, 5], "used"].tolist() == [True, False]
+    assert (cohort.people.loc[3, "flags"], cohort.features.isna().to_numpy().sum()) == ("1 region missing (lHip)", 1)
+    told = "1 row has missing regions, at most 1 of 5 per row (lHip). Missing values are imputed"
+    assert not [part for part in (told, "complete_only=True") if part not in "".join(cohort.warnings)]
+
+
+@pytest.mark.skipif("RINDICES_DATA" not in os.environ, reason="RINDICES_DATA does not name the folder of real tables")
+def test_a_real_table_works_as_it_is():
+    path = Path(os.environ["RINDICES_DATA"], "abide1_volumes.csv")
+    roles = {
+        "control": "CN",
+        "patients": "ASD",
+        "covariates": "age,sex,icv",
+        "site": "site",
+        "clinical": "fiq,ados_total,srs_total",
+    }
+    refused_with(r"icv = 0 in row 437 (.*\n)+.*drop_missing=True", read_cohort, path, **roles)
+    cohort, raw = read_cohort(path, **roles, drop_missing=True), pd.read_csv(path)
+    assert (len(cohort.people), cohort.features.shape[1], cohort.site.nunique()) == (len(raw), 164, 20)
+    assert not cohort.people.loc[raw["icv"] == 0, "used"].any()
+    assert ((cohort.people[["reason", "flags"]] != "").mean() < [0.02, 0.05]).all()
+    assert not any("FS_" in warning for warning in cohort.warnings)
+
+
+drawn = cache(simulate_cohort)
+
+
+def simulated(kind="basic", seed=0):
+    table = drawn(kind, seed=seed).table
+    regions = [name for name in table if name not in ("participant_id", "diagnosis", "age", "sex")]
+    return (
+        table[regions].to_numpy(float).copy(),
+        regions,
+        np.where(table["diagnosis"] == "CN", "control", "patient").astype(object),
+    )
+
+
+def test_the_distance_is_the_root_mean_square_of_robust_deviations():
+    block = np.random.default_rng(5).normal(0, 1, (200, 6))
+    group = np.repeat(np.array(["control", "patient"], dtype=object), 100)
+    spread = stats.median_abs_deviation(block[:100], scale="normal")
+    expected = np.sqrt((((block - np.median(block[:100], axis=0)) / spread) ** 2).mean(axis=1))
+    np.testing.assert_allclose(find_outliers(block, list("abcdef"), group)[0]["distance"], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_clean_people_are_hardly_ever_flagged_however_ill(kind):
+    assert np.mean([len(find_outliers(*simulated(kind, seed))[1]) / 1392 for seed in range(2)]) < 0.005
+
+
+@pytest.mark.parametrize(("n", "p", "common"), [(60, 5, 0.0), (60, 20, 1.0), (400, 10, 0.0), (500, 60, 1.0)])
+def test_clean_normal_people_are_hardly_ever_flagged(n, p, common):
+    rng, group = np.random.default_rng(0), np.resize(np.array(["control", "patient"], dtype=object), n)
+    flagged = [
+        len(find_outliers(rng.normal(5, 0.4, (n, p)) + common * rng.normal(0, 0.4, (n, 1)), range(p), group)[1])
+        for _ in range(10)
+    ]
+    assert np.mean(flagged) / n < 0.005
+
+
+@pytest.mark.parametrize(
+    ("factor", "whole"),
+    [(10, False), (1 / 1000, False), (1000, True), (1 / 1000, True), (0.6, True)],
+    ids=["one region × 10", "one region ÷ 1000", "mm3 for mL", "mL for mm3", "all regions 40 % smaller"],
+)
+def test_gross_errors_are_found(factor, whole):
+    rng = np.random.default_rng(1)
+    block, regions, group = simulated()
+    who = rng.permutation(len(block))[:30]
+    block[who, slice(None) if whole else rng.integers(len(regions), size=len(who))] *= factor
+    marked = np.isin(np.arange(len(block)), list(find_outliers(block, regions, group)[1]))
+    assert marked[who].mean() >= 0.85
+    assert np.delete(marked, who).mean() < 0.005
+
+
+def test_an_outlier_is_one_by_the_measure_that_stands_out():
+    """Few others are compared with controls only; an absent small furrow is no error."""
+    block, regions, group = simulated("null")
+    block, regions = np.column_stack([block, np.random.default_rng(0).gamma(4, 0.1, len(block))]), [*regions, "furrow"]
+    group[:2] = "other"
+    block[3] *= 0.55
+    block[8, 5] = np.median(block[:, 5]) + 14 * np.std(block[:, 5])
+    block[1] *= 0.6
+    block[5, -1] = 0.0
+    measures, found = find_outliers(block, regions, group)
+    assert {0, 5}.isdisjoint(found)
+    assert {person: ("size" in found[person].far_in, "farthest" in found[person].far_in) for person in (3, 8)} == {
+        3: (True, False),
+        8: (False, True),
+    }
+    assert (measures["size"][3], measures["farthest"].idxmax()) == (pytest.approx(-45, abs=12), 8)
+    assert "smaller than usual overall" in found[1].text
+
+
+def test_a_region_that_disease_changes_much_is_no_score():
+    table = simulate_cohort("basic", seed=0).table  # that of the demonstration
+    leak = (table["diagnosis"] == "PT") + np.random.default_rng(6).normal(5, 0.2, len(table))
+    usual = make_cohort(table)
+    leaking = make_cohort(table.assign(x1=leak), features=[*usual.features.columns, "x1"])
+    told = [text for one in (usual, leaking) for text in one.warnings if "Are they regions?" in text]
+    assert [text[text.index("almost") : text.index(" Are")] for text in told] == ["almost completely: x1."]
+
+
+def test_many_people_are_looked_at_quickly():
+    block = np.random.default_rng(0).normal(5, 0.5, (20_000, 145))
+    group = np.resize(np.array(["control", "patient"], dtype=object), len(block))
+    start = time.process_time()
+    assert len(find_outliers(block, [str(i) for i in range(145)], group)[1]) < 100
+    assert time.process_time() - start < 3
