@@ -22,7 +22,6 @@ from rindices.training.journal import Journal
 from tests.made_up import scores, trajectory
 from tests.refusal import refused_with
 
-pytestmark = pytest.mark.filterwarnings("ignore:FastICA did not converge")  # which is accepted for the whole of a fit
 POINT = Point(3, 0.8)
 CHUNKS = cut([Member(POINT, 0), Member(POINT, 1), Member(POINT, 2), Member(POINT, 0, cohort=1)], 1)
 A, B, C, D = CHUNKS
