@@ -56,7 +56,7 @@ LIMITS = {
     # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650); other systems and disks (72);
     # visits, follow-up and comparisons recomputed, large tables, tables as clinics have them (62)
     # 18,123 before what is arranged alike was arranged once; of 223 mutants none is noticed less
-    "statements in tests": 15_751,
+    "statements in tests": 15_785,
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,
     "parameters of a function": 8,

@@ -93,7 +93,8 @@ def test_links_of_the_readme_lead_somewhere():
     text = text_of("README.md")
     links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'src="([^"]+)"', text)
     assert [link for link in links if not (ROOT / link.partition("#")[0]).is_file()] == []
-    assert (len(links) > 0, len(text.splitlines()) <= 60) == (True, True)
+    assert len(links) > 0
+    assert len(text.splitlines()) <= 60
 
 
 def test_files_that_contributors_are_sent_to_exist():
@@ -293,7 +294,8 @@ def test_what_a_row_names_is_there(row):
     named = [test.partition("::") for test in re.findall("`([^`]+)`", tests)]
     assert [test for test in named if test[2] and test[2] not in names_in(ROOT / test[0])] == []
     assert [path for path, *_ in named if not (ROOT / path).is_file()] == []
-    assert (bool(said), bool(named)) == (True, True)
+    assert said
+    assert named
 
 
 def test_all_equations_and_tables_are_mapped():

@@ -473,7 +473,8 @@ def test_statements_about_patterns_are_silent_where_the_verdict_is(told):
         assert not ABOUT_PATTERNS.search(open_text)
         assert f"(verdict: {told.summary['verdict']})" in methods
     else:
-        assert ('class="gate"' in told.html, len(ABOUT_PATTERNS.findall(open_text)) > 5) == (False, True)
+        assert 'class="gate"' not in told.html
+        assert len(ABOUT_PATTERNS.findall(open_text)) > 5
 
 
 def test_intervals_hold_their_estimate_and_are_possible(told):

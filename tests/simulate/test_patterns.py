@@ -107,7 +107,8 @@ def test_people_are_those_of_the_stored_population():
     years, volumes = people["age"] - population.age_mean, people[REGIONS].to_numpy()
     terms = np.column_stack([np.ones(len(people)), years, years**2, people["sex"]])
     assert people.columns.tolist() == ["age", "sex", *population.regions]
-    assert (people["age"].between(19, 70).all(), (volumes > 0).all()) == (True, True)
+    assert people["age"].between(19, 70).all()
+    assert (volumes > 0).all()
     assert (set(people["sex"]), people["sex"].mean()) == ({0, 1}, pytest.approx(population.share_of_sex_1, abs=0.01))
     # Mean and variance of a piecewise linear quantile function.
     width, quantiles = np.diff(population.probabilities), population.residual_quantiles
