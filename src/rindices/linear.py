@@ -36,7 +36,6 @@ _SMOOTHING = 0.02  # of the absolute value, relative to a map's size
 _LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy variation
 _MANY = 5000  # people from whom on sums over them are made once; of fewer that saves nothing
 
-
 _limited = RLock()  # how many threads a library may use belongs to the process, not to one of its threads
 
 Item = TypeVar("Item")
@@ -155,12 +154,7 @@ class LinearModel(NamedTuple):
 
 
 def sparse_factors(
-    controls: np.ndarray,
-    patients: np.ndarray,
-    n_patterns: int,
-    seed: int = 0,
-    *,
-    quick: bool = False,
+    controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0, *, quick: bool = False
 ) -> LinearModel:
     """Fit by sparse contrastive factor analysis.
 
@@ -188,12 +182,7 @@ def sparse_factors(
 
 
 def contrastive_ica(
-    controls: np.ndarray,
-    patients: np.ndarray,
-    n_patterns: int,
-    seed: int = 0,
-    *,
-    quick: bool = False,
+    controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0, *, quick: bool = False
 ) -> LinearModel:
     """Fit by independent components of the patients' variation beyond healthy variation; maps may be dense.
 
