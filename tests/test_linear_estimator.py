@@ -12,6 +12,7 @@ from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch, linear, s
 from rindices.judging.agreement_and_misfit import pattern_concordance
 from rindices.linear import Whitening
 from rindices.problems import InputError, OutsideTraining
+from rindices.training import chunks
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,15 @@ EVERY_ESTIMATOR = pytest.mark.parametrize(
 def test_rotations_that_do_not_converge_are_accepted(monkeypatch, given, model):
     monkeypatch.setattr(linear, "FastICA", lambda number, **options: FastICA(number, **{**options, "max_iter": 1}))
     assert np.isfinite(clone(model).fit(*given).transform(given[0], given[2])).all()
+
+
+def test_threads_of_a_training_do_not_change_which_warnings_are_shown(monkeypatch, given):
+    """They belong to the process: a thread that outlives a refused training would undo what was chosen since."""
+    seen, start_of = [], chunks.start_of
+    monkeypatch.setattr(chunks, "start_of", lambda *a: (seen.append(warnings.filters), start_of(*a))[1])
+    SurrealGANSearch(2, preset="linear").fit(*given, progress=lambda _: seen.append(warnings.filters))
+    assert len(seen) > 2
+    assert all(one is seen[0] for one in seen)
 
 
 @pytest.mark.filterwarnings("ignore:Only 40 controls and 3 patients")

@@ -104,7 +104,8 @@ class SurrealGANSearch(RIndexEstimator):
         best = SurrealGAN(**{shared.name: getattr(self, shared.name) for shared in fields(RIndexEstimator)})
         tell = progress or (lambda _: None)
         tell(Progress("Preparing the regions"))
-        study = (training := training_set(best, preset, X, y, covariates)).study
+        training = training_set(best, preset, X, y, covariates)
+        study = training.study
         tell(Progress("Comparing patients and controls"))
         self.spectrum_, untestable = study.spectrum
         points = self._promising(points, study)

@@ -20,7 +20,7 @@ import numpy as np
 from rindices.core.devices import Device
 from rindices.core.networks import Parameters, shapes, sizes, unpad
 from rindices.core.train import Checkpoint, TrainingPeople, make_members, saved_states, train
-from rindices.linear import side_by_side, unconverged_rotations
+from rindices.linear import side_by_side
 from rindices.presets import Preset, Schedule
 from rindices.training.starts import Start, beside_networks, start_of
 
@@ -212,7 +212,6 @@ def _report(progress: Callable[[Chunk, int], bool] | None, chunk: Chunk, step: i
         raise Stopped
 
 
-@unconverged_rotations()  # here too, since processes do not know what a fit has settled
 def starts_of(members: Sequence[Member], settings: Settings, people: TrainingPeople) -> list[Start]:
     """Return where each of some repetitions starts; none where training starts from nothing."""
     if settings.preset.training.start == "random":
@@ -237,9 +236,9 @@ def untrained(starts: list[Start], patients: np.ndarray) -> Trajectory:
 
 
 def _at_checkpoint(checkpoint: Checkpoint, with_weights: bool, starts: list[Start], patients: np.ndarray) -> Trajectory:
-    r_indices, linear = checkpoint.r_indices, None
-    if starts:
-        linear, r_indices = beside_networks(starts, r_indices, patients)
+    linear, r_indices = (
+        beside_networks(starts, checkpoint.r_indices, patients) if starts else (None, checkpoint.r_indices)
+    )
     return Trajectory(
         np.array([checkpoint.step]),
         r_indices[None],

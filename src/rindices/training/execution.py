@@ -19,6 +19,7 @@ from joblib.parallel import ParallelBackendBase, SequentialBackend, get_active_b
 from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.train import TrainingPeople
+from rindices.linear import unconverged_rotations
 from rindices.problems import InputError, LostWorkers, Remedy
 from rindices.training.chunks import (
     Chunk,
@@ -337,6 +338,7 @@ def _trained(
         stop.set()  # threads cannot be killed; they end at their next checkpoint
 
 
+@unconverged_rotations()  # here too, since processes do not know what a fit has settled
 def _train_elsewhere(chunk: Chunk, *arguments: Any) -> tuple[Chunk, Trajectory]:
     devices.prepare()
     return chunk, train_chunk(chunk, *arguments, progress=still_wanted())

@@ -214,7 +214,7 @@ def test_from_a_table_to_new_people(tmp_path, visit):
     page.locator("[name=repetitions]").fill("4" if PICTURES else "3")
     if not PICTURES:
         page.locator("summary", has_text="More").click()
-        page.locator("[name=steps]").fill("400")
+        page.locator("[name=steps]").fill("3000")  # else it may end before it is stopped
         page.locator("[name=patterns]").fill("2")
     page.locator("[name=out]").fill("first")
     page.locator("#planned pre", has_text="--out first").wait_for(state="attached")

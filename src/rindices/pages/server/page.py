@@ -126,7 +126,7 @@ _DAY = "%Y-%m-%d %H:%M"
 
 
 _PATIENCE, _KEPT = 0.2, 12  # seconds until a page says that it takes longer; results that are kept
-_beside = ThreadPoolExecutor(2)
+_beside = ThreadPoolExecutor(1)  # pictures and warnings have settings of the process, which two would change
 _soon: dict[Hashable, Future[Any]] = {}
 Made = TypeVar("Made")
 
