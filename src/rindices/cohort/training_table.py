@@ -57,7 +57,6 @@ _SETTINGS: dict[str, Text] = {
     "the diagnosis": Remedy("diagnosis", Blank("COLUMN")),
     "the visit": Remedy("visit"),
     "the site": Remedy("site"),
-    "a covariate": joined(map(Remedy, ("covariates", "smooth", "interactions", "proportion")), " or "),
     "a clinical score": Remedy("clinical"),
     **{part: Remedy(name, Blank("COLUMN")) for name, part in FOLLOW_UP.items()},
 }
@@ -226,29 +225,30 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     categories
         Columns whose numbers are names, which are no regions.
     """
-    columns, given = [str(name) for name in table.columns], named_parts(settings)
-    named = {name for name, _ in given}
+    columns, one_by_one = [str(name) for name in table.columns], named_parts(settings)
+    named, covariate_by, parts = dict(one_by_one), _named_covariates(settings), dict[str, str]()
     free = [name for name in columns if name not in named]
     scores = expand_names(settings.clinical, columns, source="clinical", pattern_columns=free)
-    parts: dict[str, str] = {}
-    for name, part in (*given, *((name, "a clinical score") for name in scores)):
+    given = [
+        (name, part, covariate_by[name] if part == "a covariate" else _SETTINGS[part])
+        for name, part in (*one_by_one, *((name, "a clinical score") for name in scores))
+    ]
+    for name, part, option in given:
         if name in parts:
             from_table = f" If {name!r} comes from a table of scores, remove it there." if name in scores else ""
             raise InputError(
                 f"Column {name!r} is {parts[name]}, so it cannot also be {part}.\nName another column with ",
-                _SETTINGS[part],
+                option,
                 f".{from_table}",
             )
         parts[name] = part
-    for name, part in parts.items():
-        option, joining = (
-            _SETTINGS[part],
-            Message("; to join a table that contains the column, use ", Remedy("join", Blank("FILE"))),
-        )
-        if part == "the diagnosis" and (usual := guessed_settings(columns).diagnosis) in columns:
-            option = Remedy("diagnosis", usual)
-        tail = (joining, ".") if part == "the diagnosis" else (".",)
-        remedy = Message("Add the column, rename an existing one, or correct the name with ", option, *tail)
+    for name, part, option in given:
+        joining: tuple[Text, ...] = ()
+        if part == "the diagnosis":
+            joining = "; to join a table that contains the column, use ", Remedy("join", Blank("FILE"))
+            if (usual := guessed_settings(columns).diagnosis) in columns:
+                option = Remedy("diagnosis", usual)
+        remedy = Message("Add the column, rename an existing one, or correct the name with ", option, *joining, ".")
         require_column(columns, name, part, remedy)
     taken = dict.fromkeys(categories, "a category according to the data dictionary") | parts
     regions, chosen = choose_regions(table, taken, settings)
@@ -256,13 +256,14 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     others = tuple(name for name in columns if name not in parts and name not in regions)
     empty = tuple(name for name in others if table[name].isna().all())
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
-    by = _named_covariates(settings)
     why: dict[str, tuple[str, Text]] = {
-        name: (part, Message(_CHANGED.get(part, "set by "), by[name] if part == "a covariate" else _SETTINGS[part]))
-        for name, part in parts.items()
+        name: (part, Message(_CHANGED.get(part, "set by "), option)) for name, part, option in given
     }
-    is_chosen = settings.features is not None
-    asked = Message("set by ", Remedy("features")) if is_chosen else Message("numbers without another role")
+    asked = (
+        Message("set by ", Remedy("features"))
+        if settings.features is not None
+        else Message("numbers without another role")
+    )
     why |= dict.fromkeys(regions, ("a region", asked))
     why |= {
         name: ("no role", chosen.aside.get(name) or why_no_region(name, table[name], taken, settings))

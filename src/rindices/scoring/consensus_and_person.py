@@ -46,6 +46,7 @@ class Consensus(NamedTuple):
     kept: np.ndarray  # numbers of the models used
     orders: np.ndarray  # (kept, patterns): pattern i of the consensus is orders[k, i] of model kept[k]
     agreement_with_medoid: np.ndarray  # (models,)
+    typical: float  # its median over the other models
 
 
 def find_consensus(members: np.ndarray, pairs: np.ndarray | None = None) -> Consensus:
@@ -53,14 +54,14 @@ def find_consensus(members: np.ndarray, pairs: np.ndarray | None = None) -> Cons
     pairs = pairwise(members) if pairs is None else pairs
     n_members, _, n_patterns = members.shape
     if n_members == 1:
-        return Consensus(0, np.arange(1), np.arange(n_patterns)[None], np.ones(1))
+        return Consensus(0, np.arange(1), np.arange(n_patterns)[None], np.ones(1), 1.0)
     medoid = int(np.nanmean(pairs[..., 0], axis=1).argmax())
     with_medoid = pairs[medoid, :, 0].copy()
     with_medoid[medoid] = 1.0
-    typical = np.median(np.delete(with_medoid, medoid))
+    typical = float(np.median(np.delete(with_medoid, medoid)))
     kept = np.flatnonzero(with_medoid - 0.5 >= _KEPT_SHARE * (typical - 0.5))
     orders = np.array([match_patterns(members[medoid], members[k])[0] for k in kept])
-    return Consensus(medoid, kept, orders, with_medoid)
+    return Consensus(medoid, kept, orders, with_medoid, typical)
 
 
 def aligned(members: np.ndarray, consensus: Consensus) -> np.ndarray:
@@ -95,7 +96,8 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     agreed = find_consensus(patients[usable])
     left_out = {i: fault for i, fault in enumerate(wrong) if i not in usable}
     left_out |= {
-        int(usable[place]): f"disagrees with the others ({value:.3f})"
+        int(usable[place]): f"disagrees with the others ({value:.3f} with the central repetition; "
+        f"median {agreed.typical:.3f})"
         for place, value in enumerate(agreed.agreement_with_medoid)
         if place not in agreed.kept
     }
