@@ -324,7 +324,7 @@ def compare(
         console.print(f"{name}: {before} in the first, {now} in the second.")
     n_people = counted(len(compared.people), "person is", "people are")
     console.print(
-        f"{n_people} in both, {compared.n_patients} of them patients. Patterns are matched by {compared.matched_by}."
+        f"{n_people} in both, {compared.n_patients:,} of them patients. Patterns are matched by {compared.matched_by}."
     )
     warn(compared.warnings)
     for pair in compared.pairs:

@@ -147,7 +147,7 @@ def _check_covariates(
         values = covariates[name].to_numpy()
         if values.dtype.kind != "f" and name != site and 2 * pd.unique(values).size > len(values):
             raise InputError(
-                f"Column {name!r} has {pd.unique(values).size} different values among {len(values)} people, so its "
+                f"Column {name!r} has {pd.unique(values).size:,} different values among {len(values):,} people, so its "
                 "effect cannot be estimated.\nGive a date as a number, such as the age in years instead of the date of "
                 f"birth, or omit {name}."
             )
@@ -168,7 +168,7 @@ def _check_covariates(
             outside = int(((values < low) | (values > high))[is_patient].sum())
             if outside:
                 warnings.append(
-                    f"{outside} of {counted(int(is_patient.sum()), 'patient')} {'has' if outside == 1 else 'have'} "
+                    f"{outside:,} of {counted(int(is_patient.sum()), 'patient')} {'has' if outside == 1 else 'have'} "
                     f"{name} outside the controls' range, so its effect has to be extrapolated."
                 )
         warnings += _separation_warnings(name, values[is_control], values[is_patient])

@@ -263,8 +263,8 @@ class Record:
         left_out = pd.Series(self.reason[~self.used], dtype=object).value_counts()
         if not len(left_out):
             return []
-        total, why = int(left_out.sum()), listed(f"{reason} ({number})" for reason, number in left_out.items())
-        return [f"{total} of {len(self.reason)} rows {'is' if total == 1 else 'are'} excluded: {why}."]
+        total, why = int(left_out.sum()), listed(f"{reason} ({number:,})" for reason, number in left_out.items())
+        return [f"{total:,} of {len(self.reason):,} rows {'is' if total == 1 else 'are'} excluded: {why}."]
 
     def table(self, people: dict[str, pd.Series | pd.Index | None]) -> pd.DataFrame:
         """Return the record, with the columns of `people` that are there before what it knows itself."""

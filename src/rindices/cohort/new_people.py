@@ -301,5 +301,5 @@ class _Check:
         if problems := unusable(self._fields.check(), drop_missing=self._settings.drop_missing):
             raise refusal(problems)
         if not self._reasons[""]:
-            why = listed(f"{reason} ({number})" for reason, number in self._reasons.items() if reason)
+            why = listed(f"{reason} ({number:,})" for reason, number in self._reasons.items() if reason)
             raise InputError(f"No one is left to score: {why}.\nFill in or correct the cells, or add people.")

@@ -86,8 +86,8 @@ def _image(comparison: Comparison, kind: str, outside: float) -> Any:
     image.set_sform(affine, result.space.code)
     image.set_qform(affine, result.space.code)
     image.header.set_xyzt_units("mm")
-    title = f"pattern {comparison.pattern} {comparison.level}, {comparison.n_patients} patients"
-    title += f" v {comparison.n_controls} controls" if comparison.level != REGRESSION else ""
+    title = f"pattern {comparison.pattern} {comparison.level}, {comparison.n_patients:,} patients"
+    title += f" v {comparison.n_controls:,} controls" if comparison.level != REGRESSION else ""
     image.header["descrip"] = f"{kind}: {title}".encode("ascii")
     if kind == "t":
         image.header.set_intent("t test", (result.freedom,))

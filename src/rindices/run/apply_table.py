@@ -244,7 +244,7 @@ def _of_strangers(counts: Counter[str]) -> list[str]:
         return []
     people = counts["control"] + counts["patient"] + counts["other"]
     return [
-        f"{counts['strangers']} of {counted(people, 'person', 'people')} "
+        f"{counts['strangers']:,} of {counted(people, 'person', 'people')} "
         f"{'is' if counts['strangers'] == 1 else 'are'} unlike anyone the model can produce, as are one or two in a "
         "hundred scans of healthy people. See the column strangeness. If there are many, check that regions, units and "
         "segmentation are the same as in training."

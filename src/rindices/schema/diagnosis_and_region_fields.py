@@ -180,7 +180,9 @@ def groups_of(diagnosis: pd.Series, control_labels: Sequence[str], patient_label
 
 def labels_with_counts(counts: Mapping[str, int]) -> str:
     """List labels, and how many people have each."""
-    return listed((f"{'no label' if label == NO_LABEL else label} ({number})" for label, number in counts.items()), 12)
+    return listed(
+        (f"{'no label' if label == NO_LABEL else label} ({number:,})" for label, number in counts.items()), 12
+    )
 
 
 MIN_REGIONS = 4

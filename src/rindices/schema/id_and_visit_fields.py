@@ -263,7 +263,7 @@ def years_since_first(
     steps, n_several = _steps(timeline, age), ids[several].nunique()
     back = ids[steps < 0].unique()
     contradicted = (
-        f"In {len(back)} of {counted(n_several, 'person', 'people')} with several visits, {name} decreases from one "
+        f"In {len(back):,} of {counted(n_several, 'person', 'people')} with several visits, {name} decreases from one "
         f"visit to the next in the order of {column!r} (participants {listed(back)})."
     )
     if training and 1 - len(back) / n_several < _ENOUGH_GROW:
@@ -313,7 +313,7 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
     people = pd.Series(ids.unique()).astype(str)
     alike = people[people.str.casefold().duplicated(keep=False)].sort_values(key=lambda names: names.str.casefold())
     warnings = [
-        f"{len(alike)} ids differ only in upper and lower case (participants {listed(alike)}). If they "
+        f"{len(alike):,} ids differ only in upper and lower case (participants {listed(alike)}). If they "
         "are the same person's, write them alike and keep each scan once."
     ] * (len(alike) > 0)
     if not ids.has_duplicates:

@@ -284,7 +284,7 @@ def _who(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -
     """Say who is marked: a whole group, or so many people by their rows."""
     groups = group.to_numpy(dtype=object)
     whole = [name for name in ("control", "patient", "other") if marked.any() and (marked == (groups == name)).all()]
-    number = f"{int(marked.sum())} of {len(marked)} people"
+    number = f"{int(marked.sum()):,} of {len(marked):,} people"
     return f"all {whole[0]}s ({number})" if whole else f"{number} ({listed_rows(rows[marked], 10)})"
 
 
