@@ -204,8 +204,8 @@ BAD = {
     r"orthogonality should be a finite non-negative number, but got -0\.1": {"orthogonality": (0.4, -0.1)},
     r"n_repetitions should be a positive integer, but got 0": {"n_repetitions": 0},
     r"n_patterns should be 'auto', a number or a list of numbers, but got 'many'": {"n_patterns": "many"},
-    r"Unknown preset 'faster'": {"preset": "faster"},
-    r"inference should be 'consensus' or 'medoid'": {"inference": "mean"},
+    r"`preset` should be 'fast', 'linear', .*but got 'faster'": {"preset": "faster"},
+    r"`inference` should be 'consensus' or 'medoid'": {"inference": "mean"},
     r"max_steps should be a positive integer, but got 0": {"max_steps": 0},
 }
 

@@ -9,7 +9,7 @@ from itertools import chain
 from numbers import Integral, Real
 from typing import Literal, NamedTuple
 
-from rindices.problems import InputError, Remedy
+from rindices.problems import InputError, Remedy, check_choice
 
 SCALED_SD = 0.1  # controls have mean 1 and this sd after scaling; the loss weights are tuned to it
 
@@ -236,8 +236,7 @@ def get_preset(preset: str | Preset) -> Preset:
     """Return a preset by name, or the one given."""
     if isinstance(preset, Preset):
         return preset
-    if preset not in PRESETS:
-        raise InputError(f"Unknown preset {preset!r}: choose one of {', '.join(PRESETS)}.")
+    check_choice("preset", preset, PRESETS)
     return PRESETS[preset]()
 
 
@@ -251,11 +250,11 @@ def adjusted(
     latent: Literal["independent", "correlated"] | None = None,
 ) -> Preset:
     """Return a preset with another weight λ, another length or other severities, where they are given."""
-    if latent not in (None, *LATENTS):
-        raise InputError(f"latent should be one of {', '.join(LATENTS)}, but got {latent!r}.")
-    if latent is not None and (latent == "independent") != (preset.training.latent == "independent"):
-        kind: Literal["independent", "sampled"] = "independent" if latent == "independent" else "sampled"
-        preset = replace(preset, training=replace(preset.training, latent=kind))
+    if latent is not None:
+        check_choice("latent", latent, LATENTS)
+        if (latent == "independent") != (preset.training.latent == "independent"):
+            kind: Literal["independent", "sampled"] = "independent" if latent == "independent" else "sampled"
+            preset = replace(preset, training=replace(preset.training, latent=kind))
     if orthogonality is not None:
         if not isinstance(orthogonality, Real) or not 0 <= orthogonality < float("inf"):
             raise InputError(f"orthogonality should be a finite non-negative number, but got {orthogonality!r}.")

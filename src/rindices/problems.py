@@ -256,6 +256,23 @@ def did_you_mean(name: str, options: Sequence[str]) -> str:
     return f" Did you mean {' or '.join(repr(by_folded[match]) for match in near)}?" if near else ""
 
 
+def check_choice(setting: str, value: object, choices: Iterable[str]) -> None:
+    """Refuse a setting that is none of some words.
+
+    Examples
+    --------
+    >>> check_choice("new_sites", "refused", ("refuse", "uncorrected"))
+    Traceback (most recent call last):
+        ...
+    rindices.problems.InputError: `new_sites` should be 'refuse' or 'uncorrected', but got 'refused'. \
+Did you mean 'refuse'?
+    """
+    *others, last = options = [*choices]
+    if value not in options:
+        said = f" should be {', '.join(map(repr, others))} or {last!r}, but got {value!r}."
+        raise InputError(Remedy(setting), said + did_you_mean(str(value), options))
+
+
 def shown(value: object) -> str:
     """Return a value as a person would write it: ``61``, ``0.25``, ``1975510``.
 

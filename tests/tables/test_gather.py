@@ -180,7 +180,7 @@ def test_parcellations_are_chosen_or_found(tmp_path):
     refused_with(
         r"No folder contains destrieux files \(lh\.aparc\.a2009s\.stats", gathered, mapped, out, atlas="destrieux"
     )
-    refused_with("`atlas` should be one of dk, dkt, destrieux, but got 'aal'", gathered, mapped, out, atlas="aal")
+    refused_with("`atlas` should be 'dk', 'dkt' or 'destrieux', but got 'aal'", gathered, mapped, out, atlas="aal")
     refused = told("gather", mapped, "--out", out, "--measures", "curvature", code=2)
     assert "--measures should be one or more of volume, thickness, area, but got 'curvature'" in refused
 

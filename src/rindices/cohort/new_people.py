@@ -18,6 +18,7 @@ from rindices.problems import (
     Message,
     Remedy,
     Text,
+    check_choice,
     counted,
     did_you_mean,
     listed,
@@ -151,10 +152,7 @@ class _Check:
         *,
         decimal_comma: bool = False,
     ) -> None:
-        if settings.new_sites not in ("refuse", "uncorrected"):
-            raise InputError(
-                Remedy("new_sites"), f" should be 'refuse' or 'uncorrected', but got {settings.new_sites!r}."
-            )
+        check_choice("new_sites", settings.new_sites, ("refuse", "uncorrected"))
         self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
         self._contract, self._settings, self._comma = contract, settings, decimal_comma
         kept = {str(name) for name in (settings.id, contract.diagnosis_column, self.visit, contract.site_column)}

@@ -17,7 +17,7 @@ from rindices.cohort.exclusions_and_outliers import leave_out, refuse_unusable
 from rindices.cohort.people import Cohort, Roles
 from rindices.cohort.region_candidates import choose_regions, why_no_region
 from rindices.presets import Correction
-from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, joined, listed
+from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, check_choice, joined, listed
 from rindices.schema import (
     NO_LABEL,
     BackgroundField,
@@ -312,8 +312,7 @@ class Looked:
 
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
     """Look at a table of numbers and text: each column through its field."""
-    if settings.small_sites not in ("refuse", "drop"):
-        raise InputError(Remedy("small_sites"), f" should be 'refuse' or 'drop', but got {settings.small_sites!r}.")
+    check_choice("small_sites", settings.small_sites, ("refuse", "drop"))
     codes, names = wanted_names(settings.missing), (settings.id, settings.diagnosis, settings.visit, settings.site)
     dictionary = with_missing_codes(dictionary, list(table.columns), codes, kept=names)
     table, notes, problems = apply_dictionary(table, dictionary)

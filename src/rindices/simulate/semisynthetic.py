@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.files import write_csv
-from rindices.problems import InputError, Remedy
+from rindices.problems import InputError, Remedy, check_choice
 from rindices.settings import SimulationSettings
 from rindices.simulate.healthy_people import HealthyPeople, ReferencePopulation, drawn_people, own_people
 from rindices.simulate.patterns import (
@@ -205,8 +205,7 @@ def _varying(people: HealthyPeople, spread: float) -> HealthyPeople:
 
 
 def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
-    if kind not in KINDS:
-        raise InputError(f"The kind of cohort should be one of {', '.join(KINDS)}, but got {kind!r}.")
+    check_choice("kind", kind, KINDS)
     if not 1 <= n_patterns <= MAX_PATTERNS:
         raise InputError(
             f"Expected 1 to {MAX_PATTERNS} patterns, but got ",

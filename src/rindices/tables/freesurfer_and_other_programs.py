@@ -18,7 +18,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from rindices.problems import InputError, Remedy, counted, listed
+from rindices.problems import InputError, Remedy, check_choice, counted, listed
 from rindices.regions import known_columns, known_regions
 from rindices.settings import GatherSettings
 
@@ -148,8 +148,8 @@ def _subjects(folder: Path) -> Iterator[Subject]:
 
 def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
     """Return what the files of a parcellation may be called; none where there are no such files."""
-    if atlas not in (None, *PARCELLATIONS):
-        raise InputError(Remedy("atlas"), f" should be one of {listed(PARCELLATIONS)}, but got {atlas!r}.")
+    if atlas is not None:
+        check_choice("atlas", atlas, PARCELLATIONS)
     for key in (atlas,) if atlas else PARCELLATIONS:
         stems = PARCELLATIONS[key]
         if any((one.folder / "stats" / f"lh.{stem}.stats").is_file() for one in people for stem in stems):
