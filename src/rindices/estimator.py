@@ -35,7 +35,7 @@ from rindices.preprocessing import SCALED_SD
 from rindices.preprocessing.missing import Population
 from rindices.preprocessing.pipeline import describe
 from rindices.presets import Correction, get_preset
-from rindices.problems import check_choice
+from rindices.problems import Remedy, check_choice
 from rindices.scoring.consensus_and_person import Scaled, Selected, consensus, fit_familiar, score_people
 from rindices.scoring.intervals import Healthy, few, fit_scale, widened
 from rindices.scoring.severity_and_reference import leave_one_out
@@ -342,7 +342,7 @@ class ContrastiveFactors(OfTwoGroups):
     def fit(self, X: Any, y: Any, covariates: Any = None) -> Self:
         """Test whether the groups differ, and find the patterns; the arguments are those of `SurrealGAN.fit`."""
         given = self.n_patterns if self.n_patterns != AUTO else 1
-        check_choice("method", self.method, (AUTO, *METHODS))
+        check_choice(Remedy("method"), self.method, (AUTO, *METHODS))
         check_number("n_patterns", given)
         study, self.contract_, self.preprocessing_ = training_set(self, get_preset("linear"), X, y, covariates)
         self._population = Population.of(study.residuals)  # of everybody, as gaps of the training are filled in

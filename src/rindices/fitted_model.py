@@ -18,7 +18,7 @@ from rindices.core.networks import Parameters, n_patterns
 from rindices.judging.study import check_gaps, covariate_table, indexed
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.presets import Correction, Preset, adjusted, get_preset
-from rindices.problems import InputError, OutsideTraining, check_choice, joined
+from rindices.problems import InputError, OutsideTraining, Remedy, check_choice, joined
 from rindices.schema import Contract, RegionField, Roster
 from rindices.scoring.consensus_and_person import Familiar, Scaled, Scores, score_people, spread_over_repetitions
 from rindices.scoring.intervals import severity_intervals
@@ -110,8 +110,8 @@ class RIndexEstimator(OfTwoGroups):
         check_number("n_patterns", n_patterns)
         check_number("n_repetitions", self.n_repetitions)
         check_number("models_per_chunk", 1 if self.models_per_chunk is None else self.models_per_chunk)
-        check_choice("inference", self.inference, ("consensus", "medoid"))
-        check_choice("output", self.output, ("r_indices", "severities"))
+        check_choice(Remedy("inference"), self.inference, ("consensus", "medoid"))
+        check_choice(Remedy("output"), self.output, ("r_indices", "severities"))
         if not isinstance(self.correction, Correction | None):
             raise ValueError(f"correction should be like Correction(smooth=['age']), but got {self.correction!r}.")
         return adjusted(get_preset(self.preset), orthogonality, self.max_steps, self.latent)

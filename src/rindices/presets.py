@@ -236,7 +236,7 @@ def get_preset(preset: str | Preset) -> Preset:
     """Return a preset by name, or the one given."""
     if isinstance(preset, Preset):
         return preset
-    check_choice("preset", preset, PRESETS)
+    check_choice(Remedy("preset"), preset, PRESETS)
     return PRESETS[preset]()
 
 
@@ -251,7 +251,7 @@ def adjusted(
 ) -> Preset:
     """Return a preset with another weight λ, another length or other severities, where they are given."""
     if latent is not None:
-        check_choice("latent", latent, LATENTS)
+        check_choice(Remedy("latent"), latent, LATENTS)
         if (latent == "independent") != (preset.training.latent == "independent"):
             kind: Literal["independent", "sampled"] = "independent" if latent == "independent" else "sampled"
             preset = replace(preset, training=replace(preset.training, latent=kind))

@@ -256,12 +256,12 @@ def did_you_mean(name: str, options: Sequence[str]) -> str:
     return f" Did you mean {' or '.join(repr(by_folded[match]) for match in near)}?" if near else ""
 
 
-def check_choice(setting: str, value: object, choices: Iterable[str]) -> None:
-    """Refuse a setting that is none of some words.
+def check_choice(what: Text, value: object, choices: Iterable[str]) -> None:
+    """Refuse a value that is none of some words.
 
     Examples
     --------
-    >>> check_choice("new_sites", "refused", ("refuse", "uncorrected"))
+    >>> check_choice(Remedy("new_sites"), "refused", ("refuse", "uncorrected"))
     Traceback (most recent call last):
         ...
     rindices.problems.InputError: `new_sites` should be 'refuse' or 'uncorrected', but got 'refused'. \
@@ -270,7 +270,7 @@ Did you mean 'refuse'?
     *others, last = options = [*choices]
     if value not in options:
         said = f" should be {', '.join(map(repr, others))} or {last!r}, but got {value!r}."
-        raise InputError(Remedy(setting), said + did_you_mean(str(value), options))
+        raise InputError(what, said + did_you_mean(str(value), options))
 
 
 def shown(value: object) -> str:

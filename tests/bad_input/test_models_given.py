@@ -193,7 +193,7 @@ def test_checkpoints_of_the_authors(stage, case):
 
 
 @cases(
-    Case("unknown kind", "simulate easy --out c.csv", ("'easy'",), "basic, overlap"),
+    Case("unknown kind", "simulate easy --out c.csv", ("The kind of cohort", "'easy'"), "'basic', 'overlap'"),
     Case("too many patterns", "simulate basic --out c.csv --patterns 90", ("90",), "Choose a number in this range"),
     Case("no visit", "simulate basic --out c.csv --visits 0", ("--visits", "but got 0"), "between 1 and 20"),
     Case("noise below nothing", "simulate basic --out c.csv --scan-noise=-1", ("--scan-noise", "-1"), "from 0 to 1"),

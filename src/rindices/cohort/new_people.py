@@ -152,7 +152,7 @@ class _Check:
         *,
         decimal_comma: bool = False,
     ) -> None:
-        check_choice("new_sites", settings.new_sites, ("refuse", "uncorrected"))
+        check_choice(Remedy("new_sites"), settings.new_sites, ("refuse", "uncorrected"))
         self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
         self._contract, self._settings, self._comma = contract, settings, decimal_comma
         kept = {str(name) for name in (settings.id, contract.diagnosis_column, self.visit, contract.site_column)}

@@ -312,7 +312,7 @@ class Looked:
 
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
     """Look at a table of numbers and text: each column through its field."""
-    check_choice("small_sites", settings.small_sites, ("refuse", "drop"))
+    check_choice(Remedy("small_sites"), settings.small_sites, ("refuse", "drop"))
     codes, names = wanted_names(settings.missing), (settings.id, settings.diagnosis, settings.visit, settings.site)
     dictionary = with_missing_codes(dictionary, list(table.columns), codes, kept=names)
     table, notes, problems = apply_dictionary(table, dictionary)

@@ -205,7 +205,7 @@ def _varying(people: HealthyPeople, spread: float) -> HealthyPeople:
 
 
 def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
-    check_choice("kind", kind, KINDS)
+    check_choice("The kind of cohort", kind, KINDS)
     if not 1 <= n_patterns <= MAX_PATTERNS:
         raise InputError(
             f"Expected 1 to {MAX_PATTERNS} patterns, but got ",

@@ -149,7 +149,7 @@ def _subjects(folder: Path) -> Iterator[Subject]:
 def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
     """Return what the files of a parcellation may be called; none where there are no such files."""
     if atlas is not None:
-        check_choice("atlas", atlas, PARCELLATIONS)
+        check_choice(Remedy("atlas"), atlas, PARCELLATIONS)
     for key in (atlas,) if atlas else PARCELLATIONS:
         stems = PARCELLATIONS[key]
         if any((one.folder / "stats" / f"lh.{stem}.stats").is_file() for one in people for stem in stems):
