@@ -191,14 +191,12 @@ def test_the_watch_sees_pickles(monkeypatch, tmp_path):
     plain, dictionary = pickle.dumps([1, 2]), pickle.dumps(OrderedDict(a=1))
     with watching(monkeypatch) as watch:
         pickle.loads(plain)
-        assert [name for name, _ in watch.unpickled] == ["loads"]
         pickle.loads(dictionary)
-        assert ("collections", "OrderedDict") in [args for args, _ in watch.unpickled]
-        watch.unpickled.clear()
+        assert [what for what, _ in watch.unpickled] == ["loads", "loads", ("collections", "OrderedDict")]
         joblib.load(tmp_path / "numbers.joblib")
-        assert watch.unpickled
+        assert len(watch.unpickled) > 3
         compile("1 + 1", "cell", "eval")
-        assert b"1 + 1" in watch.compiled
+    assert b"1 + 1" in watch.compiled
 
 
 # Nothing asks for anything beyond this machine
