@@ -39,20 +39,14 @@ _OF_SCRIPTS = ("docs/results.md", "docs/reproduction.md", "docs/peers.md")
 _OTHER_TOOLS = ("python", "make", "pip", "pytest", "mkdocs", "…", "#SBATCH", "--seg_only", "--tal_reg")
 
 
-def _lists_in(code):
-    """Return the lists of words in Python code, which may be commands."""
-    lists = [node.elts for node in ast.walk(ast.parse(code)) if isinstance(node, ast.List)]
-    return [[str(one.value) for one in words if isinstance(one, ast.Constant)] for words in lists]
-
-
 def called(page):
     """Return every call of rindices on a page, as words, wherever it stands."""
-    blocks = pages.blocks_of(page)
-    lines = [line for block in blocks if block.language == "bash" for line in pages.commands_in(block.code)]
-    found = [words for block in blocks if block.language == "python" for words in _lists_in(block.code)]
+    lines = [
+        line for block in pages.blocks_of(page) if block.language == "bash" for line in pages.commands_in(block.code)
+    ]
     calls = [code for code in pages.inline_code_of(page) if code.startswith(("rindices ", ".venv/bin/rindices "))]
     lines += [code.replace("[", " ").replace("]", " ") for code in calls]
-    for words in found + [shlex.split(line, comments=True) for line in lines]:
+    for words in (shlex.split(line, comments=True) for line in lines):
         names = [Path(word).name for word in words]
         if "rindices" in names:
             yield words[names.index("rindices") + 1 :]
@@ -267,26 +261,21 @@ ROWS = [
 ]
 
 
-def names_in(path):
-    parsed = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.name for node in ast.walk(parsed) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-
-
-def found(function):
-    if function.endswith(".py"):
-        return any((ROOT / "experiments" / folder / function).is_file() for folder in ("paper", "."))
-    *modules, name = function.split(".")
-    home = (ROOT / "src" / "rindices").joinpath(*modules)
-    return any(name in names_in(path) for path in (home.with_suffix(".py"), *home.glob("*.py")) if path.is_file())
+SOURCE = "\n".join(
+    text_of(path) for folder in ("src/rindices", "experiments") for path in sorted((ROOT / folder).rglob("*.py"))
+)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_what_a_row_names_is_there(row):
     _, functions, tests, said = row
-    assert [name for name in re.findall("`([^`]+)`", functions) if not found(name)] == []
+    for name in re.findall("`([^`]+)`", functions):
+        there = [*(ROOT / "experiments").rglob(name)] if name.endswith(".py") else []
+        assert there or re.search(rf"^ *(def|class) {name.rpartition('.')[2]}\b", SOURCE, re.MULTILINE), name
     named = [test.partition("::") for test in re.findall("`([^`]+)`", tests)]
     assert named
-    assert [test for test in named if test[2] not in {*names_in(ROOT / test[0]), ""}] == []  # a file at least
+    assert [test for test in named if test[1] and f"\ndef {test[2]}(" not in text_of(test[0])] == []
+    assert [path for path, *_ in named if not (ROOT / path).is_file()] == []
     assert said
 
 
