@@ -69,7 +69,7 @@ test-pages: docs
 
 # Damaged, odd and hostile files for every reader (CASES=1000, SEED=1); those that fail are kept in fuzz-failures/.
 fuzz: $(VENV)/installed
-	$(BIN)/python -W ignore -m tests.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED))
+	RINDICES_FUZZ=$(or $(CASES),10000) RINDICES_FUZZ_SEED=$(or $(SEED),0) $(BIN)/python -m pytest -W ignore -s tests/fuzz
 
 # The documentation site, in site/, with three sample reports; a warning is an error, and nothing is fetched.
 docs: $(VENV)/installed
