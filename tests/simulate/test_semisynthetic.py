@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy.stats import beta, kstest, mannwhitneyu, norm, uniform
 
-from rindices.problems import InputError
 from rindices.simulate import KINDS, ReferencePopulation, simulate_cohort
 from tests.pages.page import missing
+from tests.refusal import refused_with
 
 REGIONS, NAMES, MANY = list(ReferencePopulation.load().regions), ["s1", "s2", "s3"], 12_000
 
@@ -242,8 +242,7 @@ def test_sizes_and_regions_that_may_change(familiar, asked, expected):
     ],
 )
 def test_what_cannot_be_used_is_refused(familiar, change, options):
-    with pytest.raises(InputError):
-        simulate_cohort(**{"controls": change(familiar)} | options)
+    refused_with(".", simulate_cohort, **{"controls": change(familiar)} | options)
 
 
 # Severities
@@ -321,5 +320,4 @@ FINE, PEOPLE = np.full((4, 3), 0.5), ReferencePopulation.load().draw(30, np.rand
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(options):
-    with pytest.raises(InputError):
-        simulate_cohort(**options)
+    refused_with(".", simulate_cohort, **options)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections import OrderedDict
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import joblib
 import pytest
 
 import rindices
+from tests.refusal import refused_with
 from tests.test_cli import TINY, run, small_table
 from tests.test_layers import MODULES, dotted, imported
 from tests.trust.watch import watching
@@ -203,15 +205,12 @@ def test_the_watch_sees_pickles(monkeypatch, tmp_path):
 
 
 def test_the_watch_closes_the_network(monkeypatch):
-    with watching(monkeypatch) as watch:
-        with pytest.raises(ConnectionError):
-            socket.create_connection(("127.0.0.1", 9))
-        with pytest.raises(ConnectionError), socket.socket() as one:
-            one.bind(("0.0.0.0", 0))
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            with pytest.raises(ConnectionError):
-                one.connect(("127.0.0.1", 9))
+    closed = partial(refused_with, "the network is closed", error=ConnectionError)
+    with watching(monkeypatch) as watch, socket.socket() as one:
+        closed(socket.create_connection, ("127.0.0.1", 9))
+        closed(one.bind, ("0.0.0.0", 0))
+        one.bind(("127.0.0.1", 0))
+        closed(one.connect, ("127.0.0.1", 9))
     assert [event for event, *_ in watch.connections] == ["socket.getaddrinfo", "socket.bind", "socket.connect"]
 
 
