@@ -21,7 +21,7 @@ demo: $(VENV)/installed
 
 # What is left to `make test-all`: pages, figures, whole runs, documents followed to the letter, tables of other
 # programs, checks of other libraries, tests that draw their own cases, and the examples in docstrings.
-SECOND := tests/docs tests/fuzz tests/longevity tests/pages tests/plots tests/properties tests/run tests/sentences \
+SECOND := tests/docs tests/fuzz tests/longevity tests/pages tests/plots tests/run tests/sentences \
 	tests/tables/test_formats.py tests/trust/test_whole_life.py tests/test_brain_commands.py tests/test_cli.py \
 	tests/test_cli_official.py tests/test_real_tables.py tests/test_search.py tests/test_sklearn_checks.py \
 	tests/test_streaming.py
@@ -69,7 +69,7 @@ test-pages: docs
 
 # Damaged, odd and hostile files for every reader (CASES=1000, SEED=1); those that fail are kept in fuzz-failures/.
 fuzz: $(VENV)/installed
-	$(BIN)/python -W ignore -m tests.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED))
+	RINDICES_FUZZ=$(or $(CASES),10000) RINDICES_FUZZ_SEED=$(or $(SEED),0) $(BIN)/python -m pytest -W ignore -s tests/fuzz
 
 # The documentation site, in site/, with three sample reports; a warning is an error, and nothing is fetched.
 docs: $(VENV)/installed

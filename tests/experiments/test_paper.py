@@ -132,12 +132,6 @@ def brains():
     return [first, second._replace(others=first.patients)]
 
 
-def test_people_who_are_not_trained_on_are_scored_behind_the_patients(brains):
-    data, scored = stack(brains, 50)
-    np.testing.assert_allclose(scored[1, 50:], brains[0].patients, rtol=1e-6)
-    assert (scored.shape, data.controls.shape, data.n_patients.tolist()) == ((2, 95, 128), (2, 50, 128), [45, 50])
-
-
 def test_maps_are_those_of_inference_for_each_members_own_controls(brains):
     group = Group(2, CASES, [3, 4], [PRESET.weights], 1)
     data, _ = stack(brains, 50)

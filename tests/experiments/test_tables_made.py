@@ -15,27 +15,6 @@ import rindices.simulate
 SHIPPED = Path(rindices.simulate.__file__).with_name("reference_population.json")
 
 
-@pytest.fixture(scope="module")
-def table():
-    """Give two correlated regions that depend on age and sex, with known numbers."""
-    rng, n = np.random.default_rng(5), 20_000
-    age, sex = rng.uniform(20, 90, n), rng.integers(0, 2, n)
-    shared, own = rng.standard_normal(n), rng.standard_normal(n)
-    first = 10 - 0.02 * age + 0.5 * sex + 0.3 * shared
-    second = 5 - 0.001 * (age - 45) ** 2 + 0.2 * (0.6 * shared + 0.8 * own)
-    return pd.DataFrame({"participant_id": range(n), "age": age, "sex": sex, "A": first, "B": second})
-
-
-def test_fit_recovers_known_numbers(table):
-    fitted, young = fit_reference.fit(table), table[table["age"] < 70]
-    assert (fitted["n_people"], fitted["regions"], max(fitted["age_quantiles"]) <= 70) == (len(young), ["A", "B"], True)
-    first, second = fitted["effects"]
-    np.testing.assert_allclose(first, [young["A"].mean(), -0.02, 0, 0.5], atol=0.02)
-    np.testing.assert_allclose(second[2], -0.001, atol=5e-5)
-    middle = fitted["residual_quantiles"][0][np.searchsorted(fitted["probabilities"], 0.5)]
-    assert [*fitted["correlation_upper"], [middle]] == [pytest.approx([known], abs=0.02) for known in (0.6, 0)]
-
-
 def test_shipped_file_comes_from_the_script():
     source = Path(os.environ.get("RINDICES_DATA", "none")) / "ixi_gm_volumes.csv"
     if not source.exists():

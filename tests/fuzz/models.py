@@ -7,7 +7,6 @@ import contextlib
 import copy
 import functools
 import gc
-import hashlib
 import io
 import json
 import operator
@@ -15,18 +14,17 @@ import pickletools
 import struct
 import tempfile
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pandas as pd
-from safetensors.numpy import load
+from safetensors.numpy import load, save
 
 from rindices import InputError, SurrealGAN, load_model
+from rindices.files import checksum
 from rindices.interop.checkpoint_to_model import import_official
 from tests.fuzz.engine import Case, Failure, altered, chance, damaged, deep_stack, pick
 from tests.interop.archives import Tensor, checkpoint, dump, write_archive
@@ -49,7 +47,6 @@ ODD_ARRAYS = {
     "shape": ([2**60], [0, 2**62], [-1], [1.5], [2**32, 2**32]),
     "dtype": ("F16", "BF16", "I64", "F8_E4M3", "C64", "BOOL", "object", "", None),
 }
-TYPES = {"f2": "F16", "f4": "F32", "f8": "F64", "i8": "I64", "u1": "U8", "b1": "BOOL", "c8": "C64"}
 
 
 class Models:
@@ -61,20 +58,19 @@ class Models:
         self.content = (FROZEN / "every-correction" / "model.safetensors").read_bytes()
         self.header_end = 8 + int.from_bytes(self.content[:8], "little")
         self.outer = json.loads(self.content[8 : self.header_end])
-        self.metadata = self.outer["__metadata__"]
         self.arrays = load(self.content)
         self.n_systematic = self.header_end + 64
 
     def make(self, number: int, rng: np.random.Generator) -> Case:
         """Cut at each byte of the header, flip each bit of its length, then draw."""
         if number < self.header_end:
-            return _model_case(self.content[:number], f"cut at {number}")
+            return _model_case(self.content[:number])
         if number < self.n_systematic:
             length = int.from_bytes(self.content[:8], "little") ^ (1 << (number - self.header_end))
-            return _model_case(length.to_bytes(8, "little") + self.content[8:], f"length {length}")
+            return _model_case(length.to_bytes(8, "little") + self.content[8:])
         if chance(rng, 1 / 6):
             low, high = pick(rng, [(0, 8), (8, self.header_end), (self.header_end, len(self.content))])
-            return _model_case(*damaged(self.content, rng, low, high))
+            return _model_case(damaged(self.content, rng, low, high))
         return pick(rng, [self._outer, self._header, self._header, self._header_text, self._arrays])(rng)
 
     def _outer(self, rng: np.random.Generator) -> Case:
@@ -85,47 +81,41 @@ class Models:
         holder[name] = pick(rng, [*ODD_ARRAYS.get(name, ODD_VALUES), outer[pick(rng, list(self.arrays))].get(name)])
         text = json.dumps(outer).encode("utf-8", "surrogatepass")
         length = pick(rng, [2**60, 2**63, 2**64 - 1, 10**8, len(text) + 1]) if chance(rng, 0.1) else len(text)
-        content = length.to_bytes(8, "little") + text + self.content[self.header_end :]
-        return _model_case(content, f"safetensors {name}, length {length}")
+        return _model_case(length.to_bytes(8, "little") + text + self.content[self.header_end :])
 
     def _header(self, rng: np.random.Generator) -> Case:
         """Edit some entries of the header, and make the checksum fit."""
-        header, words, decisive = json.loads(self.metadata["header"]), [], False
+        header, same = json.loads(self.outer["__metadata__"]["header"]), True
         for _ in range(1 if chance(rng, 0.8) else int(rng.integers(2, 5))):
             *way, last = path = pick(rng, list(_paths(header)))
             parent = functools.reduce(operator.getitem, way, header)
             parent[last] = copy.deepcopy(pick(rng, [*_variants(parent[last]), *[pick(rng, ODD_VALUES)] * 3, DEEP]))
             if chance(rng, 0.1):
                 del parent[last]
-            words.append(".".join(map(str, path)))
-            decisive |= any(tuple(path[: len(key)]) == key[: len(path)] for key in DECISIVE)
+            same &= not any(tuple(path[: len(key)]) == key[: len(path)] for key in DECISIVE)
         text = json.dumps(header).replace(f'"{DEEP}"', "[" * deep_stack() + "]" * deep_stack())
-        return _model_case(self._sealed(text), *words, same=not decisive)
+        return self._sealed(text, self.arrays, same=same)
 
     def _header_text(self, rng: np.random.Generator) -> Case:
         """Damage the header's text, and make the checksum fit."""
-        text, words = damaged(self.metadata["header"].encode(), rng)
-        if chance(rng, 0.1):
-            text = pick(rng, [b"[", b'{"a":', b" ", b"-", b"9", b'"']) * int(10 ** rng.uniform(1, 6))
-            words = "a long text"
-        return _model_case(self._sealed(text.decode("utf-8", "replace")), "header", words, same=False)
+        text = damaged(self.outer["__metadata__"]["header"].encode(), rng)
+        long = pick(rng, [b"[", b'{"a":', b" ", b"-", b"9", b'"']) * int(10 ** rng.uniform(1, 6))
+        return self._sealed((long if chance(rng, 0.1) else text).decode("utf-8", "replace"), self.arrays)
 
     def _arrays(self, rng: np.random.Generator) -> Case:
         """Replace an array by another one, and make the checksum fit."""
         name = pick(rng, list(self.arrays))
-        changed = altered(self.arrays[name], rng, tuple(TYPES))
         other = pick(rng, [name, pick(rng, list(self.arrays)), "extra", "site.kept.extra", "", "scaler"])
+        changed = altered(self.arrays[name], rng, ("f2", "f4", "f8", "i8", "u1", "b1", "c8"))
         arrays = self.arrays | {other: np.ascontiguousarray(changed)}
         if chance(rng, 0.1):
             del arrays[name]
-        return _model_case(self._sealed(self.metadata["header"], arrays), f"{name} as {other}", same=False)
+        return self._sealed(self.outer["__metadata__"]["header"], arrays)
 
-    def _sealed(self, header: str, arrays: dict[str, np.ndarray] | None = None) -> bytes:
-        """Return a model file under a checksum that fits: the header, then each array's name, type, shape and bytes."""
-        arrays = self.arrays if arrays is None else arrays
-        parts = [f"\n{name} {of.dtype.str} {of.shape}\n".encode() + of.tobytes() for name, of in sorted(arrays.items())]
-        digest = hashlib.sha256(header.encode() + b"".join(parts)).hexdigest()
-        return _written(arrays, self.metadata | {"header": header, "sha256": digest})
+    def _sealed(self, header: str, arrays: dict[str, np.ndarray], *, same: bool = False) -> Case:
+        """Return a model file under a checksum that fits."""
+        texts = {"header": header, "sha256": checksum(header, arrays)}
+        return _model_case(save(arrays, self.outer["__metadata__"] | texts), same=same)
 
     def judge(self, case: Case, path: Path) -> str:
         """Describe the model, load it and score people with it."""
@@ -154,17 +144,8 @@ def _scores_of(model: SurrealGAN, people: pd.DataFrame) -> np.ndarray:
         return model.transform(*inputs_of(model, people))
 
 
-def _written(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
-    """Return a safetensors file; the library would write its parts in any order."""
-    entries, ends = {"__metadata__": metadata}, [0, *accumulate(array.nbytes for array in arrays.values())]
-    for place, (name, array) in zip(pairwise(ends), arrays.items(), strict=True):
-        entries[name] = {"dtype": TYPES[array.dtype.str[1:]], "shape": array.shape, "data_offsets": place}
-    text = json.dumps(entries).encode()
-    return len(text).to_bytes(8, "little") + text + b"".join(array.tobytes() for array in arrays.values())
-
-
-def _model_case(content: bytes, *words: str, same: bool = True, name: str = "model.safetensors") -> Case:
-    return Case(name, content, words, same)
+def _model_case(content: bytes, *, same: bool = True, name: str = "model.safetensors") -> Case:
+    return Case(name, content, same)
 
 
 def _paths(tree, path: tuple = ()) -> Iterator[tuple]:
@@ -279,7 +260,7 @@ class Checkpoints:
         CANARY.unlink(missing_ok=True)
         str(b"a", "raw-unicode-escape")  # Python imports this codec when old pickles first need it
         self.pickle, self.blocks = dump(checkpoint(N_REGIONS, 2, entries=(ENTRY,))[0])
-        self.content = _archive(self.pickle, self.blocks)
+        self.content = self._archive(self.pickle).content
         places = [place for _, _, place in pickletools.genops(self.pickle)] + [len(self.pickle)]
         self.instructions = [self.pickle[begin:end] for begin, end in pairwise(places)]
         rng = np.random.default_rng(0)
@@ -293,21 +274,22 @@ class Checkpoints:
 
     def make(self, number: int, rng: np.random.Generator) -> Case:
         """Draw what happens to the archive, to the pickle in it, or to the numbers."""
-        if chance(rng, 1 / 11):
-            return _checkpoint_case(*damaged(self.content, rng, pick(rng, [0, self.content.index(_CENTRAL)])))
-        kinds = [
-            self._structures,
-            self._zipped,
-            self._pickle_bytes,
-            self._altered,
-            self._altered,
-            self._hostile,
-            self._hostile,
-            self._contents,
-            self._contents,
-            self._neutral,
-        ]
-        return pick(rng, kinds)(rng)
+        ways = (
+            *(self._bytes, self._structures, self._zipped, self._altered, self._altered),
+            *(self._hostile, self._hostile, self._contents, self._contents, self._neutral),
+        )
+        return pick(rng, ways)(rng)
+
+    def _archive(self, data: bytes, *, same: bool = False, **options) -> Case:
+        file = io.BytesIO()
+        write_archive(file, data, **{"blocks": self.blocks} | options)
+        return Case("model.pt", file.getvalue(), same)
+
+    def _bytes(self, rng: np.random.Generator) -> Case:
+        """Damage the archive, or the pickle in it."""
+        if chance(rng, 0.5):
+            return self._archive(damaged(self.pickle, rng))
+        return Case("model.pt", damaged(self.content, rng, pick(rng, [0, self.content.index(_CENTRAL)])), True)
 
     def _structures(self, rng: np.random.Generator) -> Case:
         """Overwrite a field of the zip structures."""
@@ -317,52 +299,39 @@ class Checkpoints:
         most = 2 ** (8 * struct.calcsize(kind)) - 1
         value = pick(rng, [0, 1, 8, 12, 255, most, most - 1, most // 2, int(rng.integers(most))])
         struct.pack_into(f"<{kind}", content, pick(rng, places) + field, value)
-        return _checkpoint_case(bytes(content), f"{sign[2:].hex()} field {field} = {value}")
+        return Case("model.pt", bytes(content), True)
 
     def _zipped(self, rng: np.random.Generator) -> Case:
         """Pack the same, or more than the same, in another way."""
-        many = {f"archive/data/x{number}": b"" for number in range(int(10 ** rng.uniform(0, 3)))}
         names = ["archive/../x", "/etc/passwd", "archive/\ud7ff", "a" * 60000, "archive/data.pkl "]
-        ways = {
-            "deflated": {"compression": pick(rng, [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])},
-            "bomb": {"compression": zipfile.ZIP_DEFLATED, "archive/data/99": bytes(20_000_000)},
-            "many": many,
-            "names": {pick(rng, names): b"x"},
-            "nested": {"archive/data/99": self.content},
-            "folder": {"folder": pick(rng, ["other", "..", "", "a/b", "é"])},
-            "prefix": {},
-        }
-        what = pick(rng, list(ways))
-        before = pick(rng, [b"#!/bin/sh\n", _LOCAL + bytes(26), b"\x80\x02."]) if what == "prefix" else b""
-        return _checkpoint_case(before + _archive(self.pickle, self.blocks, **ways[what]), what)
-
-    def _pickle_bytes(self, rng: np.random.Generator) -> Case:
-        data, words = damaged(self.pickle, rng)
-        return _checkpoint_case(_archive(data, self.blocks), "pickle", words, same=False)
+        ways = (
+            {"compression": pick(rng, [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])},
+            {"compression": zipfile.ZIP_DEFLATED, "archive/data/99": bytes(20_000_000)},
+            {f"archive/data/x{number}": b"" for number in range(int(10 ** rng.uniform(0, 3)))},
+            {pick(rng, names): b"x"},
+            {"archive/data/99": self.content},
+            {"folder": pick(rng, ["other", "..", "", "a/b", "é"])},
+        )
+        before = pick(rng, [b"#!/bin/sh\n", _LOCAL + bytes(26), b"\x80\x02."]) if chance(rng, 0.15) else b""
+        case = self._archive(self.pickle, same=True, **pick(rng, ways))
+        return case._replace(content=before + case.content)
 
     def _altered(self, rng: np.random.Generator) -> Case:
         """Remove, repeat, exchange and insert whole instructions."""
-        made, words = list(self.instructions), []
+        made = list(self.instructions)
         for _ in range(int(rng.integers(1, 4))):
             place, other = (int(number) for number in rng.integers(len(made), size=2))
-            ways = {
-                "removed": [],
-                "repeated": [made[place]] * int(10 ** rng.uniform(0.4, 4)),
-                "exchanged": [made[other]],
-                "inserted": [pick(rng, [made[other], *SHORT]), made[place]],
-            }
-            what = pick(rng, list(ways))
-            made[place : place + 1] = ways[what]
-            words.append(f"instruction {place} {what}")
-        return _checkpoint_case(_archive(b"".join(made), self.blocks), *words, same=False)
+            repeated = [made[place]] * int(10 ** rng.uniform(0.4, 4))
+            inserted = [pick(rng, [made[other], *SHORT]), made[place]]
+            made[place : place + 1] = pick(rng, [[], repeated, [made[other]], inserted])
+        return self._archive(b"".join(made))
 
     def _hostile(self, rng: np.random.Generator) -> Case:
         """Put something that would run, or grow without end, in the place of a number or text."""
-        made, snippets = list(self.instructions), hostile_snippets(rng)
+        made, snippets = list(self.instructions), list(hostile_snippets(rng).values())
         place = pick(rng, [place for place, one in enumerate(made) if one[:1] in b"XGKMJ\x8c" and len(one) > 1])
-        name = pick(rng, list(snippets))
-        made[place] = snippets[name]
-        return _checkpoint_case(_archive(b"".join(made), self.blocks), f"{name} at instruction {place}", same=False)
+        made[place] = pick(rng, snippets)
+        return self._archive(b"".join(made))
 
     def _contents(self, rng: np.random.Generator) -> Case:
         """Write a sound checkpoint of other contents."""
@@ -372,14 +341,15 @@ class Checkpoints:
         holder = pick(rng, holders)
         key = pick(rng, list(holder))
         holder[key] = other_entry(holder[key], rng)
-        return _checkpoint_case(_archive(*dump(content)), f"another {key}", same=False)
+        data, blocks = dump(content)
+        return self._archive(data, blocks=blocks)
 
     def _neutral(self, rng: np.random.Generator) -> Case:
         """Insert instructions that change nothing."""
         made = list(self.instructions)
         for _ in range(int(rng.integers(1, 50))):
             made.insert(int(rng.integers(len(made))), pick(rng, [b"N0", b"(1", b"\x80\x02", b")0"]))
-        return Case("model.pt", _archive(b"".join(made), self.blocks), ("neutral instructions",), "read")
+        return self._archive(b"".join(made), same="read")
 
     def judge(self, case: Case, path: Path) -> str:
         """Import the checkpoint and score people with it."""
@@ -393,18 +363,9 @@ class Checkpoints:
         scores = _scores_of(model, self.people)
         if case.expected and not np.array_equal(scores, self.scores):
             raise Failure("the scores changed")
-        with tempfile.TemporaryDirectory() as folder:
-            again = load_model(model.save(Path(folder, "model.safetensors")))
+        saved = model.save(path.with_name("again.safetensors"))
+        again = load_model(saved)
+        saved.unlink()
         if not np.array_equal(_scores_of(again, self.people), scores, equal_nan=True):
             raise Failure("the imported model gives other scores when it was saved")
         return "read"
-
-
-_checkpoint_case = functools.partial(_model_case, name="model.pt")
-
-
-def _archive(data: bytes, blocks: dict[str, bytes], **options) -> bytes:
-    file = io.BytesIO()
-    with mock.patch.object(time, "localtime", return_value=time.gmtime(2**30)):  # which is written into archives
-        write_archive(file, data, blocks, **options)
-    return file.getvalue()

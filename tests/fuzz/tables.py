@@ -8,7 +8,7 @@ import math
 import re
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -63,14 +63,10 @@ class Grid:
 
     header: list[str]
     rows: list[list[str]]
-    notes: list[str] = field(default_factory=list)
     separator: str = ","
     decimal_comma: bool = False
     exact: bool = True
     sound: bool = True
-
-    def note(self, *words: object) -> None:
-        self.notes.append(" ".join(map(str, words)))
 
 
 def draw_grid(rng: np.random.Generator) -> Grid:
@@ -95,7 +91,6 @@ def change_cells(grid: Grid, rng: np.random.Generator) -> None:
             for person in grid.rows:
                 person[column] = text
         grid.rows[row][column] = text
-        grid.note("cell", row, grid.header[column], ascii(text[:40]))
     grid.sound = False
 
 
@@ -110,19 +105,17 @@ def change_structure(grid: Grid, rng: np.random.Generator) -> None:
     def with_cells(*cells: str) -> list[list[str]]:
         return [*rows[:row], [*person[:column], *cells, *person[column + 1 :]], *rows[row + 1 :]]
 
-    ways = {
-        "row repeated": (header, [*rows[:row], *[person] * int(rng.integers(1, 4)), *rows[row:]]),
-        "rows dropped": (header, rows[:row]),
-        "cell dropped": (header, with_cells()),
-        "cell added": (header, with_cells(odd, person[column])),
-        "header": ([*header[:column], pick(rng, [*ODD_CELLS, *header]), *header[column + 1 :]], rows),
-        "columns": ([*header, *(f"x{number}" for number in range(extra))], [[*one, *["1"] * extra] for one in rows]),
-        "title": ([odd, *[""] * (len(header) - 1)], [header, *rows]),
-        "long": (header, with_cells(long)),
-    }
-    what = pick(rng, list(ways))
-    grid.header, grid.rows = ways[what]
-    grid.note(what, row, column)
+    ways = (
+        (header, [*rows[:row], *[person] * int(rng.integers(1, 4)), *rows[row:]]),
+        (header, rows[:row]),
+        (header, with_cells()),
+        (header, with_cells(odd, person[column])),
+        (header, with_cells(long)),
+        ([*header[:column], pick(rng, [*ODD_CELLS, *header]), *header[column + 1 :]], rows),
+        ([*header, *(f"x{number}" for number in range(extra))], [[*one, *["1"] * extra] for one in rows]),
+        ([odd, *[""] * (len(header) - 1)], [header, *rows]),  # a title above
+    )
+    grid.header, grid.rows = pick(rng, ways)
 
 
 def written(grid: Grid, rng: np.random.Generator) -> tuple[str, bytes]:
@@ -130,7 +123,6 @@ def written(grid: Grid, rng: np.random.Generator) -> tuple[str, bytes]:
     if chance(rng, 0.3) and {len(row) for row in grid.rows} <= {len(grid.header)}:
         order = rng.permutation(len(grid.header))
         grid.header, *grid.rows = ([row[place] for place in order] for row in [grid.header, *grid.rows])
-        grid.note("columns in another order")
     grid.separator = pick(rng, [",", ",", ";", "\t"])
     grid.decimal_comma = grid.separator != "," and chance(rng, 0.4)
     ending, newline, quotes = pick(rng, [".csv", ".csv", ".tsv", ".txt"]), pick(rng, NEWLINES), pick(rng, [0, 0, 1, 2])
@@ -138,18 +130,11 @@ def written(grid: Grid, rng: np.random.Generator) -> tuple[str, bytes]:
     if chance(rng, 0.2):
         for _ in range(int(rng.integers(1, 6))):
             lines.insert(int(rng.integers(len(lines) + 1)), "")
-        grid.note("blank lines")
     text = newline.join(lines) + (newline if chance(rng, 0.8) else "")
     encoding = pick(rng, ["utf-8", "utf-8", "utf-8-sig", "utf-16", "latin-1"])
-    try:
-        content = text.encode(encoding)
-    except UnicodeEncodeError:
-        encoding, content = "utf-8", text.encode("utf-8", "surrogatepass")
-    grid.exact &= encoding != "latin-1" or text.isascii()  # some texts in it are valid UTF-8 as well
-    decimal = "comma" if grid.decimal_comma else "point"
-    grid.note(
-        encoding, "separator", repr(grid.separator), "newline", repr(newline), "quotes", quotes, "decimal", decimal
-    )
+    if encoding == "latin-1" and not text.isascii():
+        grid.exact = False  # some texts in it are valid UTF-8 as well, and others cannot be written
+    content = text.encode(encoding, "replace")
     packed = chance(rng, 0.1)
     return f"table{ending}{'.gz' * packed}", gzip.compress(content, 1, mtime=0) if packed else content
 
@@ -215,7 +200,7 @@ def _same_text(text: str, value: object, grid: Grid) -> bool:
 # Tables in workbooks and Parquet files: the same cells as in text, and the damage that only such files can have.
 
 
-_SHEET, _TIME = "xl/worksheets/sheet1.xml", re.compile(rb"\d{4}-\d\d-\d\dT[\d:]+Z")
+_SHEET = "xl/worksheets/sheet1.xml"
 # A pattern in a sheet, and what it becomes; each breaks a promise of the format.
 _LIES = (
     (r'<dimension ref="[^"]*"', '<dimension ref="A1:XFD1048576"'),
@@ -254,22 +239,10 @@ def write_workbook(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes
         sheet.append([float(text) if is_one else text for is_one, text in cells])
     file = io.BytesIO()
     book.save(file)
-    grid.note("workbook")
     grid.separator = ""
     if any(cell.startswith("=") or ILLEGAL_CHARACTERS_RE.search(cell) for row in grid.rows for cell in row):
         grid.exact = False  # there are no formulas and few control characters in cells of text
-    with zipfile.ZipFile(file) as archive:
-        parts = {name: _TIME.sub(b"2000-01-01T00:00:00Z", archive.read(name)) for name in archive.namelist()}
-    return _harmed_workbook(parts, grid, rng) if harm else _zipped(parts)
-
-
-def _zipped(parts: dict[str, bytes]) -> bytes:
-    """Return an archive without the time at which it was made."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, part in parts.items():
-            archive.writestr(zipfile.ZipInfo(name), part, zipfile.ZIP_DEFLATED, compresslevel=1)
-    return file.getvalue()
+    return _harmed_workbook(file, rng) if harm else file.getvalue()
 
 
 def _is_number(text: str) -> bool:
@@ -282,26 +255,18 @@ def _as_stored(text: str) -> str:
     return str(int(number)) if number.is_integer() else repr(number)
 
 
-def _harmed_workbook(parts: dict[str, bytes], grid: Grid, rng: np.random.Generator) -> bytes:
-    what, name = pick(rng, ["bytes", "part", "part", "lie", "lie", "lie", "bomb", "lost"]), pick(rng, list(parts))
-    if what in ("bytes", "part"):
-        content, words = damaged(_zipped(parts) if what == "bytes" else parts[name], rng)
-        grid.note(what, name, words)
-        return content if what == "bytes" else _zipped(parts | {name: content})
-    if what == "lost":
-        grid.note(what, name)
-        return _zipped({one: part for one, part in parts.items() if one != name})
-    if what == "lie":
-        pattern, lie = pick(rng, _LIES)
-        text = parts[_SHEET].decode()
-        name, content = _SHEET, re.sub(pattern, lambda _: lie, text, count=int(rng.integers(2))).encode()
-        grid.note(what, pattern, lie[:40])
-    else:
-        filler = pick(rng, [b" ", b"<row/>", b'<row r="7"><c r="A7" t="n"><v>1</v></c></row>', b"<a>"])
-        name, size = pick(rng, [_SHEET, "xl/sharedStrings.xml", "xl/other.xml"]), int(10 ** rng.uniform(5, 7.5))
-        content = filler * (size // len(filler))
-        grid.note(what, filler, size)
-    return _zipped(parts | {name: content})
+def _harmed_workbook(file: io.BytesIO, rng: np.random.Generator) -> bytes:
+    """Damage a part of a workbook, or what it says; bombs and parts that are lost are in tests/tables."""
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name, (pattern, lie) = pick(rng, list(parts)), pick(rng, _LIES)
+    lied = re.sub(pattern, lambda _: lie, parts[_SHEET].decode(), count=int(rng.integers(2)))
+    parts |= pick(rng, [{name: damaged(parts[name], rng)}, {_SHEET: lied.encode()}, {_SHEET: lied.encode()}])
+    harmed = io.BytesIO()
+    with zipfile.ZipFile(harmed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one, content in parts.items():
+            archive.writestr(one, content)
+    return harmed.getvalue() if chance(rng, 0.9) else damaged(harmed.getvalue(), rng)
 
 
 def write_parquet(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
@@ -310,42 +275,36 @@ def write_parquet(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
     for name, texts in zip(grid.header, map(list, zip(*grid.rows, strict=True)), strict=True):
         numbers = name in NUMBERS and all(map(_is_number, texts)) and chance(rng, 0.8)
         columns[name] = pa.array([float(text) for text in texts] if numbers else texts)
-    grid.note("Parquet")
     grid.separator = ""
     if harm and chance(rng, 0.4):
-        kinds = _odd_columns(len(grid.rows), rng)
-        name, kind = pick(rng, grid.header), pick(rng, list(kinds))
-        columns[name] = kinds[kind]
-        grid.note(name, "of", kind)
+        columns[pick(rng, grid.header)] = pick(rng, _odd_columns(len(grid.rows), rng))
     table, file = pa.table(columns), io.BytesIO()
     parquet.write_table(table, file, compression=pick(rng, ["none", "snappy", "gzip"]), use_dictionary=chance(rng, 0.5))
     content = file.getvalue()
-    if harm and chance(rng, 0.7):
-        content, words = damaged(content, rng, pick(rng, [0, len(content) * 3 // 4]))
-        grid.note(words)
-    return content
+    hurt = harm and chance(rng, 0.7)
+    return damaged(content, rng, pick(rng, [0, len(content) * 3 // 4])) if hurt else content
 
 
-def _odd_columns(n_people: int, rng: np.random.Generator) -> dict[str, pa.Array]:
+def _odd_columns(n_people: int, rng: np.random.Generator) -> list[pa.Array]:
     whole = rng.integers(0, 5, n_people)
     nested = functools.reduce(lambda inner, _: [inner], range(min(100, deep_stack())), [1])
-    return {
-        "truth values": pa.array(whole > 2),
-        "large whole numbers": pa.array([2**63 + number for number in whole.tolist()], pa.uint64()),
-        "halves": pa.array((whole / 2).astype(np.float16)),
-        "decimals": pa.array([Decimal(f"{number}.25") for number in whole.tolist()]),
-        "dates": pa.array([datetime(2000, 1, 1 + number) for number in whole.tolist()]),
-        "lists": pa.array([[number] * number for number in whole.tolist()]),
-        "structures": pa.array([{"a": number} for number in whole.tolist()]),
-        "bytes": pa.array([b"\xff%d" % number for number in whole.tolist()]),
-        "categories": pa.array([str(number) for number in whole.tolist()]).dictionary_encode(),
-        "nothing": pa.nulls(n_people),
-        "gaps": pa.array([None if number == 1 else float(number) for number in whole.tolist()]),
-        "not finite": pa.array([np.nan if number == 1 else np.inf for number in whole.tolist()]),
-        "durations": pa.array(whole.astype("m8[s]")),
-        "long text": pa.array(["A" * 100_000] * n_people),
-        "deep lists": pa.array([nested] * n_people),
-    }
+    return [
+        pa.array(whole > 2),
+        pa.array([2**63 + number for number in whole.tolist()], pa.uint64()),
+        pa.array((whole / 2).astype(np.float16)),
+        pa.array([Decimal(f"{number}.25") for number in whole.tolist()]),
+        pa.array([datetime(2000, 1, 1 + number) for number in whole.tolist()]),
+        pa.array([[number] * number for number in whole.tolist()]),
+        pa.array([{"a": number} for number in whole.tolist()]),
+        pa.array([b"\xff%d" % number for number in whole.tolist()]),
+        pa.array([str(number) for number in whole.tolist()]).dictionary_encode(),
+        pa.nulls(n_people),
+        pa.array([None if number == 1 else float(number) for number in whole.tolist()]),
+        pa.array([np.nan if number == 1 else np.inf for number in whole.tolist()]),
+        pa.array(whole.astype("m8[s]")),
+        pa.array(["A" * 100_000] * n_people),
+        pa.array([nested] * n_people),
+    ]
 
 
 OPTIONS = {"control": "CN", "patients": "AD", "covariates": "age,sex", "site": "site"}
@@ -371,15 +330,13 @@ class Tables:
             change_structure(grid, rng)
         elif chance(rng, 0.25):
             ending, write = pick(rng, [(".xlsx", write_workbook), (".parquet", write_parquet)])
-            content = write(grid, rng, harm=kind == "bytes")
-            return Case(f"table{ending}", content, tuple(grid.notes), grid if kind != "bytes" else None)
+            return Case(f"table{ending}", write(grid, rng, harm=kind == "bytes"), grid if kind != "bytes" else None)
         name, content = written(grid, rng)
-        if kind == "bytes":
-            content, words = damaged(content, rng)
-            if name.endswith(".gz") and chance(rng, 0.5):
-                content = gzip.compress(content, 1, mtime=0)
-            grid.note(words)
-        return Case(name, content, tuple(grid.notes), grid if kind != "bytes" else None)
+        if kind != "bytes":
+            return Case(name, content, grid)
+        harmed = damaged(content, rng)
+        packed = name.endswith(".gz") and chance(rng, 0.5)
+        return Case(name, gzip.compress(harmed, 1, mtime=0) if packed else harmed, None)
 
     def judge(self, case: Case, path: Path) -> str:
         """Read the table, compare what was read, and make a cohort or new people of it."""

@@ -1,31 +1,31 @@
-"""A small sample of the cases; ``python -m tests.fuzz`` runs all of them, in processes with bounds."""
+"""A small sample of the cases; ``make fuzz`` runs all of them, with bounds of time and memory."""
 
+import os
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.fuzz import TARGETS
 from tests.fuzz.engine import Failure, attempt
-from tests.fuzz.tables import NUMBERS, compare, draw_grid
+from tests.fuzz.models import Checkpoints, Models
+from tests.fuzz.tables import NUMBERS, Tables, compare, draw_grid
 
-SAMPLES = {"tables": 60, "models": 120, "checkpoints": 150}
+SEED, CASES = int(os.environ.get("RINDICES_FUZZ_SEED", 0)), int(os.environ.get("RINDICES_FUZZ", 0))
 
 
 @pytest.mark.filterwarnings("ignore::rindices.problems.OutsideTraining")  # of forged ranges
 @pytest.mark.filterwarnings("default::RuntimeWarning")  # forged numbers may overflow
-@pytest.mark.parametrize("name", list(TARGETS))
-def test_a_sample_of_the_cases(tmp_path, name):
-    target, number = TARGETS[name](), SAMPLES[name]
-    systematic = range(0, target.n_systematic, 1 + target.n_systematic // number)
-    drawn = range(target.n_systematic, target.n_systematic + number)
-    found = [attempt(target, 0, place, tmp_path) for place in chain(systematic, drawn)]
-    assert [f"{name}, seed 0, case {one.number}: {one.trouble}" for one in found if one.trouble] == []
-    assert {one.verdict for one in found} == {"read", "refused"}
-    for place in drawn[:20]:  # a case follows from its number
-        first, second = (target.make(place, np.random.default_rng([0, place])) for _ in range(2))
-        assert (first.content, first.mutations) == (second.content, second.mutations)
+@pytest.mark.parametrize(("kind", "sample"), [(Tables, 60), (Models, 120), (Checkpoints, 150)])
+def test_files_are_read_or_refused(tmp_path, kind, sample):
+    folder, target = Path("fuzz-failures") if CASES else tmp_path, kind()
+    folder.mkdir(exist_ok=True)
+    systematic = range(0, target.n_systematic, 1 if CASES else 1 + target.n_systematic // sample)
+    numbers = chain(systematic, range(target.n_systematic, target.n_systematic + (CASES or sample)))
+    found = [attempt(target, SEED, number, folder, bounded=CASES > 0) for number in numbers]
+    assert not any(trouble for _, trouble in found), "\n".join(trouble for _, trouble in found if trouble)
+    assert {verdict for verdict, _ in found} == {"read", "refused"}
 
 
 def test_a_changed_value_is_noticed():

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rindices import InputError
 from rindices.interop.torch_archive import ArchiveError, read_archive
+from tests.refusal import refused_with
 
 STORAGES = {"f4": "FloatStorage", "f8": "DoubleStorage", "i8": "LongStorage", "b1": "BoolStorage", "f2": "HalfStorage"}
 
@@ -160,12 +160,9 @@ def data_folder():
 
 
 def refused(path, *words):
-    """Check that a file is refused with these words, and return the message."""
-    with pytest.raises(ArchiveError) as caught:
-        read_archive(path)
-    assert isinstance(caught.value, InputError)
-    assert not [word for word in words if word not in str(caught.value)]
-    return str(caught.value)
+    """Check that a file is refused with these words."""
+    told = refused_with(".", read_archive, path, error=ArchiveError)
+    assert not [word for word in words if word not in told]
 
 
 def peak_memory(action):

@@ -2,9 +2,8 @@
 
 import json
 import warnings
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -69,37 +68,20 @@ KINDS = {
 }
 
 
-@dataclass
-class Told:
+class Told(NamedTuple):
     """What a run folder holds, read without the package, and what the report makes of it."""
 
     kind: str
     folder: Path
     html: str
-
-    @cached_property
-    def summary(self):
-        return json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
+    summary: dict
+    given: pd.DataFrame  # the table that was read
 
     def table(self, name):
         return pd.read_csv(self.folder / f"{name}.csv", keep_default_na=False, na_values=[""])
 
-    @property
-    def given(self):
-        """The table that was read."""
-        return pd.read_csv(self.folder.parent / "people.csv")
-
     def ages(self, diagnosis):
         return self.given.loc[self.given["diagnosis"] == diagnosis, "age"]
-
-    def uncertainty(self):
-        """Return how much more squared error the effects of age and sex have in patients than in controls."""
-        given = self.given
-        design = np.column_stack([np.ones(len(given)), given["age"], given["sex"] == "M"]).astype(float)
-        own = design[given["diagnosis"] == "CN"]
-        leverage = np.einsum("ij,jk,ik->i", design, np.linalg.inv(own.T @ own), design)
-        patients = (given["diagnosis"] == "AD").to_numpy()
-        return f"{leverage[patients].mean() / leverage[~patients].mean():.1f}"
 
     @property
     def folded(self):
@@ -125,4 +107,6 @@ def told(request, tmp_path_factory):
         for name in plots.__all__:
             patch.setattr(plots, name, drawn.get(name, lambda *_, **__: None))
         fit_table(folder / "people.csv", folder / "run", roles, search, OutputSettings(report=False))
-        return Told(request.param, folder / "run", make_report(folder / "run").html)
+        page = make_report(folder / "run").html
+    summary = json.loads((folder / "run" / "summary.json").read_text(encoding="utf-8"))
+    return Told(request.param, folder / "run", page, summary, pd.read_csv(folder / "people.csv"))

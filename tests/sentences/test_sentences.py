@@ -87,11 +87,6 @@ def headline(told):
     return [patients, controls, N_REGIONS, f"{least}{counted(n_patterns(told), 'disease pattern')}", words[basis]]
 
 
-def halves(told):
-    evidence = told.summary["evidence"]
-    return [*(f"{100 * evidence[name]:.0f}" for name in ("halves", "halves_chance")), f"{evidence['p']:.2g}"]
-
-
 def region_differences(told):
     effects = told.table("analysis/group_effects")
     clear = effects["effect"][effects["q"] < 0.05]
@@ -103,10 +98,6 @@ def no_differences(told):
     controls, patients, smaller, larger, n_regions, below = region_differences(told)
     assert smaller == larger == 0
     return [n_regions, patients, controls, below]
-
-
-def auc(told):
-    return [shown(told.summary["separation"][name]) for name in ("auc", "low", "high")]
 
 
 def cards(told):
@@ -135,11 +126,6 @@ def _related(told, k):
     return f"Associated with memory (r = {shown(row['coefficient'])}, q {p_words(row['q'])}) in patients."
 
 
-def associations(told):
-    table = told.table("analysis/associations")
-    return [[int((own["q"] < 0.05).sum()) or "None", len(own)] for _, own in table.groupby("people", sort=False)]
-
-
 def strongest(told):
     """Return the range of the changes that the first sentence of each card names."""
     found = []
@@ -153,12 +139,6 @@ def strongest(told):
     return found
 
 
-def spectrum(told):
-    evidence = told.summary["evidence"]
-    ps = [p_words(evidence[name]) for name in ("p", "p_spread", "p_shift")]
-    return [N_PERMUTATIONS, *ps, evidence["directions"], evidence["found_again"]]
-
-
 def unit(told):
     table = told.table("patterns")
     largest = table.loc[table["change_sd"].abs().groupby(table["pattern"]).idxmax()]
@@ -167,18 +147,9 @@ def unit(told):
     return [" and ".join(f"{change} sd of controls in {region} (pattern {k})" for change, region, k in rows)]
 
 
-def spreads(told):
-    people = told.table("r_indices")
-    return [" and ".join(f"{people[f'r{k}_sd'].median():.3f} (r{k})" for k in range(1, n_patterns(told) + 1))]
-
-
 def controls_average(told):
     means = told.people.query("group == 'control'").filter(regex=r"^severity\d+$").mean()
     return [" and ".join(shown(mean) + f" (pattern {k})" * (len(means) > 1) for k, mean in enumerate(means, 1))]
-
-
-def agreement(told):
-    return [shown(told.summary["agreement"][name], 3) for name in AGREEMENTS]
 
 
 AGREEMENTS = ("pattern_agreement", "dimension_correlation", "difference_correlation")
@@ -186,11 +157,6 @@ AGREEMENTS = ("pattern_agreement", "dimension_correlation", "difference_correlat
 
 def reason(told):
     return [counted(n_patterns(told), "pattern"), shown(told.summary["agreement"]["pattern_agreement"], 3)]
-
-
-def visits(told):
-    change = told.table("analysis/change")
-    return [len(change), f"{change['years'].median():.1f}"]
 
 
 def scan_noise(told):
@@ -210,14 +176,16 @@ def remarks(told):
     return [[remark.replace("= -", "= −")] for remark in found if remark.strip()]
 
 
+def uncertainty(told):
+    """Return how much more squared error the effects of age and sex have in patients than in controls."""
+    ages, patient = told.given["age"], (told.given["diagnosis"] == "AD").to_numpy()
+    design = np.column_stack([np.ones(len(ages)), ages, told.given["sex"] == "M"]).astype(float)
+    leverage = (design @ np.linalg.inv(design[~patient].T @ design[~patient]) * design).sum(axis=1)
+    return f"{leverage[patient].mean() / leverage[~patient].mean():.1f}"
+
+
 def standardised(first, second):
     return (first.mean() - second.mean()) / np.sqrt((first.var() + second.var()) / 2)
-
-
-def outliers(told):
-    people = told.table("people")
-    rows = people.index[people["far_in"].notna()] + 2
-    return [len(rows), ", ".join(map(str, rows))]
 
 
 # What is said, and what the folder holds: a list for each time that it is said, or one for all times.
@@ -230,7 +198,10 @@ CLAIMS = [
     (
         rf"Models of two separate halves of the sample rank {N} of 100 pairs of patients in the same "
         rf"order; chance is 50, and with permuted groups it is at most {N}\. .*?differ \(p = {N}, permutation test\)",
-        halves,
+        lambda told: [
+            *(f"{100 * told.summary['evidence'][name]:.0f}" for name in ("halves", "halves_chance")),
+            f"{told.summary['evidence']['p']:.2g}",
+        ],
     ),
     (
         rf"Any two repetitions agree on {N} of 100 pairs\.",
@@ -257,7 +228,10 @@ CLAIMS = [
         rf"In none of {N} regions do {N} patients clearly differ from {N} controls \(no q below 0\.05\); {N} %",
         no_differences,
     ),
-    (rf"AUC of patients versus controls (?:was|is) {N} \(95 % interval {N} to {N}", auc),
+    (
+        rf"AUC of patients versus controls (?:was|is) {N} \(95 % interval {N} to {N}",
+        lambda told: [shown(told.summary["separation"][name]) for name in ("auc", "low", "high")],
+    ),
     (
         rf"The median severity is {N} in patients and {N} in controls; a patient lies above a control in {N} % of all "
         rf"pairs[^.]*\. {N} % of the patients have this pattern \(more of it than 95 % of controls\)\.( Of them, "
@@ -270,13 +244,23 @@ CLAIMS = [
         lambda told: [[*row[:3], row[-1]] for row in cards(told)],
     ),
     (rf"Pattern \d\n{N} % of patients\n", lambda told: [[row[3]] for row in cards(told)]),
-    (rf"(None|\d+) of {N} associations ha(?:s|ve) q below", associations),
+    (
+        rf"(None|\d+) of {N} associations ha(?:s|ve) q below",
+        lambda told: [
+            [int((own["q"] < 0.05).sum()) or "None", len(own)]
+            for _, own in told.table("analysis/associations").groupby("people", sort=False)
+        ],
+    ),
     (r"\(((?:−?\d\.\d\d(?: to |–)?)+) sd of controls at severity 1\)", strongest),
     (
         rf"in {N} permutations of the group labels: joint p ([<=] [\d.]+), with p ([<=] [\d.]+) for greater variation "
         rf"among patients \(spread\) and p ([<=] [\d.]+) for a difference in means \(shift\)\. {N} directions? "
         rf"(?:is|are) beyond chance, and held-out people differ in {N} directions?\.",
-        spectrum,
+        lambda told: [
+            N_PERMUTATIONS,
+            *(p_words(told.summary["evidence"][name]) for name in ("p", "p_spread", "p_shift")),
+            *(told.summary["evidence"][name] for name in ("directions", "found_again")),
+        ],
     ),
     (
         rf"non-overlapping halves of the sample agree at {N} \(0\.5 is chance; at most {N} with permuted groups\)\. "
@@ -291,7 +275,14 @@ CLAIMS = [
     (rf"{N} (?:people|rows) were read and {N} used\.", lambda told: [len(told.table("people"))] * 2),
     (r"Controls average (.*?) here", controls_average),
     (r"that 0\.1 of severity is (.*?)\.\n", unit),
-    (r"for half of all people, it is below (.*?)\. It", spreads),
+    (
+        r"for half of all people, it is below (.*?)\. It",
+        lambda told: [
+            " and ".join(
+                f"{told.table('r_indices')[f'r{k}_sd'].median():.3f} (r{k})" for k in range(1, n_patterns(told) + 1)
+            )
+        ],
+    ),
     (rf"The indices are based on {N} repetitions, each with its own", lambda told: [told.summary["repetitions"]]),
     (
         rf"(\d+ patterns?): no other number fits the patients clearly better, and repetitions agree at {N}\.",
@@ -345,11 +336,11 @@ CLAIMS = [
     ),
     (
         r"pattern agreement of (\S+), a dimension correlation of (\S+) and a difference correlation of (\S+)\.(?: |\n)",
-        agreement,
+        lambda told: [shown(told.summary["agreement"][name], 3) for name in AGREEMENTS],
     ),
     (
         r"pattern agreement of (\S+) and a dimension correlation of (\S+)\.(?: |\n)",
-        lambda told: agreement(told)[:2],
+        lambda told: [shown(told.summary["agreement"][name], 3) for name in AGREEMENTS[:2]],
     ),
     (rf"compared with {N} permutations of ", lambda told: [N_PERMUTATIONS]),
     (
@@ -386,7 +377,10 @@ CLAIMS = [
         ],
     ),
     (r"Runner-up: (.*?)\. Every setting was trained in full: (\d+) models\.", lambda told: _runners_up(told)),
-    (rf"{N} people had at least two visits, over a median of {N} years", visits),
+    (
+        rf"{N} people had at least two visits, over a median of {N} years",
+        lambda told: [len(told.table("analysis/change")), f"{told.table('analysis/change')['years'].median():.1f}"],
+    ),
     (
         rf"estimated from {N} controls with repeated visits within {N} years; it corresponds to a standard "
         r"deviation of the "
@@ -407,7 +401,7 @@ CLAIMS = [
         rf"{N} of {N} patients have age outside the controls' range",
         lambda told: [int((told.ages("AD") > told.ages("CN").max()).sum()), groups_of(told)[0]],
     ),
-    (r"covariates are ([\d.]+) times as uncertain", lambda told: [told.uncertainty()]),
+    (r"covariates are ([\d.]+) times as uncertain", lambda told: [uncertainty(told)]),
     (
         r"differ in age \((.*?) versus (.*?), difference ([\d.]+) sd\)",
         lambda told: [
@@ -425,7 +419,10 @@ CLAIMS = [
     ),
     (
         r"(\d+) pe(?:rson|ople) lies? far from all others, possibly because of errors: rows? ([\d, ]+)\.",
-        outliers,
+        lambda told: [
+            int(told.table("people")["far_in"].count()),
+            ", ".join(str(row + 2) for row in told.table("people")["far_in"].dropna().index),
+        ],
     ),
 ]
 

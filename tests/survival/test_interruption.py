@@ -133,41 +133,22 @@ def test_ctrl_c_is_obeyed_even_where_it_gets_lost(program, told, tmp_path):
 PROCESSES, LOCAL = ("--workers", "2"), ("--dask", "local", "--workers", "2")
 
 
-class Cluster:
-    """A scheduler and workers of one thread each, all processes of their own on the loopback address."""
-
-    def __init__(self, folder):
-        self.folder, self.workers = folder, []
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = str(free.getsockname()[1])
-        self.address = f"tcp://127.0.0.1:{port}"
-        self.scheduler = self._begin("dask_scheduler", "--host", "127.0.0.1", "--port", port)
-
-    def _begin(self, program, *options):
-        command = [sys.executable, "-m", f"distributed.cli.{program}", *options, "--no-dashboard"]
-        with (self.folder / "log").open("a") as log:
-            return subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
-
-    def add_worker(self):
-        options = ("--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--preload", str(COMMAND))
-        self.workers.append(self._begin("dask_worker", self.address, *options))
-
-    def kill_worker(self, place):
-        worker = self.workers.pop(place)
-        worker.kill()
-        worker.wait()
-
-    def close(self):
-        for process in (*self.workers, self.scheduler):
-            process.kill()
-            process.wait()
-
-
 @pytest.fixture
 def cluster(tmp_path_factory):
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
-    yield cluster
-    cluster.close()
+    """Start a scheduler and two workers of one thread each on the loopback address; return that and the processes."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    address = f"tcp://127.0.0.1:{port}"
+    worker = ("dask_worker", address, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--preload", str(COMMAND))
+    processes = []
+    for program, *options in (("dask_scheduler", "--host", "127.0.0.1", "--port", port), worker, worker):
+        line = [sys.executable, "-m", f"distributed.cli.{program}", *options, "--no-dashboard"]
+        with (folder / "log").open("a") as log:
+            processes.append(subprocess.Popen(line, cwd=folder, stdout=log, stderr=log))
+    yield address, processes
+    for process in processes:
+        kill(process)
 
 
 @pytest.fixture
@@ -183,10 +164,9 @@ def begin(start, tmp_path):
 
 
 def test_a_killed_worker_changes_nothing(begin, undisturbed, cluster):
-    for _ in range(2):
-        cluster.add_worker()
-    process, out, chunks = begin("--dask", cluster.address)
-    cluster.kill_worker(0)
+    address, (_, worker, _) = cluster
+    process, out, chunks = begin("--dask", address)
+    kill(worker)
     until(lambda: len(finished_chunks(out)) > len(chunks), process)
     assert_kept(chunks, out)
     assert ended(process)[::2] == (0, "")
@@ -195,9 +175,10 @@ def test_a_killed_worker_changes_nothing(begin, undisturbed, cluster):
 
 @pytest.mark.slow
 def test_a_cluster_that_is_gone_ends_the_run_with_a_sentence(start, begin, cluster, undisturbed):
-    cluster.add_worker()
-    process, out, chunks = begin("--dask", cluster.address)
-    cluster.close()
+    address, processes = cluster
+    process, out, chunks = begin("--dask", address)
+    for one in processes:
+        kill(one)
     code, _, err = ended(process, timeout=60)
     assert (code, err.splitlines()[-1][:7]) == (3, "Failed.")
     assert_kept(chunks, out)

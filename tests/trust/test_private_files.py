@@ -71,8 +71,7 @@ def test_names_cannot_be_foreseen_and_links_are_not_followed(victim, monkeypatch
     with atomic_file(path) as beside:
         foreseen = beside
     foreseen.symlink_to(victim)
-    with pytest.raises(FileExistsError):
-        write(path)
+    refused_with(".", write, path, error=FileExistsError)
 
 
 def test_a_link_of_somebody_else_in_the_place_of_a_result_is_refused(victim, monkeypatch):
