@@ -21,7 +21,7 @@ demo: $(VENV)/installed
 
 # What is left to `make test-all`: pages, figures, whole runs, documents followed to the letter, tables of other
 # programs, checks of other libraries, tests that draw their own cases, and the examples in docstrings.
-SECOND := tests/docs tests/fuzz tests/longevity tests/pages tests/plots tests/run tests/sentences \
+SECOND := tests/docs tests/fuzz tests/longevity tests/pages tests/plots tests/properties tests/run tests/sentences \
 	tests/tables/test_formats.py tests/trust/test_whole_life.py tests/test_brain_commands.py tests/test_cli.py \
 	tests/test_cli_official.py tests/test_real_tables.py tests/test_search.py tests/test_sklearn_checks.py \
 	tests/test_streaming.py

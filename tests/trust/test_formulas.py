@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rindices.files import guarded_text, plain_text, write_csv
 from rindices.tables import read_table
+from tests.properties.conftest import SHARED
 
 RUNNING = [
     "=1+1",
@@ -73,7 +74,7 @@ def test_cells_within_cells(text, expected):
     assert guarded_text(text) == expected
 
 
-@settings(deadline=None, database=None, derandomize=True, max_examples=200)
+@settings(SHARED, derandomize=True, max_examples=200)
 @given(st.sampled_from(RUNNING) | ODD | st.text())
 @example("''=already")
 @example("'\t'=x")
