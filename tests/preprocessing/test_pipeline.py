@@ -448,3 +448,15 @@ def test_people_of_different_folds_are_drawn_independently():
     both = gap[first] & gap[second]
     assert both.sum() > 20
     assert abs(np.corrcoef(drawn[first[both]], drawn[second[both]])[0, 1]) < 0.5
+
+
+def test_nobody_is_filled_in_by_a_population_that_they_belong_to(monkeypatch):
+    people, with_gaps, fill = np.random.default_rng(0).normal(size=(30, 4)), Population.with_gaps, Population.fill
+    people[::3, 3] = np.nan
+    learned, filled = [], []
+    monkeypatch.setattr(Population, "with_gaps", lambda others: learned.append(others[:, 0]) or with_gaps(others))
+    monkeypatch.setattr(Population, "fill", lambda *given: filled.append(given[1][:, 0]) or fill(*given))
+    missing._filled(people, seed=0, n_draws=2)
+    np.testing.assert_array_equal(np.sort(np.concatenate(filled)), np.sort(people[:, 0]))
+    for others, who in zip(learned, filled, strict=True):
+        assert not np.isin(who, others).any()

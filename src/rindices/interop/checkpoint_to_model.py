@@ -57,6 +57,14 @@ def import_official(
     contract = _contract(source, features, wanted_names(covariates))
     preset = replace(official(), name=f"official, imported entry {source.entry}")
     model = SurrealGAN(source.n_patterns, n_repetitions=1, preset=preset)
+    # At the average control: the authors' controls are not in the file, and neither are other repetitions.
+    with np.errstate(all="ignore"):
+        curves = fit_curves(source.models, np.ones((1, source.n_regions)), preset.training.composition)
+    if not np.isfinite(curves).all():
+        raise InputError(
+            f"The model in {path} has the same R-indices at all severities, so people cannot be scored with it.\n"
+            "Choose another entry or checkpoint."
+        )
     fitted = {
         "preset": preset,
         "contract": contract,
@@ -69,8 +77,7 @@ def import_official(
         "step": source.n_updates or source.entry,
         "verdict": (None, origin(source)),
         "n_supported": None,
-        # At the average control: the authors' controls are not in the file, and neither are other repetitions.
-        "scale": SeverityScale(fit_curves(source.models, np.ones((1, source.n_regions)), preset.training.composition)),
+        "scale": SeverityScale(curves),
         "familiar": None,
         "maps": {},
         "seed": None,  # the authors' random numbers are not known
