@@ -256,7 +256,7 @@ def test_demo_compares_with_the_truth(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["fit", "table.csv", "--out", "run", "--preset", "quick"], "fast, linear, blind, paper, official"),
+        (["fit", "table.csv", "--out", "run", "--preset", "quick"], "'fast', 'linear', 'blind', 'paper' or 'official'"),
         (["fit", "table.csv", "--out", "."], "already contains other files"),
         (["simulate", "basic", "--out", "c.csv", "--correlation", "nan"], "--correlation"),
         (["simulate", "basic", "--out", "c.csv", "--patterns", "90"], "90"),
