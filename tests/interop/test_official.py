@@ -231,7 +231,7 @@ def test_names_that_do_not_fit_are_refused(source, change, words):
 def test_a_model_whose_severities_change_nothing_is_refused(tmp_path):
     still = changed(checkpoint()[0], 15000, "netMapping", "model.5.weight", to=Tensor(np.zeros((4, 2), np.float32)))
     path = save(tmp_path / "still.pt", still)
-    refused_with("same R-indices at all severities", import_official, path, NAMES)
+    refused_with("the same at all severities", import_official, path, NAMES)
 
 
 def test_ranges_say_what_a_model_was_corrected_for(tmp_path):

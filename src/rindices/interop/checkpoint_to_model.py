@@ -62,7 +62,8 @@ def import_official(
         curves = fit_curves(source.models, np.ones((1, source.n_regions)), preset.training.composition)
     if not np.isfinite(curves).all():
         raise InputError(
-            f"The model in {path} has the same R-indices at all severities, so people cannot be scored with it.\n"
+            f"The R-indices of the model in {path} are the same at all severities, or not finite, so people cannot be "
+            "scored with it.\n"
             "Choose another entry or checkpoint."
         )
     fitted = {
