@@ -272,6 +272,15 @@ def test_ids_are_there_when_asked_for(named, undrawn):
     assert "Row 3 (participant QX0003Z) is odd." in text
 
 
+def test_a_severity_that_is_missing_is_not_higher_than_those_of_controls(named):
+    rewrite(named / "r_indices.csv", severity1=lambda of: of["severity1"].where(of["first_visit"]))
+    table = pd.read_csv(named / "r_indices.csv")
+    table.filter(regex="^(?!centile)").to_csv(named / "r_indices.csv", index=False)
+    later = [person["visits"][1] for person in reported(named)[1]["people"]]
+    assert {(visit["r"][0], visit["above"][0]) for visit in later} == {(None, None)}
+    assert {type(visit["above"][1]) for visit in later} == {float}
+
+
 def test_stopped_run_names_nobody(tmp_path):
     save_summary(tmp_path, {"status": "failed", "failure": "Row 3 (participant QX1) is odd.", "warnings": []})
     assert ["QX1" in make_report(tmp_path, show_ids=asked).html for asked in (False, True)] == [False, True]

@@ -310,7 +310,7 @@
     return [
       { name: "everybody", keep: () => true },
       ...(groups.length > 1 ? groups.map((group) => ({ name: `${GROUPS[group].toLowerCase()}s`, keep: (person) => person.group === group })) : []),
-      ...(data.people.some((person) => person.visits[0].flags) ? [{ name: "unusual people", keep: (person) => person.visits.some((visit) => visit.flags) }] : []),
+      ...(data.people.some((person) => person.visits.some((visit) => visit.flags)) ? [{ name: "unusual people", keep: (person) => person.visits.some((visit) => visit.flags) }] : []),
       ...(data.people.some((person) => person.change?.some((one) => one[3])) ? [{ name: "reliable change", keep: (person) => person.change?.some((one) => one[3]) }] : []),
       ...data.sites.map((site, place) => ({ name: `site ${site}`, keep: (person) => person.site === place })),
     ];
@@ -438,7 +438,7 @@
   function drawScatter(state) {
     const { data } = state, [across, up] = ["across", "up"].map((id) => state.axes[byId(id).value]);
     const colour = state.colours[byId("colour").value];
-    const placed = data.people.map((person, place) => [person, across.of(person.visits[0], person, place), up.of(person.visits[0], person, place)]);
+    const placed = data.people.map((person, place) => [person, across.of(person.visits[0], person, place), up.of(person.visits[0], person, place), place]);
     const limits = [1, 2].map((k) => {
       const axis = k === 1 ? across : up;
       const values = data.people.flatMap((person, place) => person.visits.map((visit) => axis.of(visit, person, place))).filter((value) => value !== null);
@@ -462,7 +462,7 @@
     const shown = new Set(state.people);
     const points = placed.filter(([person, a, b]) => shown.has(person) && a !== null && b !== null && colour.of(person) !== null).sort((a, b) => a[1] - b[1]);
     const pathOf = (person, place) => person.visits.map((visit) => [across.of(visit, person, place), up.of(visit, person, place)]).filter(([a, b]) => a !== null && b !== null).map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L");
-    if (byId("paths")?.checked || across.time || up.time) svg.append(draw("path", { class: "path", d: points.filter(([person]) => person.visits.length > 1).map(([person], place) => `M${pathOf(person, place)}`).join("") }));
+    if (byId("paths")?.checked || across.time || up.time) svg.append(draw("path", { class: "path", d: points.filter(([person]) => person.visits.length > 1).map(([person, , , place]) => `M${pathOf(person, place)}`).join("") }));
     state.shapes = points.map(([person, a, b]) => {
       const shape = shapeOf(person.group, x(a), y(b));
       const words = `${person.name}, ${person.group}: ${across.name} ${fixed(a, 2)}, ${up.name} ${fixed(b, 2)}`;

@@ -251,7 +251,11 @@ def _visit(
     visit = str(row.get("visit", ""))
     own = np.array([row[name] for name in names], dtype=float)
     places = zip(own, controls, strict=True)
-    above = [100 * np.searchsorted(known, value) / len(known) for value, known in places if len(known)]
+    above = [
+        np.nan if np.isnan(value) else 100 * np.searchsorted(known, value) / len(known)
+        for value, known in places
+        if len(known)
+    ]
     scores = [_code(row[name], levels) for name, levels in clinical.items()]
     known = {
         "r": _rounded(own, 3),

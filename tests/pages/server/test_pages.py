@@ -17,7 +17,7 @@ import pytest
 from rindices.cli import results as open_command
 from rindices.model import read_model, write_model
 from rindices.pages import layout
-from rindices.pages.server.page import on_page
+from rindices.pages.server.page import on_page, soon
 from rindices.problems import Remedy
 from rindices.record.documents import SENTENCES
 from tests.pages.made_run import change_summary, rewrite
@@ -439,12 +439,22 @@ def test_tables_that_do_not_match_a_model_say_what_helps(client, folder):
     table = pd.read_csv(folder / "new.csv").assign(weight=70.0)
     table.to_csv(folder / "more.csv", index=False)
     table.rename(columns={"age": "years"}).to_csv(folder / "less.csv", index=False)
+    (folder / "more_scores.html").touch()
     for asked, said in (
         ("more.csv", "matches the model"),
+        ("more.csv", "--out more_scores-2.csv --report more_scores-2.html"),  # nothing is replaced
         ("less.csv", "does not match the model"),
         ("cohort.csv&id=nobody", "does not match"),
     ):
         assert said in client.get(f"/apply?model=three.safetensors&table={asked}").text
+
+
+def test_work_that_failed_is_tried_again():
+    work = Mock(side_effect=[OSError("The disk is full."), TimeoutError("The network drive is gone."), 7])
+    for error in (OSError, TimeoutError):  # also one that the work raises is not "One moment"
+        with pytest.raises(error):
+            soon("a picture", work)
+    assert [soon("a picture", work), soon("a picture", work), work.call_count] == [7, 7, 3]
 
 
 def test_messages_name_buttons_and_fields_as_the_pages_do():

@@ -105,9 +105,8 @@ def _match(desk: Desk, model: Path, table: str, settings: ApplySettings) -> Matc
 
 def _outputs(desk: Desk, table: str) -> tuple[str, str]:
     """Return names for the scores and for the report of a table; no file is replaced."""
-    stem = f"{Path(table).name.partition('.')[0]}_scores"
-    scores = free_name(desk, stem, ".csv")
-    return scores, f"{scores.removesuffix('.csv')}.html"
+    stem = free_name(desk, f"{Path(table).name.partition('.')[0]}_scores", ".csv", ".html")
+    return f"{stem}.csv", f"{stem}.html"
 
 
 def score(desk: Desk, request: Request) -> Response:
@@ -176,7 +175,7 @@ async def keep_person(desk: Desk, request: Request) -> Response:
     row |= {spec.name: said.get(f"covariate {spec.name}", "") for spec in contract.covariates}
     row |= {name: said.get(f"region {name}", "") for name in contract.features}
     stem = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in who)[:60].lstrip("-") or "person"
-    name = free_name(desk, stem, ".csv")
+    name = free_name(desk, stem, ".csv") + ".csv"
     with atomic_file(desk.path(name)) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(row))
         writer.writeheader()

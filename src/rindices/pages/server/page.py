@@ -6,7 +6,7 @@ import secrets
 import shlex
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from subprocess import Popen
@@ -281,13 +281,11 @@ def soon(key: Hashable, work: Callable[[], Made]) -> Made:
         for old in [*_soon][:-_KEPT]:
             _soon.pop(old, None)
     future: Future[Made] = _soon[key]
-    try:
-        return future.result(timeout=_PATIENCE)
-    except TimeoutError:
-        raise NotYet from None
-    except InputError:
+    if future not in wait([future], timeout=_PATIENCE).done:
+        raise NotYet
+    if future.exception():  # what went wrong may be mended by then, so it is tried again
         _soon.pop(key, None)
-        raise
+    return future.result()
 
 
 def busy(desk: Desk) -> HTMLResponse:
@@ -350,10 +348,10 @@ def is_running(desk: Desk, name: str) -> bool:
     return (child is not None and child.poll() is None) or record.worker_of(desk.path(name)) is not None
 
 
-def free_name(desk: Desk, stem: str, ending: str) -> str:
-    """Return a name that no file of the folder has."""
-    numbers = (f"{stem}{ending}" if number == 1 else f"{stem}-{number}{ending}" for number in range(1, 10_000))
-    return next(name for name in numbers if not desk.path(name).exists())
+def free_name(desk: Desk, stem: str, *endings: str) -> str:
+    """Return a stem that no file of the folder has with any of these endings."""
+    numbered = (stem if number == 1 else f"{stem}-{number}" for number in range(1, 10_000))
+    return next(name for name in numbered if not any(desk.path(f"{name}{ending}").exists() for ending in endings))
 
 
 def _folders(folder: Path, depth: int = 0) -> Iterator[Path]:

@@ -325,7 +325,7 @@ def _form(desk: Desk, asked: QueryParams, refused: str = "") -> HTMLResponse:
         "refused": refused,
         "folder": asked.get("folder", ""),
         "folders": folders,
-        "out": asked.get("out") or free_name(desk, "gathered", ".csv"),
+        "out": asked.get("out") or free_name(desk, "gathered", ".csv") + ".csv",
         "fields": form_of(GatherSettings, asked),
     }
     return page(desk, "gather", "Gather a table", shown, status=400 if refused else 200)
