@@ -1,13 +1,13 @@
-"""Open reports and the site in a real Chromium and check what a reader meets: `make test-pages`. 1 where it is bad.
+"""Open reports and the site in Chromium and check what readers see (`make test-pages`); exit with 1 if a page fails.
 
 python tools/check_pages.py demo/run/report.html site
 
-A report is short with its details closed, prints on few pages and works with the keyboard. What is written in drawings
-is inside their frames, not too small, not over other words, and has a contrast of 4.5 or more; colours of brains,
-sampled from the screen, are those of their scales, whose ends differ for people who do not see red, green or blue. No
-page, and no card of a pattern, scrolls sideways on a telephone; no page loads anything from a network or complains on
-the console. Where axe-core is installed (`npm install --no-save axe-core`), its rules of WCAG 2 A and AA are checked,
-contrast of the page's text among them, in light and in dark.
+With its details closed a report is short; it prints on few pages and works with the keyboard. Text in drawings lies
+within the frame, is large enough, does not overlap other text, and has a contrast of at least 4.5. Brain colours,
+sampled from the screen, match their scales, and the ends of a scale remain distinct with each kind of colour blindness.
+On a phone, neither a page nor a pattern card scrolls sideways. No page loads anything from the network or writes errors
+to the console. If axe-core is installed (`npm install --no-save axe-core`), its WCAG 2 A and AA rules, including text
+contrast, are checked in light and dark mode.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-WIDE, NARROW, HIGHEST, MOST_PAGES = 1280, 400, 8_000, 10  # pixels, and sheets of paper
+WIDE, NARROW, HIGHEST, MOST_PAGES = 1280, 400, 8_000, 10  # pixels; printed pages
 PATIENCE = 180_000  # milliseconds
 RULES = "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa'], resultTypes: ['violations'], preload: false})"
-# Not ours, but those of the theme: code that scrolls cannot be focused, and its icons have no names.
+# Violations of the site's theme, not ours: scrolling code blocks cannot be focused.
 OF_THE_THEME = {"scrollable-region-focusable"}
 
 
-# Text of drawings that leaves its frame, is too small or faint or lies over other text; keys in other colours than
-# their marks.
+# Text in drawings that leaves the frame, is too small or too faint, or overlaps other text; legend keys whose colours
+# differ from their marks.
 DRAWINGS = """() => {
   const light = (colour) => {
     const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map((v) => v / 255)
@@ -92,7 +92,7 @@ DRAWINGS = """() => {
 }"""
 
 
-# Where to look at a brain: a point within its strongest region, the same strength on its scale, and the scale's ends.
+# Points to sample for a brain: inside its strongest region, at the same strength on its scale, and the scale's ends.
 PLACES = """(place) => {
   const brains = [...document.querySelectorAll("figure svg.brain:not(:has(.amount))")];
   const svg = brains.filter((one) => one.checkVisibility())[place];
@@ -115,19 +115,19 @@ PLACES = """(place) => {
   }
   return { name: svg.closest("figure").dataset.name, ends };
 }"""
-MOST_BRAINS = 4  # looked at on a page
-MOST_STOPS = 12  # of the keyboard
-# Whether what has the focus is drawn around, or is as a whole page, which has none.
+MOST_BRAINS = 4  # checked per page
+MOST_STOPS = 12  # presses of Tab
+# Whether the focused element has a visible outline; the page as a whole needs none.
 FOCUS = """() => {
   const node = document.activeElement, look = getComputedStyle(node);
   return node === document.body || look.outlineStyle !== "none" || look.boxShadow !== "none";
 }"""
-ALIKE, APART = 30, 60  # largest and least distance of red, green and blue
-COLOURED = 15  # least difference of the largest and the smallest of the three
+ALIKE, APART = 30, 60  # largest and smallest Euclidean distance in RGB
+COLOURED = 15  # smallest range of the three RGB values
 
 
 class Visit:
-    """A page that is open, and what went wrong on it."""
+    """An open page and the faults found on it."""
 
     def __init__(self, browser: Any, path: Path, scheme: str) -> None:
         self.context = browser.new_context(
@@ -145,26 +145,26 @@ class Visit:
             self.troubles.append(what)
 
     def size(self, name: str) -> int:
-        """Return the width or height of all that can be scrolled to."""
+        """Return the scrollable width or height."""
         return int(self.page.evaluate(f"document.documentElement.scroll{name}"))
 
     def check_sideways(self) -> None:
-        """Make the window as narrow as a telephone, everything unfolded."""
+        """Check the page at phone width with all details open."""
         self.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
         self.page.set_viewport_size({"width": NARROW, "height": 800})
         width = self.size("Width")
         self._note(width > NARROW, f"is {width} pixels wide in a window of {NARROW}")
         wide = self.page.evaluate("[...document.querySelectorAll('.wide:has(> .strongest)')].length")
-        self._note(wide > 0, f"has {wide} cards whose strongest regions must be pushed aside on a telephone")
+        self._note(wide > 0, f"has {wide} cards whose strongest regions scroll sideways on a phone")
         self.check_drawings()
         self.page.set_viewport_size({"width": WIDE, "height": 900})
 
     def check_drawings(self) -> None:
-        """Look at what is written in drawings."""
+        """Check the text in drawings."""
         self.troubles += self.page.evaluate(DRAWINGS)
 
     def check_colours(self) -> None:
-        """Compare brains with their scales, and look at these as people do who do not see green, red or blue."""
+        """Compare brains with their scales, and check the scales under simulated colour blindness."""
         eyes = self.context.new_cdp_session(self.page)
         for place in range(MOST_BRAINS):
             at = self.page.evaluate(PLACES, place)
@@ -188,14 +188,14 @@ class Visit:
         return Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
 
     def check_rules(self) -> None:
-        """Let axe-core look at the page."""
+        """Check the page with axe-core."""
         self.page.evaluate(AXE.read_text(encoding="utf-8"))
         for found in self.page.evaluate(RULES)["violations"]:
             if found["id"] not in OF_THE_THEME:
                 self.troubles.append(f"{found['id']}, {len(found['nodes'])} times: {found['nodes'][0]['html'][:120]}")
 
     def check_report(self) -> str:
-        """Check what only reports promise, and return the figures."""
+        """Check what applies to reports only, and return its measurements."""
         height, sheets = self.size("Height"), _sheets(self.page.pdf(prefer_css_page_size=True))
         self._note(height > HIGHEST, f"is {height} pixels high, more than {HIGHEST}")
         self._note(sheets > MOST_PAGES, f"is printed on {sheets} pages, more than {MOST_PAGES}")
@@ -203,7 +203,7 @@ class Visit:
         return f"{height} pixels high, printed on {sheets} pages"
 
     def check_keyboard(self) -> None:
-        """Go through a report without a mouse: what is reached is seen, opened, moved and ticked."""
+        """Use a report with the keyboard only: focus is visible, and details, the slider and the tick box respond."""
         page = self.page
         for place in range(MOST_STOPS):
             page.keyboard.press("Tab")
@@ -226,7 +226,7 @@ class Visit:
 
 
 def _colour(screen: Image.Image, point: list[float]) -> tuple[int, ...]:
-    """Return red, green and blue of a point."""
+    """Return the RGB values of a pixel."""
     found = screen.getpixel((round(point[0]), round(point[1])))
     return found if isinstance(found, tuple) else ()
 
@@ -240,17 +240,17 @@ def _sheets(pdf: bytes) -> int:
 
 
 def pages_of(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
-    """Give every page, and whether it is a report: a file that is named, or a sample within a site."""
+    """Yield each page and whether it is a report: a file named on the command line, or a sample of the site."""
     for path in paths:
         if path.is_file():
             yield path, True
         for page in sorted(path.rglob("*.html")):
-            if page.name != "404.html":  # its addresses are those of a server
+            if page.name != "404.html":  # its links are absolute and need a server
                 yield page, page.parent.name == "samples"
 
 
 def check(browser: Any, path: Path, is_report: bool) -> list[str]:
-    """Open one page in light and in dark, and return what is wrong with it."""
+    """Check one page in light and dark mode, and return its faults."""
     troubles, figures = [], ""
     for scheme in ("light", "dark"):
         visit = Visit(browser, path, scheme)
@@ -269,9 +269,9 @@ def check(browser: Any, path: Path, is_report: bool) -> list[str]:
 
 
 def main() -> int:
-    """Check all pages; return 1 where one is not as it should be."""
+    """Check all pages; return 1 if any has a fault."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("paths", type=Path, nargs="+", help="reports, and folders of sites")
+    options.add_argument("paths", type=Path, nargs="+", help="reports, or folders of built sites")
     paths = options.parse_args().paths
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     try:

@@ -1,8 +1,8 @@
-"""Draw the pictures of docs/gallery.md: its own code is run on a small simulated cohort.
+"""Draw the pictures of docs/gallery.md by running the page's own code on a small simulated cohort.
 
 python tools/draw_gallery.py --work /tmp/gallery
 
-Two runs are trained in that folder (a few minutes on two cores), unless they are there already.
+Two runs are trained in that folder (a few minutes on two cores) unless they already exist.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rindices.run.compare_runs import compare_runs, write_comparison
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURES = DOCS / "gallery.md", DOCS / "pictures" / "gallery"
-# A block of Python, and the picture that stands below it.
+# A block of Python, and the picture below it.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n!\[[^\]]*\]\(pictures/gallery/([\w.]+)\))?", re.MULTILINE | re.DOTALL)
 TABLE = TableSettings(covariates="age,sex", site="site", visit="session", clinical="memory,carrier", unit="mL")
 
 
 def write_cohort() -> None:
-    """Write people of two sites; half are seen again two years later, when patients have lost more."""
+    """Write a cohort from two sites; half return after two years, when patients have progressed."""
     cohort = simulate_cohort("basic", n_controls=150, n_patients=300, n_patterns=3, seed=2)
     rng, people = np.random.default_rng(2), cohort.table
     severity = cohort.truth.set_index("participant_id").reindex(people["participant_id"]).fillna(0).to_numpy()
@@ -40,14 +40,14 @@ def write_cohort() -> None:
     )
     later = people[::2].assign(session="m24", age=lambda table: table["age"] + 2)
     for place, regions in enumerate(cohort.patterns.values()):
-        more = 0.2 * rng.uniform(size=len(later)) * (severity[::2, place] > 0)  # of severity, in two years
+        more = 0.2 * rng.uniform(size=len(later)) * (severity[::2, place] > 0)  # increase in severity over two years
         later[list(regions)] *= 1 - 0.3 * more[:, None] + 0.01 * rng.standard_normal((len(later), len(regions)))
     pd.concat([people, later]).to_csv("cohort.csv", index=False)
     cohort.truth.to_csv("truth.csv", index=False)
 
 
 def train() -> None:
-    """Train two runs that differ in their seed, and compare them."""
+    """Train two runs with different seeds, and compare them."""
     if not Path("truth.csv").exists():
         write_cohort()
     without = OutputSettings(report=False)
@@ -58,18 +58,18 @@ def train() -> None:
 
 
 def draw() -> None:
-    """Run the page's code from the top, and keep the figure of each block that has a picture."""
+    """Run the page's code from the top, and save the figure of each block that has a picture."""
     names: dict[str, Any] = {}
     PICTURES.mkdir(exist_ok=True)
     for code, picture in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         exec(code, names)
-        if picture:  # a brain knows its own SVG, which is smaller than that made of the figure
+        if picture:  # a brain has its own SVG, smaller than one made from the figure
             text = names["drawing"].svg() if picture.startswith("draw_brain") else figure_svg(names["figure"])
             (PICTURES / picture).write_text(text, encoding="utf-8")
 
 
 def main() -> None:
-    """Train where needed, then draw."""
+    """Train if needed, then draw."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--work", type=Path, required=True, help="folder for the cohort and its runs")
     work = options.parse_args().work

@@ -1,8 +1,8 @@
-"""Make the pictures of the pages again, from the run folders that the tutorials leave behind.
+"""Redraw the pictures of the documentation from the run folders that the tutorials produce.
 
 python tools/draw_pictures.py --demo demo/run --study study-run --abide abide-run
 
-What is not given is left as it is. Screens need Chromium or Chrome.
+Pictures of runs that are not given stay as they are. Screenshots need Chromium or Chrome.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rindices.record import read_summary
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 WIDTH, MARGIN, GAP = 1760, 44, 24  # pixels
-# The name of a figure in the report's folder, without its number, and that of the picture: a drawing that the site puts
-# into its page, so that its letters are sharp and its colours those of the page.
+# Figures of the report, by name without number, and the pictures made from them. The site inlines these drawings, so
+# that text is sharp and colours follow the page.
 FIGURES = {
     "demo": {"severities_1": "r-indices", "recovery": "recovery", "pattern_1": "pattern", "brain_pattern_1": "brain"},
     "study": {"spectrum": "directions", "associations_patients": "associations"},
     "abide": {"brain_pattern_1": "abide-brain"},
 }
-# The name of a picture, which is made light and dark, and which parts of the page it shows, one below another.
+# Screenshots, each in light and dark mode, and the parts of the page that they show, from top to bottom.
 SCREENS: dict[str, dict[str, tuple[str, ...]]] = {
     "demo": {"report-first-screen": ("header.bar", "main > header", "#pattern-1")},
     "study": {},
@@ -38,9 +38,9 @@ SCREENS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def save(image: Image.Image, path: Path, verdict: str) -> None:
-    """Keep a picture of a report, small but sharp; with a palette, the scale of a brain would have steps.
+    """Save a picture of a report, small but sharp; a palette would put steps into the colour scales of brains.
 
-    It says in itself what the verdict was, so that a test can compare them.
+    The verdict is stored in the file, so that a test can compare it with the documentation.
     """
     about = PngInfo()
     about.add_text("Verdict", verdict)
@@ -49,7 +49,7 @@ def save(image: Image.Image, path: Path, verdict: str) -> None:
 
 
 def pictures(run: Path, kind: str) -> None:
-    """Take figures and screens of a run's report."""
+    """Save the figures and screenshots of a run's report."""
     with tempfile.TemporaryDirectory() as name:
         report = write_report(run, Path(name, "report.html"), figures=Path(name, "figures"))
         made = {path.stem.partition("_")[2]: path for path in Path(name, "figures").glob("*.svg")}
@@ -61,14 +61,14 @@ def pictures(run: Path, kind: str) -> None:
 
 
 def screens(report: Path, wanted: dict[str, tuple[str, ...]], verdict: str) -> None:
-    """Photograph a report in a real browser, by day and by night."""
+    """Take screenshots of a report in a browser, in light and dark mode."""
     from playwright.sync_api import sync_playwright
 
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=180_000)
         for (name, places), (scheme, ending) in product(wanted.items(), (("light", ""), ("dark", "-dark"))):
-            size = {"width": 1160, "height": 1400}  # the highest part fits
+            size = {"width": 1160, "height": 1400}  # fits the tallest part
             page = browser.new_page(viewport=size, color_scheme=scheme, device_scale_factor=2)
             page.set_default_timeout(180_000)
             page.goto(report.as_uri())
@@ -86,7 +86,7 @@ def screens(report: Path, wanted: dict[str, tuple[str, ...]], verdict: str) -> N
 
 
 def main() -> None:
-    """Make the pictures of the runs that are given."""
+    """Make the pictures of the given runs."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for kind in FIGURES:
         options.add_argument(f"--{kind}", type=Path, help="its run folder")

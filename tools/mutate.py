@@ -1,10 +1,11 @@
-"""Change one token of the source at random, run the room's own tests, and list the changes that no test noticed.
+"""Change one token of the source at random, run the tests of its folder, and list the changes that no test caught.
 
     python tools/mutate.py                       # 150 changes in core, judging, scoring and preprocessing
     python tools/mutate.py --number 20 --seed 1
 
-Each change is made in a copy of the source. Quick tests meet every change, those of the changed module first; slow
-tests only meet what quick tests do not notice. A survivor is either equivalent, or a test is missing.
+Each change is made in a copy of the source. Quick tests run on every change, those of the changed module first; slow
+tests run only on changes that the quick tests miss. A survivor is either equivalent to the original, or a test is
+missing.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("core", "judging", "scoring", "preprocessing")
 _PAIRS = "+ -, - +, * /, / *, ** *, @ *, < <=, <= <, > >=, >= >, == !=, != ==, and or, or and, True False, False True"
 SWAPS: dict[str, str] = dict(pair.split() for pair in f"{_PAIRS}, min max, max min".split(", "))
-LONGEST = 1200  # seconds of a room's tests; a change that makes them endless is noticed
-QUICK = 2.0  # seconds of a test that every change meets
+LONGEST = 1200  # seconds for the tests of a folder; a change that makes them hang counts as caught
+QUICK = 2.0  # seconds; faster tests run on every change
 LARGE = ("jax", "optax", "pandas", "scipy.stats", "sklearn.decomposition", "statsmodels.api", "matplotlib.pyplot")
 _FORK = multiprocessing.get_context("fork")
 
 
 class Change(NamedTuple):
-    """One token that becomes another."""
+    """The replacement of one token by another."""
 
     path: Path
     row: int
@@ -47,7 +48,7 @@ class Change(NamedTuple):
     new: str
 
     def __str__(self) -> str:
-        """Return where it is, and what it does."""
+        """Return the place of the change and what it replaces."""
         line = self.path.read_text(encoding="utf-8").splitlines()[self.row - 1].strip()
         return f"{self.path.relative_to(ROOT)}:{self.row}: {self.old!r} becomes {self.new!r} in: {line}"
 
@@ -60,7 +61,7 @@ class Change(NamedTuple):
 
 
 def changes(path: Path) -> Iterator[Change]:
-    """Yield all changes of a file that leave it a program."""
+    """Yield all changes of a file that still compile."""
     source = path.read_text(encoding="utf-8")
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         new = SWAPS.get(token.string)
@@ -77,14 +78,14 @@ def changes(path: Path) -> Iterator[Change]:
 
 
 class Watch:
-    """How long each test took, and which failed first."""
+    """The duration of each test, and the first failure."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.failed = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add what one part of a test took."""
+        """Add the duration of one phase of a test."""
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         self.failed = self.failed or (report.nodeid if report.failed else "")
 
@@ -103,14 +104,14 @@ def _run(source: str, tests: list[str], answer: Connection) -> None:
 
 
 def noticed(source: Path, tests: list[str]) -> tuple[str, dict[str, float]]:
-    """Run tests on a copy of the source; return what failed first ("" for nothing), and the seconds of each test.
+    """Run tests on a copy of the source; return the first failure ("" if none) and the seconds of each test.
 
-    They run in a fork of this process, which has loaded the large libraries once for all.
+    They run in a fork of this process, which has already loaded the large libraries.
     """
     mine, other = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_run, args=(str(source), tests, other))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # JAX warns of forks; it has not computed anything here
+        warnings.simplefilter("ignore")  # JAX warns about forks; it has not computed anything yet
         process.start()
     other.close()
     try:
@@ -126,7 +127,7 @@ def noticed(source: Path, tests: list[str]) -> tuple[str, dict[str, float]]:
 
 
 def notices(change: Change, tests: list[str]) -> str:
-    """Name the test of these that notices a change; "" where none does."""
+    """Return the first of these tests that catches a change; "" if none does."""
     inside = change.path.relative_to(ROOT / "src")
     own = tuple(f"tests/{inside.parts[1]}/test_{name}.py" for name in inside.stem.split("_and_"))
     with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +137,7 @@ def notices(change: Change, tests: list[str]) -> str:
 
 
 def main() -> None:
-    """Try changes one by one; 1 where one survived."""
+    """Try changes one by one; exit with 1 if any survived."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--number", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)

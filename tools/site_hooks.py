@@ -1,4 +1,4 @@
-"""What the pages take from elsewhere when the site is built: commands, the changelog, figures, drawings, reports."""
+"""Hooks of the site's build: insert the commands, the changelog, figures, drawings and sample reports."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ROOT = Path(__file__).resolve().parents[1]
 _DRAWING = re.compile(r'<img alt="([^"]*)" class="drawing" src="[^"]*pictures/([\w-]+\.svg)" ?/?>')
 _FIGURE = re.compile(r'<img alt="([^"]*)" src="[^"]*(figures|pictures(?:/gallery)?)/([\w-]+\.svg)" ?/?>')
 _SCREEN = re.compile(r'<img alt="([^"]*)" src="([^"]*pictures/)([\w-]+)\.png" ?/?>')
-_LETTERS = re.compile(r"font(?:-size)?: ([\d.]+)px")  # whose unit is a point
-_LEAST = 10  # pixels that the smallest letters of a figure have
+_LETTERS = re.compile(r"font(?:-size)?: ([\d.]+)px")  # in units of the view box
+_LEAST = 10  # pixels; size of the smallest text in a figure
 _OPTION = re.compile(r"<code>[^<]*</code>")
 _SECTION = re.compile(r"^## (.*?)\n.*?!\[([^\]]*)\]\((pictures/gallery/[\w.]+)\)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Bring in the figures of the experiments, which lie beside their tables, and write the sample reports."""
+    """Add the figures in `results`, and write the sample reports."""
     for path in sorted([*(ROOT / "results").glob("*.svg"), *(ROOT / "results").glob("*.png")]):
         files.append(File.generated(config, f"figures/{path.name}", abs_src_path=str(path)))
     for path in sorted((ROOT / "docs" / "samples").glob("*.zip")):
@@ -37,14 +37,14 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def _sample(archive: Path) -> str:
-    """Return the report of a run whose tables are in an archive."""
+    """Return the report of an archived run."""
     with tempfile.TemporaryDirectory() as run:
         shutil.unpack_archive(archive, run)
         return report.write_report(Path(run)).read_text(encoding="utf-8")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Put in what is written elsewhere, so that it can only be wrong there."""
+    """Replace placeholders by text that has its source elsewhere."""
     if "<!-- thumbnails -->" in markdown:
         return markdown.replace("<!-- thumbnails -->", thumbnails(markdown))
     if page.file.src_uri in ("reproduction.md", "results.md"):
@@ -58,7 +58,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Put drawings and figures into the page itself, so that their colours are those of its text, and keep options."""
+    """Inline drawings and figures, so that their colours follow the page, and keep options on one line."""
     drawn = _DRAWING.sub(lambda found: _drawing(found[1], found[2]), html)
     drawn = _FIGURE.sub(lambda found: _figure(found[1], _folder(found[2]) / found[3]), drawn)
     drawn = _SCREEN.sub(_both_schemes, drawn)
@@ -67,7 +67,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
 
 
 def thumbnails(markdown: str) -> str:
-    """Return a small picture of each section of the gallery, with a link to it."""
+    """Return a thumbnail of each section of the gallery, linked to it."""
     parts = [f"## {part}" for part in markdown.split("\n## ")[1:]]
     found = [match for part in parts if (match := _SECTION.match(part))]
     links = [
@@ -86,7 +86,7 @@ def _folder(name: str) -> Path:
 
 
 def _figure(words: str, path: Path) -> str:
-    """Return a figure whose colours follow the page; letters are never too small, on a telephone it is pushed aside."""
+    """Return a figure in the colours of the page, wide enough for legible text; on a phone it scrolls sideways."""
     svg = path.read_text(encoding="utf-8")
     svg = svg[svg.index("<svg") :]
     least = min(map(float, _LETTERS.findall(svg)), default=_LEAST)
@@ -102,7 +102,7 @@ def _palette() -> str:
 
 
 def _both_schemes(found: re.Match[str]) -> str:
-    """Return a picture of a screen, and that of the same screen in the dark where there is one; the page shows one."""
+    """Return a screenshot, with its dark version if there is one; the page shows the one that fits its scheme."""
     words, folder, name = found.groups()
     if not (ROOT / "docs" / "pictures" / f"{name}-dark.png").is_file():
         return found[0]
@@ -113,7 +113,7 @@ def _both_schemes(found: re.Match[str]) -> str:
 
 
 def _drawing(words: str, name: str) -> str:
-    """Return a diagram in the colours of the page, at least so wide that its letters can be read."""
+    """Return a diagram in the colours of the page, wide enough for legible text."""
     svg = (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8")
     for title, (light, _) in PALETTE.items():
         svg = svg.replace(f'"{light}"', f'"var(--{title}, {light})"')
@@ -124,7 +124,7 @@ def _drawing(words: str, name: str) -> str:
 
 
 def command_line() -> str:
-    """Return every command with its arguments and options in Markdown, as the application itself knows them."""
+    """Return all commands with their arguments and options as Markdown, taken from the application."""
     group: Any = typer.main.get_command(app)
     return "\n".join(line for name, command in sorted(group.commands.items()) for line in _command(name, command))
 

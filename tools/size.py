@@ -38,7 +38,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def is_text(node: ast.AST) -> bool:
-    """Say whether a statement is a docstring."""
+    """Return whether a statement is a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
@@ -74,7 +74,7 @@ def mappings_of_any(tree: ast.Module) -> int:
 
 
 def functions(path: Path) -> Iterator[tuple[int, str]]:
-    """Give each function's lines without its docstring, and where it is."""
+    """Yield the number of lines of each function, without its docstring, and its location."""
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body[1:] if is_text(node.body[0]) else node.body
@@ -90,13 +90,13 @@ def n_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def most_parameters(tree: ast.Module) -> int:
-    """Count the parameters of the function that has most; constructors of estimators are made by dataclasses."""
+    """Return the largest number of parameters of a function; the constructors of estimators come from dataclasses."""
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     return max((n_parameters(one) for one in functions if one.name not in MANY_PARAMETERS), default=0)
 
 
 def main() -> int:
-    """Print the table; return 1 where a limit is exceeded."""
+    """Print the table; return 1 if a limit is exceeded."""
     modules = sorted(SRC.rglob("*.py"))
     others = [path for path in modules if "cli" not in path.relative_to(SRC).parts]
     found = (

@@ -1,11 +1,11 @@
-"""Train the runs whose reports the home page shows: simulated cohorts, a clear one, a hard one, one without disease.
+"""Train the runs behind the sample reports: simulated cohorts with clear patterns, with mild ones, and with none.
 
 python tools/train_samples.py --work /tmp/samples [--only hard]
 
-All have seed 4: none was chosen by how its report looks.
+All use seed 4; none was selected for its report.
 
-This takes a few minutes on two cores. What a report is made from, tables of made-up people, is kept beside this script;
-the reports themselves are written whenever the site is built, so they are always those of today's program.
+This takes a few minutes on two cores. The tables of each run (of simulated people) are archived in `docs/samples`; the
+reports are written from them when the site is built, and so always come from the current version.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rindices import SearchSettings, TableSettings, fit_table, simulate_cohort
 SAMPLES = Path(__file__).resolve().parents[1] / "docs" / "samples"
 KINDS = {"reproducible": "basic", "hard": "mild", "no-difference": "null"}
 SEED = 4
-NOT_KEPT = ("model.safetensors", "r_indices.png", "report.html", "trained")  # no report reads them
+NOT_KEPT = ("model.safetensors", "r_indices.png", "report.html", "trained")  # not needed for a report
 
 
 def write_cohort(name: str) -> Path:
-    """Write 150 controls and 300 patients; memory gets worse with pattern 1, if there is one."""
-    severities = "mild" if name == "hard" else "uniform"  # in most patients the patterns have hardly begun
+    """Write 150 controls and 300 patients; memory declines with the severity of pattern 1, if there is one."""
+    severities = "mild" if name == "hard" else "uniform"  # most patients have low severities
     people = {"n_controls": 150, "n_patients": 300, "n_patterns": 2}
     cohort = simulate_cohort(KINDS[name], **people, severities=severities, seed=SEED)
     severity = cohort.truth.set_index("participant_id")["s1"]
@@ -40,7 +40,7 @@ def write_cohort(name: str) -> Path:
 
 
 def keep(run: Path, archive: Path) -> None:
-    """Put the tables of a run into an archive that is the same whenever they are."""
+    """Archive the tables of a run; the same tables give the same bytes."""
     with zipfile.ZipFile(archive, "w") as kept:
         for path in sorted(run.rglob("*")):
             if path.is_file() and path.relative_to(run).parts[0] not in NOT_KEPT:
@@ -49,14 +49,14 @@ def keep(run: Path, archive: Path) -> None:
 
 
 def main() -> None:
-    """Train all, or one."""
+    """Train all samples, or one."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--work", type=Path, required=True, help="folder for the cohorts and their runs")
-    options.add_argument("--only", choices=KINDS, help="one of them")
+    options.add_argument("--only", choices=KINDS, help="train only this one")
     asked = options.parse_args()
     work = asked.work
     work.mkdir(parents=True, exist_ok=True)
-    os.chdir(work)  # the names of files are part of a run
+    os.chdir(work)  # a run records the names of its files
     for name in [asked.only] if asked.only else KINDS:
         run = Path(name)
         columns = TableSettings(covariates="age,sex", clinical="memory", unit="mL")

@@ -258,8 +258,8 @@ audit = script("tools/audit.py")
     ("packages", "code", "words"),
     [
         ([SOUND, OURS], 0, "1 packages checked, 0 affected."),
-        ([SOUND, AFFECTED], 1, "jinja2 3.1.4: CVE-1, mended in 3.1.6"),
-        ([SOUND, UNKNOWN], 2, "NOT CHECKED: nothing could be learned about 1 packages: jax."),
+        ([SOUND, AFFECTED], 1, "jinja2 3.1.4: CVE-1, fixed in 3.1.6"),
+        ([SOUND, UNKNOWN], 2, "NOT CHECKED: no vulnerability data for 1 packages: jax."),
         ([AFFECTED, UNKNOWN], 1, "NOT CHECKED"),
         ([OURS], 2, "0 packages checked"),
     ],
@@ -273,4 +273,4 @@ def test_a_service_that_does_not_answer_is_told(monkeypatch, capsys):
     monkeypatch.setattr(audit, "COMMAND", ["-c", "raise SystemExit('ConnectionError: no route')"])
     monkeypatch.setattr("sys.argv", ["audit.py"])
     assert audit.main() == 2
-    assert "could not be asked.\nConnectionError: no route" in capsys.readouterr().out
+    assert "could not be reached.\nConnectionError: no route" in capsys.readouterr().out
