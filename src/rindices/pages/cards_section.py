@@ -143,7 +143,7 @@ def _card(
 
 
 def _doubt(rows: pd.DataFrame, scores: pd.Series) -> str:
-    """Return why a pattern is implausible, as when a model has more patterns than the data; otherwise nothing."""
+    """Return why a pattern is implausible, as when a model has more patterns than the data; empty if it is not."""
     if rows["change_sd"].abs().max() > _IMPOSSIBLE:
         return f"its changes exceed {_IMPOSSIBLE:g} standard deviations of controls"
     low, high = scores.quantile([0.025, 0.975])

@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Whether a table fits a model: how many people would be scored and notes, or problems and remedies."""
+    """Whether a table fits a model: the number of people to be scored, with notes, or problems and remedies."""
 
     n_people: int = 0
     n_flagged: int = 0
