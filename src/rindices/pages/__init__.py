@@ -1,1 +1,1 @@
-"""What people look at: the report of a run, one offline file, and the same sections served in the browser."""
+"""Reports and pages: the report of a run as one offline file, and the same sections served in the browser."""

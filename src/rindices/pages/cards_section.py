@@ -1,4 +1,4 @@
-"""What people look at first: patients versus controls, and a card for each pattern."""
+"""The sections that people read first: patients versus controls, and a card for each pattern."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -32,17 +32,17 @@ from rindices.regions import pair_sides
 
 _MOST_REGIONS = 6  # on a card, and in a sentence
 _SHARE_OF_STRONGEST = 0.5
-_MOST_OTHERS = 3  # patterns that go together with one
-_FEW = 20  # people of a group: fewer are not summed up
+_MOST_OTHERS = 3  # co-occurring patterns named on a card
+_FEW = 20  # people: smaller groups are not summarised
 _TOP_REGIONS = 12
 _HALF_WIDTH = 6.2  # inches
 _CLEAR = 0.05  # q
 _LARGEST = 8.0  # sd of controls: where the scale of the strongest regions ends
-_IMPOSSIBLE, _ALIKE = 20.0, 0.02  # sd of controls that no disease changes a region by; severities that differ less
+_IMPOSSIBLE, _ALIKE = 20.0, 0.02  # sd of controls that no disease exceeds; range below which severities are alike
 
 
 class Mark(NamedTuple):
-    """A region of a card: its side, its change, and the limits of that, which may be unknown."""
+    """A region on a card: its side, its change, and the limits of the change, which may be unknown."""
 
     side: str
     value: float
@@ -51,20 +51,20 @@ class Mark(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How many patients have a pattern, and how many of these, and of all, have each other one; in percent."""
+    """Percentage of patients with a pattern, and the percentages with each other pattern among these and among all."""
 
     patients: float
     others: Sequence[tuple[int, float, float]]
 
 
 def groups_section(view: RunView) -> dict[str, object] | None:
-    """Return how patients and controls differ region by region, nothing where they were not compared."""
+    """Return how patients and controls differ in each region; None if the groups were not compared."""
     table = view.analyses.get("group_effects")
     if table is None:
         return {"table": None} if view.summary.separation else None
     rows = table.sort_values("effect", key=abs, ascending=False, kind="stable")
     names, clear = view.region_names, rows["q"] < _CLEAR
-    *code, name = _named(rows["region"], names)  # the code is last: on a telephone it is out of sight
+    *code, name = _named(rows["region"], names)  # the code comes last, out of sight on a phone
     effects = measures("d", rows["effect"], 2, "+"), limits(rows["low"], rows["high"]), probabilities("q", rows["q"])
     columns = [name._replace(title="Region"), *effects, *(one._replace(title="Column") for one in code)]
     return {
@@ -81,7 +81,7 @@ def groups_section(view: RunView) -> dict[str, object] | None:
 
 
 def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
-    """Return brains coloured by Cohen's d, of each measure one; regions with an unclear sign are grey."""
+    """Return brains coloured by Cohen's d, one for each measure; regions that are not significant are grey."""
     table = rows.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     unsure, found = rows["region"][~(rows["q"] < _CLEAR)], list[Picture]()
     for measure in measures_of(table["region"]) if has_outlines(view.run) else ():
@@ -143,7 +143,7 @@ def _card(
 
 
 def _doubt(rows: pd.DataFrame, scores: pd.Series) -> str:
-    """Say why there is no such pattern, as it happens where a model has more of them than the data; else nothing."""
+    """Return why a pattern is implausible, as when a model has more patterns than the data; empty if it is not."""
     if rows["change_sd"].abs().max() > _IMPOSSIBLE:
         return f"its changes exceed {_IMPOSSIBLE:g} standard deviations of controls"
     low, high = scores.quantile([0.025, 0.975])
@@ -151,7 +151,7 @@ def _doubt(rows: pd.DataFrame, scores: pd.Series) -> str:
 
 
 def _training(view: RunView) -> pd.DataFrame | None:
-    """Return the severities of the people a model was trained with, as their centiles; None where they are unknown."""
+    """Return the centiles of the severities in a model's training sample; None if they are unknown."""
     parts = [
         pd.DataFrame(np.transpose(known), columns=view.results.score_names).assign(group=group)
         for group, known in view.summary.training.items()
@@ -160,7 +160,7 @@ def _training(view: RunView) -> pd.DataFrame | None:
 
 
 def _limits(view: RunView) -> list[float] | None:
-    """Return above which severity somebody has each pattern: 95 of 100 controls lie below; None where it is unknown."""
+    """Return the severity above which a person has each pattern, the 95th centile of controls; None if unknown."""
     if view.summary.reference is not None:
         return [high for _, _, high in view.summary.reference]
     people = view.results.first_visits
@@ -178,13 +178,13 @@ def _share(scores: pd.DataFrame, group: pd.Series, had: Sequence[float], place: 
         for other in range(above.shape[1])
         if other != place - 1
     ]
-    # Of many, those that go together with it, or apart from it, most.
+    # Of many patterns, those whose presence depends most on this one.
     telling = sorted(others, key=lambda one: -abs(one[1] - one[2]))[:_MOST_OTHERS]
     return Share(100 * own.mean(), sorted(telling))
 
 
 def _groups(people: pd.DataFrame, name: str) -> dict[str, float] | None:
-    """Return the medians of both groups, and how often a patient lies above a control; None where they are too few."""
+    """Return the medians of both groups and how often a patient lies above a control; None if a group is too small."""
     controls, patients = (people.loc[people["group"] == group, name].dropna() for group in ("control", "patient"))
     if min(len(controls), len(patients)) < _FEW:
         return None
@@ -205,7 +205,7 @@ def _by_age(view: RunView, place: int, name: str) -> Picture | None:
 
 
 def _rows(patterns: pd.DataFrame, place: int) -> pd.DataFrame:
-    """Return the regions of a pattern, the strongest first, with the limits of their changes."""
+    """Return the regions of a pattern, strongest first, with the limits of their changes."""
     own = patterns[patterns["pattern"] == place]
     own = own.sort_values("change_sd", key=abs, ascending=False, kind="stable")
     half = SURE * own["spread_sd"]
@@ -213,7 +213,7 @@ def _rows(patterns: pd.DataFrame, place: int) -> pd.DataFrame:
 
 
 def _strongest(rows: pd.DataFrame, names: Mapping[str, str]) -> list[tuple[str, list[Mark]]]:
-    """Return the regions that change most, both sides of one together: name, and a mark for each side."""
+    """Return the regions that change most, left and right together: the name, and a mark for each side."""
     pairs, found = pair_sides(rows["region"]), dict[str, tuple[str, list[Mark]]]()
     for row in rows.to_dict("records"):
         side, short = pairs.get(row["region"], ("", row["region"]))
@@ -223,7 +223,7 @@ def _strongest(rows: pd.DataFrame, names: Mapping[str, str]) -> list[tuple[str, 
 
 
 def _changes(rows: pd.DataFrame, names: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return the regions that change most: "smaller" or "larger", their names, and by how much."""
+    """Return the regions that change most: "lower" or "higher", their names, and by how much."""
     pairs, rows = pair_sides(rows["region"]), rows.head(_MOST_REGIONS)
     rows = rows[rows["change_sd"].abs() >= _SHARE_OF_STRONGEST * rows["change_sd"].abs().max()]
     found = []
@@ -240,13 +240,13 @@ def _changes(rows: pd.DataFrame, names: Mapping[str, str]) -> list[tuple[str, st
 
 
 def _named(regions: pd.Series, names: Mapping[str, str]) -> list[Column]:
-    """Return columns with the regions, and with their full names where these say more."""
+    """Return a column with the regions, and one with their full names if these differ."""
     columns = [words("Region", regions), words("Full name", regions.map(names))]
     return columns[:1] if columns[0].cells == columns[1].cells else columns
 
 
 def _is_decomposed(view: RunView) -> bool:
-    """Say whether the change seen in patients adds anything; of linear models it is the same by construction."""
+    """Return whether to show the change seen in patients; for linear models, it is the same by construction."""
     patterns, networks = view.results.patterns, view.summary.preset != "linear"
     return networks and "decomposed_sd" in patterns and bool(patterns["decomposed_sd"].notna().any())
 
@@ -278,7 +278,7 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Pictur
 
 
 def _doses(view: RunView, pieces: Mapping[int, object]) -> object:
-    """Return the change of each region at each severity, for the slider of the page's script."""
+    """Return the change of each region at each severity as JSON, for the slider of the page."""
     table = view.analyses.get("severities", view.results.patterns.assign(severity=1.0))
     doses: dict[str, dict[str, dict[str, float]]] = {}
     for row in table[table["severity"] > 0].to_dict("records"):

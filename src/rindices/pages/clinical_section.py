@@ -1,4 +1,4 @@
-"""The sections on what severities go together with: clinical variables, and time."""
+"""The sections on clinical associations of severities: clinical variables, change between visits, and prognosis."""
 
 import pandas as pd
 
@@ -21,20 +21,20 @@ from rindices.pages.layout import RunView
 from rindices.settings import FOLLOW_UP
 
 _LARGEST_Q = 0.05
-_MOST_VARIABLES = 2  # in short
-_CHANGING = 0.05  # p of the test that a hazard ratio is the same at all times
+_MOST_VARIABLES = 2  # named on a card
+_CHANGING = 0.05  # p of the test of proportional hazards: below it, the hazard ratio changes over time
 _LETTERS = {"Pearson r": "r", "point-biserial r": "r", "eta²": "η²"}
-_DIFFERENCE = "patients minus controls"  # as it stands in ``change_summary.csv``
+_DIFFERENCE = "patients minus controls"  # as in ``change_summary.csv``
 
 
 def _variable_names(table: pd.DataFrame) -> list[str]:
-    """Return the variables of a table of associations, with the level of those that have two."""
+    """Return the variables of a table of associations, with the level of dichotomous ones."""
     pairs = zip(table["variable"], table["level"], strict=True)
     return [f"{name} = {level}" if level.strip() else name for name, level in pairs]
 
 
 def related(table: pd.DataFrame | None, pattern: int) -> str | None:
-    """Return in words the associations in patients with a q that is low enough, the strongest first."""
+    """Return the strongest significant associations of a pattern in patients, in words; None if none were tested."""
     if table is None or not (table["people"] == "patients").any():
         return None
     clear = table[(table["people"] == "patients") & (table["pattern"] == pattern) & (table["q"] < _LARGEST_Q)]
@@ -47,7 +47,7 @@ def related(table: pd.DataFrame | None, pattern: int) -> str | None:
 
 
 def associations_section(view: RunView) -> dict[str, object] | None:
-    """Return the associations among patients and among everybody, nothing where none were looked at."""
+    """Return the associations in patients and in all participants; None if none were tested."""
     table = view.analyses.get("associations")
     if table is None:
         return None
@@ -104,7 +104,7 @@ def _associations(table: pd.DataFrame, people: str) -> Table:
 
 
 def change_section(view: RunView) -> dict[str, object] | None:
-    """Return how severities change between visits, of groups and of single people; nothing without repeated visits."""
+    """Return how severities change between visits, in groups and in individuals; None without repeated visits."""
     change, means = view.analyses.get("change"), view.analyses.get("change_summary")
     if change is None or means is None:
         return None
@@ -144,7 +144,7 @@ def _paths(view: RunView, groups: pd.DataFrame) -> Picture:
 
 
 def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
-    """Return what is known of the scan noise, and how many people of each group have changed by more than that."""
+    """Return the scan noise, if known, and how many people of each group changed by more than that."""
     noise, names = view.analyses.get("scan_noise"), view.results.score_names
     if noise is None:
         return {"noise": None, "reliable": None, "called": []}
@@ -174,7 +174,7 @@ def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
 
 
 def prognosis_section(view: RunView) -> dict[str, object] | None:
-    """Return what severities say of later events, nothing where no follow-up was named."""
+    """Return the associations of severities with later events; None if no follow-up was named."""
     table, curves = view.analyses.get("prognosis"), view.analyses.get("survival_curves")
     if table is None:
         return None

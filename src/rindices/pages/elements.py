@@ -1,6 +1,6 @@
-"""What sections are made of: pictures, tables, and numbers in words.
+"""The elements of sections: pictures, tables and formatted numbers.
 
-Beside what is seen, a cell of a table has the value with all digits, for sorting and for the download.
+Besides its text, a table cell holds the value with all digits, for sorting and for the download.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from rindices.files import atomic_file
 from rindices.plots.style import INK, PALETTE, STRIP
 
 MOST_ROWS = 600
-_LETTER, _LINE = 8, 17  # pixels: of a strip's text
+_LETTER, _LINE = 8, 17  # pixels: width of a letter and height of a line in a strip
 _NAMES = {light: name for name, (light, _) in PALETTE.items()} | dict(
     zip(STRIP, ("bad-back", "bad", "bad-ink"), strict=True)
 )
 _COLOUR = re.compile(rf"((?:fill|stroke): )({'|'.join(_NAMES)})(?![0-9a-f])")
-# None of these can end the script element or begin a tag, wherever they stand in a name.
+# Escaped, these cannot end the script element or begin a tag, wherever they occur in a name.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 GROUPS = {"all": "Everybody", "control": "Controls", "patient": "Patients", "other": "Others"}
 
 
 class Picture(NamedTuple):
-    """A drawing that lies in the page itself, and its name."""
+    """An SVG embedded in the page, and its name."""
 
     name: str
     svg: Markup
 
 
 class Gallery:
-    """All figures of a report in their order, so that they can be saved as files too.
+    """All figures of a report in order, so that they can also be saved as files.
 
     Parameters
     ----------
     strip
-        A warning that stands above every figure of a result; none where results can be taken as they are.
+        A warning shown above every figure of a result; empty if the results need none.
     """
 
     def __init__(self, strip: str = "") -> None:
@@ -52,7 +52,7 @@ class Gallery:
         self.figures: list[tuple[str, Figure, str]] = []
 
     def draw(self, name: str, figure: Figure, alt: str, *, result: bool = True) -> Picture:
-        """Keep a figure under a name, and return it as a drawing; `alt` says the same in words."""
+        """Keep a figure under a name and return it as a picture; `alt` describes it in words."""
         if result and self.strip:
             plots.strip_above(figure, self.strip)
         text = plots.figure_svg(figure, f"{name}-")
@@ -60,7 +60,7 @@ class Gallery:
         return Picture(name, for_page(text, alt))
 
     def keep(self, name: str, figure: Figure, svg: str, alt: str, *, result: bool = True) -> Picture:
-        """Keep a figure that knows its own SVG, which is smaller than that made of it."""
+        """Keep a figure that comes with its own SVG, which is smaller than Matplotlib's."""
         if result and self.strip:
             plots.strip_above(figure, self.strip)
             svg = _with_strip(svg, self.strip)
@@ -81,7 +81,7 @@ class Gallery:
 
 
 def _with_strip(svg: str, strip: str) -> str:
-    """Return an SVG with a warning above."""
+    """Return an SVG with a warning above it."""
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     if size is None:
         return svg
@@ -97,28 +97,28 @@ def _with_strip(svg: str, strip: str) -> str:
 
 
 def for_page(text: str, alt: str) -> Markup:
-    """Return an SVG whose colours follow the page, and whose letters never get too small to read."""
+    """Return an SVG whose colours follow the page and whose text never gets too small to read."""
     opening, rest = text.split(">", 1)
     width = re.search(r' width="([\d.]+)(pt)?"', opening)
     pixels = float(width[1]) / (0.75 if width[2] else 1) if width else 0.0
-    # Its own size would not be that of the page.
+    # The page sets size, role and label itself.
     opening = re.sub(r' (?:width|height|role|aria-label)="[^"]*"', "", opening)
-    # What is black, and therefore has no colour in the file, has that of the page's text.
+    # Matplotlib writes no colour for black, so black takes the colour of the page's text.
     size = f"min-width: {pixels:.0f}px; max-width: {1.3 * pixels:.0f}px; fill: var(--{_NAMES[INK]}, {INK})"
     body = _COLOUR.sub(lambda found: f"{found[1]}var(--{_NAMES[found[2]]}, {found[2]})", rest)
     return Markup(f'{opening} role="img" aria-label="{escape(alt)}" style="{size}">{body}')
 
 
 def number(value: float | None, digits: int = 2, sign: str = "", unit: str = "") -> str:
-    """Return a number with so many digits, a dash where there is none."""
+    """Return a number with the given digits, or a dash if it is missing."""
     if value is None or pd.isna(value):
         return "–"
-    # Adding zero turns a rounded "-0.00" into "0.00"; the true minus is read aloud, a hyphen may not be.
+    # Adding zero turns a rounded "-0.00" into "0.00"; screen readers read a true minus, but may skip a hyphen.
     return f"{round(value, digits) + 0.0:{sign}.{digits}f}{unit}".replace("-", "−")
 
 
 def interval(low: float, high: float, digits: int = 2) -> str:
-    """Return an interval, a dash where it is unknown; a dash beside a minus sign would be hard to read."""
+    """Return an interval, or a dash if it is unknown; "to" separates its ends if the first is negative."""
     if pd.isna(low) or pd.isna(high):
         return "–"
     first, last = number(low, digits), number(high, digits)
@@ -126,7 +126,7 @@ def interval(low: float, high: float, digits: int = 2) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Return a p value as it is written in a paper, a dash where there is none."""
+    """Return a p value as written in a paper, or a dash if it is missing."""
     return "< 0.001" if value is not None and value < 0.001 else number(value, 3)
 
 
@@ -137,20 +137,20 @@ def p_words(letter: str, value: float | None) -> str:
 
 
 def listed(names: Iterable[object]) -> str:
-    """Return names as they stand in a sentence: ``a, b and c``."""
+    """Return names joined for a sentence: ``a, b and c``."""
     *first, last = [str(name) for name in names] or [""]
     return f"{', '.join(first)} and {last}" if first else last
 
 
 class Cell(NamedTuple):
-    """What is seen, and what is downloaded where that is another text."""
+    """The text of a cell, and its value for sorting and the download if that differs."""
 
     text: str
     value: str | None = None
 
 
 class Column(NamedTuple):
-    """A column: title, cells, whether they are numbers, and the names of its parts in the download if it has some."""
+    """A column: title, cells, whether they are numbers, and the names of its parts in the download, if it has any."""
 
     title: str
     cells: list[Cell]
@@ -158,14 +158,14 @@ class Column(NamedTuple):
     parts: tuple[str, ...] = ()
 
     def shown_as(self, texts: Iterable[str]) -> Column:
-        """Return the same values, seen as other texts."""
+        """Return the column with the same values shown as other texts."""
         return self._replace(cells=[Cell(text, cell.value) for text, cell in zip(texts, self.cells, strict=True)])
 
 
 class Table(NamedTuple):
-    """A table with a caption, and the row to be marked.
+    """A table with a caption and, optionally, a marked row.
 
-    One with a `source`, the file that has all rows, is cut where it would make the page heavy.
+    With a `source`, the file that has all rows, only the first `MOST_ROWS` are shown to keep the page small.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def counts(title: str, values: Iterable[float]) -> Column:
 
 
 def measures(title: str, values: Iterable[float | None], digits: int = 2, sign: str = "") -> Column:
-    """Return a column of numbers with so many digits."""
+    """Return a column of numbers with the given digits."""
     return Column(title, [Cell(number(value, digits, sign), _whole(value)) for value in values])
 
 
@@ -208,7 +208,7 @@ def probabilities(title: str, values: Iterable[float | None]) -> Column:
 def limits(
     low: Iterable[float], high: Iterable[float], digits: int = 2, *, title: str = "95 % interval", of: str = ""
 ) -> Column:
-    """Return a column of intervals, which is two columns, named by what it is `of`, in the download."""
+    """Return a column of intervals; in the download, it is two columns named after what it is `of`."""
     pairs = list(zip(low, high, strict=True))
     cells = [Cell(interval(*pair, digits), "|".join(map(_whole, pair))) for pair in pairs]
     return Column(title, cells, parts=(f"{of or title}, low", f"{of or title}, high"))
@@ -219,6 +219,6 @@ def _whole(value: float | None) -> str:
 
 
 def script_json(data: Mapping[str, object]) -> Markup:
-    """Return data for a script element, in which HTML's own escapes are not read."""
+    """Return data as JSON for a script element, in which HTML escapes are not decoded."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(_ESCAPES))

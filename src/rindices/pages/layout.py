@@ -1,4 +1,4 @@
-"""What all pages share: a run as they show it, with ids hidden; templates, style, script, and what a browser may do."""
+"""What all pages share: a view of a run with ids hidden, templates, style, script and content security policy."""
 
 import base64
 import hashlib
@@ -45,33 +45,33 @@ VERDICT_LOOKS: dict[State | None, VerdictLook] = {
 
 
 def strip_of(summary: Summary) -> str:
-    """Return the warning that stands above every figure of a result; none where it can be taken as it is."""
+    """Return the warning shown above every figure of a result; empty if the result needs none."""
     return VERDICT_LOOKS[summary.state].strip.format(imbalanced_in(summary))
 
 
 def imbalanced_in(summary: Summary) -> str:
-    """Return in which variables the groups differ, three of them at most."""
+    """Return the variables in which the groups differ, at most three of them."""
     return listed([row["variable"] for row in summary.balance or () if row["imbalanced"]][:3]) or "something else"
 
 
 @dataclass(frozen=True)
 class RunView:
-    """A run, and how it is shown; every section is made from one.
+    """A run and how it is shown; every section is made from such a view.
 
     Attributes
     ----------
     run
-        The run; its texts are without ids where these are hidden.
+        The run; its texts contain no ids if these are hidden.
     gallery
-        Draws the figures, and keeps them.
+        Draws and keeps the figures.
     curtain
         Hides ids in texts.
     show_ids
         Whether people can be looked up by their id.
     variables
-        What people are shown with besides their severities.
+        Variables shown for each person besides the severities.
     most_people
-        How many people can be looked at one by one.
+        Maximum number of people in the explorer.
     """
 
     run: Run
@@ -88,7 +88,7 @@ class RunView:
 
     @property
     def summary(self) -> Summary:
-        """What came of the run."""
+        """The summary of the run."""
         return self.run.summary
 
     @property
@@ -98,14 +98,14 @@ class RunView:
 
     @cached_property
     def region_names(self) -> dict[str, str]:
-        """The full name of each region: what the table's dictionary calls it, else what its atlas does."""
+        """The full name of each region, from the table's dictionary or otherwise from its atlas."""
         regions = list(map(str, self.results.patterns["region"].unique()))
         known = {name: region.title for name, region in known_regions(regions).items()}
         return {name: name for name in regions} | known | self.summary.region_names
 
 
 def without_ids(summary: Summary, curtain: Curtain) -> Summary:
-    """Return a summary whose free texts are without ids."""
+    """Return a summary with the ids in its free texts hidden."""
     texts = {name: curtain(getattr(summary, name)) for name in ("failure", "reliable_reason", "source")}
     model = {name: curtain(text) for name, text in summary.model.items()}
     return summary.updated(**texts, model=model, warnings=[*map(curtain, summary.warnings)])
@@ -114,7 +114,7 @@ def without_ids(summary: Summary, curtain: Curtain) -> Summary:
 def view_of(
     run: Run, *, show_ids: bool = False, variables: Sequence[str] | None = None, most_people: int = MOST_PEOPLE
 ) -> RunView:
-    """Return a run as pages show it; see `RunView`. Without `variables`, these are the clinical scores."""
+    """Return the view of a run for pages, see `RunView`; `variables` default to the clinical scores."""
     curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
     run = replace(run, summary=without_ids(run.summary, curtain))
     shown = run.summary.clinical if variables is None else variables
@@ -125,42 +125,42 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-ur
 
 
 def offline_page(template: str, *, script: bool = False, **contents: object) -> str:
-    """Return a page that needs nothing else; everything in it is escaped, and no script but ours can run in it.
+    """Return a self-contained page; its contents are escaped, and no script but ours can run in it.
 
     Parameters
     ----------
     template
-        Its template, which extends ``layout.html.j2``.
+        A template that extends ``layout.html.j2``.
     script
-        Whether it has the script.
+        Whether to include our script.
     contents
-        What the template shows.
+        Variables of the template.
     """
     policy = offline_policy() if script else _POLICY
     return render(template, style=page_style(), policy=policy, script=page_script() if script else "", **contents)
 
 
 def write_sheet(template: str, out: Path, *, title: str, **contents: object) -> Path:
-    """Write a page without a script from a template, see `offline_page`, and return its path."""
+    """Write a page without a script (see `offline_page`) and return its path."""
     return write_page(out, offline_page(f"{template}.html.j2", script=False, title=title, **contents))
 
 
 def write_page(out: Path, html: str) -> Path:
     """Write a page, whole or not at all, and return its path."""
     with atomic_file(out) as beside:
-        # A name may hold half a character (a lone surrogate), which no file can.
+        # A name may contain a lone surrogate, which UTF-8 cannot encode.
         beside.write_bytes(html.encode("utf-8", errors="replace"))
     return out
 
 
 def offline_policy() -> str:
-    """Return what a browser is allowed in a page with a script: no script but ours, and nothing from anywhere."""
+    """Return the content security policy of a page with our script: no other script, and no network access."""
     digest = base64.b64encode(hashlib.sha256(page_script().encode("utf-8")).digest()).decode("ascii")
     return f"{_POLICY}; script-src 'sha256-{digest}'"
 
 
 def page_style() -> Markup:
-    """Return the style of a page, with the palette of the figures on light paper and on dark."""
+    """Return the style sheet of a page, with the palette of the figures for light and dark mode."""
     light, dark = ("".join(f"--{name}: {two[place]}; " for name, two in PALETTE.items()) for place in (0, 1))
     colours = f":root {{ {light}}}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n"
     return Markup(colours + _file_text("page.css"))  # our own files, not the user's text
@@ -172,7 +172,7 @@ def page_script() -> Markup:
 
 
 def render(template: str, **contents: object) -> str:
-    """Return a template with its contents, all of them escaped where it is a page."""
+    """Return a rendered template; its contents are escaped if it is HTML."""
     return _environment().get_template(template).render(**contents)
 
 
@@ -195,7 +195,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _line(text: str) -> str:
-    """Return a user's text for a cell of Markdown: one line, without markup."""
+    """Return a user's text for a Markdown cell: on one line, with markup escaped."""
     return "".join(f"\\{sign}" if sign in r"\`*_[]<>|#" else sign for sign in " ".join(text.split()))
 
 

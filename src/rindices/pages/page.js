@@ -33,7 +33,7 @@
     const known = (row) => !isNumber || !Number.isNaN(parseFloat(valueOf(row.cells[place])));
     const rows = [...table.tBodies[0].rows];
     rows.sort((a, b) => {
-      if (known(a) !== known(b)) return known(a) ? -1 : 1;  // what is unknown stays last
+      if (known(a) !== known(b)) return known(a) ? -1 : 1;  // unknown values stay last
       if (!known(a)) return 0;
       const order = compareCells(valueOf(a.cells[place]), valueOf(b.cells[place]), isNumber);
       return down ? -order : order;
@@ -48,13 +48,13 @@
     [...table.tBodies[0].rows].forEach((row, place) => row.classList.toggle("extra", !open && place >= ROWS_SHOWN));
   }
 
-  // A spreadsheet would take such a cell for a formula, or what follows a semicolon, a tab or a line break within it;
+  // A spreadsheet would read such a cell, or the part of it after a semicolon, tab or line break, as a formula;
   // the rule is that of files.py.
   const FORMULA = /^[\s\u0000-\u0020\u007f\u200b-\u200f\u2060\ufeff"']*[=+\-@\uff1d\uff0b\uff0d\uff20]/;
   const EMPTY = /^[\s\u0000-\u0020\u007f\u200b-\u200f\u2060\ufeff"']*$/;
 
   function harmless(text) {
-    const parts = text.split(/([;\t\r\n])/);  // cells at even places, borders between them
+    const parts = text.split(/([;\t\r\n])/);  // cells at even indices, separators between them
     return parts.map((part, place) => {
       const runs = FORMULA.test(part) && !NUMBER.test(part) && !/^[=+\-@]$/.test(part);
       const hidden = place === 0 && EMPTY.test(part) && /[\t\r\n]/.test(parts[1] ?? "");
@@ -116,7 +116,7 @@
     try {
       await navigator.clipboard.writeText(node.innerText);
     } catch {
-      getSelection().selectAllChildren(node);  // a page in a frame may not reach the clipboard itself
+      getSelection().selectAllChildren(node);  // a page in a frame may have no access to the clipboard
       done = document.execCommand("copy");
     }
     button.textContent = done ? "Copied" : "Selected: copy with Ctrl+C";
@@ -129,7 +129,7 @@
     const { width, height } = svg.viewBox.baseVal;
     copy.removeAttribute("style");
     fill(copy, { xmlns: SVG, width, height }, []);
-    // Programs that draw know no variables of a page: a file has the colours of light paper.
+    // Drawing programs do not know the variables of a page, so files have the colours of light mode.
     return new XMLSerializer().serializeToString(copy).replace(/var\(--[\w-]+, (#[0-9a-f]{6})\)/g, "$1");
   }
 
@@ -162,7 +162,7 @@
     figure.querySelector("figcaption").append(" ", tools);
   }
 
-  // What is wider than its place can be scrolled by keyboard, and says so.
+  // A box that overflows can be scrolled by keyboard, and says so.
   function prepareScrollers() {
     for (const box of document.querySelectorAll(".scroller")) {
       const wide = box.scrollWidth > box.clientWidth + 1;
@@ -172,7 +172,7 @@
     }
   }
 
-  // A link into something that is folded opens it.
+  // A link into folded content unfolds it.
   function unfold() {
     const node = location.hash.length > 1 && byId(decodeURIComponent(location.hash.slice(1)));
     if (node) reveal(node);
@@ -265,15 +265,15 @@
     return value === null || data.scores[at].levels === null ? value : data.scores[at].levels[value];
   }
 
-  // ---- Everybody: figure, table and card belong together ----
+  // ---- The explorer: linked figure, table and card ----
   const MOST_LISTED = 100;
-  const ORDER = ["patient", "other", "control"];  // controls last: they would be hidden
+  const ORDER = ["patient", "other", "control"];  // controls last, on top: otherwise they would be hidden
 
   function explorer(data) {
     const counts = {};
     for (const person of data.people) {
       counts[person.group] = (counts[person.group] ?? 0) + 1;
-      person.place = `${GROUPS[person.group]} ${counts[person.group]}`;  // what this person is called without ids
+      person.place = `${GROUPS[person.group]} ${counts[person.group]}`;  // the person's name if ids are hidden
       person.name = person.id ?? person.place;
     }
     const every = data.people.flatMap((person) => person.visits.flatMap((visit) => visit.r)).filter((value) => value !== null);
@@ -325,7 +325,7 @@
     return [...severities, ...numbers, ...years, groups];
   }
 
-  // Red, green and blue from dark to light; told apart with every common kind of colour blindness.
+  // Red, green and blue from dark to light; distinguishable with every common kind of colour blindness.
   const SEQUENCE = [[0, 34, 78], [124, 123, 120], [254, 232, 56]];
 
   function between(share) {
@@ -394,7 +394,7 @@
     const rows = [...state.people];
     if (column >= 0) rows.sort((a, b) => (down ? -1 : 1) * (column >= at ? key(a, column) - key(b, column) : compareCells(key(a, column), key(b, column), false)));
     const shown = rows.slice(0, MOST_LISTED);
-    if (rows.includes(open) && !shown.includes(open)) shown.unshift(open);  // whoever is open is seen
+    if (rows.includes(open) && !shown.includes(open)) shown.unshift(open);  // the open person is always listed
     const head = make("tr", {}, ...heads.map((word, place) => {
       const button = make("button", { type: "button", class: "sort" }, word);
       button.addEventListener("click", () => { state.sort = [place, state.sort[0] === place ? !state.sort[1] : place >= at]; listPeople(state); });
@@ -514,14 +514,14 @@
     steps[event.key].shape.focus();
   }
 
-  // ==== Only where a server answers ====
+  // ==== Only on pages from the server ====
 
   async function fetchPart(address) {
     const answer = await fetch(address, { headers: { accept: "text/html" } });
     return new DOMParser().parseFromString(await answer.text(), "text/html");
   }
 
-  // ---- Files that are dropped or chosen ----
+  // ---- Files dropped or chosen ----
   async function upload(file, zone) {
     const said = zone.querySelector("[data-said]");
     if (file.size > MOST_BYTES) {
@@ -554,11 +554,11 @@
     }
   }
 
-  // ---- The table: every menu and button asks for the same part of the page once more ----
+  // ---- The table: every menu and button reloads the same part of the page ----
   async function check(box, address, focused) {
     box.classList.add("stale");
     box.setAttribute("aria-busy", "true");
-    box.inert = true;  // what is chosen next begins from what this gives
+    box.inert = true;  // the next choice must start from this answer
     const part = await fetchPart(address);
     const fresh = part.querySelector(".part") ?? part.querySelector("main");
     box.replaceChildren(document.adoptNode(fresh));
@@ -574,7 +574,7 @@
     if (again) again.focus({ preventScroll: true });
   }
 
-  // What takes seconds comes after the rest; whoever chooses something else meanwhile has another box.
+  // Parts that take seconds are loaded after the rest; a choice made meanwhile replaces the box.
   async function look(box) {
     let answer;
     do {
@@ -582,7 +582,7 @@
       if (!box.isConnected) return;
       answer = await fetch(box.dataset.later, { headers: { accept: "text/html" } }).catch(() => null);
     } while (answer?.status === 202);
-    if (!answer) return;  // nobody serves the page any more
+    if (!answer) return;  // the server is gone
     const part = new DOMParser().parseFromString(await answer.text(), "text/html");
     box.replaceChildren(document.adoptNode(part.querySelector(".part") ?? part.querySelector("main")));
     prepare(box);
@@ -609,7 +609,7 @@
     input.form.querySelector("[data-filtered]").textContent = wanted ? `${count} found` : "";
   }
 
-  // ---- Training: what it would take, and how far it is ----
+  // ---- Training: time needed and progress ----
   function planAgain(form) {
     let timer;
     form.addEventListener("input", () => {
@@ -625,7 +625,7 @@
         form.querySelector("[data-start]").disabled = Boolean(byId("planned").querySelector(".banner"));
       }, 300);
     });
-    // What is chosen goes into the address; there is nothing else to send.
+    // The choices go into the address; there is nothing else to send.
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const sender = make("form", { method: "post", action: `/train?${new URLSearchParams(new FormData(form))}` });
@@ -664,7 +664,7 @@
     const brains = all(".pattern-card").flatMap((card) => all("svg.brain:not(:has(.amount))", card).map((svg, place) => {
       const regions = data.patterns[card.dataset.pattern], { pieces, limit } = data.brains[card.dataset.pattern][place];
       const points = Object.fromEntries(Object.entries(regions).map(([name, doses]) => [name, Object.entries(doses).map(([at, value]) => [Number(at), value]).sort((a, b) => a[0] - b[0])]));
-      // What is grey or hatched has no colour at any severity.
+      // Grey and hatched pieces have no colour at any severity.
       const uses = all("use", svg).map((use, at) => [use, pieces[at].filter((name) => points[name])]).filter(([use, names]) => names.length && use.hasAttribute("fill-opacity"));
       return { points, limit, uses };
     }));
@@ -686,11 +686,11 @@
     });
   }
 
-  // ---- One person: a row, or names and numbers, that are pasted from a spreadsheet ----
+  // ---- One person: a row, or names and numbers, pasted from a spreadsheet ----
   function cellsOf(text) {
     const border = ["\t", ";", ","].find((one) => text.includes(one)) ?? /\s+/;
     const rows = text.trim().split(/\r?\n/).map((line) => line.split(border).map((cell) => cell.trim().replace(/^"(.*)"$/, "$1")));
-    // Spreadsheets of many countries write 0,45; where all commas could as well part thousands, as in 3,412, none is read.
+    // Spreadsheets in many countries write 0,45; if every comma could separate thousands, as in 3,412, none is a decimal.
     const clear = rows.flat().some((cell) => /^[+-]?\d+,\d+$/.test(cell) && !/^[+-]?[1-9]\d?\d?,\d{3}$/.test(cell));
     return clear ? rows.map((cells) => cells.map((cell) => cell.replace(/^([+-]?\d+),(\d+)$/, "$1.$2"))) : rows;
   }
@@ -705,13 +705,13 @@
       const pairs = isColumn ? rows : isTable ? heads.map((head, place) => [head, row[place] ?? ""]) : [];
       const bare = cells.every((cell) => NUMBER.test(cell));
       if (bare && cells.length === regions.length) pairs.splice(0, pairs.length, ...regions.map((input, place) => [input.dataset.column, cells[place]]));
-      // Nothing of whoever was pasted before stays.
+      // Nothing pasted before, for another person, stays.
       if (area.value.trim()) inputs.forEach((input) => { input.value = input.defaultValue ?? ""; });
       const filled = pairs.filter(([name, text]) => {
         const input = byName.get(name);
         if (!input || text === "") return false;
         input.value = text;
-        if (!input.value && NUMBER.test(text)) input.value = String(Number(text));  // a code that is written 1.0
+        if (!input.value && NUMBER.test(text)) input.value = String(Number(text));  // a code written as 1.0
         return regions.includes(input) && input.value !== "";
       }).length;
       const hint = filled ? "" : `${bare ? `; ${cells.length} numbers were pasted` : ""}. Copy the header row as well.`, first = isTable && rows.length > 2 ? `, from the first of ${rows.length - 1} rows` : "";
@@ -719,8 +719,8 @@
     });
   }
 
-  // ---- Begin ----
-  // Whatever is in the page, or comes into it later.
+  // ---- Start ----
+  // For the page itself, and for each part loaded later.
   function prepare(within) {
     all("table.data", within).forEach(prepareTable);
     all("figure[data-name]", within).forEach(prepareFigure);
@@ -754,20 +754,20 @@
     addEventListener("afterprint", () => document.body.classList.remove("one-card"), { once: true });
     print();
   });
-  // On paper, what a reader needs is unfolded.
+  // What a reader needs on paper is unfolded.
   let unfolded = [];
   addEventListener("beforeprint", () => {
     unfolded = all("#methods, #limits, #glossary").filter((node) => node.tagName === "DETAILS" && !node.open);
     unfolded.forEach((node) => { node.open = true; });
   });
   addEventListener("afterprint", () => unfolded.forEach((node) => { node.open = false; }));
-  // A page that takes a while is asked for again; an address that names a person would not be, without a script.
+  // A page that takes a while is reloaded; without a script, an address that names a person would not be.
   if (document.querySelector("main > .busy")) setTimeout(() => location.reload(), 1000);
   if (byId("checked")) check(byId("checked"), byId("checked").dataset.source);
   if (byId("training")) watch(byId("training"));
   if (byId("slider")) prepareSlider(byId("slider"));
   if (byId("people-data")) explorer(JSON.parse(byId("people-data").textContent));
-  // The contents of a report mark the section that is being read.
+  // The contents of a report mark the section being read.
   const contents = all('header.bar a[href^="#"]'), isPassed = (link) => byId(link.hash.slice(1)).getBoundingClientRect().top < innerHeight / 3;
   addEventListener("scroll", () => contents.forEach((link) => link.setAttribute("aria-current", String(link === contents.findLast(isPassed)))), { passive: true });
   addEventListener("resize", prepareScrollers);

@@ -1,4 +1,4 @@
-"""The sections on patterns: on the brain, by severity, in subgroups of patients, what they resemble, and images."""
+"""The sections on patterns: brains, regions by severity, subgroups of patients, resemblance, and voxel-wise maps."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from rindices.regions import known_columns, known_regions
 if TYPE_CHECKING:
     from nibabel.nifti1 import Nifti1Image
 
-_ENOUGH = 0.5  # of the regions must have an outline, or the picture would mislead
+_ENOUGH = 0.5  # of the regions must have an outline; with fewer, the picture would mislead
 _MOST_CLUSTERS = 10  # of a comparison
-SMALL_BRAIN = Layout(per_line=2, width=330, most_slices=2)  # it fits a telephone
-_STRONGEST = 12  # regions of a pattern that are named where the picture lacks them
-SURE, _LEAST = 2.0, 0.1  # spreads over repetitions, and sd of controls, that a change must exceed, else it is grey
+SMALL_BRAIN = Layout(per_line=2, width=330, most_slices=2)  # fits a phone screen
+_STRONGEST = 12  # strongest regions of a pattern, which are named if the picture lacks them
+SURE, _LEAST = 2.0, 0.1  # spreads over repetitions, and sd of controls, below which a change is grey
 _UNIT = "Change (sd of controls)"
 
 
 class Brains(NamedTuple):
-    """What can be shown of patterns on the brain.
+    """Pictures of the patterns on the brain.
 
     Attributes
     ----------
     drawn
         Pictures of each pattern.
     painted
-        Whether they are on an atlas that was given, rather than outlines.
+        Whether they are drawn on an atlas that was given rather than as outlines.
     n_regions, n_outlined
-        How many regions there are, and how many have an outline.
+        Number of regions, and of those that have an outline.
     missing
-        Those that have none, in words.
+        Full names of the regions without an outline.
     atlases
-        What the outlines are of.
+        Atlases of the outlines.
     pieces
-        For the slider, of each drawing the regions that each of its pieces shows, and where its colours end.
+        For the slider: the regions that each piece of a drawing shows, and the limit of its colours.
     unseen
-        Of each pattern, the strong regions that its picture lacks, in words.
+        Full names of the strong regions that the pictures of each pattern lack.
     spreads
-        Of each pattern, pictures of how uncertain its regions are; none where there was one repetition.
+        Pictures of the uncertainty of each pattern's regions; empty with a single repetition.
     """
 
     drawn: dict[int, list[Picture]]
@@ -67,13 +67,13 @@ class Brains(NamedTuple):
 
 
 def has_outlines(run: Run) -> bool:
-    """Say whether enough regions have an outline to draw brains."""
+    """Return whether enough regions have an outline to draw brains."""
     names = run.results.patterns["region"].astype(str).unique()
     return len(outlined_regions(names)) >= _ENOUGH * len(names)
 
 
 def brains_of(view: RunView) -> Brains:
-    """Return pictures of each pattern: on the atlas that was given, else as outlines at severity 1."""
+    """Return pictures of each pattern, on the atlas that was given or otherwise as outlines at severity 1."""
     painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
     names = list(view.results.patterns["region"].astype(str).unique())
     regions, outlined = known_regions(names), outlined_regions(names)
@@ -101,13 +101,13 @@ def brains_of(view: RunView) -> Brains:
 
 
 def unsure_regions(patterns: pd.DataFrame, pattern: int) -> list[str]:
-    """Return the regions of a pattern whose change is within its spread over repetitions, or next to nothing."""
+    """Return the regions of a pattern whose change is within twice its spread over repetitions, or negligible."""
     own = patterns[patterns["pattern"] == pattern]
     return list(own["region"][own["change_sd"].abs() < np.fmax(SURE * own["spread_sd"], _LEAST)].astype(str))
 
 
 def _drawings(view: RunView) -> dict[int, dict[str, BrainDrawing]]:
-    """Return each pattern at severity 1, by measure, in the views that show its own strongest regions."""
+    """Return drawings of each pattern at severity 1, by measure, in the views that show its strongest regions."""
     patterns, found = view.results.patterns, dict[int, dict[str, BrainDrawing]]()
     for pattern, measure in product(range(1, view.summary.n_patterns + 1), measures_of(patterns["region"])):
         unsure = unsure_regions(patterns, pattern)
@@ -124,7 +124,7 @@ def _kept(view: RunView, drawing: BrainDrawing, measure: str) -> Picture:
 
 
 def _spread(view: RunView, measure: str, drawing: BrainDrawing) -> Picture:
-    """Return the same views of the brain, coloured by how far the interval of each region reaches."""
+    """Return the same views of the brain, coloured by the half-width of each region's interval."""
     patterns = view.results.patterns
     own = patterns[patterns["pattern"] == drawing.pattern]
     reach = dict(zip(own["region"].astype(str), SURE * own["spread_sd"], strict=True))
@@ -143,7 +143,7 @@ def _unseen(view: RunView, pattern: int, drawings: list[BrainDrawing], titles: M
 
 
 def voxelwise_section(view: RunView) -> dict[str, object] | None:
-    """Return where images of the people differ, nothing where none were compared, or nilearn is missing."""
+    """Return the voxel-wise comparisons of images; None if there are none or nilearn is missing."""
     compared = view.analyses.get("comparisons")
     if compared is None or find_spec("nilearn") is None:
         return None
@@ -176,7 +176,7 @@ def _painted(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
 
 
 def _comparison(view: RunView, row: pd.Series) -> dict[str, object]:
-    """Return a voxel-wise comparison, with pictures where anything is significant, and its largest clusters."""
+    """Return a voxel-wise comparison with its largest clusters, and with pictures if any voxel is significant."""
     where, clusters = f"Pattern {row['pattern']}, {row['level']}", view.analyses.get("clusters")
     return {
         "title": f"{where} ({row['rule']})",
@@ -189,7 +189,7 @@ def _comparison(view: RunView, row: pd.Series) -> dict[str, object]:
 
 
 def _t_maps(folder: Path, row: pd.Series, where: str, gallery: Gallery) -> list[Picture]:
-    """Return the t-map where it is significant, on a glass brain and on slices."""
+    """Return the significant part of a t-map, on a glass brain and on slices."""
     import nibabel
 
     t, q = _image(folder / row["t_map"]), _image(folder / row["q_map"]).get_fdata()
@@ -225,7 +225,7 @@ def _clusters(clusters: pd.DataFrame, row: pd.Series, where: str) -> Table | Non
 
 
 def dose_section(view: RunView) -> dict[str, object] | None:
-    """Return the regions of patients at each severity, nothing where they were not looked at."""
+    """Return the regions of patients by severity; None if they were not analysed."""
     table = view.analyses.get("dose_response")
     if table is None:
         return None
@@ -248,7 +248,7 @@ def dose_section(view: RunView) -> dict[str, object] | None:
 
 
 def subgroups_section(view: RunView) -> dict[str, object] | None:
-    """Return sizes and regions of the subgroups, nothing where there are none."""
+    """Return the sizes and regional effects of the subgroups; None if there are none."""
     sizes, effects = view.analyses.get("subgroup_sizes"), view.analyses.get("subgroups")
     if sizes is None:
         return None
@@ -294,13 +294,13 @@ def _effects(effects: pd.DataFrame) -> Table:
     return Table(caption, columns, source="analysis/subgroups.csv")
 
 
-_CLEAR = 0.025  # at 0.05, 9 of 100 unrelated maps pass: regions change places more freely than a smooth map turns
+_CLEAR = 0.025  # at 0.05, 9 of 100 unrelated maps pass: regions are reassigned more freely than a smooth map rotates
 _MOST_NAMED = 3
 _SUBCORTEX = "subcortex"
 
 
 def resemblance_section(view: RunView) -> dict[str, object]:
-    """Return how each pattern's map correlates with maps of disorders; why not, where no map is at hand."""
+    """Return the correlations of patterns with maps of disorders, or what the table has instead if no map fits."""
     table = view.analyses.get("resemblance")
     if table is None:
         return {"rows": None, "what": _what(view), "subcortex": None}
@@ -319,14 +319,14 @@ def resemblance_section(view: RunView) -> dict[str, object]:
 
 
 def _what(view: RunView) -> str:
-    """Say what the table has instead of regions that there are maps of."""
+    """Return what the table contains instead of regions with a disorder map, in words."""
     found = {column.measure for column in known_columns(view.region_names).values() if column.kind == "region"}
     known = sorted(found - {""})
     return f"regional {listed(known)}" if known else "regions whose names do not indicate the measure"
 
 
 def _row(part: pd.DataFrame) -> dict[str, object]:
-    """Return the largest correlation of a pattern, and which are beyond chance, also given the mean of all maps."""
+    """Return a pattern's largest correlation and the disorders beyond chance, also adjusted for the maps' mean."""
     first = part.sort_values("r", ascending=False).iloc[0]
     clear, beyond = (
         part[part[p] < _CLEAR].sort_values(r, ascending=False)["disorder"].head(_MOST_NAMED)

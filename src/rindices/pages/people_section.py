@@ -1,4 +1,4 @@
-"""The sections on people: who took part, what severities they have, and everybody one by one."""
+"""The sections on people: who took part, how to read their severities, and each person individually."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,13 +15,13 @@ Row = dict[Hashable, Any]  # of a table, by column
 
 _CENTILES = (0.05, 0.5, 0.95)
 _EXAMPLE_CENTILE = 0.9  # a patient with a high severity, but not the most extreme one
-# Mean severity of controls: 0.02 to 0.16 in cohorts whose intervals hold, 0.36 where they hold the truth in half of the
-# people only (results/severity.csv).
+# Mean severity of controls: 0.02 to 0.16 in cohorts whose intervals keep their coverage, 0.36 where they cover the
+# truth in only half of the people (results/severity.csv).
 _HIGH_FOR_CONTROLS = 0.2
 
 
 def people_section(view: RunView) -> dict[str, object]:
-    """Return the flow of people, and those who are unusual; by name where ids are shown."""
+    """Return the flow of participants and those who are unusual, listed individually if ids are shown."""
     flow, people = view.analyses.get("flow"), view.results.people
     flagged = people[people["flags"].str.strip() != ""]
     alt = (
@@ -63,7 +63,7 @@ def _flagged(rows: pd.DataFrame) -> Table:
 
 
 def recovery_section(view: RunView) -> dict[str, object] | None:
-    """Return the comparison with the truth of a demonstration."""
+    """Return the comparison with the true severities of a demonstration; None without them."""
     recovery = view.summary.recovery
     if view.run.truth is None or recovery is None:
         return None
@@ -76,7 +76,7 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
 
 
 def reading_section(view: RunView) -> dict[str, object]:
-    """Return the median spread over repetitions of each R-index, and what is known of severities."""
+    """Return the median spread over repetitions of each R-index, and what helps to read severities."""
     people = view.results.r_indices
     known = {f"r{place}": people[f"r{place}_sd"].dropna() for place in range(1, view.summary.n_patterns + 1)}
     spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
@@ -94,7 +94,7 @@ def reading_section(view: RunView) -> dict[str, object]:
 
 
 def _unit(view: RunView) -> list[str]:
-    """Return what 0.1 of severity does to the region that each pattern changes most, in sd of controls."""
+    """Return how much 0.1 of severity changes the strongest region of each pattern, in sd of controls."""
     rows = view.results.patterns.sort_values("change_sd", key=abs, ascending=False, kind="stable")
     first = rows.drop_duplicates("pattern").sort_values("pattern")
     return [
@@ -104,7 +104,7 @@ def _unit(view: RunView) -> list[str]:
 
 
 def correlation_section(view: RunView) -> dict[str, object] | None:
-    """Return the learned correlation of severities, nothing where there is none, or one pattern only."""
+    """Return the learned correlation of severities; None if there is none or only one pattern."""
     rows = view.summary.correlation or ()
     if len(rows) < 2:
         return None
@@ -114,9 +114,9 @@ def correlation_section(view: RunView) -> dict[str, object] | None:
 
 
 class Drivers(NamedTuple):
-    """The regions that drive severities: by person and visit, a list for each pattern, and the names of all regions.
+    """The regions that drive severities: for each person and visit, a list per pattern; and the names of all regions.
 
-    A list is flat, which keeps the page light: place of the region among the names, change, z, and so on.
+    Lists are flat to keep the page small: index of the region among the names, change, z, index of the next, ...
     """
 
     of: dict[tuple[str, str], list[list[float | None]]]
@@ -124,9 +124,9 @@ class Drivers(NamedTuple):
 
 
 def explorer_section(view: RunView) -> dict[str, object] | None:
-    """Return everybody who can be looked at, nothing where nobody has a score.
+    """Return the people of the explorer; None if no one has a score.
 
-    Without ids there are no diagnoses, dates or names of visits either. People stand in the order of their scores.
+    If ids are hidden, so are diagnoses, dates and names of visits. People are sorted by group and score.
     """
     run, show_ids = view.run, view.show_ids
     table = _people(run, view.variables, view.most_people)
@@ -171,7 +171,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
 
 
 def _people(run: Run, variables: Sequence[str], most: int) -> pd.DataFrame:
-    """Return the rows of at most so many people, patients first, with their sites and variables."""
+    """Return the rows of at most `most` people, patients first, with their sites and variables."""
     results = run.results
     rows = results.r_indices.reset_index(drop=True)
     used = results.people[results.people["used"].astype(bool)].reset_index(drop=True)
@@ -187,7 +187,7 @@ def _people(run: Run, variables: Sequence[str], most: int) -> pd.DataFrame:
 
 
 def _visits(table: pd.DataFrame) -> dict[str, list[Row]]:
-    """Return the rows of each person, the first visit first."""
+    """Return the rows of each person, starting with the first visit."""
     ordered = table.sort_values(["first_visit", "years"], ascending=[False, True]) if "years" in table else table
     found: dict[str, list[Row]] = {}
     for row in ordered.to_dict("records"):
@@ -196,7 +196,7 @@ def _visits(table: pd.DataFrame) -> dict[str, list[Row]]:
 
 
 def _changes(run: Run) -> dict[str, list[list[float | None]]]:
-    """Return each person's change of each score from the first visit to the last, its limits, and if it is reliable."""
+    """Return each person's change in each score from first to last visit, its limits, and whether it is reliable."""
     table, parts = run.analyses.get("change"), ("change", "change_low", "change_high", "reliable")
     if table is None or "scan_noise" not in run.analyses:
         return {}
@@ -213,14 +213,14 @@ def _controls(run: Run) -> list[np.ndarray]:
 
 
 def _levels(values: pd.Series) -> list[str] | None:
-    """Return the categories of a variable; None where it is a number."""
+    """Return the categories of a variable; None if it is numeric."""
     if values.dtype.kind == "f":
         return None
     return sorted({str(value) for value in values.dropna()} - {""})
 
 
 def _example(first: pd.DataFrame, scores: list[str]) -> int:
-    """Return the place of a patient with a high severity, but not the most extreme one."""
+    """Return the index of a patient with a high severity, but not the most extreme one."""
     patients = np.flatnonzero((first["group"] == "patient").to_numpy())
     places = patients if len(patients) else np.arange(len(first))
     highest = first[scores].max(axis=1).to_numpy()[places]
@@ -272,7 +272,7 @@ def _visit(
 
 
 def _code(value: Any, levels: list[str] | None) -> float | None:
-    """Return the value of a score: a number, or the place of a category; None where it is missing."""
+    """Return the value of a score: a number, or the index of a category; None if it is missing."""
     if pd.isna(value) or value == "":
         return None
     return _rounded([value], 3)[0] if levels is None else levels.index(str(value))

@@ -1,6 +1,6 @@
-"""From a run folder to one HTML file that needs nothing else: the list of its sections, and what was done.
+"""The report of a run as one self-contained HTML file: the list of its sections, methods and settings.
 
-One more section is a function that takes a view of a run, a template, and a line in the list.
+To add a section, write a function that takes a view of a run, and a template, and add a line to the list.
 """
 
 import html
@@ -39,7 +39,7 @@ from rindices.record import DONE, REPORT, SETTINGS, Run, Summary, read_run, read
 
 
 class Work(NamedTuple):
-    """A work: how it is cited, its authors (surname and initials), and where it appeared."""
+    """A cited work: its short citation, its authors (surname and initials), and where it appeared."""
 
     cited: str
     authors: str
@@ -56,7 +56,7 @@ class Work(NamedTuple):
 
     @property
     def bibtex(self) -> str:
-        """The reference as an entry of BibTeX."""
+        """The reference as a BibTeX entry."""
         kind, where = ("article", "journal") if self.volume else ("inproceedings", "booktitle")
         people = [name.rsplit(" ", 1) for name in self.authors.removesuffix(", et al").split(", ")]
         authors = " and ".join(f"{surname}, {' '.join(f'{letter}.' for letter in first)}" for surname, first in people)
@@ -143,23 +143,23 @@ def cited_in(text: str) -> list[Work]:
 
 
 def methods_of(run: Run) -> str:
-    """Return a paragraph for a paper in plain text."""
+    """Return the methods paragraph for a paper, in plain text."""
     return " ".join(render("methods.txt.j2", run=run, summary=run.summary).split())
 
 
 def methods_section(view: RunView) -> dict[str, object]:
-    """Return the paragraph for a paper and the works that it cites."""
+    """Return the methods paragraph and the works that it cites."""
     text = methods_of(view.run)
     return {"text": text, "works": cited_in(text)}
 
 
 def settings_section(view: RunView) -> dict[str, object]:
-    """Return the settings of the run as its folder has them."""
+    """Return the settings of the run as recorded in its folder."""
     return {"run_toml": settings_text(view.run.folder, view.curtain)}
 
 
 def settings_text(folder: Path, curtain: Curtain) -> str:
-    """Return ``run.toml`` without ids; whatever is left of a run that stopped must not stop its report."""
+    """Return ``run.toml`` without ids; empty if it is missing, since a run that stopped still gets a report."""
     path = folder / SETTINGS
     return curtain(path.read_text("utf-8", errors="replace")) if path.is_file() else ""
 
@@ -170,13 +170,13 @@ class Section(NamedTuple):
     Attributes
     ----------
     name
-        Of its template and of its place in the page.
+        Name of its template, and its anchor in the page.
     layer
-        Where it stands: in the result, the checks or the details.
+        The layer that it belongs to, a key of `LAYERS`.
     title
-        Above it.
+        Its heading; no heading if empty.
     contents
-        What its template shows as ``data``; nothing where it is left out.
+        Returns what its template shows as ``data``; None leaves the section out.
     """
 
     name: str
@@ -214,7 +214,7 @@ LAYERS = {"difference": "Patients versus controls", "result": "Patterns", "check
 
 
 class ShownSection(NamedTuple):
-    """A section as a page has it."""
+    """A section rendered for a page."""
 
     name: str
     title: str
@@ -230,9 +230,9 @@ class Layer(NamedTuple):
 
 
 def layers_of(view: RunView) -> list[Layer]:
-    """Return the layers of a report in their order, without sections that have nothing to show.
+    """Return the layers of a report in order, without sections that have nothing to show.
 
-    Of people whom a model was applied to, they come first and the model after them.
+    If a model was applied to new people, they come first and the model after them.
     """
     sections = {one.name: one for one in SECTIONS}
     if view.summary.applied:
@@ -249,7 +249,7 @@ def layers_of(view: RunView) -> list[Layer]:
 
 
 def section_html(template: str, view: RunView, data: dict[str, object] | None) -> Markup:
-    """Return a section of a run as HTML, empty where there is nothing to show."""
+    """Return a section of a run as HTML; empty if there is nothing to show."""
     if data is None:
         return Markup("")
     run = view.run
@@ -259,7 +259,7 @@ def section_html(template: str, view: RunView, data: dict[str, object] | None) -
         "strip": view.gallery.strip,
         "n_people": len(run.results.first_visits),
     }
-    return Markup(render(f"{template}.html.j2", data=data, **common))  # escaped there
+    return Markup(render(f"{template}.html.j2", data=data, **common))  # escaped by the template
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,7 @@ class Report:
         return self.gallery.save(Path(folder))
 
     def _repr_html_(self) -> str:
-        # A frame of its own: neither styles nor scripts of the page reach the notebook.
+        # In its own frame, the page's styles and scripts do not affect the notebook.
         return (
             f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts allow-downloads" '
             f'style="width: 100%; height: {self.height}px; border: 0" title="R-indices report"></iframe>'
@@ -333,7 +333,7 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
     folder = Path(folder)
     summary = summary or read_summary(folder)
     if summary.status != DONE:
-        curtain = Curtain((), active=not show_ids)  # nobody was scored, so ids are known by their mention only
+        curtain = Curtain((), active=not show_ids)  # without scores, only ids marked as such can be hidden
         data = {"run_toml": settings_text(folder, curtain)}
         return Report(offline_page("stopped.html.j2", summary=without_ids(summary, curtain), data=data), summary.status)
     view = view_of(read_run(folder, summary), show_ids=show_ids)

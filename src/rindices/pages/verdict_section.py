@@ -1,4 +1,4 @@
-"""The sections on what speaks for the patterns: settings that were tried, agreement of repetitions, and the verdict."""
+"""The sections on the evidence for the patterns: settings tried, agreement of the repetitions, and the verdict."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ _DROPPED = "dropped early"
 
 
 def verdict_section(view: RunView) -> dict[str, object] | None:
-    """Return what the section shows, nothing where neither a test nor a check of the groups is known."""
+    """Return the tests and the comparison of the groups behind the verdict; None if there is neither."""
     summary, check = view.summary, view.analyses.get("group_check")
     if summary.evidence is None and summary.balance is None and check is None:
         return None
@@ -60,7 +60,7 @@ def _spectrum(view: RunView) -> Picture | None:
 def spectrum_picture(
     gallery: Gallery, eigenvalues: Sequence[float], band: Sequence[float], limit: float
 ) -> Picture | None:
-    """Return how much patients vary in each direction, over what permuted groups do; see `plots.spectrum`."""
+    """Return a picture of the variance of patients in each direction and in permuted groups; see `plots.spectrum`."""
     if not eigenvalues:
         return None
     n_beyond = sum(value > limit for value in eigenvalues)
@@ -110,7 +110,7 @@ def _with_q(coefficients: pd.Series, qs: pd.Series) -> pd.Series:
 
 
 def search_section(view: RunView) -> dict[str, object] | None:
-    """Return the settings that were tried, nothing where there was one only."""
+    """Return the settings that were tried; None if there was only one."""
     if view.run.selection is None or view.run.selection["best"].sum() < 2:
         return None
     best = _remarked(view.run.selection[view.run.selection["best"]], view.run)
@@ -147,11 +147,11 @@ def _setting(one: pd.Series, weights: bool) -> str:
 
 
 def _remarked(best: pd.DataFrame, run: Run) -> pd.DataFrame:
-    """Add what became of each setting."""
+    """Add a remark on the outcome of each setting."""
     search = run.summary.search
     runners_up = [(one["n_patterns"], one["orthogonality"]) for one in search.runners_up]
     settings = zip(best["n_patterns"], best["orthogonality"], strict=True)
-    # Fewer models than the first repetitions, or the same: this setting was not trained on. More: some were faulty.
+    # No more models than first-stage repetitions: the setting was not trained further. More: some models were faulty.
     first = 0 if search.exhaustive else search.first_stage_repetitions
     dropped = (best["n_models"] <= first) & (first < best["n_models"].max())
     cases = {
@@ -183,7 +183,7 @@ def _settings_table(shown: pd.DataFrame) -> Table:
 
 
 def agreement_section(view: RunView) -> dict[str, object] | None:
-    """Return the agreement over training of the chosen setting, without a picture with a single training."""
+    """Return the agreement for the chosen setting; a picture needs agreement at several steps of training."""
     if view.run.selection is None:
         return None
     chosen = view.run.selection[view.run.selection["chosen"]].iloc[0]
@@ -213,7 +213,7 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
 
 
 def repetitions_section(view: RunView) -> dict[str, object] | None:
-    """Return which repetitions did not go into the R-indices."""
+    """Return the repetitions that were excluded from the R-indices; None for an applied model."""
     if view.summary.applied:
         return None
     rows = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])

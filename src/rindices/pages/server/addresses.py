@@ -1,4 +1,4 @@
-"""The addresses of the pages, and the server: on this machine's own address, for one browser that has the token."""
+"""The addresses of the pages, and the server, which listens on loopback only and admits one browser with a token."""
 
 import secrets
 import socket
@@ -26,7 +26,7 @@ from rindices.run.check_table import fixes_in
 from rindices.settings import TableSettings
 
 ENTRANCE = "/enter"
-_DAYS = 30  # that a browser may stay away
+_DAYS = 30  # for which the cookie is valid
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -34,12 +34,12 @@ _POLICY = (
 _HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # without any, browsers say of no form where it comes from
+    "referrer-policy": "same-origin",  # with no-referrer, forms would be sent with Origin: null
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-# A page of our own that asks for the next: a cookie that was just set goes along, wherever the first link was.
+# A page of our own that loads the next: the cookie just set is sent along, wherever the first link was.
 _ENTERED = (
     '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">'
     '<meta http-equiv="refresh" content="0; url=/"><title>rindices</title></html>'
@@ -75,20 +75,20 @@ _CHANGES: dict[str, Handler] = {
 
 
 class Guard:
-    """Lets in whoever came with the token, from this machine's own address only.
+    """Middleware that admits only the browser that opened the address with the token.
 
-    The token is good for one browser: it is exchanged for a cookie that no script can read and that no other site can
-    send along. It outlives the browser's window, so whoever closes that can come back while this is served. Another
-    name of this machine (Host) or another site that asks for a change (Origin) is refused.
+    The token is valid for one browser: it is exchanged for a cookie that scripts cannot read and other sites cannot
+    send. The cookie outlives the browser window, so whoever closes the window can come back while the server runs.
+    Requests under another name of this machine (Host) and changes requested by another site (Origin) are refused.
 
     Parameters
     ----------
     app
-        What is guarded.
+        The application to guard.
     port
-        Where it is served.
+        The port of the server.
     token
-        What the address that is opened first ends in.
+        The token in the address that is opened first.
     """
 
     def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
@@ -97,7 +97,7 @@ class Guard:
         self._cookie, self._key = f"rindices_{port}", secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
 
@@ -114,7 +114,7 @@ class Guard:
         return await answer(scope, receive, send_safely)
 
     def _answer(self, request: Request) -> Response | None:
-        """Return a refusal, or what the token is exchanged for; None where the request may pass."""
+        """Return a refusal, or the answer that sets the cookie; None if the request may pass."""
         if request.headers.get("host") not in self._hosts:
             return PlainTextResponse("Access denied: this is not the address printed by rindices open.", 403)
         known = secrets.compare_digest(request.cookies.get(self._cookie, ""), self._key)
@@ -139,18 +139,18 @@ class Guard:
 
 
 def make_app(folder: Path, port: int, token: str, *, wording: Wording, program: tuple[str, ...]) -> Guard:
-    """Return the application for a folder, guarded.
+    """Return the guarded application for a folder.
 
     Parameters
     ----------
     folder
         The folder of tables and runs.
     port, token
-        Where it is served, and what lets the first browser in.
+        As in `Guard`.
     wording
         How a setting is written on the command line.
     program
-        Words by which the command line is started.
+        Words that start the command line.
     """
     desk = Desk(folder.resolve(), wording, program)
     routes = [Route(path, partial(handler, desk)) for path, handler in _PAGES.items()]
@@ -165,15 +165,15 @@ def make_app(folder: Path, port: int, token: str, *, wording: Wording, program: 
 
 
 def _refused(desk: Desk, request: Request, error: Exception) -> Response:
-    """Say what was wrong with what was asked for, as the command line would."""
+    """Return a page, or JSON for an upload, that says why a request was refused."""
     if not isinstance(error, InputError):
         raise error
-    if request.method == "PUT":  # what is still being sent is not waited for
+    if request.method == "PUT":  # the rest of the upload is not awaited
         status = 413 if isinstance(error, TooLarge) else 400
         return JSONResponse({"refused": desk.said(error.message)}, status, {"connection": "close"})
     table = request.query_params.get("table", "")
     buttons = buttons_of(fixes_in([], error.sheets), TableSettings, table)
-    text = joined((one.what for one in error.problems), "\n") if buttons else error.message  # they are the remedy
+    text = joined((one.what for one in error.problems), "\n") if buttons else error.message  # buttons are the remedy
     title = "Choose a sheet" if buttons else "This is not possible"
     return trouble(desk, text, title=title, buttons=buttons, query=urlencode({"table": table}))
 
@@ -217,9 +217,9 @@ def serve(
     folder, wording, program
         As in `make_app`.
     port
-        Where; a free one if not given.
+        The port; a free one if not given.
     ready
-        Called with the address to open, once it is served.
+        Called with the address to open, once the server runs.
     """
     try:
         listening = socket.create_server(("127.0.0.1", port or 0))

@@ -1,4 +1,4 @@
-"""A model and new people: a table of them, or a form for one; what does not match the model, and what helps."""
+"""Pages for applying a model to new people, from a table or a form: what does not match the model, and remedies."""
 
 import csv
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ from rindices.settings import ApplySettings
 
 
 class Verdict(NamedTuple):
-    """What a model's training found, for a page: nothing is shown without it."""
+    """The verdict of a model's training, in the form that the pages on the model show."""
 
     state: str | None
     verdict_words: tuple[str, str]
@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Whether a table fits a model: who would be scored and what to look at, or what is wrong and what helps."""
+    """Whether a table fits a model: the number of people to be scored, with notes, or problems and remedies."""
 
     n_people: int = 0
     n_flagged: int = 0
@@ -61,7 +61,7 @@ def _model(desk: Desk, name: str) -> tuple[Path, Header]:
 
 
 def verdict_of(header: Header) -> Verdict:
-    """Return what the training of a model found."""
+    """Return the verdict of a model's training."""
     state, reason = header.verdict
     words = verdict_words(state, header.parameters.n_patterns, header.n_supported)
     return Verdict(state, words, reason or "The model was trained elsewhere.")
@@ -88,7 +88,7 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
 
 
 def _match(desk: Desk, model: Path, table: str, settings: ApplySettings) -> Match:
-    """Look at a table as the model would, without scoring anybody."""
+    """Check a table against a model without scoring anyone."""
     path = desk.path(table)
     try:
         batches = list(people_for(model, path, settings))
@@ -110,7 +110,7 @@ def _outputs(desk: Desk, table: str) -> tuple[str, str]:
 
 
 def score(desk: Desk, request: Request) -> Response:
-    """Let the command line score the people of a table."""
+    """Score the people of a table with the command line."""
     asked = request.query_params
     model, table = asked.get("model", ""), asked.get("table", "")
     _model(desk, model)
@@ -126,7 +126,7 @@ def _scored(desk: Desk, model: str, table: str, options: Mapping[str, Value]) ->
 
 
 def scored_page(desk: Desk, request: Request) -> HTMLResponse:
-    """Show people who were scored, under the verdict of the model that did."""
+    """Show the scores of a table below the verdict of the model that gave them."""
     model, scores = (request.query_params.get(name, "") for name in ("model", "scores"))
     _, header = _model(desk, model)
     try:
@@ -165,7 +165,7 @@ def person_page(desk: Desk, request: Request) -> HTMLResponse:
 
 
 async def keep_person(desk: Desk, request: Request) -> Response:
-    """Write what a form says about one person as a table, and score it unless there is something to look at first."""
+    """Write the form for one person as a table, and score it unless there is something to review first."""
     model = request.query_params.get("model", "")
     path, header = _model(desk, model)
     contract = header.contract

@@ -1,4 +1,4 @@
-"""What all pages share: the opened folder, what can be reached in it or put into it, and how pages are rendered."""
+"""What all pages share: the opened folder, access to its files, uploads, and rendering."""
 
 import hashlib
 import os
@@ -24,15 +24,15 @@ from rindices.settings import GatherSettings, SearchSettings, TableSettings, opt
 from rindices.tables import Part, Table, labelled_parts
 from rindices.value_kinds import settings_of
 
-MOST_BYTES = 512 * 2**20  # of one file that is put into the folder
-_LONGEST = 255  # bytes of a name, as file systems have it
-_NUMBER = 15  # of them are kept free: another file of the same name gets a number
+MOST_BYTES = 512 * 2**20  # of one uploaded file
+_LONGEST = 255  # bytes of a file name, the limit of file systems
+_NUMBER = 15  # of them kept free for a number, which a second file of the same name gets
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet", ".csv.gz", ".tsv.gz")
 MODELS = (".safetensors",)
 
 
 def inside(folder: Path, name: str) -> Path:
-    """Return a file or folder below `folder`; anything else is refused, also where a link leads out of it.
+    """Return a file or folder below `folder`; refuse anything else, including links that lead out of it.
 
     Examples
     --------
@@ -54,22 +54,22 @@ def inside(folder: Path, name: str) -> Path:
 
 
 class TooLarge(InputError):
-    """A file has more bytes than are taken."""
+    """A file is larger than the limit."""
 
 
 async def receive_file(folder: Path, name: str, size: int | None, stream: AsyncIterator[bytes]) -> str:
-    """Write what is sent into the folder as it comes, whole or not at all, and return the name that it got.
+    """Stream an upload into a file of the folder, whole or not at all, and return the name of the file.
 
-    No file is replaced: another one of that name gets a number; the very same one is taken as it is.
+    No file is replaced: if the name is taken, the upload gets a number; an identical file is used as it is.
 
     Parameters
     ----------
     folder
-        Where to.
+        The folder to write to.
     name
-        What the file is called.
+        Name of the uploaded file.
     size
-        How long it is said to be, if that is known.
+        Its announced size in bytes, if known.
     stream
         Its contents.
     """
@@ -105,7 +105,7 @@ async def receive_file(folder: Path, name: str, size: int | None, stream: AsyncI
 
 
 def _check_received(path: Path) -> None:
-    """Refuse, and remove, a file that cannot be read; of several sheets one can still be chosen."""
+    """Remove and refuse a file that cannot be read; a workbook is kept if a sheet can still be chosen."""
     try:
         (read_header if path.name.casefold().endswith(MODELS) else Table)(path)
     except InputError as error:
@@ -121,17 +121,17 @@ def _same(path: Path, size: int, digest: str) -> bool:
         return hashlib.file_digest(file, "sha256").hexdigest() == digest
 
 
-_DEEPEST = 2  # folders of folders are looked into
+_DEEPEST = 2  # levels of subfolders that are searched
 _DAY = "%Y-%m-%d %H:%M"
 
 
-_PATIENCE, _KEPT = 0.2, 12  # seconds until a page says that it takes longer; results that are kept
-_beside = ThreadPoolExecutor(1)  # pictures and warnings have settings of the process, which two would change
+_PATIENCE, _KEPT = 0.2, 12  # seconds until a page says that it takes longer; number of results kept
+_beside = ThreadPoolExecutor(1)  # one thread only: figures and warnings use settings of the whole process
 _soon: dict[Hashable, Future[Any]] = {}
 Made = TypeVar("Made")
 
 
-# What a page calls each setting: a role, a field of a form, or one of its buttons.
+# The name of each setting on the pages, as a role, a form field or a button.
 _CALLED = {
     one.name: one.label for kind in (TableSettings, SearchSettings, GatherSettings) for one in settings_of(kind)
 } | {
@@ -150,7 +150,7 @@ _CALLED = {
 
 
 def on_page(remedy: Remedy) -> str:
-    """Write a setting as the page calls it, with a number that would help; one that it does not have is an option.
+    """Return a setting by its name on the page, with the value that would help, or as an option if it has no such name.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def on_page(remedy: Remedy) -> str:
 
 @dataclass(frozen=True)
 class Desk:
-    """The folder that was opened, and how the command line is spoken and called.
+    """The opened folder, and how the command line is worded and started.
 
     Attributes
     ----------
@@ -175,9 +175,9 @@ class Desk:
     wording
         How a setting is written on the command line.
     program
-        Words by which the command line is started.
+        Words that start the command line.
     children
-        Processes that were started from here, by the name of their run.
+        Processes started from here, by the name of their run.
     """
 
     folder: Path
@@ -186,28 +186,28 @@ class Desk:
     children: dict[str, Popen[bytes]] = field(default_factory=dict)
 
     def path(self, name: str) -> Path:
-        """Return a file or folder of the folder; all else is refused."""
+        """Return a file or folder inside the opened folder; refuse anything else."""
         return inside(self.folder, name)
 
     def parts(self, name: str) -> tuple[Part, ...]:
-        """Return the tables of the folder that a name stands for, each with its label; none where it is one table."""
-        can_be_one = len(os.fsencode(name)) <= _LONGEST  # several may be longer together than a file can be called
+        """Return the labelled tables of the folder that a name stands for; none if it names a single table."""
+        can_be_one = len(os.fsencode(name)) <= _LONGEST  # several names together may exceed the limit of one
         named = () if can_be_one and self.path(name).exists() else labelled_parts(name)
         return tuple(Part(label, self.path(path.as_posix())) for label, path in named)
 
     def table(self, name: str) -> Path:
-        """Return a table of the folder, or what stands for several of them."""
+        """Return the path of a table; several are given as one path, ``label=path,label=path``."""
         parts = self.parts(name)
         return Path(",".join(f"{label}={path}" for label, path in parts)) if parts else self.path(name)
 
     def name(self, path: str | Path) -> str:
-        """Return what a file of the folder is called here."""
+        """Return the name of a file relative to the folder."""
         return Path(path).relative_to(self.folder).as_posix()
 
     def words(self, command: str, *names: str, **settings: Value) -> list[str]:
-        """Return the words of a command with some settings; those that are None are left out.
+        """Return the words of a command with its settings; those that are None are left out.
 
-        Files come first; one that is called like an option is not taken for one.
+        Files come first; a file name that looks like an option is not taken for one.
         """
         apart = [[f"{label}={self.name(path)}" for label, path in self.parts(name)] or [name] for name in names]
         files = [f"./{name}" if name.startswith("-") else name for several in apart for name in several]
@@ -216,17 +216,17 @@ class Desk:
         return [command, *files, *(word for option in options for word in shlex.split(option))]
 
     def said(self, text: Text) -> str:
-        """Return a message as the page says it."""
+        """Return a message in the wording of the pages."""
         return worded(text, on_page)
 
 
 def address(path: str, *pairs: tuple[str, str]) -> str:
-    """Return an address of ours with a query."""
+    """Return an address of these pages with a query."""
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
 class RunRow(NamedTuple):
-    """A run of the folder: its name, how far it got, what came of it, what was asked for, and when it was touched."""
+    """A run of the folder: name, status, summary, settings, when it last changed, and the error if it is damaged."""
 
     name: str
     status: str  # done, failed, unfinished, running or damaged
@@ -245,14 +245,14 @@ def page(
     command: Sequence[str] = (),
     status: int = 200,
 ) -> HTMLResponse:
-    """Return a page of ours, all of it escaped; `command` are the words of the one that does the same."""
+    """Return a page with its contents escaped; `command` holds the words of the equivalent command."""
     shown = {"title": title, "desk": desk, "address": address, "endings": ", ".join(TABLES)} | dict(contents)
     shown["command"] = " ".join(map(quoted, ["rindices", *command])) if command else ""
     return HTMLResponse(render(f"server/{template}.html.j2", **shown), status)
 
 
 def trouble(desk: Desk, message: Text, status: int = 400, **more: object) -> HTMLResponse:
-    """Return a page that says what was wrong with what was asked for, and may have buttons that help."""
+    """Return a page that says why a request was refused, possibly with buttons that help."""
     return page(
         desk,
         "trouble",
@@ -263,18 +263,18 @@ def trouble(desk: Desk, message: Text, status: int = 400, **more: object) -> HTM
 
 
 class NotYet(Exception):
-    """What was asked for takes a while: the page asks again."""
+    """The result takes a while; the page asks again."""
 
 
 def soon(key: Hashable, work: Callable[[], Made]) -> Made:
-    """Return what some work gives; where that takes long it goes on beside, and whoever asks again gets it.
+    """Return the result of some work, or raise `NotYet` while slow work continues in the background.
 
     Parameters
     ----------
     key
-        What the work depends on; the same is not done twice.
+        What the result depends on; work with the same key is not done twice.
     work
-        Does it.
+        Returns the result.
     """
     if key not in _soon:
         _soon[key] = _beside.submit(work)
@@ -283,7 +283,7 @@ def soon(key: Hashable, work: Callable[[], Made]) -> Made:
     future: Future[Made] = _soon[key]
     if future not in wait([future], timeout=_PATIENCE).done:
         raise NotYet
-    if future.exception():  # what went wrong may be mended by then, so it is tried again
+    if future.exception():  # the next request tries again
         _soon.pop(key, None)
     return future.result()
 
@@ -294,7 +294,7 @@ def busy(desk: Desk) -> HTMLResponse:
 
 
 def files_of(desk: Desk, endings: tuple[str, ...]) -> list[str]:
-    """Return the names of the files of the folder that end so; of those that a run wrote, its finished model."""
+    """Return the names of the files with these endings; of the files in a run folder, only the finished model."""
     found = []
     for folder in _folders(desk.folder):
         status = record.status_of(folder)
@@ -316,7 +316,7 @@ def models_of(desk: Desk) -> list[str]:
 
 
 def runs_of(desk: Desk) -> list[RunRow]:
-    """Return the runs of the folder, the latest first."""
+    """Return the runs of the folder, latest first."""
     names = {path.relative_to(desk.folder).as_posix() for path in _folders(desk.folder) if record.status_of(path)}
     names -= {"."}
     rows = [row_of(desk, name) for name in {*names, *(name for name in desk.children if is_running(desk, name))}]
@@ -324,7 +324,7 @@ def runs_of(desk: Desk) -> list[RunRow]:
 
 
 def row_of(desk: Desk, name: str) -> RunRow:
-    """Return what a run folder says of its run."""
+    """Return what is known of a run from its folder."""
     folder = desk.path(name)
     status = "running" if is_running(desk, name) else record.status_of(folder)
     if status is None:
@@ -343,19 +343,19 @@ def row_of(desk: Desk, name: str) -> RunRow:
 
 
 def is_running(desk: Desk, name: str) -> bool:
-    """Say whether a process is at work on a run, here or started elsewhere on this machine."""
+    """Return whether a process on this machine is working on a run, whether or not it was started here."""
     child = desk.children.get(name)
     return (child is not None and child.poll() is None) or record.worker_of(desk.path(name)) is not None
 
 
 def free_name(desk: Desk, stem: str, *endings: str) -> str:
-    """Return a stem that no file of the folder has with any of these endings."""
+    """Return a file name without ending that is not taken in the folder with any of these endings."""
     numbered = (stem if number == 1 else f"{stem}-{number}" for number in range(1, 10_000))
     return next(name for name in numbered if not any(desk.path(f"{name}{ending}").exists() for ending in endings))
 
 
 def _folders(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """Give a folder and those in it; not those of runs, which have none that matter, nor hidden ones."""
+    """Yield a folder and its subfolders, except hidden ones and those inside runs, where nothing of interest lies."""
     yield folder
     if depth < _DEEPEST and (depth == 0 or record.status_of(folder) is None):
         with os.scandir(folder) as entries:

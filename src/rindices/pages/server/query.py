@@ -1,4 +1,4 @@
-"""What was chosen about a table, as the part of an address after the question mark, and as words of a command."""
+"""The choices made for a table, as the query of an address and as the words of a command."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,12 +21,12 @@ Pairs = list[tuple[str, str]]
 Settings = TypeVar("Settings")
 _YES = "yes"
 _MOST_FORM = 2**20  # bytes
-# What a column can be, and the setting that says so; a list has the column besides others.
+# The roles of a column, and the setting for each; a setting that is a list can hold several columns.
 ROLES = {one.label: one.name for one in settings_of(TableSettings) if one.label} | {"region": ""}
 
 
 def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings:
-    """Return the settings that an address has; files are those of the folder."""
+    """Return the settings in the query of an address; files are looked up in the folder."""
     chosen: dict[str, object] = {}
     for one in settings_of(kind):
         texts = tuple(text.strip() for text in query.getlist(one.parameter) if text.strip())
@@ -43,7 +43,7 @@ def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings
 
 
 def pairs_of(settings: object, desk: Desk) -> Pairs:
-    """Return settings as an address has them: those that are not the usual ones."""
+    """Return settings as pairs for an address, without those at their defaults."""
     pairs: Pairs = []
     for one in settings_of(type(settings)):
         value = getattr(settings, one.name)
@@ -57,7 +57,7 @@ def pairs_of(settings: object, desk: Desk) -> Pairs:
 
 
 def options_of(settings: object, desk: Desk) -> dict[str, Value]:
-    """Return settings for `Desk.words`; a list is one word, in which commas part the names."""
+    """Return settings for `Desk.words`; a list becomes one word, with its names separated by commas."""
     options: dict[str, Value] = {}
     pairs = pairs_of(settings, desk)
     for one in settings_of(type(settings)):
@@ -72,14 +72,14 @@ def options_of(settings: object, desk: Desk) -> dict[str, Value]:
 
 
 class FormField(NamedTuple):
-    """A setting in a form, and what is filled in."""
+    """A setting in a form, and the text filled in."""
 
     about: Setting
     value: str
 
 
 def form_of(kind: type, query: QueryParams) -> list[FormField]:
-    """Return the fields of a form for settings, filled with what an address has, or with what is usual."""
+    """Return the form fields of settings, filled in from an address or otherwise with the defaults."""
     return [
         FormField(one, query.get(one.parameter, "").strip() or (one.write(one.default) if one.default else ""))
         for one in settings_of(kind)
@@ -88,7 +88,7 @@ def form_of(kind: type, query: QueryParams) -> list[FormField]:
 
 
 def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
-    """Return settings in which a column has another role, and no other besides.
+    """Return settings in which a column has a given role and no other.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def with_group(settings: TableSettings, label: str, group: str) -> TableSettings
 
 
 class Button(NamedTuple):
-    """A setting that would help, and what an address gets for it."""
+    """A setting that would help, and the query that it adds to an address."""
 
     name: str
     values: tuple[str, ...]
@@ -133,7 +133,7 @@ class Button(NamedTuple):
 
 
 def buttons_of(fixes: Iterable[FoundRemedy], kind: type, table: str = "") -> list[Button]:
-    """Return a button for each setting that would help and that can be chosen here, and for each sheet of the table."""
+    """Return a button for each sheet of the table, and for each setting that would help and can be chosen here."""
     buttons, names = [], {one.name for one in settings_of(kind)}
     for fix in fixes:
         if fix.setting == "sheet" and str(fix.value).startswith(f"{Path(table).name}#"):
@@ -146,7 +146,7 @@ def buttons_of(fixes: Iterable[FoundRemedy], kind: type, table: str = "") -> lis
 
 
 async def posted(request: Request) -> Pairs:
-    """Return what a form says."""
+    """Return the fields of a submitted form."""
     body = b""
     async for part in request.stream():
         body += part
@@ -156,15 +156,15 @@ async def posted(request: Request) -> Pairs:
 
 
 def all_columns(settings: TableSettings, desk: Desk, name: str) -> list[str]:
-    """Return the names of the columns of a table and of those that are joined to it."""
+    """Return the column names of a table and of the tables joined to it."""
     tables = [desk.table(name), *paths_of(settings.join)]
     return list(dict.fromkeys(column for table in tables for column in columns_of(table)))
 
 
 def guessed(settings: TableSettings, desk: Desk, name: str, *, again: bool = False) -> TableSettings:
-    """Return settings with what columns are by their names; what was chosen stays.
+    """Return settings with the roles of columns guessed from their names; choices that were made are kept.
 
-    Where more than files was chosen, nothing is guessed, unless `again`.
+    If anything but files was chosen, nothing is guessed unless `again`.
     """
     chosen = [one for one in settings_of(TableSettings) if getattr(settings, one.name) != one.default]
     if not again and not all(one.kind.is_file for one in chosen):
@@ -174,13 +174,13 @@ def guessed(settings: TableSettings, desk: Desk, name: str, *, again: bool = Fal
 
 
 def first_of(query: QueryParams) -> int:
-    """Return the row that a page of a long table begins with."""
+    """Return the row at which a page of a long table begins."""
     text = query.get("first", "")
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 def columns_of(path: Path) -> list[str]:
-    """Return the names of a table's columns, without reading its rows; of several tables, what all of them have."""
+    """Return a table's column names without reading its rows; of several tables, the names common to all."""
     parts = labelled_parts(path)
     names, *others = [[str(name) for name in Table(part).columns] for part in [one.path for one in parts] or [path]]
     ids = id_by_name(names) or names[0]

@@ -1,6 +1,6 @@
-"""Runs: trainings on their way, and what is there: all of them, one result, its people, and two of them compared.
+"""Pages on runs: training, the list of runs, a result, its people, and the comparison of two runs.
 
-A training is a process of its own (`rindices fit`), which is started, watched, stopped and continued from here.
+Training is a separate process (`rindices fit`) that is started, watched, stopped and continued from here.
 """
 
 import asyncio
@@ -53,13 +53,13 @@ from rindices.run.compare_runs import compare_runs, shown_pairs
 from rindices.run.plan import check_search, plan_of, time_needed
 from rindices.settings import AUTO, OutputSettings, SearchSettings, TableSettings
 
-_PATIENCE = 8.0  # seconds that a process gets to stop
-_PART = r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d) *(?:[./]|$))\w[\w .-]*"  # Windows keeps some names for devices
+_PATIENCE = 8.0  # seconds allowed for a process to stop
+_PART = r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d) *(?:[./]|$))\w[\w .-]*"  # Windows reserves some names for devices
 _NAME = re.compile(f"(?i:{_PART}(/{_PART})?)")
 
 
 def training_of(desk: Desk, name: str) -> Progress:
-    """Return how far a training is."""
+    """Return the progress of a training."""
     return progress_of(desk.path(name), running=is_running(desk, name))
 
 
@@ -69,7 +69,7 @@ def _check_idle(desk: Desk, name: str) -> None:
 
 
 def start(desk: Desk, name: str, words: list[str]) -> None:
-    """Start a training, unless one is at work in that folder; it lives on without the page."""
+    """Start a training unless one is running in that folder; it outlives the server."""
     _check_idle(desk, name)
     with log_of(desk.path(name)).open("wb") as log:
         desk.children[name] = subprocess.Popen(
@@ -78,14 +78,14 @@ def start(desk: Desk, name: str, words: list[str]) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            # Ctrl-C in the terminal ends the page, not the training: for POSIX, and for Windows
+            # Ctrl-C in the terminal ends the server, not the training (on POSIX, then on Windows).
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
 
 
 def watch(desk: Desk, request: Request) -> Response:
-    """Tell how far a training is, again and again until it ends."""
+    """Stream the progress of a training until it ends."""
     name = request.query_params.get("run", "")
     desk.path(name)
 
@@ -103,7 +103,7 @@ def watch(desk: Desk, request: Request) -> Response:
 
 
 def train_page(desk: Desk, request: Request) -> HTMLResponse:
-    """Show what can be chosen about a training of a table, what it would take, and the command that does it."""
+    """Show the settings for training on a table, the time needed, and the equivalent command."""
     asked, name = request.query_params, request.query_params.get("table", "")
     if not name:
         return page(desk, "table", "Tables", {"table": "", "source": "", "tables": tables_of(desk)})
@@ -146,7 +146,7 @@ def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSetting
             "The name of a run begins with a letter or a digit and may also contain spaces, dots, - and _, and one / "
             f"for a run in another folder; names that Windows reserves, such as CON, are refused. Got {out!r}."
         )
-    desk.path(log_of(Path(out)).as_posix())  # the longest name that it needs
+    desk.path(log_of(Path(out)).as_posix())  # the longest name that the run needs
     record.check_free(desk.path(out))
     if not desk.path(out).parent.is_dir():
         raise InputError(f"There is no folder {Path(out).parent.name!r}.\nCreate it, or choose another name.")
@@ -158,7 +158,7 @@ def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSetting
 
 
 def _check_same(desk: Desk, name: str, settings: TableSettings, search: SearchSettings, out: str) -> None:
-    """Refuse what is not the run in the folder, nor more of it, as the training would once it has read the table."""
+    """Refuse settings that neither repeat nor extend the run in the folder, as training would after reading a table."""
     folder, path = desk.path(out), desk.table(name)
     cohort = checked(stamp_of(path, settings), path, settings).cohort
     if cohort is None:
@@ -168,7 +168,7 @@ def _check_same(desk: Desk, name: str, settings: TableSettings, search: SearchSe
         return
     try:
         before = record.read_settings(folder / record.SETTINGS)
-        # Labels are typed, and files are told by their contents; the training itself looks at versions and the device.
+        # Labels count as typed, and files by their contents; versions and the device are left to training itself.
         typed = {name: options_of(settings, desk).get(name) for name in ("control", "patients")}
         table = replace(table, join=before.table.join, dictionary=before.table.dictionary, **typed)  # type: ignore[arg-type]
         record.more_of(folder, before.model_copy(update={"table": table, "training": search}))
@@ -177,7 +177,7 @@ def _check_same(desk: Desk, name: str, settings: TableSettings, search: SearchSe
 
 
 def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSettings) -> str:
-    """Say about how long a training takes, by people and regions."""
+    """Return roughly how long training takes for this number of people and regions, in words."""
     path = desk.table(name)
     cohort = checked(stamp_of(path, settings), path, settings).cohort
     if cohort is None:
@@ -199,7 +199,7 @@ def begin(desk: Desk, request: Request) -> Response:
 
 
 def stop(desk: Desk, request: Request) -> Response:
-    """Stop a training; what is trained is kept."""
+    """Stop a training; what has been trained is kept."""
     name = request.query_params.get("run", "")
     child, worker = desk.children.get(name), record.worker_of(desk.path(name))
     process = worker if worker is not None else child.pid if child is not None and child.poll() is None else None
@@ -213,10 +213,10 @@ def stop(desk: Desk, request: Request) -> Response:
 
 
 def go_on(desk: Desk, request: Request) -> Response:
-    """Continue a training where it stopped, as its run.toml says; one that had none yet starts again."""
+    """Continue a training where it stopped, with its run.toml; if there is none yet, start again."""
     name = request.query_params.get("run", "")
     words = desk.words("fit", config=f"{name}/{record.SETTINGS}", out=name, log_json=True)
-    if name in desk.children and record.status_of(desk.path(name)) is None:  # it had not begun: once more
+    if name in desk.children and record.status_of(desk.path(name)) is None:  # it had not begun: start again
         words = cast(list[str], desk.children[name].args)[len(desk.program) :]
     else:
         row_of(desk, name)
@@ -224,9 +224,9 @@ def go_on(desk: Desk, request: Request) -> Response:
     return RedirectResponse(address("/run", ("run", name)), 303)
 
 
-_KNOWN = ("participant_id", "visit", "diagnosis", "group", "site", "first_visit")  # of the explorer itself
+_KNOWN = ("participant_id", "visit", "diagnosis", "group", "site", "first_visit")  # the explorer shows these itself
 _MOST_PEOPLE = 6000  # in the explorer
-_HEAD = 2000  # characters of a report, in which its policy stands
+_HEAD = 2000  # characters at the beginning of a report, which contain its policy
 _TABLES = {
     record.R_INDICES: "R-indices and severities of all participants",
     record.PATTERNS: "effect of each pattern on each region",
@@ -249,7 +249,7 @@ def runs_page(desk: Desk, request: Request) -> HTMLResponse:
 
 
 def read_run(desk: Desk, name: str) -> record.Run:
-    """Return a finished run; one that did not change is read once."""
+    """Return a finished run; an unchanged run is not read again."""
     folder = desk.path(name)
     stamp = stamp_of(folder / record.SUMMARY)
     if record.status_of(folder) != record.DONE:
@@ -258,7 +258,7 @@ def read_run(desk: Desk, name: str) -> record.Run:
 
 
 def run_page(desk: Desk, request: Request) -> HTMLResponse:
-    """Show a result, or how far a training is."""
+    """Show a result, or the progress of a training."""
     name = request.query_params.get("run", "")
     training = training_of(desk, name)
     if training.state != record.DONE:
@@ -270,7 +270,7 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
             training = training._replace(state=row.status, said=row.trouble)
         known = row.settings is not None if row else name in desk.children
         can_go_on = known and training.state not in ("running", "refused")
-        kept = any(desk.path(name).glob("*/*.safetensors"))  # in its journal, or of a run that it adds to
+        kept = any(desk.path(name).glob("*/*.safetensors"))  # in its journal, or from a run that it extends
         return page(desk, "running", name, {"run": name, "training": training, "can_go_on": can_go_on, "kept": kept})
     run = read_run(desk, name)
     sections = soon(("result", run.folder, stamp_of(run.folder / record.SUMMARY)), lambda: _result(run))
@@ -293,7 +293,7 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
 
 
 def _result(run: record.Run) -> dict[str, Markup]:
-    """Return what takes a while to draw: it is kept, so that whoever comes back to a run need not wait."""
+    """Return the sections that take a while to draw; they are kept for those who come back to a run."""
     view = view_of(run, show_ids=True)
     return {
         "groups": section_html("groups", view, groups_section(view)),
@@ -302,7 +302,7 @@ def _result(run: record.Run) -> dict[str, Markup]:
 
 
 def _state_of_report(path: Path) -> str:
-    """Say whether there is a report, and whether it is one of this version, whose script may run."""
+    """Return whether a report is missing, there, or old: only the script of this version may run."""
     if not path.is_file():
         return "missing"
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -310,7 +310,7 @@ def _state_of_report(path: Path) -> str:
 
 
 def people_page(desk: Desk, request: Request) -> Response:
-    """Show everybody of a run one by one; the page of a run that is not finished says how to continue it."""
+    """Show the people of a run one by one; if the run is not finished, its page says how to continue it."""
     name, show_ids = request.query_params.get("run", ""), request.query_params.get("ids") == "yes"
     if training_of(desk, name).state != record.DONE:
         return RedirectResponse(address("/run", ("run", name)), 303)
@@ -328,7 +328,7 @@ def _people(run: record.Run, show_ids: bool) -> Markup:
 
 
 def compare_page(desk: Desk, request: Request) -> HTMLResponse:
-    """Show what two runs have in common."""
+    """Show the comparison of two runs."""
     first, second = (request.query_params.get(name, "") for name in ("first", "second"))
     done = [row.name for row in runs_of(desk) if row.status == record.DONE]
     shown: dict[str, object] = {"done": done, "first": first, "second": second, "compared": None, "refused": ""}
@@ -349,7 +349,7 @@ def _compared(folders: tuple[Path, Path], names: tuple[str, str]) -> dict[str, o
 
 
 def write_again(desk: Desk, request: Request) -> Response:
-    """Let the command line write the report of a run, which has none, or with all figures as files."""
+    """Write the report of a run with the command line, on request with all figures as files."""
     name = request.query_params.get("run", "")
     row_of(desk, name)
     figures = f"{name}/{record.FIGURES}" if request.query_params.get("figures") else None
@@ -358,7 +358,7 @@ def write_again(desk: Desk, request: Request) -> Response:
 
 
 def call(desk: Desk, words: list[str]) -> None:
-    """Let the command line do something that takes no more than moments; what it refuses is refused here."""
+    """Run a short command of the command line; what it refuses is refused here."""
     done = subprocess.run(
         [*desk.program, *words], cwd=desk.folder, capture_output=True, text=True, errors="replace", check=False
     )
@@ -367,7 +367,7 @@ def call(desk: Desk, words: list[str]) -> None:
 
 
 def file_answer(desk: Desk, request: Request) -> Response:
-    """Give a file of the folder to be kept."""
+    """Return a file of the folder as a download."""
     path = desk.path(request.path_params["name"])
     if not path.is_file():
         raise InputError(f"There is no file {request.path_params['name']!r} in the folder.")
@@ -375,7 +375,7 @@ def file_answer(desk: Desk, request: Request) -> Response:
 
 
 def report_answer(desk: Desk, request: Request) -> Response:
-    """Show a report that lies in the folder: apart from our pages, and without any script but that of reports."""
+    """Return a report of the folder, isolated from these pages and without any script but that of reports."""
     path = desk.path(request.path_params["name"])
     if not path.is_file() or path.suffix != ".html":
         raise InputError(f"There is no report {request.path_params['name']!r} in the folder.")
@@ -384,7 +384,7 @@ def report_answer(desk: Desk, request: Request) -> Response:
 
 
 def methods_answer(desk: Desk, request: Request) -> Response:
-    """Give the methods paragraph of a run, or its references as BibTeX, to be kept."""
+    """Return the methods paragraph of a run, or its references as BibTeX, as a download."""
     run = read_run(desk, request.query_params.get("run", ""))
     text, name = methods_of(run), "methods.txt"
     if request.query_params.get("as") == "bibtex":

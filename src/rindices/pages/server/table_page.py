@@ -1,6 +1,6 @@
-"""The table: what each column is taken for, what is wrong and what helps, as `rindices check` says.
+"""Pages on tables: the role of each column, problems and remedies, as in `rindices check`.
 
-Also how the folder of a segmentation program becomes a table, as `rindices gather` does it.
+Also the form that turns the folder of a segmentation program into a table, as `rindices gather` does.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ from rindices.value_kinds import paths_of, settings_of, wanted_names
 
 _BINS, _MOST_LEVELS = 16, 12
 _PER_PAGE = 250  # columns
-# As `rindices.cohort` calls the parts of columns, and as menus do.
+# The roles of columns, as `rindices.cohort` and as menus call them.
 _ROLES = {
     "the participant id": "id",
     "the diagnosis": "diagnosis",
@@ -56,11 +56,11 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 
 class ColumnRow(NamedTuple):
-    """A column as it is shown: what was found, its role in the menu, its histogram, and what is wrong with it."""
+    """A column as shown: what was found, its role in the menu, its histogram, and its problems."""
 
     found: CheckedColumn
     role: str
-    bars: list[tuple[float, str]]  # height from 0 to 1, and what it stands for
+    bars: list[tuple[float, str]]  # height from 0 to 1, and label
     problems: list[str]
 
 
@@ -72,11 +72,11 @@ class Check(NamedTuple):
     remedies: tuple[str, ...]
     fixes: tuple[FoundRemedy, ...]
     bars: dict[str, list[tuple[float, str]]]
-    cohort: Cohort | None = None  # whom would be trained on
+    cohort: Cohort | None = None  # who would be used for training
 
 
 def stamp_of(path: Path, settings: TableSettings | None = None) -> Stamp:
-    """Return what tells whether files were changed since they were read."""
+    """Return names, times and sizes of files, which show whether any has changed since it was read."""
     others = () if settings is None else (*paths_of(settings.join), settings.dictionary)
     paths = [Path(str(one).partition("#")[0]) for one in (*files_of(path), *others) if one]
     return tuple((str(one), one.stat().st_mtime_ns, one.stat().st_size) for one in paths if one.exists())
@@ -89,7 +89,7 @@ def _read(stamp: Stamp, path: Path, join: tuple[Path, ...], **choices: str | tup
 
 @lru_cache(maxsize=16)
 def checked(stamp: Stamp, path: Path, settings: TableSettings) -> Check:
-    """Check a table; one that did not change is read once."""
+    """Check a table; an unchanged table is not read again."""
 
     def read(file: Path, *, join: Sequence[Path] = (), **choices: str | tuple[str, ...] | None) -> Source:
         source = _read(stamp, file, tuple(join), **choices)
@@ -107,7 +107,7 @@ def checked(stamp: Stamp, path: Path, settings: TableSettings) -> Check:
 
 
 def _histograms(sources: list[Source]) -> dict[str, list[tuple[float, str]]]:
-    """Return the histogram of each column of numbers, and of those with few categories."""
+    """Return the histogram of each numeric column and of each column with few categories."""
     found: dict[str, list[tuple[float, str]]] = {}
     for name, column in sources[0].frame.items() if sources else ():
         values = pd.to_numeric(column, errors="coerce").to_numpy(float)
@@ -127,7 +127,7 @@ def _histograms(sources: list[Source]) -> dict[str, list[tuple[float, str]]]:
 
 
 def changed(settings: TableSettings, request: Request) -> TableSettings:
-    """Return settings with the one change that a menu asks for."""
+    """Return settings with the change that a menu asks for."""
     asked = request.query_params
     if "column" in asked:
         settings = query.with_role(settings, asked["column"], asked.get("role", ""))
@@ -140,9 +140,9 @@ def changed(settings: TableSettings, request: Request) -> TableSettings:
 
 
 def table_page(desk: Desk, request: Request) -> Response:
-    """Show which tables there are, or the one that was chosen, which is checked while the page is there already.
+    """List the tables, or show the chosen one, whose check is loaded after the page.
 
-    Controls and patients in separate files come as labels and files, and get the name of one table.
+    Controls and patients in separate files arrive as labels and files, which are combined into the name of one table.
     """
     asked = request.query_params
     if parts := [
@@ -157,7 +157,7 @@ def table_page(desk: Desk, request: Request) -> Response:
 
 
 def checked_part(desk: Desk, request: Request) -> Response:
-    """Show a checked table: the part of the page that takes a while."""
+    """Show a checked table, the part of the page that takes a while."""
     name, columns, settings, check = _asked(desk, request)
     rows = _rows(columns, settings, check)
     first = query.first_of(request.query_params)
@@ -197,7 +197,7 @@ def checked_part(desk: Desk, request: Request) -> Response:
 
 
 def look_part(desk: Desk, request: Request) -> Response:
-    """Show what can be said of a table's groups before anything is trained: after the check, which does not wait."""
+    """Show a first look at the groups before training, loaded separately from the check, which does not wait for it."""
     name, _, settings, check = _asked(desk, request)
     found, pictures = soon(("look", stamp_of(desk.table(name), settings), settings), lambda: _looked(check))
     return page(desk, "looked", name, {"found": found, "pictures": pictures})
@@ -213,7 +213,7 @@ def _looked(check: Check) -> tuple[CheckedTable | None, tuple[Picture | None, ..
 
 
 def _asked(desk: Desk, request: Request) -> tuple[str, list[str], TableSettings, Check]:
-    """Return the table that an address names, its columns, what was chosen about it, and what is to be said of it."""
+    """Return the table that an address names, its columns, its settings and its check."""
     name = request.query_params.get("table", "")
     path = _file_of(desk, name)
     settings = read_query(TableSettings, request.query_params, desk)
@@ -231,7 +231,7 @@ def _asked(desk: Desk, request: Request) -> tuple[str, list[str], TableSettings,
 
 
 def _wanted(found: CheckedTable | None, request: Request) -> tuple[str, ...] | None:
-    """Return all regions by name where a column is to be one that is left out by itself; else None."""
+    """Return all region names plus the column if it is chosen as a region but was not taken for one; otherwise None."""
     column, regions = (
         request.query_params.get("column"),
         [one.name for one in found.columns if one.role == "a region"] if found else [],
@@ -255,7 +255,7 @@ def _command(desk: Desk, name: str, settings: TableSettings) -> list[str]:
 
 
 def _rows(columns: list[str], settings: TableSettings, check: Check) -> list[ColumnRow]:
-    """Return all columns; what is wrong with one comes first, then what may be no region."""
+    """Return all columns: first those with problems, then those that may not be regions."""
     known = {one.name: one for one in check.found.columns} if check.found else {}
     named = {settings.id: "the participant id", settings.diagnosis: "the diagnosis"}
     rows = []
@@ -273,7 +273,7 @@ def _rows(columns: list[str], settings: TableSettings, check: Check) -> list[Col
 
 
 def _groups(found: CheckedTable | None, settings: TableSettings) -> list[tuple[str, int, str]]:
-    """Return each label of the diagnosis: how many rows have it, and in which group they are."""
+    """Return each label of the diagnosis, its number of rows, and its group."""
     if found is None:
         return []
     control = found.control_labels or settings.control or ()
@@ -289,12 +289,12 @@ _MOST = 200  # folders that are offered
 
 
 def gather_page(desk: Desk, request: Request) -> HTMLResponse:
-    """Show what can be chosen."""
+    """Show the form for gathering a table."""
     return _form(desk, request.query_params)
 
 
 async def gather(desk: Desk, request: Request) -> Response:
-    """Gather what a form names, and say what came of it; what is refused is said above the same form."""
+    """Gather a table as a form asks and show the result; a refusal is shown above the same form."""
     asked = QueryParams(await posted(request))
     try:
         return await run_in_threadpool(_gathered, desk, asked)
