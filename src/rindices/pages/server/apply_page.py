@@ -104,7 +104,7 @@ def _match(desk: Desk, model: Path, table: str, settings: ApplySettings) -> Matc
 
 
 def _outputs(desk: Desk, table: str) -> tuple[str, str]:
-    """Return names for the scores and for the report of a table; no file is replaced."""
+    """Return names for the scores and the report of a table; no existing file is replaced."""
     stem = free_name(desk, f"{Path(table).name.partition('.')[0]}_scores", ".csv", ".html")
     return f"{stem}.csv", f"{stem}.html"
 
