@@ -17,7 +17,7 @@ import pytest
 from rindices.cli import results as open_command
 from rindices.model import read_model, write_model
 from rindices.pages import layout
-from rindices.pages.server.page import on_page, soon
+from rindices.pages.server.page import background_result, on_page
 from rindices.problems import Remedy
 from rindices.record.documents import SENTENCES
 from tests.pages.made_run import change_summary, rewrite
@@ -308,7 +308,7 @@ def test_a_training_on_windows_has_no_window_that_could_end_it_and_may_be_gone(c
     odd = Mock(side_effect=OSError(22, "the parameter is wrong"))
     for name, value in (("subprocess.Popen", begun), ("subprocess.CREATE_NO_WINDOW", 8), ("os.kill", odd)):
         monkeypatch.setattr(name, value, raising=False)
-    monkeypatch.setattr("rindices.pages.server.run_pages._PATIENCE", 0)
+    monkeypatch.setattr("rindices.pages.server.run_pages._TIME_TO_STOP", 0)
     asked = "/train?table=cohort.csv&out=next", "/stop?run=next"
     assert [client.post(path, follow_redirects=False).status_code for path in asked] == [303, 303]
     assert (begun.call_args.kwargs["creationflags"], odd.called) == (8, True)
@@ -453,8 +453,9 @@ def test_work_that_failed_is_tried_again():
     work = Mock(side_effect=[OSError("The disk is full."), TimeoutError("The network drive is gone."), 7])
     for error in (OSError, TimeoutError):  # also one that the work raises is not "One moment"
         with pytest.raises(error):
-            soon("a picture", work)
-    assert [soon("a picture", work), soon("a picture", work), work.call_count] == [7, 7, 3]
+            background_result("a picture", work)
+    assert [background_result("a picture", work) for _ in range(2)] == [7, 7]
+    assert work.call_count == 3
 
 
 def test_messages_name_buttons_and_fields_as_the_pages_do():

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rindices.pages.layout import page_script, page_style
 from rindices.pages.server import apply_page, run_pages, table_page
-from rindices.pages.server.page import Desk, NotYet, TooLarge, busy, receive_file, trouble
+from rindices.pages.server.page import Desk, NotYet, TooLarge, error_page, receive_file, wait_page
 from rindices.pages.server.query import buttons_of
 from rindices.problems import InputError, Wording, joined, without_data
 from rindices.run.check_table import fixes_in
@@ -158,7 +158,7 @@ def make_app(folder: Path, port: int, token: str, *, wording: Wording, program: 
     routes += [Route("/upload", partial(_upload, desk), methods=["PUT"])]
     routes += [Route("/static/{name}", _static)]
     answers: dict[type[Exception], Callable[[Request, Exception], Response]]
-    answers = {InputError: partial(_refused, desk), NotYet: lambda *_: busy(desk), HTTPException: _not_found}
+    answers = {InputError: partial(_refused, desk), NotYet: lambda *_: wait_page(desk), HTTPException: _not_found}
     answers[Exception] = partial(_failed, desk)
     app = Starlette(routes=routes, exception_handlers=answers)
     return Guard(app, port=port, token=token)
@@ -175,11 +175,11 @@ def _refused(desk: Desk, request: Request, error: Exception) -> Response:
     buttons = buttons_of(fixes_in([], error.sheets), TableSettings, table)
     text = joined((one.what for one in error.problems), "\n") if buttons else error.message  # buttons are the remedy
     title = "Choose a sheet" if buttons else "This is not possible"
-    return trouble(desk, text, title=title, buttons=buttons, query=urlencode({"table": table}))
+    return error_page(desk, text, title=title, buttons=buttons, query=urlencode({"table": table}))
 
 
 def _failed(desk: Desk, request: Request, error: Exception) -> Response:
-    return trouble(desk, f"Internal error in rindices: {without_data(error)}. Please report it.", 500)
+    return error_page(desk, f"Internal error in rindices: {without_data(error)}. Please report it.", 500)
 
 
 def _not_found(request: Request, error: Exception) -> Response:

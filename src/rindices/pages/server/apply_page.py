@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from rindices.files import atomic_file, guarded_text, plain
 from rindices.model import Header, read_header
 from rindices.pages.elements import Table, limits, measures, words
-from rindices.pages.server.page import Desk, address, free_name, models_of, page, soon, tables_of
+from rindices.pages.server.page import Desk, address, background_result, free_name, models_of, page, tables_of
 from rindices.pages.server.query import (
     Button,
     Pairs,
@@ -83,7 +83,10 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
         scores, report = _outputs(desk, table)
         command = desk.words("apply", model, table, **options_of(settings, desk), out=scores, report=report)
         key = ("match", stamp_of(path), table, stamp_of(desk.path(table)), settings)
-        shown |= {"match": soon(key, lambda: _match(desk, path, table, settings)), "query": urlencode(pairs)}
+        shown |= {
+            "match": background_result(key, lambda: _match(desk, path, table, settings)),
+            "query": urlencode(pairs),
+        }
     return page(desk, "apply", "Apply", {**shown}, command=command)
 
 

@@ -126,8 +126,8 @@ _DAY = "%Y-%m-%d %H:%M"
 
 
 _PATIENCE, _KEPT = 0.2, 12  # seconds until a page says that it takes longer; number of results kept
-_beside = ThreadPoolExecutor(1)  # one thread only: figures and warnings use settings of the whole process
-_soon: dict[Hashable, Future[Any]] = {}
+_background = ThreadPoolExecutor(1)  # one thread only: figures and warnings use settings of the whole process
+_results: dict[Hashable, Future[Any]] = {}
 Made = TypeVar("Made")
 
 
@@ -251,7 +251,7 @@ def page(
     return HTMLResponse(render(f"server/{template}.html.j2", **shown), status)
 
 
-def trouble(desk: Desk, message: Text, status: int = 400, **more: object) -> HTMLResponse:
+def error_page(desk: Desk, message: Text, status: int = 400, **more: object) -> HTMLResponse:
     """Return a page that says why a request was refused, possibly with buttons that help."""
     return page(
         desk,
@@ -266,7 +266,7 @@ class NotYet(Exception):
     """The result takes a while; the page asks again."""
 
 
-def soon(key: Hashable, work: Callable[[], Made]) -> Made:
+def background_result(key: Hashable, work: Callable[[], Made]) -> Made:
     """Return the result of some work, or raise `NotYet` while slow work continues in the background.
 
     Parameters
@@ -276,19 +276,19 @@ def soon(key: Hashable, work: Callable[[], Made]) -> Made:
     work
         Returns the result.
     """
-    if key not in _soon:
-        _soon[key] = _beside.submit(work)
-        for old in [*_soon][:-_KEPT]:
-            _soon.pop(old, None)
-    future: Future[Made] = _soon[key]
+    if key not in _results:
+        _results[key] = _background.submit(work)
+        for old in [*_results][:-_KEPT]:
+            _results.pop(old, None)
+    future: Future[Made] = _results[key]
     if future not in wait([future], timeout=_PATIENCE).done:
         raise NotYet
     if future.exception():  # the next request tries again
-        _soon.pop(key, None)
+        _results.pop(key, None)
     return future.result()
 
 
-def busy(desk: Desk) -> HTMLResponse:
+def wait_page(desk: Desk) -> HTMLResponse:
     """Return a page that asks again."""
     return page(desk, "busy", "One moment", {}, status=202)
 

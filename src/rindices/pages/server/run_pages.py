@@ -42,7 +42,6 @@ from rindices.pages.server.page import (
     page,
     row_of,
     runs_of,
-    soon,
     tables_of,
 )
 from rindices.pages.server.query import form_of, guessed, options_of, pairs_of, read_query
@@ -53,7 +52,7 @@ from rindices.run.compare_runs import compare_runs, shown_pairs
 from rindices.run.plan import check_search, plan_of, time_needed
 from rindices.settings import AUTO, OutputSettings, SearchSettings, TableSettings
 
-_PATIENCE = 8.0  # seconds allowed for a process to stop
+_TIME_TO_STOP = 8.0  # seconds allowed for a process to stop
 _PART = r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d) *(?:[./]|$))\w[\w .-]*"  # Windows reserves some names for devices
 _NAME = re.compile(f"(?i:{_PART}(/{_PART})?)")
 
@@ -89,7 +88,7 @@ def watch(desk: Desk, request: Request) -> Response:
     name = request.query_params.get("run", "")
     desk.path(name)
 
-    async def tell() -> AsyncIterator[str]:
+    async def events() -> AsyncIterator[str]:
         while True:
             now = await run_in_threadpool(training_of, desk, name)
             shown = now._asdict() | {"agreed": [one._asdict() for one in now.agreed]}
@@ -99,7 +98,7 @@ def watch(desk: Desk, request: Request) -> Response:
                 return
             await asyncio.sleep(1)
 
-    return StreamingResponse(tell(), media_type="text/event-stream")
+    return StreamingResponse(events(), media_type="text/event-stream")
 
 
 def train_page(desk: Desk, request: Request) -> HTMLResponse:
@@ -206,7 +205,7 @@ def stop(desk: Desk, request: Request) -> Response:
     if process is not None:
         with contextlib.suppress(OSError):
             os.kill(process, signal.SIGTERM)
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + _TIME_TO_STOP
     while is_running(desk, name) and time.monotonic() < end:
         time.sleep(0.1)
     return RedirectResponse(address("/run", ("run", name)), 303)
@@ -254,7 +253,7 @@ def read_run(desk: Desk, name: str) -> record.Run:
     stamp = stamp_of(folder / record.SUMMARY)
     if record.status_of(folder) != record.DONE:
         raise InputError(f"There is no finished run in {name!r}.")
-    return soon(("run", folder, stamp), lambda: record.read_run(folder))
+    return background_result(("run", folder, stamp), lambda: record.read_run(folder))
 
 
 def run_page(desk: Desk, request: Request) -> HTMLResponse:
@@ -273,7 +272,7 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
         kept = any(desk.path(name).glob("*/*.safetensors"))  # in its journal, or from a run that it extends
         return page(desk, "running", name, {"run": name, "training": training, "can_go_on": can_go_on, "kept": kept})
     run = read_run(desk, name)
-    sections = soon(("result", run.folder, stamp_of(run.folder / record.SUMMARY)), lambda: _result(run))
+    sections = background_result(("result", run.folder, stamp_of(run.folder / record.SUMMARY)), lambda: _result(run))
     return page(
         desk,
         "result",
@@ -316,7 +315,7 @@ def people_page(desk: Desk, request: Request) -> Response:
         return RedirectResponse(address("/run", ("run", name)), 303)
     run = read_run(desk, name)
     stamp = stamp_of(run.folder / record.SUMMARY)
-    people = soon(("people", run.folder, stamp, show_ids), lambda: _people(run, show_ids))
+    people = background_result(("people", run.folder, stamp, show_ids), lambda: _people(run, show_ids))
     shown = {"run": name, "summary": run.summary, "people": people, "show_ids": show_ids}
     return page(desk, "people", f"People of {name}", shown)
 
@@ -336,7 +335,7 @@ def compare_page(desk: Desk, request: Request) -> HTMLResponse:
         try:
             folders = desk.path(first), desk.path(second)
             stamps = tuple((one, stamp_of(one / record.SUMMARY)) for one in folders)
-            shown |= soon(("compare", stamps), lambda: _compared(folders, (first, second)))
+            shown |= background_result(("compare", stamps), lambda: _compared(folders, (first, second)))
         except InputError as error:
             shown["refused"] = desk.said(error.message)
     command = desk.words("compare", first, second) if first and second else []

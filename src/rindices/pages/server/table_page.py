@@ -21,7 +21,7 @@ from rindices import record
 from rindices.cohort import Cohort
 from rindices.pages.elements import Picture
 from rindices.pages.server import query
-from rindices.pages.server.page import Desk, address, free_name, on_page, page, soon, tables_of
+from rindices.pages.server.page import Desk, address, background_result, free_name, on_page, page, tables_of
 from rindices.pages.server.query import (
     Pairs,
     buttons_of,
@@ -199,7 +199,9 @@ def checked_part(desk: Desk, request: Request) -> Response:
 def look_part(desk: Desk, request: Request) -> Response:
     """Show a first look at the groups before training, loaded separately from the check, which does not wait for it."""
     name, _, settings, check = _asked(desk, request)
-    found, pictures = soon(("look", stamp_of(desk.table(name), settings), settings), lambda: _looked(check))
+    found, pictures = background_result(
+        ("look", stamp_of(desk.table(name), settings), settings), lambda: _looked(check)
+    )
     return page(desk, "looked", name, {"found": found, "pictures": pictures})
 
 
