@@ -36,6 +36,7 @@ from rindices.pages.report import cited_in, methods_of, section_html
 from rindices.pages.server.page import (
     Desk,
     address,
+    background_result,
     free_name,
     is_running,
     models_of,
