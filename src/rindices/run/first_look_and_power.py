@@ -129,7 +129,7 @@ def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFra
     -------
     DataFrame
         ``patterns``, ``strength`` (change at severity 1, in sd), ``studies`` (effective number), ``chance`` of finding
-        all with ``low`` and ``high`` (95 %), root mean square ``error`` of severities and their ``concordance``.
+        all with ``low`` and ``high`` (95 %), RMS ``error`` of severities, and their ``concordance`` with the truth.
 
     Raises
     ------

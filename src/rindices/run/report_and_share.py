@@ -174,7 +174,7 @@ def _paint(run: record.Run, atlas: Path, table: Path) -> str:
 def compare_images(
     folder: Path, maps: Path, settings: ImageSettings, progress: Callable[[int, int], None] | None = None
 ) -> tuple[pd.DataFrame, Path]:
-    """Compare brain images of the people of a run voxel by voxel; write the images, and the report again.
+    """Compare brain images of the people of a run voxel by voxel, and write the images and a new report.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
 
 
 def example_people(contract: Contract) -> pd.DataFrame:
-    """Make up people whom a model can score, from random numbers and the content of its file only.
+    """Make up people whom a model can score, only from random numbers and the content of its file.
 
     Regions are normal around the training median, with a spread given by the two quantiles and a component shared by
     all regions of a person. Numeric covariates are uniform within their range; categories and codes take turns.
