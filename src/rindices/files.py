@@ -216,8 +216,7 @@ def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
 def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True, digits: int = 6) -> None:
     """Write a table, completely or not at all, with `digits` significant digits.
 
-    Text that a spreadsheet would execute gets a leading apostrophe (see the module), which rindices removes on
-    reading.
+    Text that a spreadsheet would execute gets a leading apostrophe, which rindices removes on reading (see above).
     """
     write_csv_parts([table.reset_index(names=table.index.name or "") if index else table], path, digits=digits)
 

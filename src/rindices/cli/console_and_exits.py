@@ -141,7 +141,7 @@ def show_verdict(summary: Summary, whose: str = "") -> None:
 
 
 def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
-    """Show where the results are, and a last line."""
+    """Show where the results are, and a closing line."""
     places = {"R-indices": "r_indices.csv", "Patterns": "patterns.csv", "Model": "model.safetensors"}
     places |= {"Picture": "r_indices.png"} | ({"Report": "report.html"} if report else {})
     show_places({name: out / file for name, file in places.items()})
@@ -176,7 +176,7 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
         nonlocal last_line
         stage, done, total, resumed = progress
         new = stage not in tasks
-        if new:  # steps by an earlier process took this one no time
+        if new:  # steps of an earlier process took this one no time
             bars.add_task(stage, total=total, completed=resumed, note="", visible=total > 0)
             tasks[stage] = bars.tasks[-1]
         elif tasks[stage].finished:

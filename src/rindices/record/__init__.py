@@ -4,7 +4,7 @@ Writing a run
     `check_free` refuses a folder that holds other files; `held` locks it for this process and yields whether an
     earlier run of the same `RunSettings` is resumed; `write_tables` writes `Results`, analyses, selection and truth;
     `write_summary` comes last, with a `Summary` whose status is `DONE`; `keep_trained` keeps the models of the journal
-    and removes the rest; `discard` removes a run that never began. `more_of` returns by what a run is extended.
+    and removes the rest; `discard` removes a run that never began. `more_of` returns what is added to a run.
 
     Fields of a `Summary` that were not given are not written. It is immutable; ``summary.updated(...)`` returns a
     changed copy. NaN becomes null.

@@ -144,7 +144,7 @@ def toml_text(sections: Mapping[str, Mapping[str, Plain]]) -> str:
 
 
 def read_settings(path: Path) -> RunSettings:
-    """Read a ``run.toml``; raise if it is invalid or was written by another version."""
+    """Read a ``run.toml``; raise if it is invalid or was written by an earlier version."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         _refuse_earlier(path, document)
