@@ -1,14 +1,14 @@
-"""Files that appear whole or not at all, arrays with a checksum, and cells that no spreadsheet runs.
+"""Files written completely or not at all, arrays with a checksum, and cells that no spreadsheet executes.
 
-A cell that begins with ``=``, ``+``, ``-`` or ``@`` is a formula to a spreadsheet, and a formula can start programs or
-send cells elsewhere. Such a cell is written with an apostrophe before it. The same holds for what follows a semicolon,
-a tab or a line break within a cell: a spreadsheet that takes these for the borders of cells would see a cell begin
-there. Quotation marks, spaces and unseen characters before the sign do not matter, nor does its width (``＝``). Plain
-numbers (``-1``, ``+2.5``, ``-1e3``) and single signs (``+`` for "amyloid positive") run nothing and stay as they are.
+To a spreadsheet, a cell that begins with ``=``, ``+``, ``-`` or ``@`` is a formula, and a formula can start programs or
+send cells elsewhere. Such a cell is written with a leading apostrophe. The same applies to text that follows a
+semicolon, tab or line break within a cell, because a spreadsheet that takes these for delimiters would start a cell
+there. Quotation marks, spaces and invisible characters before the sign make no difference, nor does its width (``＝``).
+Plain numbers (``-1``, ``+2.5``, ``-1e3``) and single signs (``+`` for "amyloid positive") are harmless and unchanged.
 
-`plain_text` undoes exactly what `guarded_text` does: for every text, the one of the other is the text itself. All
-tables are written guarded and read plain, those of users too. So what rindices wrote reads as it was, and an id that a
-table guards already (``'=x``) is the id without the apostrophe, and is written with it again.
+`plain_text` is the exact inverse of `guarded_text`, for every text. All tables are written guarded and read plain,
+including those of users. What rindices wrote is thus read as it was, and an id that is already guarded in a table
+(``'=x``) is read without the apostrophe and written with it again.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-_HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # process numbers mean something on one machine only
-_LONGEST_NAME = 150  # of a file, in what its half-written version is called; file systems have room for 255 bytes
-_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds before a file is renamed again
+_HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # process ids are meaningful on one machine only
+_LONGEST_NAME = 150  # of a file, in the name of its half-written version; file systems allow 255 bytes
+_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds before renaming is tried again
 _half_written: set[Path] = set()
 
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a place beside `path` to write to; it becomes `path` only if nothing went wrong.
+    """Yield a temporary file next to `path` to write to; it becomes `path` only if nothing went wrong.
 
-    The file beside is there already, empty, under a name that nobody can foresee, and only this user may read it. When
-    it becomes `path` it gets the rights of the file that it replaces, or those of any new file. What a killed process
-    left beside `path` is removed first. Where `path` is a link of this user, all this is about the file that it leads
-    to, and the link stays.
+    The temporary file already exists and is empty; its name is unpredictable, and only this user may read it. When it
+    becomes `path`, it gets the permissions of the file that it replaces, or those of any new file. Files left by killed
+    processes are removed first. If `path` is a link that belongs to this user, its target is replaced, and the link
+    remains.
 
     Examples
     --------
@@ -71,11 +71,11 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         rights = _make_private(beside, like=path)
         yield beside
         _flush(beside)
-        with contextlib.suppress(OSError):  # some network drives know no rights
+        with contextlib.suppress(OSError):  # some network drives have no permissions
             beside.chmod(rights)
         _rename(beside, path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a write that fails, as on a full disk, does not say where
+        error.filename = error.filename or str(path)  # a failed write, as on a full disk, does not name the file
         raise
     finally:
         beside.unlink(missing_ok=True)
@@ -83,14 +83,14 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text beside, then rename."""
+    """Write a text file, completely or not at all."""
     with atomic_file(path) as beside:
         beside.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """Give an empty folder that only this user may enter; it is removed at the end, after a kill by the next run.
+    """Yield an empty folder that only this user may enter; it is removed at the end, or after a kill by the next run.
 
     Examples
     --------
@@ -105,17 +105,17 @@ def private_folder() -> Iterator[Path]:
 
 
 def remove_half_written() -> None:
-    """Remove what is being written at this moment, for a process that ends at once."""
+    """Remove all files that are currently being written, for a process that ends at once."""
     for beside in tuple(_half_written):
         with contextlib.suppress(OSError):
             beside.unlink()
 
 
 def _make_private(beside: Path, like: Path) -> int:
-    """Make an empty file for this user alone; return the rights of the file that it will replace, or of a new one."""
+    """Create an empty file for this user only; return the permissions of the file it will replace, or of a new one."""
     replaced = like.exists() and not like.is_symlink()
     given = stat.S_IMODE(like.lstat().st_mode) if replaced else 0o666
-    # Whoever can open it while it is still empty may read the finished file, too.
+    # Anyone who can open it while it is still empty may read the finished file anyway.
     os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, given))
     rights = given if replaced else stat.S_IMODE(beside.stat().st_mode)
     with contextlib.suppress(OSError):
@@ -124,8 +124,8 @@ def _make_private(beside: Path, like: Path) -> int:
 
 
 def _remove_abandoned(folder: Path, beginning: str, end: str) -> None:
-    """Remove what processes of this machine that are no longer there began to write in a folder."""
-    if os.name == "nt":  # it cannot be told who lives there
+    """Remove files in a folder that were left half-written by processes of this machine that have ended."""
+    if os.name == "nt":  # it is unknown which processes are alive
         return
     ours = re.compile(rf"{re.escape(beginning)}{_HERE}-(\d{{1,9}})-\w+{re.escape(end)}")
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
@@ -137,24 +137,24 @@ def _remove_abandoned(folder: Path, beginning: str, end: str) -> None:
 
 
 def may_be_alive(process: int) -> bool:
-    """Say whether there is a process of this number; on Windows there is no harmless way to ask."""
+    """Return whether there may be a process with this id; Windows has no harmless way to find out."""
     if os.name == "nt":
         return True
     try:
         os.kill(process, 0)
     except OSError as error:
-        return isinstance(error, PermissionError)  # it belongs to somebody else
+        return isinstance(error, PermissionError)  # it belongs to another user
     return True
 
 
 def _flush(path: Path) -> None:
-    """See that after a loss of power, too, there is the old file or the new one, whole."""
+    """Flush a file to disk, so that even a power failure leaves either the old or the new file complete."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
 
 def _rename(beside: Path, path: Path) -> None:
-    """Put a file in the place of another; where somebody reads that one, Windows and network disks first refuse."""
+    """Replace a file, trying repeatedly: Windows and network drives refuse while somebody is reading it."""
     for pause in _PAUSES:
         with contextlib.suppress(PermissionError):
             beside.replace(path)
@@ -164,16 +164,16 @@ def _rename(beside: Path, path: Path) -> None:
 
 
 def write_arrays(path: Path, texts: Mapping[str, str], signed: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write a safetensors file with a `checksum`, which always has the same bytes for the same contents.
+    """Write a safetensors file with a `checksum`; the same contents always give the same bytes.
 
     Parameters
     ----------
     path
-        Where to.
+        The file to write.
     texts, arrays
-        What the file holds.
+        The contents of the file.
     signed
-        The text that is in the checksum beside the arrays.
+        The text that the checksum covers in addition to the arrays.
     """
     from numpy import ascontiguousarray
     from safetensors.numpy import save
@@ -181,7 +181,7 @@ def write_arrays(path: Path, texts: Mapping[str, str], signed: str, arrays: Mapp
     arrays = {name: ascontiguousarray(array) for name, array in arrays.items()}
     content = save(arrays, {**texts, "sha256": checksum(signed, arrays)})
     start = 8 + int.from_bytes(content[:8], "little")
-    # What such a file begins with is written in any order by the library. Arrays begin at a multiple of eight bytes.
+    # The library writes the header in arbitrary order. Arrays begin at a multiple of eight bytes.
     head = json.dumps(json.loads(content[8:start]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     head += b" " * (-len(head) % 8)
     with atomic_file(path) as beside:
@@ -189,12 +189,12 @@ def write_arrays(path: Path, texts: Mapping[str, str], signed: str, arrays: Mapp
 
 
 def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """Return the texts and arrays of a safetensors file; whoever asks compares the checksum.
+    """Return the texts and arrays of a safetensors file; the caller compares the checksum.
 
     Raises
     ------
     OSError
-        If it cannot be read: it is missing, damaged or of another kind.
+        If the file cannot be read, because it is missing, damaged or of another type.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -206,7 +206,7 @@ def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
 
 
 def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """Return the checksum of a text and of the names, types, shapes and numbers of arrays."""
+    """Return the checksum of a text and of the names, types, shapes and values of arrays."""
     digest = hashlib.sha256(text.encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode() + array.tobytes())
@@ -214,16 +214,15 @@ def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True, digits: int = 6) -> None:
-    """Write a table beside `path`, then rename; numbers have so many significant digits.
+    """Write a table, completely or not at all, with `digits` significant digits.
 
-    Text that a spreadsheet would run gets an apostrophe before it, as is said above; what rindices reads is
-    without it again.
+    Text that a spreadsheet would execute gets a leading apostrophe, which rindices removes on reading (see above).
     """
     write_csv_parts([table.reset_index(names=table.index.name or "") if index else table], path, digits=digits)
 
 
 def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int = 6) -> None:
-    """Write tables with the same columns as one, each when it comes; otherwise as `write_csv`, without the index."""
+    """Write tables with the same columns as one, each as it arrives; otherwise like `write_csv` without the index."""
     with atomic_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         for position, table in enumerate(tables):
             quoting: Literal[0, 1] = csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL
@@ -238,14 +237,14 @@ def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int =
 
 
 def _breaks_rows(table: pd.DataFrame) -> bool:
-    """Whether a cell has a carriage return: readers take it for the end of a row, but Python 3.11 does not quote it."""
+    """Return whether a cell has a carriage return: to readers it ends a row, but Python 3.11 does not quote it."""
     texts = table.select_dtypes(exclude=["number", "bool"])
     return any("\r" in str(cell) for column in (table.columns, *(texts[name] for name in texts)) for cell in column)
 
 
 def check_writable(path: Path, name: str = "out") -> None:
     """Refuse, before any work is done, a file that cannot be written; `name` is the setting that named it."""
-    if path.exists() and not path.is_file():  # the file beside it would take its place
+    if path.exists() and not path.is_file():  # the temporary file would replace it
         what = "a folder" if path.is_dir() else "a device, a pipe or a socket"
         raise InputError(f"{path} is {what}, not a regular file.\nProvide a file name with ", Remedy(name), ".")
     parent = _led_to(path, name).absolute().parent
@@ -259,7 +258,7 @@ def check_writable(path: Path, name: str = "out") -> None:
 
 
 def _takes_files(folder: Path) -> bool:
-    """Try it: what the system says of rights is not true of every disk."""
+    """Return whether a file can be created in a folder, by trying: not every disk reports true permissions."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return os.access(folder, os.W_OK)
@@ -268,7 +267,7 @@ def _takes_files(folder: Path) -> bool:
 
 
 def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
-    """Return the file that a link leads to; somebody else's link could lead to a file that nobody meant."""
+    """Return the target of a link; refuse links of other users, which could lead to unintended files."""
     if not path.is_symlink():
         return path
     if os.name != "nt" and path.lstat().st_uid != os.getuid():
@@ -285,7 +284,7 @@ def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
 
 
 def check_folder(path: Path | None, name: str) -> None:
-    """Refuse, before any work is done, a folder that cannot be made; `name` is the setting that named it."""
+    """Refuse, before any work is done, a folder that cannot be created; `name` is the setting that named it."""
     if path is not None and path.exists() and not path.is_dir():
         raise InputError(f"{path} is a file, but ", Remedy(name), " needs a folder.\nProvide a folder name.")
     if path is not None:
@@ -293,7 +292,7 @@ def check_folder(path: Path | None, name: str) -> None:
 
 
 def refuse_same(out: Path, *inputs: Path, name: str = "out") -> None:
-    """Refuse to write over what is read; `name` is the setting that named `out`."""
+    """Refuse to overwrite an input; `name` is the setting that named `out`."""
     there = [path for path in inputs if path.exists() and out.exists()]  # on a Mac People.csv may be people.csv
     if out.resolve() in [path.resolve() for path in inputs] or any(map(out.samefile, there)):
         raise InputError(f"{out} would overwrite the input file.\nChoose another file with ", Remedy(name), ".")
@@ -304,17 +303,17 @@ _UNSEEN = "\x00-\x08\x0b\x0c\x0e-\x20\x7f\xa0\u1680\u2000-\u200f\u2028\u2029\u20
 _BEFORE = rf"[{_UNSEEN}\"']*"
 _HARMLESS = r"(?:[=+\-@]|[+\-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+\-]?[0-9]+)?)"
 _FORMULA = rf"(?={_BEFORE}[=+\-@＝＋－＠])(?!{_HARMLESS}(?:[;{_BORDERS}]|\Z))"
-_EMPTY = rf"(?={_BEFORE}[{_BORDERS}])"  # nothing is seen before the first border: its first cell is what follows it
+_EMPTY = rf"(?={_BEFORE}[{_BORDERS}])"  # nothing visible before the first border: the first cell is what follows it
 _BEGIN = rf"(?<![^;{_BORDERS}])"
 _TO_GUARD = re.compile(rf"\A{_EMPTY}|{_BEGIN}{_FORMULA}")
-# The apostrophe is one of the signs that may stand before a formula. So a text that has one already gets another, and
-# only those that were added are taken away again.
+# The apostrophe is one of the signs that may precede a formula. A text that already has one therefore gets another, and
+# only added ones are removed again.
 _GUARDED = re.compile(rf"\A'{_EMPTY}|{_BEGIN}'{_FORMULA}")
-_SUSPECT = re.compile(rf"\A[^0-9A-Za-z]|[;{_BORDERS}]")  # what is neither needs no closer look
+_SUSPECT = re.compile(rf"\A[^0-9A-Za-z]|[;{_BORDERS}]")  # other text needs no closer look
 
 
 def guarded_text(text: str) -> str:
-    r"""Return a text that no spreadsheet runs.
+    r"""Return a text that no spreadsheet executes.
 
     Examples
     --------
@@ -325,7 +324,7 @@ def guarded_text(text: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """Return the text that `guarded_text` made harmless.
+    """Return a text as it was before `guarded_text`.
 
     Examples
     --------
@@ -336,7 +335,7 @@ def plain_text(text: str) -> str:
 
 
 def guarded(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in whose text cells and names of columns there is nothing that a spreadsheet runs.
+    """Return a table whose text cells and column names contain nothing that a spreadsheet executes.
 
     Examples
     --------
@@ -360,7 +359,7 @@ def plain(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose cells are as before `guarded`; for names of columns that are already."""
+    """Return a table whose cells are as before `guarded`, if its column names already are."""
     return _cells(table, plain_text)
 
 

@@ -1,7 +1,7 @@
-"""What can be chosen about training itself, and the presets: complete sets of such choices.
+"""The options of training itself, and the presets, which are complete sets of them.
 
-Two kinds of numbers: `LossWeights` and `LearningRates` are arguments of one compiled program, so that a whole grid of
-them trains at once; `Training` holds the formulas that are compiled in. `Schedule` steers from outside.
+`LossWeights` and `LearningRates` are arguments of one compiled program, so that a whole grid of them trains at once;
+`Training` holds the formulas that are compiled in; `Schedule` controls training from outside.
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ class LossWeights(NamedTuple):
     9.0
     """
 
-    change: float = 9.0  # γ: keeps changes small and sparse; above 6, mild patterns are found more surely
+    change: float = 9.0  # γ: keeps changes small and sparse; above 6, mild patterns are found more reliably
     decomposition: float = 40.0  # κ: half the paper's 80 is as accurate or better on all five cohorts
     reconstruction: float = 20.0  # ζ: a quarter of the paper's 80; more makes mild and scarce patterns fail
     orthogonality: float = 0.8  # λ: as good as 0.4 on easy cohorts, clearly better on hard ones
@@ -37,7 +37,7 @@ class LearningRates(NamedTuple):
 
     generator: float = 8e-4  # for f, g₁ and g₂
     discriminator: float = 8e-4  # one that learns as fast as f needs half the steps
-    correlation: float = 8e-5  # of severities, where they may be correlated; settled with the penalty below
+    correlation: float = 8e-5  # of severities, if they may be correlated; tuned together with the penalty below
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Training:
     weight_clip : float
         Weights of f, g₁ and g₂ stay within ± this, which bounds their Lipschitz constants.
     freeze_below : tuple of float or None
-        A model past the least number of steps is frozen once its reconstruction and monotonicity losses are below
+        A model past the minimum number of steps is frozen once its reconstruction and monotonicity losses are below
         these two (the paper's rule), and no checkpoint is chosen; None never freezes.
     latent : {"independent", "sampled", "weighted"}
         Severities of a synthesised patient are independent, or follow a Gaussian copula that is learned: drawn from it
@@ -81,8 +81,8 @@ class Training:
     weight_clip: float = 0.5
     freeze_below: tuple[float, float] | None = None
     latent: Literal["independent", "sampled", "weighted"] = "sampled"
-    correlation_penalty: float = 0.01  # twice as much halves what is found of a strong correlation in mild disease
-    start: Literal["linear", "random"] = "linear"  # loses half as much where it is hard, in a third of the steps
+    correlation_penalty: float = 0.01  # twice as much halves the estimate of a strong correlation in mild disease
+    start: Literal["linear", "random"] = "linear"  # loses half as much on hard cohorts, in a third of the steps
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ class Schedule:
     """
 
     batch_size: int | None = 32  # a third of the cost of 112, and no less accurate
-    # One checkpoint, and no choice: the best of several agrees the better the fewer repetitions there are.
+    # One checkpoint, hence no choice: with few repetitions, the best of several would overstate agreement.
     min_steps: int = 6_000
-    max_steps: int = 6_000  # from a linear start; small cohorts overfit after
+    max_steps: int = 6_000  # from a linear start; small cohorts overfit afterwards
     checkpoint_every: int = 1_000
     whitening: float = 1.0  # learns sooner, and fewer repetitions fail; the consensus alone gains little
     folds: int = 5  # costs no accuracy
@@ -188,7 +188,7 @@ def fast() -> Preset:
 
 
 def paper() -> Preset:
-    """Return the settings of the paper's section 3.3, with additive f; λ has its middle value unless it is searched.
+    """Return the settings of the paper's section 3.3, with additive f; λ has its middle value unless searched.
 
     Of the three interpretations of f, only additive changes come close to the paper's figures with these settings.
     """
@@ -225,7 +225,7 @@ def linear() -> Preset:
 
 
 def blind() -> Preset:
-    """Return the default from random weights, which needs three times as many steps."""
+    """Return the default with a start from random weights, which needs three times as many steps."""
     return Preset("blind", training=Training(start="random"), schedule=Schedule(min_steps=20_000, max_steps=20_000))
 
 
@@ -249,7 +249,7 @@ def adjusted(
     max_steps: int | None = None,
     latent: Literal["independent", "correlated"] | None = None,
 ) -> Preset:
-    """Return a preset with another weight λ, another length or other severities, where they are given."""
+    """Return a preset with another weight λ, number of steps or latent distribution, where given."""
     if latent is not None:
         check_choice(Remedy("latent"), latent, LATENTS)
         if (latent == "independent") != (preset.training.latent == "independent"):

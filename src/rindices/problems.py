@@ -1,7 +1,7 @@
-"""What is wrong, where, and what would help, as data; and the few phrases that messages share.
+"""Problems as data (what is wrong, where, and what would help), and the phrases that messages share.
 
-A message never names an option of the command line. It is made of text and of remedies, and whoever shows it says how a
-remedy is written: ``drop_missing=True`` in Python, an option on the command line, a button on the page.
+A message never names a command-line option. It consists of text and remedies, and the interface that shows it decides
+how a remedy is written: ``drop_missing=True`` in Python, an option on the command line, a button on the page.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from typing import NamedTuple, NoReturn
 
 _MENTION = re.compile(r"\s*\(participants? (?:[^()\n]|\([^()\n]*\))*\)", re.IGNORECASE)
 _EDGE = r"(?:(?<![^\W_])|(?![^\W_]))"  # not within a word
-_SHORTEST_NUMBER = 5  # a shorter number in a text is rather a count or a setting than a person
+_SHORTEST_NUMBER = 5  # a shorter number in a text is more likely a count or a setting than an id
 Value = bool | int | float | str | tuple[str, ...] | None
 
 
 class Blank(str):
-    """A value that only the user knows, such as ``COLUMN``: a word in its place."""
+    """A placeholder, such as ``COLUMN``, for a value that only the user knows."""
 
 
 class _NotText:
-    """What is no text yet: whoever shows it words it, and a f-string would do so too soon."""
+    """Something that is not yet text: the interface words it, and an f-string would do so too soon."""
 
     def __format__(self, _: str) -> NoReturn:
         raise TypeError(f"{self!r} cannot be formatted as text; make it part of a Message.")
 
 
 class Remedy(_NotText, NamedTuple("Remedy", [("setting", str), ("value", Value)])):
-    """A setting that a message mentions, and the value that would help; None where it has no particular one."""
+    """A setting that a message mentions, and the value that would help; None if there is no particular one."""
 
     def __new__(cls, setting: str, value: Value | list[str] = None) -> Remedy:  # noqa: D102
         return super().__new__(cls, setting, tuple(value) if isinstance(value, list) else value)
 
 
 class Command(_NotText, NamedTuple("Command", [("typed", str), ("in_python", str)])):
-    """Something to do, as it is typed on the command line and as it is called in Python."""
+    """An action, as it is typed on the command line and as it is called in Python."""
 
 
 ADAPT = Command("rindices adapt", "`SurrealGAN.adapt`")
 
 
 class Message(_NotText, tuple[str | Remedy | Command, ...]):
-    """Text with remedies in it; messages among the parts become parts of it.
+    """Text that contains remedies; messages among its parts are flattened.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Message(_NotText, tuple[str | Remedy | Command, ...]):
         return super().__new__(cls, (one for part in flat for one in part))
 
     def __getnewargs__(self) -> tuple[str | Remedy | Command, ...]:
-        return tuple(self)  # errors travel between processes
+        return tuple(self)  # errors are passed between processes
 
     def __str__(self) -> str:
         return worded(self)
@@ -71,13 +71,13 @@ Wording = Callable[[Remedy], str]  # how an interface writes a remedy
 
 
 def in_python(remedy: Remedy) -> str:
-    """Write a setting as an argument of a Python function."""
+    """Return a setting as an argument of a Python function."""
     name, value = remedy
     return f"`{name}`" if value is None else f"{name}={list(value) if isinstance(value, tuple) else value!r}"
 
 
 def worded(text: Text, wording: Wording = in_python) -> str:
-    """Return a text in which every setting and command is written in one way."""
+    """Return a text with every setting and command as one interface writes it."""
 
     def said(part: str | Remedy | Command) -> str:
         if isinstance(part, Command):
@@ -144,7 +144,7 @@ def remedies_in(texts: Iterable[Text]) -> tuple[Remedy, ...]:
 
 
 def refusal(problems: Sequence[Problem], *more: Text) -> InputError:
-    """Return the error that tells all problems, and then what would help: their remedies, and more of them.
+    """Return the error that lists all problems, followed by their remedies and any further ones.
 
     Examples
     --------
@@ -162,15 +162,15 @@ def refusal(problems: Sequence[Problem], *more: Text) -> InputError:
 
 
 class OutsideTraining(UserWarning):
-    """People who differ from those that a model was trained on more than those did among each other."""
+    """People differ from those in training more than those differ from one another."""
 
 
 class LostWorkers(RuntimeError):
-    """Workers died again and again, and nothing could be trained in between."""
+    """Workers died repeatedly, and nothing could be trained in between."""
 
 
 def quoted(word: str) -> str:
-    """Return a word as it is typed in a terminal; of the quotation marks, that of Windows knows only double ones.
+    """Return a word as typed in a terminal, quoted if needed; Windows knows only double quotation marks.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def duration(seconds: float | None) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """Return a time that is not known better: ``1 minute``, ``20 minutes``, ``1.5 hours``.
+    """Return an approximate time: ``1 minute``, ``20 minutes``, ``1.5 hours``.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def roughly(seconds: float) -> str:
 
 
 def did_you_mean(name: str, options: Sequence[str]) -> str:
-    """Return a suggestion such as `` Did you mean 'age'?``, or nothing when no option is near.
+    """Return a suggestion such as `` Did you mean 'age'?``, or nothing if no option is similar.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def did_you_mean(name: str, options: Sequence[str]) -> str:
 
 
 def check_choice(what: Text, value: object, choices: Iterable[str]) -> None:
-    """Refuse a value that is none of some words.
+    """Refuse a value that is not one of the choices.
 
     Examples
     --------
@@ -287,15 +287,15 @@ def shown(value: object) -> str:
 
 
 def one_line(text: object, limit: int = 80) -> str:
-    """Return foreign text without control characters, and no more than a line of it.
+    """Return at most one line of untrusted text, without control characters.
 
-    Never give it foreign containers: shared parts can make the text of a small one endless.
+    Never pass untrusted containers: shared parts can make the text of a small one endless.
     """
     return ascii(str(text))[1:-1][:limit]
 
 
 def without_people(text: str) -> str:
-    """Return a sentence without the people that it names in brackets: for all that is kept.
+    """Return a sentence without the people named in brackets, for all text that is stored.
 
     Examples
     --------
@@ -306,12 +306,12 @@ def without_people(text: str) -> str:
 
 
 class Curtain:
-    """Hides ids in free text: each stands for itself only, so "sub-1" does not hide a part of "sub-12".
+    """Hides ids in free text: only whole ids are hidden, so "sub-1" does not hide a part of "sub-12".
 
     Parameters
     ----------
     ids
-        The ids to hide; none hides nothing but what is marked as a participant.
+        The ids to hide; without any, only mentions marked as participants are hidden.
     active
         Whether to hide at all.
 
@@ -338,10 +338,10 @@ class Curtain:
 
 
 def without_data(error: BaseException) -> str:
-    """Return what a log or a record may say about an error: of what kind it is, and where it arose.
+    """Return what a log or a record may contain about an error: its type, and where it arose.
 
-    Messages of most errors may quote ids and cells of a table, so they are for the user's terminal only. What the
-    system and the device say of themselves is kept.
+    Messages of most errors may quote ids and cells of a table, so they are for the user's terminal only. Messages from
+    the system and the device are kept.
 
     Examples
     --------
@@ -349,7 +349,7 @@ def without_data(error: BaseException) -> str:
     ('RuntimeError: the device went away', 'KeyError')
     """
     kind = type(error).__name__
-    if isinstance(error, OSError):  # its message may have the name of a file, and that an id
+    if isinstance(error, OSError):  # its message may contain a file name, and that an id
         return f"{kind}: {os.strerror(error.errno)}" if error.errno else kind
     if isinstance(error, RuntimeError | MemoryError) and str(error):
         return f"{kind}: {error}"

@@ -1,9 +1,9 @@
-"""Names of regions: the side, the twin on the other side, and what atlases, programs and studies mean by them.
+"""Names of regions: their side, their twin on the other side, and what atlases, programs and studies mean by them.
 
-What a name means is read from ``region_dictionaries``, one file a source. An atlas (``atlas_*.csv``) lists regions with
-all their names. A program or study lists its own columns: regions by the atlas's name, and totals, head size, quality
-and the like. Each file starts with where it is from. Names that only one program or study uses, such as ``ST29SV``, are
-in `known_columns`.
+The meaning of a name is read from ``region_dictionaries``, one file per source. An atlas (``atlas_*.csv``) lists
+regions with all their names. A program or study lists its own columns: regions by the atlas's name, and totals, head
+size, quality and the like. Each file starts with its origin. Names that only one program or study uses, such as
+``ST29SV``, are in `known_columns`.
 """
 
 import csv
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = Path(__file__).parent / "region_dictionaries"
-ATLAS = "atlas_"  # what the names of atlases' files start with
+ATLAS = "atlas_"  # prefix of the file names of atlases
 _MUSE = re.compile(r"(?:(?:h|dl|raw)_)*(?:dl)?muse_(?:volume_|vol_)?(\d+(?:\+\d+)*)(?:[ _].*)?", re.IGNORECASE)
-# How studies write their columns with more than the name: which part of it the dictionary has.
+# Column names that studies extend; the group is the part that is in the dictionary.
 _WRITTEN = {
     "uk_biobank": re.compile(r"(?:f\.|n_|x)?(\d{2,5})(?:-\d\.\d+|_\d_\d+|\.\d\.\d+)|p(\d{2,5})(?:_i\d(?:_a\d+)?)?"),
     "adni": re.compile(r"(st\d+(?:cv|sv|sa|ta|ts))(?:_ucsf.*)?"),
@@ -27,32 +27,32 @@ _WRITTEN = {
 
 
 class Meaning(NamedTuple):
-    """What a name means: see `KnownColumn` and `Region`; the title is without its side."""
+    """The meaning of a name, see `KnownColumn` and `Region`; the title does not include the side."""
 
     kind: str
     title: str
     atlas: str
     outlines: tuple[str, ...]
     side: str
-    midline: bool  # no region of a side
+    midline: bool  # not on one side
     measure: str
     source: str
 
 
 def plain_name(name: str) -> str:
-    """Return small letters and digits of a name."""
+    """Return the letters, in lower case, and digits of a name."""
     return "".join(re.findall(r"[a-z0-9]+", name.casefold().replace("&", "and")))
 
 
 def muse_numbers(name: str) -> list[int]:
-    """Return the numbers in a name that MUSE gives: ``MUSE_47+48 hippocampus``; none for other names."""
+    """Return the numbers in a MUSE name, such as ``MUSE_47+48 hippocampus``; none for other names."""
     match = _MUSE.fullmatch(name.strip())
     return [int(number) for number in match[1].split("+")] if match else []
 
 
 @cache
 def atlas_meanings(atlas: str) -> dict[str | int | tuple[str, str], Meaning]:
-    """Return regions of an atlas of the cortex and of aseg by code (lHip), number of MUSE, and side with name."""
+    """Return the regions of a cortical atlas and of aseg, by code (lHip), MUSE number, and side with name."""
     meanings: dict[str | int | tuple[str, str], Meaning] = {}
     for own in (atlas, "aseg"):
         for row in _read(FOLDER / f"{ATLAS}{own}.csv"):
@@ -75,7 +75,7 @@ def atlas_meanings(atlas: str) -> dict[str | int | tuple[str, str], Meaning]:
 
 @cache
 def source_meanings(source: str) -> dict[str, Meaning]:
-    """Return the columns of a program or study, in small letters."""
+    """Return the columns of a program or study, by name in lower case."""
     titles = {
         (path.stem.removeprefix(ATLAS), row["region"]): (row["name"], row["midline"] == "yes")
         for path in sorted(FOLDER.glob(f"{ATLAS}*.csv"))
@@ -126,18 +126,18 @@ def _read(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
-ATLASES = ("dk", "muse", "destrieux")  # of the cortex, the first that fits best; FreeSurfer's aseg goes with each
+ATLASES = ("dk", "muse", "destrieux")  # of the cortex; ties go to the first. FreeSurfer's aseg goes with each
 
 _WORDS = "left|right|lh|rh"
 _BETWEEN = r"[-_. ]+"
-# From the plainest to the most easily mistaken: the first that fits counts.
+# From the clearest to the most ambiguous: the first that matches counts.
 _FORMS = tuple(
     re.compile(form)
     for form in (
         rf"^(?P<before>)(?i:(?P<side>{_WORDS}|l|r)){_BETWEEN}(?P<after>.+)$",
         rf"^(?P<before>.+?){_BETWEEN}(?i:(?P<side>{_WORDS}|l|r))(?P<after>)$",
         rf"^(?P<before>.+?) *[(\[](?i:(?P<side>{_WORDS}|l|r))[)\]](?P<after>)$",
-        # Inside a name a small l or r may be anything.
+        # Inside a name, a lower-case l or r may mean anything.
         rf"^(?P<before>.+?{_BETWEEN})(?P<side>(?i:{_WORDS})|L|R){_BETWEEN}(?P<after>.+)$",
         r"^(?P<before>)(?P<side>[lL]eft|[rR]ight|lh|rh|l|r)(?P<after>[A-Z].*)$",
     )
@@ -153,14 +153,14 @@ _MEASURE_OF = {
     **dict.fromkeys(("thickness", "thickavg", "thick"), "thickness"),
     **dict.fromkeys(("surfacearea", "surface area", "surfavg", "area"), "area"),
 }
-_COMPANY = 5  # regions of a source, so that its names without a measure count
-_BESIDE_ATLASES = ("freesurfer", "synthseg", "enigma", "cat12", "nichart_dlmuse")  # their regions are atlases' names
-_SUM, _COVERED = 5, 0.8  # outlines that a sum has at least, and the share of them that its parts have
-_MUSE_REGIONS, _MUSE_SHARE = 40, 0.9  # bare numbers that are MUSE's, and their share of all bare numbers
+_COMPANY = 5  # regions of a source that are needed for its names without a measure to count
+_BESIDE_ATLASES = ("freesurfer", "synthseg", "enigma", "cat12", "nichart_dlmuse")  # with names of atlases
+_SUM, _COVERED = 5, 0.8  # least number of outlines of a sum, and least share of them that its parts cover
+_MUSE_REGIONS, _MUSE_SHARE = 40, 0.9  # least number of bare MUSE numbers, and least share of all bare numbers
 
 
 def split_side(name: str) -> tuple[str, str]:
-    """Return the side that a name tells, ``"left"``, ``"right"`` or ``""``, and the name without it.
+    """Return the side in a name, ``"left"``, ``"right"`` or ``""``, and the name without it.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def split_side(name: str) -> tuple[str, str]:
 
 
 def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return side and common name of the regions that have a twin on the other side; the rest is left out.
+    """Return side and common name of the regions that have a twin on the other side; others are omitted.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """
     sided = _sides(list(names))
     every, counts = {name for name, *_ in sided}, Counter((side, base) for _, side, base in sided)
-    # Two lefts, or a region that is called like the pair, would make the common name ambiguous.
+    # Two lefts, or a region with the name of the pair, would make the common name ambiguous.
     return {
         name: (side, base)
         for name, side, base in sided
@@ -204,11 +204,11 @@ class Region(NamedTuple):
     title
         In words: ``left hippocampus``.
     atlas
-        ``dk`` (Desikan and Killiany), ``destrieux`` or ``muse``; ``aseg`` for what is no cortex.
+        ``dk`` (Desikan and Killiany), ``destrieux`` or ``muse``; ``aseg`` for non-cortical regions.
     sides
         ``left``, ``right`` or both.
     outlines
-        What it may be drawn with: what FreeSurfer or MUSE calls it, without its side.
+        Outlines to draw it with: its names in FreeSurfer or MUSE, without the side.
     """
 
     name: str
@@ -249,13 +249,13 @@ class KnownColumn(NamedTuple):
     name
         Name in the table.
     kind
-        ``region``, ``total`` (of regions that are or could be beside it), ``head size``, ``spread`` (the standard
+        ``region``, ``total`` (of regions that are or could be in the table), ``head size``, ``spread`` (the standard
         deviation of a region), ``quality``, ``id``, ``visit``, ``date``, ``scan``, ``age``, ``sex`` or ``site``.
     title
         In words: ``left hippocampus``.
     measure, unit
-        ``volume`` and ``mm3``, ``area`` and ``mm2``, ``thickness`` and ``mm``, ``ratio``; nothing where the name does
-        not say.
+        ``volume`` and ``mm3``, ``area`` and ``mm2``, ``thickness`` and ``mm``, ``ratio``; empty if the name does not
+        say.
     source
         The dictionary that contains it: an atlas, a program or a study.
     """
@@ -295,7 +295,7 @@ def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
         ]
         if name in regions and not any(one.kind == "spread" for one in usual):
             said = "volume" if muse_numbers(written[name]) else split_measure(name)[1]
-            if "accumbens" in name.casefold() and said == "area":  # which is part of its name
+            if "accumbens" in name.casefold() and said == "area":  # here part of the name
                 said = ""
             measure = usual[0].measure if usual else _MEASURE_OF.get(said, "")
             kind = "total" if _is_sum(regions[name], regions.values()) else "region"
@@ -309,7 +309,7 @@ def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
 
 
 def split_measure(name: str) -> tuple[str, str]:
-    """Return a name without its measure, and the measure in small letters.
+    """Return a name without its measure, and the measure in lower case.
 
     Examples
     --------
@@ -322,7 +322,7 @@ def split_measure(name: str) -> tuple[str, str]:
 
 
 def _is_sum(region: Region, regions: Iterable[Region]) -> bool:
-    """Return whether other regions of the table are the parts of one: the cortex beside its parcels."""
+    """Return whether a region is the sum of other regions of the table, such as the cortex beside its parcels."""
     if len(region.outlines) < _SUM:
         return False
     parts = {
@@ -335,7 +335,7 @@ def _is_sum(region: Region, regions: Iterable[Region]) -> bool:
 
 
 def _with_muse_numbers(names: Iterable[str]) -> dict[str, str]:
-    """Return names as they are looked up: MUSE's bare numbers in full, if the company says that they are MUSE's."""
+    """Return names as they are looked up; bare numbers become MUSE names if nearly all are numbers of MUSE."""
     every = {name: name for name in names}
     bare = [name for name in every if name.isdecimal()]
     numbers = {f"{key}" for key in atlas_meanings("muse") if isinstance(key, int)}
@@ -347,7 +347,7 @@ def _with_muse_numbers(names: Iterable[str]) -> dict[str, str]:
 
 
 def _sides(names: list[str]) -> list[tuple[str, str, str]]:
-    """Return names with side and rest; where only a dictionary knows the side, the rest is what it calls the region."""
+    """Return names with side and rest; if the side comes from a dictionary, the rest is its title for the region."""
     written, sided = _with_muse_numbers(names), []
     meanings = {name: one for name in names for one in _numbered_or_of_study(written[name]) if one.side}
     several = len({one.measure for one in meanings.values()}) > 1
@@ -365,7 +365,7 @@ def _numbered_or_of_study(name: str) -> list[Meaning]:
 
 
 def _region(name: str, written: str, atlas: str) -> Region | None:
-    """Return what a name means in an atlas; None where it is unknown, or a sum of different regions."""
+    """Return what a name means in an atlas; None if it is unknown or a sum of different regions."""
     meanings = _meanings(written, atlas)
     # One region, on one side or on both.
     whats = {one and one._replace(side="") for one in meanings}
@@ -381,7 +381,7 @@ def _region(name: str, written: str, atlas: str) -> Region | None:
 @lru_cache(maxsize=20_000)
 def _meanings(name: str, atlas: str) -> Sequence[Meaning | None]:
     meanings = atlas_meanings(atlas)
-    # Codes are told apart by their letters' case: lAcc is the accumbens, but ACC often the anterior cingulate.
+    # Codes are case-sensitive: lAcc is the accumbens, but ACC often the anterior cingulate.
     if name in meanings:
         return [meanings[name]]
     if of_study := [one for one in source_columns(name) if one.measure]:

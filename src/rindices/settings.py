@@ -1,7 +1,7 @@
-"""All that a user can choose; each default is written here and nowhere else.
+"""All settings; each default is defined here and nowhere else.
 
-`TableSettings`, `SearchSettings`, `OutputSettings` and `ApplySettings` are what commands and functions are asked for.
-What can be chosen about training itself is in `rindices.presets`.
+Commands and functions take `TableSettings`, `SearchSettings`, `OutputSettings`, `ApplySettings` and others. The options
+of training itself are in `rindices.presets`.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ from rindices.value_kinds import (
 )
 
 Labels = str | Sequence[str] | None
-# Of a verdict.
+# Of the verdict.
 State = Literal["reproducible", "weak", "confounded", "not found again", "no difference", "not testable"]
 Basis = Literal["given", "counted", "fit", "agreement", "unsupported"]  # of the number of patterns
 AUTO: Literal["auto"] = "auto"  # as many patterns as the look before training finds
 
-# What commands on training tables and on new people say alike.
+# Help shared by commands on training tables and on new people.
 _JOIN = "More tables of the same people, joined by id."
 _MISSING = "Codes for missing values, separated by commas: -9999, or icv=0 for one column only."
 _DROP_MISSING = "Exclude people with missing or impossible values; they are listed."
@@ -51,7 +51,7 @@ _NOISE = numbers("0.04 or 0.03,0.05,0.04")
 _EXCLUDE = "Numeric columns that are not regions: names or prefix*, separated by commas, or @file."
 
 
-# Settings of follow-up, and what their columns are.
+# Follow-up settings, and what their columns contain.
 FOLLOW_UP = {
     "time": "the time of follow-up",
     "event": "the event",
@@ -59,7 +59,7 @@ FOLLOW_UP = {
     "last_without": "the last time without the event",
     "competing": "the competing event",
 }
-# What they should hold, what happens where they are not given, and what the page calls them.
+# Their contents in more detail, what applies if they are not given, and their labels on the page.
 _FOLLOWED = {
     "time": ("the time from the scan to the event, or to the last contact", "", "time"),
     "event": ("1 if the event occurred at that time, 0 if it did not", "", "event"),
@@ -74,7 +74,7 @@ _FOLLOWED = {
 
 
 def _follow_up(name: str) -> Any:
-    """Return a setting that names a column of follow-up: for training tables, new people and what came later."""
+    """Return a setting that names a follow-up column: in training tables, for new people, and added later."""
     what, unset, label = _FOLLOWED[name]
     return setting(None, TEXT, f"Follow-up: column with {what}.", unset=unset, label=label)
 
@@ -151,7 +151,7 @@ class SearchSettings(TakesPlainValues):
         unset="by preset",
         resumes="each",
     )
-    # Few are cheap; ten make the agreement, and with it the verdict, steady.
+    # Fewer are cheaper; ten make the agreement, and with it the verdict, stable.
     n_repetitions: int = setting(
         10,
         whole(1),
@@ -181,7 +181,7 @@ class SearchSettings(TakesPlainValues):
     random_state: int = setting(
         0, whole(0, 2**31 - 1), "Random seed: the same seed gives the same result.", option="seed", always=True
     )
-    level: ClassVar[float] = 0.95  # of intervals of severities; it does not change what is trained
+    level: ClassVar[float] = 0.95  # of intervals of severities; it does not affect training
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class OutputSettings(TakesPlainValues):
 
 @dataclass(frozen=True)
 class ApplySettings(TakesPlainValues):
-    """How a table of new people is read for a model; what is not given is as in the training table."""
+    """How a table of new people is read for a model; settings not given are those of the training table."""
 
     id: str | None = setting(None, TEXT, "Column with the participants' ids.", unset="as in training")
     visit: str | None = setting(None, TEXT, "Column that distinguishes a person's visits.")
@@ -232,7 +232,7 @@ class ApplySettings(TakesPlainValues):
 
 @dataclass(frozen=True)
 class ReportSettings(TakesPlainValues):
-    """How the report of a run is written again; what is not given is as before."""
+    """How the report of a run is rewritten; settings not given are as before."""
 
     clinical: Path | None = setting(
         None, PATH, "Table of clinical scores or follow-up, joined by id; they become part of the run."
@@ -279,7 +279,7 @@ class ImageSettings(TakesPlainValues):
 
 @dataclass(frozen=True)
 class ShareSettings:
-    """What a model card says that a run does not know; nothing is said where nothing is given."""
+    """Information for a model card that a run does not contain; what is not given is omitted."""
 
     disease: str = setting("", TEXT, "For the card: the patients' disease.")
     atlas: str = setting("", TEXT, "For the card: the atlas of the regions.")
@@ -313,7 +313,7 @@ class GatherSettings(TakesPlainValues):
 
 @dataclass(frozen=True)
 class ExecutionSettings:
-    """Where a run is computed, and what is said meanwhile; no result depends on it."""
+    """Where a run is computed, and what is printed meanwhile; no result depends on these settings."""
 
     config: Path | None = setting(None, PATH, "Repeat the run described by this run.toml.")
     workers: int | None = setting(None, whole(1), "Number of training processes.", unset="threads")
@@ -326,7 +326,7 @@ class ExecutionSettings:
 
 @dataclass(frozen=True)
 class SimulationSettings:
-    """A cohort with known patterns, as `rindices.simulate_cohort` makes it."""
+    """A simulated cohort with known patterns; see `rindices.simulate_cohort`."""
 
     n_controls: int | None = setting(None, whole(), "Number of controls.", option="controls", unset="492")
     n_patients: int | None = setting(None, whole(), "Number of patients.", option="patients", unset="900")
@@ -364,7 +364,7 @@ class SimulationSettings:
 
 @dataclass(frozen=True)
 class PowerSettings(TakesPlainValues):
-    """The size of a study that is planned."""
+    """The size of a planned study."""
 
     n_controls: int = setting(100, whole(1), "Number of controls.", option="controls")
     n_patients: int = setting(100, whole(1), "Number of patients.", option="patients")
@@ -376,7 +376,7 @@ class PowerSettings(TakesPlainValues):
 
 
 def option_name(name: str) -> str:
-    """Return what a setting is called on the command line, without its dashes.
+    """Return the name of a setting on the command line, without its dashes.
 
     Examples
     --------

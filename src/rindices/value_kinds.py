@@ -1,9 +1,9 @@
-"""How a setting is described, once: its kind, default and help, and what each interface calls it.
+"""The one description of a setting: its kind, default and help, and its name in each interface.
 
-A setting is a field of a dataclass, made by `setting`; `settings_of` gives the descriptions of all fields. The options
-of the command line, the sections of a ``run.toml``, forms and addresses of the page are made from them.
+A setting is a field of a dataclass, made by `setting`; `settings_of` returns the descriptions of all fields. The
+options of the command line, the sections of a ``run.toml``, and the forms and addresses of the page are made from them.
 
-Names of columns and files are read here, too: text, a sequence, or a file of names; patterns stand for several columns.
+Names of columns and files are also read here: text, a sequence, or a file of names; patterns stand for several columns.
 """
 
 import os
@@ -22,7 +22,7 @@ Names = str | Path | Sequence[str] | None
 
 
 def _together(value: object) -> object:
-    """Return one value or several as a tuple; words, paths and None as they are."""
+    """Return one or several values as a tuple; strings, paths and None are unchanged."""
     if value is None or isinstance(value, str | Path):
         return value
     return tuple(value) if isinstance(value, Iterable) else (value,)
@@ -33,7 +33,7 @@ def _listed(value: object) -> str:
 
 
 def _in_ranges(value: object) -> str:
-    """Return whole numbers as they are typed: three or more that follow each other as a range."""
+    """Return whole numbers as they are typed: three or more consecutive ones as a range."""
     match value:
         case (int() as first, _, *_, int() as last) if value == tuple(range(first, last + 1)):
             return f"{first}-{last}"
@@ -42,24 +42,24 @@ def _in_ranges(value: object) -> str:
 
 @dataclass(frozen=True)
 class Kind:
-    """What values a setting has, and how they are written where there is only text.
+    """The values that a setting takes, and how they are written as text.
 
     Attributes
     ----------
     type
-        Of what is typed on the command line.
+        Type on the command line.
     several, is_file
         Whether there may be several, and whether they name files.
     choices
-        The only values, where they are few.
+        The possible values, if there are only a few.
     least, most
         Limits of a number.
     read
         Turns text into a value; raises ValueError.
     should
-        What text should be, in a refusal: "like 3, 2,3 or 2-5".
+        What text should be, for error messages: "like 3, 2,3 or 2-5".
     take
-        Turns what somebody gives in Python into the value, such as one number into a tuple of it.
+        Turns what is given in Python into the value, such as one number into a tuple.
     write
         Turns a value into text.
     """
@@ -98,7 +98,7 @@ def whole(least: int | None = None, most: int | None = None) -> Kind:
 
 
 def choice(*choices: str) -> Kind:
-    """Return the kind of a few words."""
+    """Return the kind of a choice among words."""
     return Kind(choices=choices)
 
 
@@ -159,7 +159,7 @@ LIMITS = Kind(read=_limits, should="two increasing numbers such as 0.4,0.7", tak
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting, as `setting` describes it."""
+    """A setting, as described by `setting`."""
 
     kind: Kind
     help: str
@@ -179,7 +179,7 @@ class Setting:
 
     @property
     def interfaces(self) -> set[Interface]:
-        """Where it can be chosen."""
+        """The interfaces in which it can be chosen."""
         shown: dict[Interface, bool] = {"command": self.option is not None, "page": bool(self.label), "python": True}
         return {interface for interface, is_shown in shown.items() if is_shown}
 
@@ -211,19 +211,18 @@ def setting(
     Parameters
     ----------
     default, kind, help
-        What it is where nothing is given, what values it has, and what it does.
+        Its default, the values it takes, and what it does.
     option
-        Its name on the command line where that is another one, or two names, ``"preset,method"``; None where it has no
-        option.
+        Its name on the command line if that differs, or two names, ``"preset,method"``; None if it has no option.
     unset
-        What happens where it is not given, in words.
+        What happens if it is not given, in words.
     label
-        What the page calls it in a form, or in the menu of a column's roles; the page does not show others.
+        Its label on the page, in a form or in the menu of a column's roles; the page does not show others.
     resumes
-        Whether a run that goes on must have the ``same``; may have ``more``, because no trained model depends on it; or
-        whether it is what ``each`` trained model says by itself.
+        Whether a resumed run must have the ``same`` value; may have ``more``, because no trained model depends on it;
+        or whether ``each`` trained model records its own.
     always
-        Whether a ``run.toml`` has to say it, whatever the default is.
+        Whether a ``run.toml`` must contain it, whatever the default is.
     """
     own, _, also = (option or "").partition(",")
     about = Setting(kind, help, None if option is None else own, unset, label, resumes, always, also)
@@ -249,7 +248,7 @@ def settings_of(settings: type) -> tuple[Setting, ...]:
 
 
 class TakesPlainValues:
-    """Dataclasses of settings in which one number may stand for several, and a text for what a command reads in it."""
+    """Base of settings in which one number may stand for several, and text is read as on the command line."""
 
     def __post_init__(self) -> None:
         for one in settings_of(self.__class__):
@@ -257,7 +256,7 @@ class TakesPlainValues:
             if isinstance(value, str) and one.kind is FLAG:
                 raise InputError(Remedy(one.name), f" should be True or False, but got {value!r}.")
             if one.kind is LIMITS and value is not None:
-                value = _listed(_together(value))  # checked as what is typed is
+                value = _listed(_together(value))  # checked like typed text
             object.__setattr__(self, one.name, one.kind.take(one.read(value) if isinstance(value, str) else value))
 
 
@@ -287,7 +286,7 @@ def paths_of(files: Names) -> tuple[Path, ...]:
 
 
 def _is_file(text: str) -> bool:
-    # A file that happens to be called "age" must not hide the column; a long list of names is no possible file name.
+    # A file that happens to be named "age" must not hide the column; a long list of names cannot be a file name.
     return bool(Path(text).suffix or len(Path(text).parts) > 1) and os.path.isfile(text)
 
 
@@ -307,7 +306,7 @@ def _names_in_file(path: Path) -> tuple[str, ...]:
 def expand_names(
     wanted: Names, columns: Sequence[str], *, source: str, pattern_columns: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Return the columns that names and patterns stand for, refusing one that stands for nothing.
+    """Return the columns that names and patterns stand for; raise if one of them matches no column.
 
     Parameters
     ----------
@@ -318,7 +317,7 @@ def expand_names(
     source
         The setting that the names came from, for the message.
     pattern_columns
-        The columns that a pattern may pick (default: all).
+        The columns that a pattern may match (default: all).
 
     Examples
     --------
@@ -341,11 +340,11 @@ def expand_names(
     return tuple(expanded)
 
 
-_LEAST_LEVEL, _LARGEST_LEVEL = 0.5, 0.99  # models know no rarer scores
+_LEAST_LEVEL, _LARGEST_LEVEL = 0.5, 0.99  # models do not store rarer scores
 
 
 def check_level(level: float) -> float:
-    """Return the level of an interval, which has to lie between 0.5 and 0.99."""
+    """Return the level of an interval, which must lie between 0.5 and 0.99."""
     if not _LEAST_LEVEL <= level <= _LARGEST_LEVEL:
         raise InputError(
             Remedy("level"),
@@ -355,7 +354,7 @@ def check_level(level: float) -> float:
 
 
 def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visits: bool) -> None:
-    """Refuse scan noise that cannot be, that is not one number or one a pattern, or that nobody's visits need."""
+    """Refuse scan noise that is impossible, not one number or one per pattern, or given without repeat visits."""
     if not noise:
         return
     if not visits:

@@ -1,6 +1,6 @@
-"""The command line: one function a command.
+"""The command line: one function per command.
 
-Options become settings, settings go to `rindices.run`, and what it gives back is printed. Commands check their input
+Options become settings, settings are passed to `rindices.run`, and its results are printed. Commands check their input
 with the light modules first and load the training engine only when it is needed.
 """
 
@@ -16,10 +16,10 @@ __all__ = ["app", "check", "fit", "main", "results"]
 
 
 def main() -> None:
-    """Run a command in a process of its own."""
-    # Libraries make a million objects that stay: to look through them for garbage takes a second, and one at the end.
+    """Run a command in its own process."""
+    # Libraries create a million permanent objects: scanning these for garbage takes a second, and another at exit.
     gc.set_threshold(100_000, 50, 50)
     atexit.register(gc.freeze)
-    for stream in filter(None, (sys.stdout, sys.stderr)):  # a file on Windows takes few letters beyond English
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # not all characters can be written on Windows
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     app(prog_name="rindices")

@@ -1,4 +1,4 @@
-"""Commands before anything is trained: a table is looked at or gathered from a program's folder, a study planned."""
+"""Commands before training: check a table, gather one from a program's folder, or plan a study."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def check(
 
 
 def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable:
-    """Say what can be said of the groups before anything is trained; while that is computed, the rest can be read."""
+    """Compare the groups before training; the output so far can be read while this is computed."""
     console.print(f"Comparing patients and controls{long_wait(cohort.features.size)} …")
     from rindices.run.first_look_and_power import with_look
 
@@ -111,7 +111,7 @@ def _write_page(checked: CheckedTable, report: Path) -> Path:
 
 
 def _show_columns(checked: CheckedTable) -> None:
-    """Say what each column is taken for: regions by their kinds, others by name."""
+    """Show the role of each column: regions by kind, others by name."""
     console.print(f"{checked.source}: {counted(checked.n_rows, 'row')}, {counted(len(checked.columns), 'column')}.")
     roles: dict[tuple[str, str], list[str]] = {}
     for column in checked.columns:
@@ -134,7 +134,7 @@ def _show_columns(checked: CheckedTable) -> None:
 
 
 def _show_people(checked: CheckedTable) -> None:
-    """Say who remains, who is far from all others, and how the groups compare."""
+    """Show who remains, who is far from all others, and how the groups compare."""
     if not checked.n_controls:
         return
     groups = {"control": checked.n_controls, "patient": checked.n_patients, "other": checked.n_other}
@@ -247,7 +247,7 @@ def power(*, asked: PowerSettings) -> None:
 
 
 def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, int]:
-    """Simulate studies of the user's own healthy people; return what they find, and the number of regions."""
+    """Simulate studies from the user's own healthy people; return their results and the number of regions."""
     import numpy as np
     import pandas as pd
 
@@ -257,7 +257,7 @@ def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, in
 
     try:
         people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
-    except InputError as error:  # which names the setting of a simulation
+    except InputError as error:  # it names the setting of `simulate`
         raise InputError(*(Remedy("like") if part == Remedy("controls") else part for part in error.message)) from error
     covariates = [name for name in _COVARIATES if name in people.table]
     columns = [people.table[name] for name in covariates]

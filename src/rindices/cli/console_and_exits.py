@@ -1,6 +1,6 @@
-"""What is shown: sentences, JSON lines, progress; and settings, written as the options that they are here.
+"""Console output: sentences, JSON lines, progress, and settings written as command-line options.
 
-And how a command ends: errors without tracebacks, exit codes, and signals that are obeyed at once.
+Also how commands end: errors without tracebacks, exit codes, and signals that take effect at once.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from rindices.record import Summary
     from rindices.training.execution import Progress
 
-# What is shown holds ids and names of the user: neither markup nor emoji codes such as :x: are meant by them.
-_dumb = False if os.environ.get("TERM") == "dumb" else None  # such a terminal shows lines of progress, no bars
+# Output contains ids and names from the user, in which markup and emoji codes such as :x: are plain text.
+_dumb = False if os.environ.get("TERM") == "dumb" else None  # such a terminal shows progress in lines, not bars
 console = Console(force_terminal=_dumb, highlight=False, soft_wrap=True, markup=False, emoji=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 _json_lines = False
 _LINE_SECONDS, _JSON_SECONDS = 30.0, 2.0  # between lines of progress without a terminal; programs read JSON
-_MOST_NAMES = 20  # in a sentence; more stand in a line of their own
+_MOST_NAMES = 20  # in a sentence; longer lists get a line of their own
 _VERDICT_STYLES = {
     "reproducible": "green",
     "weak": "cyan",
@@ -69,7 +69,7 @@ _VERDICT_STYLES = {
 
 
 def on_command_line(remedy: Remedy) -> str:
-    """Write a setting as an option; names that are too many for a sentence are left to `ready_options`.
+    """Return a setting as an option; lists of names too long for a sentence are left to `ready_options`.
 
     Examples
     --------
@@ -100,26 +100,26 @@ def _as_option(name: str, value: Value) -> str:
 
 
 def ready_options(text: Text) -> str:
-    """Return a line for each option of a text that has too many names to stand in a sentence."""
+    """Return one line for each option of a text whose list of names is too long for a sentence."""
     return "".join(f"\n{_as_option(*one)}" for one in remedies_in([text]) if _is_long(one))
 
 
 def set_output(*, quiet: bool = False, log_json: bool = False) -> None:
-    """Choose between sentences, nothing but errors, and one JSON object a line."""
+    """Choose between sentences, errors only, and one JSON object per line."""
     global _json_lines
     _json_lines = log_json
     console.quiet = quiet or log_json
 
 
 def log(event: str, **fields: object) -> None:
-    """Write a line of JSON, where they are asked for."""
+    """Write a line of JSON, if JSON output was requested."""
     if _json_lines:
         line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event} | fields
         typer.echo(json.dumps(line, default=str))
 
 
 def warn(sentences: Iterable[Text]) -> None:
-    """Show what there is to look at."""
+    """Show warnings, and log them without people's ids."""
     for sentence in sentences:
         text = worded(sentence, on_command_line)
         console.print(f"Warning: {text}", style="yellow")
@@ -134,14 +134,14 @@ def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
 
 
 def show_verdict(summary: Summary, whose: str = "") -> None:
-    """Say whether the patterns are reproducible, why, and what follows from that; green is for a plain yes."""
+    """Show the verdict, the reason for it, and advice; green is for an unqualified yes."""
     headline, advice = summary.verdict_words
     sentences = " ".join(filter(None, [headline, summary.reliable_reason, advice]))
     console.print(f"{whose}{sentences}", style=_VERDICT_STYLES.get(summary.state or "", ""))
 
 
 def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
-    """Say where the results are, and in the last line that all is done."""
+    """Show where the results are, and a closing line."""
     places = {"R-indices": "r_indices.csv", "Patterns": "patterns.csv", "Model": "model.safetensors"}
     places |= {"Picture": "r_indices.png"} | ({"Report": "report.html"} if report else {})
     show_places({name: out / file for name, file in places.items()})
@@ -150,22 +150,22 @@ def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
 
 
 def show_places(places: Mapping[str, Path | None]) -> None:
-    """Say where files are, as far as there are any."""
+    """Show where files are, except those that are None."""
     for name, path in places.items():
         if path is not None:
             console.print(f"{name + ':':<11} {path}")
 
 
 def long_wait(n_values: int) -> str:
-    """Say that work on so many values, of regions and people, takes longer than a user waits without a word."""
+    """Return a notice that work on so many values (people times regions) can take minutes; empty if it cannot."""
     return "; in a table of this size, this can take minutes" * (n_values > 1_000_000)
 
 
 @contextmanager
 def training_bars() -> Iterator[Callable[[Progress], None]]:
-    """Give a function that shows each stage of training: steps of all models together, speed, time left.
+    """Yield a function that shows each stage of training: steps of all models together, speed, time left.
 
-    Where there is no terminal, it prints a line at times.
+    Without a terminal, it prints a line from time to time.
     """
     shares = TextColumn("{task.percentage:>3.0f}% {task.fields[note]}")
     columns = (TextColumn("{task.description}"), BarColumn(), shares, TimeRemainingColumn())
@@ -176,7 +176,7 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
         nonlocal last_line
         stage, done, total, resumed = progress
         new = stage not in tasks
-        if new:  # what an earlier process did took this one no time
+        if new:  # steps of an earlier process took this one no time
             bars.add_task(stage, total=total, completed=resumed, note="", visible=total > 0)
             tasks[stage] = bars.tasks[-1]
         elif tasks[stage].finished:
@@ -190,7 +190,7 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
             last_line = time.monotonic()
             left = tasks[stage].time_remaining
             ahead = f", about {duration(left)} left" if speed and left else ""
-            share = f"{100 * done / total:.0f} % {note}".rstrip() if total else "…"  # of what has no steps
+            share = f"{100 * done / total:.0f} % {note}".rstrip() if total else "…"  # for a stage without steps
             console.print(f"{stage}: {share}{ahead}")
             log("progress", stage=stage, done=done, total=total)
 
@@ -200,7 +200,7 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
 
 @contextmanager
 def counting_bar(what: str, *, transient: bool = False) -> Iterator[Callable[..., None]]:
-    """Give a function that shows what share, or how many of all, are done; `transient` bars are gone in the end."""
+    """Yield a function that shows how much of a task is done; `transient` bars disappear at the end."""
     with Bars(console=console, disable=not console.is_terminal, transient=transient) as bars:
         task = bars.add_task(what, total=None)
         yield lambda done, total=1: bars.update(task, completed=done, total=total)
@@ -214,7 +214,7 @@ _Result = TypeVar("_Result")
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn errors into a few lines and an exit code: 2 for the user's input, 3 for trouble inside."""
+    """Turn errors into a few lines and an exit code: 2 for invalid input or a full disk, 3 for internal errors."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -230,7 +230,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 traceback.print_exc()
             code, logged = INNER_ERROR, without_data(error)
             if isinstance(error, InputError):
-                # A log is kept; who and what is wrong with the table is told on the other channel.
+                # Logs are kept, so what is wrong with the table, and with whom, goes to standard error only.
                 code, logged = USER_ERROR, f"The input was rejected ({logged}); see standard error for the reason."
             elif _is_disk_full(error):
                 code = USER_ERROR
@@ -246,7 +246,7 @@ def _is_disk_full(error: Exception) -> bool:
 
 
 def _in_words(error: Exception) -> str:
-    """Say what the trouble is, and what helps; the kind of unforeseen errors helps whoever they are reported to."""
+    """Return an error and its remedy in words; unforeseen errors include their type, for reports of the error."""
     if isinstance(error, InputError):
         return f"Error: {worded(error.message, on_command_line)}{ready_options(error.message)}"
     trouble, remedy = (
@@ -254,7 +254,7 @@ def _in_words(error: Exception) -> str:
         "Please report this error. To see where it occurred, set RINDICES_DEBUG=1.",
     )
     if isinstance(error, OSError) and error.strerror:
-        # A half-written file is called by the name that it would have got.
+        # Show a half-written file under its final name.
         file = re.sub(r"(^|[\\/])\.([^\\/]+?)\.[^.\\/]+\.partial$", r"\1\2", str(error.filename or ""))
         again = "repeat the same command; it resumes where it stopped."
         trouble, remedy = f"{error.strerror}{f': {file}' if file else ''}.", f"Once this is fixed, {again}"
@@ -270,15 +270,15 @@ def _in_words(error: Exception) -> str:
     return f"Internal error in rindices: {trouble}\nFailed. {remedy}"
 
 
-# Whoever has it first wins: a wish to stop, or a run that is about to become complete and keeps it for good.
+# The first to acquire it wins: a request to stop, or a run about to become complete, which never releases it.
 Ending = threading.Lock
 
 
 def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: threading.Lock) -> _Result:
-    """Do long work in a thread, so that Ctrl-C and the end of a job's time are obeyed at once.
+    """Run long work in a thread, so that Ctrl-C and the end of a job's time take effect at once.
 
-    Neither can interrupt a computation, but all that matters is on disk in whole files: the process may simply end.
-    The work takes `ending` before it becomes complete; after that it is too late to stop it.
+    Neither can interrupt a computation, but all that matters is on disk in complete files: the process can simply end.
+    The work acquires `ending` before it becomes complete; after that, it is too late to stop it.
     """
     outcome: Future[_Result] = Future()
 
@@ -305,7 +305,7 @@ def _stop_code() -> int:
 
 def _stop(code: int, message: str) -> NoReturn:
     """End the process at once."""
-    for child in multiprocessing.active_children():  # workers of ours, who would train on
+    for child in multiprocessing.active_children():  # our workers, which would go on training
         with contextlib.suppress(OSError, TypeError):
             os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # type: ignore[arg-type]
     log("stopped", status="unfinished", exit_code=code)
@@ -324,16 +324,16 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Treat the end of a job's time (SIGTERM) like Ctrl-C, and take note of both."""
+    """Treat the end of a job's time (SIGTERM) like Ctrl-C, and record both."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        _asked_to_stop.append(number)  # Python drops the exception where it cleans up memory
-        if _is_importing(frame):  # a library that is half loaded may crash, or make another error of the exception
+        _asked_to_stop.append(number)  # Python drops the exception if it is freeing memory
+        if _is_importing(frame):  # a half-loaded library may crash, or turn the exception into another
             _stop(_stop_code(), _NOTHING_WRITTEN)
         raise KeyboardInterrupt
 
     def unraised(trouble: Any) -> None:
-        # Where the exception is dropped, Python would print its traceback; the stop itself is obeyed all the same.
+        # Python would print the traceback of a dropped exception; the request to stop is honoured anyway.
         if not issubclass(trouble.exc_type, KeyboardInterrupt):
             usual_hook(trouble)
 

@@ -1,4 +1,4 @@
-"""`rindices fit`, and `simulate` and `demo`: patterns learned, from your table or where they are known."""
+"""`rindices fit`, `simulate` and `demo`: learn patterns from your table, or from data with known patterns."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def fit(
 
 
 def _describe_cohort(cohort: Cohort) -> None:
-    """Say who and what was read."""
+    """Show the people and the columns that were read."""
     from rindices.schema.role_guesses import grouped, kinds_of
 
     labels = f"{', '.join(cohort.control_labels)} versus {', '.join(cohort.patient_labels)}"
@@ -173,7 +173,7 @@ def _describe_cohort(cohort: Cohort) -> None:
 
 
 def _describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, report: bool = True) -> None:
-    """Say what came out and where it is; the last line is the status, with the time since a command began."""
+    """Show the results and where they are; the last line gives the status and the time since the command began."""
     value = summary.agreement.get("pattern_agreement")
     step = f" at step {summary.step:,}" * bool(summary.step)  # linear models have none
     console.print(summary.search.reason)
@@ -197,7 +197,7 @@ def _describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, 
 
 
 def _how_else(plan: PlannedRun) -> str:
-    """Say how to get what a finished run was asked for besides."""
+    """Return how to obtain output that was requested but that the finished run does not have."""
     from rindices.record import read_summary
 
     output, out = plan.output, plan.out
@@ -222,7 +222,7 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
     """Load the engine, train behind progress bars, and write the run folder."""
     from rindices.core import devices
 
-    devices.prepare()  # before JAX is first asked for anything
+    devices.prepare()  # before JAX is first used
     with ThreadPoolExecutor(1) as beside:  # a GPU takes seconds to start; meanwhile the engine is loaded
         place = beside.submit(devices.in_words)
         from rindices.run.fit_table import carry_out

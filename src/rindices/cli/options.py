@@ -22,7 +22,7 @@ from rindices.problems import InputError, Remedy
 from rindices.settings import ApplySettings, TableSettings
 from rindices.value_kinds import Setting, settings_of
 
-# How the files that commands write have to end.
+# Suffixes of the files that commands write.
 TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
 
 
@@ -33,10 +33,10 @@ _OF_NAMES = {
 
 class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Say the version before anything else is loaded; refuse empty values, and names given twice.
+        """Show the version before anything else is loaded; refuse empty values, and names given twice.
 
-        As a path an empty value would be the current folder, and as names it would stand for none. Of repeated lists of
-        names, the last would replace the others without a word.
+        An empty path would mean the current folder, and an empty list of names would mean none. If a list of names were
+        repeated, the last would silently replace the others.
         """
         if args[:1] == ["--version"]:
             console.print(f"rindices {rindices.__version__}")
@@ -69,23 +69,23 @@ app = typer.Typer(
 def _version(
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
-    """Have the option in the help; `_Commands` does what it says."""
+    """List the option in the help; `_Commands` handles it."""
 
 
 def argument(help: str, name: str | None = None) -> typer.models.ArgumentInfo:
-    """Return an argument without a default; its name is the parameter's where none is given."""
+    """Return an argument without a default, named after the parameter unless `name` is given."""
     return typer.Argument(help=help, show_default=False, metavar=name)
 
 
 def option(help: str, default: str | bool = False, **limits: int) -> typer.models.OptionInfo:
-    """Return an option whose default is told in words, or not at all."""
+    """Return an option whose default is described in words, or not shown."""
     return typer.Option(help=help, show_default=default, **limits)  # type: ignore[arg-type]
 
 
 def check_output(
     path: Path | None, name: str, endings: tuple[str, ...], *inputs: Path, own: Path | None = None
 ) -> None:
-    """Refuse, before any work is done, to write over what is read, a run's results or a file of another kind.
+    """Refuse, before any work is done, to overwrite inputs or results of a run, or to write another type of file.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def check_output(
     name
         The setting that named it.
     endings
-        How the name of the file has to end.
+        Permitted suffixes of the file name.
     inputs
         Files that are read.
     own
@@ -123,17 +123,17 @@ def check_output(
 
 
 class Only(tuple[str, ...]):
-    """The settings of a class that a command has options for, where it has not all of them."""
+    """The settings of a class for which a command has options, if not all of them."""
 
     def __new__(cls, *names: str) -> Only:  # noqa: D102
         return super().__new__(cls, names)
 
 
 def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command: its parameters are options, those that are settings one option for each setting.
+    """Make a function a command: its parameters become options, and a class of settings one option per setting.
 
-    A parameter of a class of settings gets its default from that class, or from an object of it that is its own
-    default; ``Annotated[ApplySettings, Only("id", "join")]`` has options for some of them.
+    Defaults of settings are those of the class, or of the instance that is the parameter's default;
+    ``Annotated[ApplySettings, Only("id", "join")]`` has options for some settings only.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -143,7 +143,7 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
 
 
 def with_settings(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a function with a parameter for each setting, which gives the settings to another function."""
+    """Return a function with one parameter per setting, which passes the settings to the given function."""
     own = inspect.signature(function, eval_str=True)
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[Any, list[Setting]]] = {}
@@ -179,7 +179,7 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _parameter(about: Setting, usual: Any) -> inspect.Parameter:
-    """Return the parameter of a function that Typer makes an option of."""
+    """Return the function parameter that Typer turns into an option."""
     kind = about.kind.type
     is_written = usual not in (None, "", ())
     decided: Any = about.write(usual) if kind is str and is_written else usual if is_written else None
@@ -196,7 +196,7 @@ def _parameter(about: Setting, usual: Any) -> inspect.Parameter:
 
 
 def given_options(context: typer.Context, *kinds: type) -> list[str]:
-    """Return which settings of these classes were given on the command line, as options."""
+    """Return the options given on the command line that are settings of these classes."""
     names = [about.parameter for kind in kinds for about in settings_of(kind)]
     sources = {name: str(context.get_parameter_source(name)) for name in names}
     return [f"--{name.replace('_', '-')}" for name, source in sources.items() if source.endswith("COMMANDLINE")]

@@ -1,4 +1,4 @@
-"""Commands on what is there: models that are applied, imported, shared or verified, runs that are shown or compared."""
+"""Commands on existing models and runs: apply, adapt, import, share or verify models; show or compare runs."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def apply(
 
 
 def _noise_in_words(noise: pd.DataFrame) -> str:
-    """Say what the intervals of changes between visits rest on, or why there are none."""
+    """Return in words what the intervals of changes between visits are based on, or why there are none."""
     about = noise.iloc[0]
     came = counted(int(about["n_controls"]), "control")
     if about["source"] == "unknown":
@@ -202,14 +202,14 @@ def describe(model: Model) -> None:
 
 
 def _range_in_words(contract: Contract) -> str:
-    """Say what is known of the regions in training."""
+    """Return in words what is known about the regions in training."""
     if None in contract.feature_minimum:
         return "their range in training (unknown)"
     return f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
 
 
 def _correction(correction: Correction | None) -> str:
-    """Say in words how covariates are corrected, where it is by more than lines."""
+    """Return in words how covariates are corrected, if by more than straight lines."""
     given = correction or Correction()
     words = {
         "curve of": ", ".join(given.smooth),
@@ -261,7 +261,7 @@ def voxelwise(
     show_places({"Images, tables": folder / "voxelwise", "Report": page})
 
 
-# Files of the user's folder are no modules, and the log is read as UTF-8 everywhere.
+# Files in the user's folder are not to be imported as modules, and the log is read as UTF-8 everywhere.
 _PROGRAM = (sys.executable, "-P", "-X", "utf8", "-c", "from rindices.cli import main; main()")
 
 
@@ -329,7 +329,7 @@ def compare(
     warn(compared.warnings)
     for pair in compared.pairs:
         parts = [f"Pattern {pair.first} of the first and {pair.second} of the second"]
-        if pair.concordance == pair.concordance:  # a number
+        if pair.concordance == pair.concordance:  # not NaN
             parts.append(f"concordance {pair.concordance:.3f} (0.5 is chance)")
         if pair.map_correlation == pair.map_correlation:
             parts.append(f"correlation of the maps {pair.map_correlation:.2f}")

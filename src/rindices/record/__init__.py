@@ -1,19 +1,19 @@
-"""A run folder: every file's name, its types, and the only writer and reader of them.
+"""The run folder: the names and types of its files, and their only writer and reader.
 
 Writing a run
-    `check_free` refuses a folder that holds something else; `held` holds it for this process and says whether an
-    earlier run of the same `RunSettings` goes on; `write_tables` writes `Results`, analyses, selection and truth;
+    `check_free` refuses a folder that holds other files; `held` locks it for this process and yields whether an
+    earlier run of the same `RunSettings` is resumed; `write_tables` writes `Results`, analyses, selection and truth;
     `write_summary` comes last, with a `Summary` whose status is `DONE`; `keep_trained` keeps the models of the journal
-    and removes the rest; `discard` removes a run that never began. `more_of` says what a run is asked for more of.
+    and removes the rest; `discard` removes a run that never began. `more_of` returns what is added to a run.
 
-    Fields of a `Summary` that were not given are not written. It cannot be changed; a changed copy is
-    ``summary.updated(...)``. What is not a number (NaN) becomes null.
+    Fields of a `Summary` that were not given are not written. It is immutable; ``summary.updated(...)`` returns a
+    changed copy. NaN becomes null.
 
 Reading a run
-    `status_of` and `is_complete` look; `read_summary` reads a run in any state; `read_settings` reads a ``run.toml``
-    anywhere; `read_run` reads a finished run, all of it, and refuses files that do not belong together.
+    `status_of` and `is_complete` inspect a folder; `read_summary` reads a run in any state; `read_settings` reads a
+    ``run.toml`` anywhere; `read_run` reads all of a finished run and refuses files that do not belong together.
 
-Refusals are `rindices.problems.InputError`, which name file, trouble and remedy.
+Refusals raise `rindices.problems.InputError`, which names the file, the problem and the remedy.
 """
 
 from rindices.record.documents import (

@@ -1,6 +1,6 @@
-"""The two documents of a run folder: ``run.toml``, what was asked for, and ``summary.json``, what came of it.
+"""The two documents of a run folder: ``run.toml``, the settings, and ``summary.json``, the outcome.
 
-Both are read strictly: a wrong type, an unknown name or what is not a number is refused, as is an earlier version.
+Both are read strictly: wrong types, unknown names and NaN are refused, as are documents of earlier versions.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ _EARLIER = re.compile(r"0\.[0-2]\.")  # versions whose runs are not read
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
     ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
 )
-# Of these a run may be asked for more later: no trained model depends on them.
+# Settings by which a run can be extended later: no trained model depends on them.
 MORE = tuple(one.name for one in settings_of(SearchSettings) if one.resumes == "more")
-# What a chunk of models says by itself, and what no model depends on.
+# Settings that a chunk of models records itself, and those that no model depends on.
 _OF_A_MODEL = tuple(one.name for one in settings_of(SearchSettings) if one.resumes != "same")
 
 
 def damaged(path: Path, trouble: str) -> InputError:
-    """Return the error for a file of a run that cannot be used, because it `trouble`: "is missing", "has ..."."""
+    """Return the error for an unusable file of a run; `trouble` is its predicate: "is missing", "has ..."."""
     return InputError(f"In {path.parent}, {path.name} {trouble}. ", _AGAIN)
 
 
 def _refuse_earlier(path: Path, document: object) -> None:
-    """Refuse a document of a run that an earlier version made, with its version and what to do."""
+    """Refuse a document written by an earlier version, naming the version and the remedy."""
     match document:
         case {"versions": {"rindices": str() as version}} if _EARLIER.match(version):
             raise InputError(
@@ -74,7 +74,7 @@ class Document(BaseModel):
 
 @dataclass(frozen=True)
 class RunTable(TableSettings):
-    """``[table]`` of a run.toml: how a table was read, where it was, and the checksum of what was read."""
+    """``[table]`` of a run.toml: how a table was read, its path, and the checksum of its content."""
 
     path: str = field(kw_only=True)
     sha256: str | None = None
@@ -98,24 +98,24 @@ class RunSettings(Document):
     plan: dict[str, int] = {}
 
     def sections(self) -> dict[str, dict[str, Plain]]:
-        """Return the sections as they are written; what is not given is None."""
+        """Return the sections as they are written; settings not given are None."""
         asked = {"table": {"path": self.table.path} | asdict(self.table), "training": asdict(self.training)}
         text = json.dumps(self.model_dump(exclude_unset=True) | asked, default=str)
         written: dict[str, dict[str, Plain]] = json.loads(text)
         return {name: written[name] for name in RunSettings.model_fields if name in written}
 
     def text(self) -> str:
-        """Return the file."""
+        """Return the content of the file."""
         return toml_text(self.sections())
 
     def compared(self, ignore: tuple[str, ...] = ()) -> dict[tuple[str, str], Plain]:
-        """Return all that makes a run another one, by section and name; the same table may be found elsewhere."""
+        """Return all that distinguishes runs, by section and name; the same table may be at another path."""
         every = {(section, name): value for section, of in self.sections().items() for name, value in of.items()}
         ignored = {"command", "plan", *ignore}
         return {key: value for key, value in every.items() if key[0] not in ignored and key != ("table", "path")}
 
     def fingerprint(self) -> str:
-        """Return the checksum of all that a trained model depends on; its own setting is beside it."""
+        """Return the checksum of all that a trained model depends on, except settings recorded with the model."""
         what = {" ".join(key): value for key, value in self.compared().items() if value and key[1] not in _OF_A_MODEL}
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
@@ -134,7 +134,7 @@ def toml_text(sections: Mapping[str, Mapping[str, Plain]]) -> str:
     """
     lines = []
     for section, values in sections.items():
-        # A TOML string, number, truth value or list of them is written as in JSON, but for one character.
+        # TOML strings, numbers, booleans and lists of these are written as in JSON, except for one character.
         written = {
             name: json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007f") for name, value in values.items()
         }
@@ -144,7 +144,7 @@ def toml_text(sections: Mapping[str, Mapping[str, Plain]]) -> str:
 
 
 def read_settings(path: Path) -> RunSettings:
-    """Read a `run.toml`; one that somebody changed, or that another version wrote, is refused."""
+    """Read a ``run.toml``; raise if it is invalid or was written by an earlier version."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         _refuse_earlier(path, document)
@@ -163,7 +163,7 @@ def read_settings(path: Path) -> RunSettings:
 
 
 def in_words(error: ValidationError) -> str:
-    """Return what is wrong with a document: which name, what it should be, and what was found."""
+    """Return what is wrong with a document: the name, what it should be, and what was found."""
     first = error.errors()[0]
     name = " of ".join(repr(str(part)) for part in reversed(first["loc"]) if not isinstance(part, int))
     wrong = f"{first['msg'].replace('Input should', 'should')}, but got {first['input']!r}"
@@ -181,7 +181,7 @@ def _complete(columns: tuple[str, ...], rows: Rows) -> Rows:
     return rows
 
 
-Number = Annotated[float | None, BeforeValidator(_known)]  # what is not a number becomes null
+Number = Annotated[float | None, BeforeValidator(_known)]  # NaN and infinity become null
 Rows = tuple[dict[str, Annotated[bool | int | float | str | None, BeforeValidator(_known)]], ...]  # a small table
 _BALANCE = ("variable", "kind", "controls", "patients", "difference", "p", "p_corrected", "imbalanced")
 _RUNNERS_UP = ("n_patterns", "orthogonality", "pattern_agreement", "n_models")
@@ -270,7 +270,7 @@ class Summary(Document):
     status: Literal["done", "failed", "unfinished"]
     failure: str = ""
     applied: bool = False
-    model: dict[str, str] = {}  # file and sha256 of the one that scored people it was not trained with
+    model: dict[str, str] = {}  # file and sha256 of a model that was applied to new people
     n_controls: int = 0
     n_patients: int = 0
     n_other: int = 0
@@ -282,7 +282,7 @@ class Summary(Document):
     patient_labels: tuple[str, ...] = ()
     covariates: tuple[str, ...] = ()
     clinical: tuple[str, ...] = ()
-    follow_up: dict[str, str] = {}  # columns of the time, the event and what else is known of it
+    follow_up: dict[str, str] = {}  # columns of the time, the event and further details
     visits: bool = False
     years_from: str = ""  # what the time between visits is read from
     n_read: int | None = None
@@ -297,7 +297,7 @@ class Summary(Document):
     members_left_out: Annotated[Rows, AfterValidator(partial(_complete, ("member", "reason")))] = ()
     step: int | None = None
     agreement: dict[str, Number] = {}  # of the repetitions; null with a single one
-    linear_makes_people: bool = False  # f changed brains at severity 0 already
+    linear_makes_people: bool = False  # f changed brains even at severity 0
     latent: str = "independent"
     correlation: tuple[tuple[float, ...], ...] | None = None
     verdict: State | None = None  # None: not judged
@@ -317,8 +317,8 @@ class Summary(Document):
     unit: str | None = None
     resumed: bool = False
     finished: str | None = None  # the date
-    region_names: dict[str, str] = {}  # full names that a data dictionary gives
-    training: dict[str, tuple[tuple[float, ...], ...]] = {}  # centiles of the people of an applied model, by group
+    region_names: dict[str, str] = {}  # full names from a data dictionary
+    training: dict[str, tuple[tuple[float, ...], ...]] = {}  # centiles of severities in training, by group
     variables: dict[str, Literal["number", "category"]] = {}
     subgroup_limits: tuple[float, float] = OutputSettings.limits
     level: float = OutputSettings.level
@@ -330,31 +330,31 @@ class Summary(Document):
 
     @property
     def state(self) -> State | None:
-        """The verdict; None where there is none."""
+        """The verdict, or None if there is none."""
         return self.verdict
 
     @property
     def n_supported(self) -> int | None:
-        """The number of its patterns that held-out people support; None where that is unknown."""
+        """The number of patterns that held-out people support; None if unknown."""
         again = self.supported if self.evidence is None else self.evidence.found_again
         return None if again is None else min(self.n_patterns, max(1, again))
 
     @property
     def verdict_words(self) -> tuple[str, str]:
-        """The verdict in a sentence, and what follows from it; the reason stands between them."""
+        """The verdict in a sentence, and the advice that follows from it; the reason goes between them."""
         return verdict_words(self.state, self.n_patterns, self.n_supported)
 
     def updated(self, **changes: object) -> Summary:
-        """Return a summary that says more, or something else; it is checked like one that is read."""
+        """Return a copy with these changes, validated like a summary that is read."""
         return Summary.model_validate(self.model_dump(exclude_unset=True) | changes)
 
 
 def read_summary(folder: Path) -> Summary:
-    """Read the summary of a run; one that is missing or damaged is refused with the remedy."""
+    """Read the summary of a run; raise an error with the remedy if it is missing or damaged."""
     path = folder / SUMMARY
     try:
         content = path.read_bytes()
-        with contextlib.suppress(UnicodeDecodeError, json.JSONDecodeError, RecursionError):  # which is said below
+        with contextlib.suppress(UnicodeDecodeError, json.JSONDecodeError, RecursionError):  # reported below
             _refuse_earlier(path, json.loads(content))
         return Summary.model_validate_json(content, strict=True)
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -364,19 +364,19 @@ def read_summary(folder: Path) -> Summary:
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
-    """Write the summary of a run: what was said of it, and no defaults."""
+    """Write the summary of a run, without fields that were not set."""
     write_text(folder / SUMMARY, summary.model_dump_json(indent=2, exclude_unset=True) + "\n")
 
 
 def verdict_words(state: State | None, n_patterns: int, n_supported: int | None = None) -> tuple[str, str]:
-    """Return a verdict in a sentence, and what follows from it, see `Summary.verdict_words`."""
+    """Return a verdict in a sentence, and the advice that follows from it; see `Summary.verdict_words`."""
     headline, advice = SENTENCES[state]
     number = "The pattern is" if n_patterns == 1 else "The patterns are"
     number = number if n_supported is None else f"At least {counted(n_supported, 'pattern is', 'patterns are')}"
     return headline.replace("The patterns are", number), advice
 
 
-# In a sentence, and what follows from it; the reason stands between them. None: was not judged.
+# The verdict in a sentence, and the advice; the reason goes between them. None: not judged.
 SENTENCES: dict[State | None, tuple[str, str]] = {
     "reproducible": ("The patterns are reproducible.", ""),
     "weak": (

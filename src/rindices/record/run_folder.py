@@ -1,8 +1,8 @@
 """The folder of a run: the names of its files, whether it holds this run or another, and who may write to it.
 
-`run.toml` says what a run is, by which versions, and on which device; it is there from the beginning, so that a run
-that was interrupted can be told from another one. `summary.json` says how far it got, and is the last to say "done".
-Until then, its journal and what its process logs say how far it is, and how well its models agree so far.
+`run.toml` identifies a run by its settings, versions and device; it is there from the beginning, so that an interrupted
+run can be told from another one. `summary.json` records how far it got, and is the last to say "done". Until then, the
+journal and the log of the process show how far the run is, and how well its models agree so far.
 """
 
 import contextlib
@@ -46,19 +46,19 @@ MODEL, PICTURE, REPORT = "model.safetensors", "r_indices.png", "report.html"
 R_INDICES, PATTERNS, SELECTION = "r_indices.csv", "patterns.csv", "selection.csv"
 Z_SCORES, VARIABLES, PEOPLE, TRUTH = "z_scores.csv", "variables.csv", "people.csv", "truth.csv"
 JOURNAL, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE = "journal", "analysis", "bids", "figures", "brain", "voxelwise"
-TRAINED = "trained"  # every model of a finished run, so that more can be added to them
+TRAINED = "trained"  # every model of a finished run, so that more can be added
 RESULTS = (MODEL, R_INDICES, PICTURE, PATTERNS, SELECTION, Z_SCORES, VARIABLES, PEOPLE)  # of every finished run
-# All that a run leaves in its folder; whatever else is there belongs to the user.
+# All that a run leaves in its folder; anything else there belongs to the user.
 OURS = frozenset(
     {*RESULTS, REPORT, TRUTH, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE, SUMMARY, SETTINGS, JOURNAL, TRAINED}
 )
 
 
 def check_free(out: Path) -> None:
-    """Refuse, before any work is done, a folder that cannot be written or that holds something else."""
+    """Refuse, before any work is done, a folder that is not writable or that holds other files."""
     if out.is_file():
         raise InputError(f"{out} is a file, not a folder.\nChoose a folder with ", Remedy("out"), ".")
-    # Only where there is a run may files be replaced that have the names of its own: a table people.csv, for example.
+    # Files with names of results, such as a table people.csv, may be replaced only if there is a run in the folder.
     ours = OURS if any((out / name).exists() for name in (SETTINGS, SUMMARY, JOURNAL)) else frozenset[str]()
     strangers = [path.name for path in out.glob("*") if path.name not in ours and not is_half_written(path)]
     if strangers:
@@ -71,24 +71,24 @@ def check_free(out: Path) -> None:
 
 
 def run_around(path: Path) -> Path | None:
-    """Return the run folder that keeps a file of this name for its own results; None where there is none."""
+    """Return the run folder that reserves this path for its own results, or None."""
     path = path.resolve()
     ours = (folder for folder in path.parents if path.relative_to(folder).parts[0] in OURS)
     return next((one for one in ours if any((one / name).is_file() for name in (SETTINGS, SUMMARY))), None)
 
 
 def is_half_written(path: Path) -> bool:
-    """Whether a file was left behind by a process that was killed."""
+    """Return whether a file was left behind by a process that was killed."""
     return path.name.startswith(".") and path.name.endswith(".partial")
 
 
 _CHUNKS = "*.safetensors"  # of the journal, and of the models that are kept
-# What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.
+# Must be the same to continue a run, for bitwise identical results; a finished run is the same without them.
 _PLACE = ("versions", "device")
 
 
 def status_of(out: Path) -> str | None:
-    """Return how far the run in a folder got; None where there is none."""
+    """Return the status of the run in a folder, or None if there is no run."""
     try:
         return str(json.loads((out / SUMMARY).read_text(encoding="utf-8"))["status"])
     except FileNotFoundError:
@@ -98,10 +98,9 @@ def status_of(out: Path) -> str | None:
 
 
 def is_complete(out: Path, settings: RunSettings) -> bool:
-    """Whether the folder holds this very run, finished; another run is refused with the differences.
+    """Return whether the folder holds this very run, finished; another run is refused with the differences.
 
-    A run of which there is to be more is not complete. A finished run whose results are no longer all there is refused
-    with their names.
+    A run that is to be extended is not complete. A finished run with missing results is refused, and these are named.
     """
     status = status_of(out)
     if status is None:
@@ -109,7 +108,7 @@ def is_complete(out: Path, settings: RunSettings) -> bool:
     more = more_of(out, settings)
     if status != DONE:
         return False
-    if (out / JOURNAL).exists():  # it was killed just before it would have removed its journal
+    if (out / JOURNAL).exists():  # it was killed just before removing its journal
         with contextlib.suppress(InputError, OSError), locked(out):
             keep_trained(out)
     if more:
@@ -127,10 +126,10 @@ def is_complete(out: Path, settings: RunSettings) -> bool:
 
 
 def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
-    """Return what a run is asked for more of, from what to what; none where it is the very same.
+    """Return the settings by which a run is extended, with old and new values; empty if the run is the same.
 
-    More patterns or repetitions can be asked of a finished run whose models are there, and of one that has not
-    begun to train. Any other run is refused with the differences.
+    Patterns or repetitions can be added to a finished run whose models are there, and to a run that has not begun to
+    train. Any other run is refused with the differences.
     """
     status = status_of(out)
     replace_it = Message("replace the run with ", Remedy("overwrite", True), ".")
@@ -166,14 +165,14 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
 
 
 def _is_more(before: Plain, now: Plain) -> bool:
-    """Whether all that was asked for is asked for again, and more."""
+    """Return whether all that was requested before is requested again, and more."""
     if isinstance(before, list) and isinstance(now, list):
         return {*before} < {*now}
     return isinstance(before, int) and isinstance(now, int) and before < now
 
 
 def shown_setting(value: object) -> str:
-    """Return the value of a setting as it stands in a sentence.
+    """Return the value of a setting as written in a sentence.
 
     Examples
     --------
@@ -186,14 +185,14 @@ def shown_setting(value: object) -> str:
 
 @contextmanager
 def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterator[bool]:
-    """Hold a run folder for this process; gives whether an earlier run of the same settings, or of less, goes on.
+    """Lock a run folder for this process; yield whether an earlier run is resumed or extended.
 
-    With `overwrite`, whatever run is there is removed first.
+    With `overwrite`, any existing run is removed first.
     """
     with locked(out):
         goes_on = status_of(out) is not None and not overwrite
         more = more_of(out, settings) if goes_on else {}
-        (out / SUMMARY).unlink(missing_ok=True)  # first: it must not say "done" of what is only half there
+        (out / SUMMARY).unlink(missing_ok=True)  # first: it must not say "done" of a run that is only half there
         for path in [*out.glob("*")]:
             keep = path.name == JOURNAL or (goes_on and path.name in (SETTINGS, TRAINED))
             if not keep and (path.name in OURS or is_half_written(path)):
@@ -208,13 +207,13 @@ def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterat
         yield goes_on
 
 
-# Of disks that cannot lock a file, as some shared ones of clusters: then nobody is kept out.
+# Of file systems that cannot lock files, such as some shared ones on clusters: these runs are not protected.
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a run folder for this process alone; the system gives it back however the process ends."""
+    """Lock a run folder for this process; the system releases the lock however the process ends."""
     journal = folder / JOURNAL
     journal.mkdir(parents=True, exist_ok=True)
     lock, holder = FileLock(journal / "lock"), journal / "holder.txt"
@@ -242,7 +241,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def worker_of(folder: Path) -> int | None:
-    """Return the number of the process of this machine that is at work in a run folder; None where there is none."""
+    """Return the id of the process on this machine that is working in a run folder, or None."""
     holder = folder / JOURNAL / "holder.txt"
     text = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else ""
     match = re.match(r"(\d{1,9}) on (.*), since", text)
@@ -250,9 +249,9 @@ def worker_of(folder: Path) -> int | None:
         return None
     try:
         FileLock(folder / JOURNAL / "lock").acquire(timeout=0).lock.release()
-    except (OSError, NotImplementedError):  # it is held, or nobody can tell
+    except (OSError, NotImplementedError):  # it is held, or locks are not supported
         return int(match[1])
-    return None  # the number is that of another process by now
+    return None  # the id belongs to another process by now
 
 
 def keep_trained(out: Path) -> None:
@@ -272,7 +271,7 @@ def discard(out: Path) -> None:
         out.rmdir()
 
 
-_MOST_PATIENTS = 400  # in an agreement on the way
+_MOST_PATIENTS = 400  # for the agreement shown during training
 _LAST_EVENTS = 15
 _LOG = 200_000  # bytes at the end of a log that are read
 
@@ -288,7 +287,7 @@ class Event(BaseModel):
 
 
 class AgreementSoFar(NamedTuple):
-    """How well the repetitions that are trained so far agree about a number of patterns."""
+    """Agreement of the repetitions trained so far, for one number of patterns."""
 
     n_patterns: int
     n_models: int
@@ -296,31 +295,31 @@ class AgreementSoFar(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a training is."""
+    """Progress of a training run."""
 
     state: str  # running, done, failed, unfinished or refused
     stage: str = ""
     share: float = 0.0
-    rate: float | None = None  # steps a second
+    rate: float | None = None  # steps per second
     left: float | None = None  # seconds
     agreed: tuple[AgreementSoFar, ...] = ()
-    said: str = ""  # why it failed or was refused; of a finished run: why a later one in its folder was
+    said: str = ""  # why it failed or was refused; for a finished run, why a later one in its folder was
 
 
 def log_of(folder: Path) -> Path:
-    """Return where a training that is watched writes what it says: beside the folder of its run."""
+    """Return the path of the log of a watched training run, which is next to the run folder."""
     return folder.with_name(f"{folder.name}.training.log")
 
 
 def progress_of(folder: Path, *, running: bool) -> Progress:
-    """Return how far a training is; whoever asks says whether a process is at work on it."""
+    """Return the progress of a training run; `running` states whether a process is working on it."""
     events, said = _logged(log_of(folder))
     if not running:
         status = status_of(folder)
         failure = read_summary(folder).failure if status == FAILED else ""
         as_asked = any(one.event in ("done", "stopped") for one in events)
-        refused = any(one.event == "error" for one in events)  # whatever else it said may be a warning
-        if status == DONE and not as_asked:  # of another run than the one that is there, unless that came later
+        refused = any(one.event == "error" for one in events)  # other output may be warnings
+        if status == DONE and not as_asked:  # the log is of another run, unless this one is newer
             as_asked = not refused or log_of(folder).stat().st_mtime < (folder / SUMMARY).stat().st_mtime
         said = "" if as_asked else failure or said
         return Progress(status or ("refused" if refused and said else UNFINISHED), said=said)
@@ -329,7 +328,7 @@ def progress_of(folder: Path, *, running: bool) -> Progress:
     if not steps:
         return Progress("running", "Reading the table and loading JAX", agreed=agreed)
     stage = [one for one in steps if one.stage == steps[-1].stage]
-    first, last = (stage[1:] or stage)[-_LAST_EVENTS:][0], stage[-1]  # programs are compiled before the first steps
+    first, last = (stage[1:] or stage)[-_LAST_EVENTS:][0], stage[-1]  # the first steps include compilation
     done, total = last.done, max(1, last.total)
     seconds = (_when(last) - _when(first)).total_seconds()
     rate = (done - first.done) / seconds if seconds > 0 and done > first.done else None
@@ -345,7 +344,7 @@ def _when(event: Event) -> datetime:
 
 
 def _logged(path: Path) -> tuple[list[Event], str]:
-    """Return the events of a log, and what else the process said."""
+    """Return the events of a log, and other output of the process."""
     if not path.is_file():
         return [], ""
     with path.open("rb") as file:
@@ -361,7 +360,7 @@ def _logged(path: Path) -> tuple[list[Event], str]:
 
 
 def _agreement_so_far(folder: Path) -> tuple[AgreementSoFar, ...]:
-    """Return the agreement of the models that are trained so far, by number of patterns."""
+    """Return the agreement of the models trained so far, by number of patterns."""
     paths = [path for of in (TRAINED, JOURNAL) for path in sorted((folder / of).glob("data-*.safetensors"))]
     names = tuple((str(path), path.stat().st_mtime_ns) for path in paths if path.exists())
     return _agreement_of(names)

@@ -1,4 +1,4 @@
-"""The tables of a run folder: one writer and one reader, and one check that they belong together."""
+"""The tables of a run folder: one writer, one reader, and one check that they belong together."""
 
 import hashlib
 from collections import Counter
@@ -38,12 +38,12 @@ AGREEMENTS = ("pattern_agreement", "dimension_correlation", "difference_correlat
 GROUPS = {"control": "n_controls", "patient": "n_patients", "other": "n_other"}
 _ID, _VISIT = "participant_id", "visit"
 _WHO = (_ID, _VISIT)
-# Columns of text, wherever they stand in our own tables; all others are numbers, or true and false.
+# Text columns in any of our own tables; all others are numbers or booleans.
 _TEXT = frozenset({*_WHO, "diagnosis", "group", "flags", "reason", "site", "region", "people", "variable", "level"}) | {
     *("kind", "statistic", "note", "remark", "rule", "t_map", "q_map", "far_in", "source", "random_effects"),
     *("measure", "disorder"),
 }
-# What each analysis has at least; a file that is not there, or has no rows, is an analysis that could not be made.
+# Required columns of each analysis; a missing or empty file means that the analysis was not possible.
 _ANALYSES: dict[str, tuple[str, ...]] = {
     "flow": ("site", "group", "read", "used"),
     "associations": (
@@ -85,17 +85,17 @@ class Results:
     ----------
     r_indices
         participant_id, visit, years and first_visit (with repeated visits), diagnosis, group, r1 …, r1_sd …, severity1
-        …, and where they are known severity1_low …, severity1_high …, centile1 …, r1_networks …; flags.
+        …, and if known severity1_low …, severity1_high …, centile1 …, r1_networks …; flags.
     z_scores
         The regions: corrected values in sd of controls.
     variables
         Covariates, background and clinical scores under the user's names; numbers as float64, categories as text.
     patterns
-        What each pattern does to each region.
+        The change of each region with each pattern.
     people
         The record of every row that was read, with who was left out and why.
     gaps
-        Which z scores were imputed; not known of a run that is read. None where all were measured.
+        Which z scores were imputed; None if all were measured, and unknown (None) for a run read from its folder.
     """
 
     r_indices: pd.DataFrame
@@ -117,39 +117,39 @@ class Results:
 
     @property
     def first_visit(self) -> np.ndarray:
-        """True in one row per person."""
+        """True in one row per person, the first visit."""
         return self.r_indices.get("first_visit", pd.Series(True, self.r_indices.index)).to_numpy(dtype=bool)
 
     @property
     def first_visits(self) -> pd.DataFrame:
-        """R-indices of each person once."""
+        """R-indices of the first visit of each person."""
         return self.r_indices[self.first_visit]
 
     @property
     def kinds(self) -> dict[str, str]:
-        """Whether each variable is a number or a category, which a CSV file cannot say."""
+        """Whether each variable is a number or a category, which a CSV file does not record."""
         is_number = {name: self.variables[name].dtype.kind == "f" for name in self.variables}
         return {str(name): "number" if number else "category" for name, number in is_number.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run, as its folder has it.
+    """A finished run, as read from its folder.
 
     Attributes
     ----------
     folder
-        Where it is.
+        The run folder.
     summary, settings
-        ``summary.json`` and ``run.toml``; people who were scored by a model that was there before have no settings.
+        ``summary.json`` and ``run.toml``; settings are None if an existing model was applied.
     results
         The tables of people and patterns.
     selection
-        How well each setting that was tried agrees; None where nothing was tried.
+        Agreement of each setting that was tried; None if none was tried.
     truth
-        Known severities of a simulated cohort in the order of the R-indices, a row for each row of them.
+        True severities of a simulated cohort, with the same rows as the R-indices.
     analyses
-        The tables in ``analysis`` and ``voxelwise`` by name, those that are there and have rows.
+        The tables in ``analysis`` and ``voxelwise`` by name, if they exist and have rows.
     """
 
     folder: Path
@@ -162,7 +162,7 @@ class Run:
 
     @property
     def adjusted(self) -> list[str]:
-        """Covariates that analyses are adjusted for: not one with the same value in everybody, such as one site."""
+        """Covariates for which analyses are adjusted: those that vary, unlike a single site for example."""
         same = self.results.variables.nunique() == 1
         return [name for name in self.summary.covariates if not same.get(name, False)]
 
@@ -181,11 +181,11 @@ def write_tables(
     selection: pd.DataFrame | None = None,
     truth: pd.DataFrame | None = None,
 ) -> None:
-    """Write the tables of a run; analyses of an earlier time that are no longer there are removed."""
+    """Write the tables of a run; remove earlier analyses that are no longer among them."""
     who = results.r_indices[[name for name in _WHO if name in results.r_indices]].reset_index(drop=True)
     tables = {R_INDICES: results.r_indices, PATTERNS: results.patterns, PEOPLE: results.people}
     for name, table in ((Z_SCORES, results.z_scores), (VARIABLES, results.variables)):
-        # A region may be called like one of our columns: an id beside it must stay an id.
+        # A region may have the name of one of our columns: the id beside it must remain the id.
         others = table.reset_index(drop=True).drop(columns=[column for column in who if column in table])
         tables[name] = pd.concat([who, others], axis=1)
     tables |= {name: table for name, table in ((SELECTION, selection), (TRUTH, truth)) if table is not None}
@@ -198,7 +198,7 @@ def write_tables(
 
 
 def read_run(folder: Path, summary: Summary | None = None) -> Run:
-    """Read a finished run, all of it.
+    """Read all of a finished run.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
     Raises
     ------
     InputError
-        If the run is not finished, or a file is missing, damaged or of another run.
+        If the run is not finished, or a file is missing, damaged or from another run.
     """
     summary = summary or read_summary(folder)
     if summary.status != DONE:
@@ -220,7 +220,7 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
         )
     numbers = range(1, summary.n_patterns + 1)
     scores = [name.format(number) for name in ("r{}", "r{}_sd", "severity{}") for number in numbers]
-    # Only the summary knows which variables are categories: a category may be called 1.
+    # Only the summary records which variables are categories: a category may be named 1.
     figures = {name: float for name, kind in summary.variables.items() if kind == "number"}
     variables = _read(folder / VARIABLES, (_ID, *summary.variables), {*_WHO, *summary.variables} - {*figures})
     own_variables = variables[[*summary.variables]]
@@ -247,7 +247,7 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
 
 
 def _read(path: Path, required: Sequence[str], text: Collection[str] = _TEXT) -> pd.DataFrame:
-    """Read a table: a region may be called "NA" and a participant "007"."""
+    """Read a table in which a region may be named "NA" and a participant "007"."""
     try:
         names = pd.read_csv(path, nrows=0, encoding="utf-8").columns
         as_text = {name: str for name in names if plain_text(name) in text}
@@ -291,9 +291,9 @@ def _truth(path: Path, summary: Summary, people: pd.Series) -> pd.DataFrame | No
 
 
 def _check_together(folder: Path, summary: Summary, results: Results, ids: Mapping[str, pd.Series]) -> None:
-    """Refuse files of which one was changed or exchanged: by numbers of rows, people, and the model's checksum.
+    """Refuse changed or exchanged files, judging by numbers of rows, people, and the model's checksum.
 
-    `ids` are the people of the tables whose rows are matched with those of the R-indices by position.
+    `ids` are the people in tables whose rows match those of the R-indices by position.
     """
     group = results.first_visits["group"]
     for name, key in GROUPS.items():

@@ -1,4 +1,4 @@
-"""A model that is there already, applied to a table of new people, or adapted to new sites."""
+"""Apply an existing model to a table of new people, or adapt it to new sites."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 class Applied(NamedTuple):
-    """What was done.
+    """Result of applying a model.
 
     Attributes
     ----------
     summary
-        Who was scored, and by what model. Its warnings name nobody.
+        Who was scored, and by which model. Its warnings name nobody.
     n_rows, n_flagged
-        Rows of people, and the people outside what the model was trained on.
+        Number of rows, and of people outside the training range or from an unknown site.
     left_out
-        Table of people who were left out, if anybody was.
+        Table of the people who were left out, if any.
     change, scan_noise
-        Table of the change of people who came again, and of the scan noise behind its intervals; see
+        Table of changes in people with repeat visits, and the scan noise behind their intervals; see
         `rindices.run.scores_and_analyses.change_of`.
     """
 
@@ -66,7 +66,7 @@ def apply_table(
     progress: Callable[[float], None] | None = None,
     wording: Wording = in_python,
 ) -> Applied:
-    """Score the people of a table, some at a time, and write their R-indices and severities.
+    """Score the people of a table in batches, and write their R-indices and severities.
 
     Parameters
     ----------
@@ -75,24 +75,24 @@ def apply_table(
     path
         A table, or the folder of a BIDS dataset.
     out
-        The table to write; it appears whole or not at all.
+        The table to write; it is written completely or not at all.
     settings
         How the table is read.
     report
-        A report to write of these people; they are read all at once then.
+        A report to write on these people; the table is then read at once.
     output
         How the report is written, and the level of the intervals.
     progress
         Called with the proportion of the table that has been read.
     wording
-        How warnings mention settings.
+        How settings are named in warnings.
     """
     check_level(output.level)
     whole = report is not None
     batches = people_for(model, path, settings, progress=progress, whole=whole)
-    first = next(batches)  # the table is looked at before the engine is loaded
+    first = next(batches)  # check the table before loading the engine
     follow_up, few_events = _follow_up(first, read_header(model).contract, settings, whole=whole)
-    whole = whole or first.visit is not None  # which is read at once
+    whole = whole or first.visit is not None  # tables with visits are read at once
     check_scan_noise(output.scan_noise, (read_header(model).parameters.n_patterns,), visits=first.visit is not None)
     from rindices.estimator import load_model
     from rindices.run.scores_and_analyses import change_of, results_of, scores_of
@@ -143,7 +143,7 @@ def apply_table(
 def _follow_up(
     people: People, contract: Contract, settings: ApplySettings, *, whole: bool
 ) -> tuple[dict[str, str], list[Text]]:
-    """Return the columns of follow-up, and what is to be said of them; they are refused where there is no report."""
+    """Return the follow-up columns and warnings about them; raise if they are given without a report."""
     named = follow_up_of(settings)
     if named and not whole:
         ask = Remedy("report", Blank("FILE"))
@@ -166,7 +166,7 @@ def people_for(
     """Read the people of a table as a model needs them, checked; the arguments are those of `apply_table`."""
     contract, sums = read_header(model).contract, None
     settings = replace(settings, complete_only=settings.complete_only or not fills_gaps(model))
-    if contract.features == MUSE72_NAMES:  # of single regions, where the table has those
+    if contract.features == MUSE72_NAMES:  # sums of single regions, if the table has these
         covariates = [spec.name for spec in contract.covariates]
         sums = partial(with_muse72, exclude=settings.exclude, covariates=covariates)
         settings = replace(settings, exclude=())
@@ -174,7 +174,7 @@ def people_for(
 
 
 class Adapted(NamedTuple):
-    """What sites a model has learned: controls of each, how many people were not used, and warnings."""
+    """The sites a model has learned, with their controls; the number of people not used; and warnings."""
 
     controls: dict[str, int]
     n_unused: int
@@ -197,16 +197,16 @@ def adapt_model(
     model
         A model file.
     path
-        A table of people of new sites, controls by the labels of the training table. Others are not used, and neither
-        are controls who lack a region.
+        A table of people from new sites, with controls labelled as in training. Other people are not used, nor are
+        controls with missing regions.
     out
         The model file to write.
     settings
         How the table is read.
     few_controls
-        Whether sites with five to nine controls are learned, too.
+        Whether to learn sites with only five to nine controls, too.
     wording
-        How warnings mention settings.
+        How settings are named in warnings.
     """
     contract = read_header(model).contract
     if contract.site_column is None:
@@ -239,7 +239,7 @@ def adapt_model(
 
 
 def _of_strangers(counts: Counter[str]) -> list[str]:
-    """Say how many people are strangers, and what may be wrong."""
+    """Return a warning about people unlike anyone the model can produce, with likely causes."""
     if not counts["strangers"]:
         return []
     people = counts["control"] + counts["patient"] + counts["other"]
@@ -252,7 +252,7 @@ def _of_strangers(counts: Counter[str]) -> list[str]:
 
 
 def _summary(model: SurrealGAN, counts: Counter[str]) -> record.Summary:
-    """Say how many people of each group were scored, and by what model."""
+    """Return how many people of each group were scored, and by which model."""
     contract, (verdict, reason) = model.contract_, model.verdict_
     return record.Summary(
         status=record.DONE,
@@ -282,7 +282,7 @@ def _summary(model: SurrealGAN, counts: Counter[str]) -> record.Summary:
 def _write_report(
     model: SurrealGAN, results: record.Results, out: Path, output: OutputSettings, summary: record.Summary
 ) -> None:
-    """Write the report of people whom a model that was there already was applied to."""
+    """Write the report on people to whom an existing model was applied."""
     from rindices.pages.report import write_report
     from rindices.run.scores_and_analyses import analyse
 

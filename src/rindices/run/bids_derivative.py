@@ -1,4 +1,4 @@
-"""R-indices and severities as a BIDS derivative: a phenotype table, its dictionary, and what the dataset is."""
+"""R-indices and severities as a BIDS derivative: a phenotype table, its dictionary and a dataset description."""
 
 import json
 import re
@@ -10,13 +10,13 @@ from rindices.files import atomic_file, guarded, plain_text, write_text
 from rindices.record import Summary
 
 _NAME = "rindices"
-# Where the specification wants measures of participants, also in derivatives; the root is for participants.tsv only.
+# Where the specification puts measures of participants, in derivatives too; the root is for participants.tsv only.
 _FILES = ("dataset_description.json", "phenotype/r_indices.tsv", "phenotype/r_indices.json")
 _CITATION = (
     "Yang Z, Wen J, Davatzikos C. Surreal-GAN: Semi-Supervised Representation Learning via GAN for uncovering "
     "heterogeneous disease-related imaging patterns. International Conference on Learning Representations (ICLR), 2022."
 )
-# What a column is, by its name; # is the number in it. R-indices are not clipped: no minimum or maximum is promised.
+# Descriptions by column name; # is the number in it. R-indices are not clipped, so no minimum or maximum is stated.
 _COLUMNS = {
     r"participant_id": {"Description": "Participant, as in the source table"},
     r"session_id": {"Description": "Session, as in the source table"},
@@ -87,12 +87,12 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Summary) ->
         Root of the derivative dataset, which is replaced.
     r_indices
         Columns participant_id, visit if there are visits, diagnosis, group, r1 …, severity1 …, flags. Ids are written
-        as they are. Text that a spreadsheet would run is guarded as in `rindices.files`: BIDS asks nothing of those
-        cells but that they and the levels in the dictionary are the same, which they are; and an id of BIDS, which
-        begins with ``sub-``, is never one of them.
+        unchanged. Text that a spreadsheet would execute is guarded as in `rindices.files`: BIDS only requires that
+        such cells match the levels in the dictionary, which they do. A BIDS id begins with ``sub-`` and is never
+        affected.
     summary
-        What `summary.json` says. Its entry ``source_doi``, if any, names the source dataset; where the rows are
-        visits, their column becomes ``session_id`` if all of them are called ses-….
+        Content of ``summary.json``. Its entry ``source_doi``, if any, names the source dataset. The column of visits,
+        if there is one, becomes ``session_id`` if every label has the form ses-….
 
     Returns
     -------
@@ -119,7 +119,7 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Summary) ->
 
 
 def _as_bids(r_indices: pd.DataFrame, visits: bool) -> pd.DataFrame:
-    """Return the table as BIDS wants it: ids and sessions first, no empty cells, one line a row."""
+    """Return the table as BIDS requires it: ids and sessions first, no empty cells, one line per row."""
     table = r_indices.reset_index(drop=True)
     if visits and table["visit"].astype(str).str.fullmatch(r"ses-[0-9A-Za-z]+").all():
         table = table.rename(columns={"visit": "session_id"})

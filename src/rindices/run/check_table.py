@@ -1,6 +1,6 @@
-"""A table looked at before anything is trained: what each column is taken for, who remains, and what `fit` would say.
+"""Check of a table before training: the role of each column, who remains, and what `fit` would report.
 
-It is read and checked by what `rindices.run.plan` uses for a run; nothing is decided here.
+The table is read and checked by the code that `rindices.run.plan` uses for a run; nothing is decided here.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +19,7 @@ from rindices.schema.role_guesses import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
 from rindices.tables import Source, read_source
 
-# Where a table is refused, people are told as if these were given.
+# If a table is refused, people are counted as if the first of these that suffices had been given.
 _SETTLED: tuple[dict[str, Value], ...] = (
     {},
     {"drop_missing": True},
@@ -234,7 +234,7 @@ def check_table(
 def check_cohort(
     path: str | Path, settings: TableSettings, *, wording: Wording, read: Callable[..., Source] = read_source
 ) -> tuple[CheckedTable, Cohort | None]:
-    """Return what `check_table` does, and the people whom `fit` would train on; None where it would refuse them."""
+    """Return the result of `check_table`, and the cohort that `fit` would use; None if it would refuse the table."""
     looked = look(path, settings, read)
     kinds = kinds_of(looked.roles.regions, looked.found.regions.values)
     curtain = Curtain({*looked.found.roster.ids}, active=True)
@@ -252,7 +252,7 @@ def check_cohort(
             cohort = looked.cohort(**settled)
         except InputError as error:
             if refused is None:
-                problems = [one for one in error.problems if one.what not in looked.told]  # which are warnings here
+                problems = [one for one in error.problems if one.what not in looked.told]  # those are warnings here
                 refused, verdict = error, refused_for(error, problems, curtain, wording, looked.settings.id)
         else:
             as_if = tuple(wording(Remedy(name, value)) for name, value in settled.items())
@@ -265,7 +265,7 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[Check
     """Describe every column, in the order of the table."""
     regions, observed = dict(zip(looked.roles.regions, kinds, strict=True)), looked.found
     block = observed.regions
-    gaps = np.isnan(block.values) & ~block.text  # those that fit would fill, too
+    gaps = np.isnan(block.values) & ~block.text  # including those that `fit` would impute
     seen = {name: (block.values[:, at], gaps[:, at], block.impossible[:, at]) for at, name in enumerate(regions)}
     seen |= {
         name: (one.values[:, 0], one.missing[:, 0], one.impossible[:, 0]) for name, one in observed.covariates.items()
@@ -302,7 +302,7 @@ def refused_for(
     wording: Wording,
     id_column: str = "",
 ) -> dict[str, object]:
-    """Say what a table is refused for."""
+    """Return the fields of `CheckedTable` that state why a table is refused, and what would help."""
     texts = [worded(one.what, wording) for one in problems]
     return {
         "usable": False,
@@ -318,13 +318,13 @@ def refused_for(
 
 
 def fixes_in(texts: Iterable[Text], sheets: Iterable[str] = ()) -> tuple[FoundRemedy, ...]:
-    """Return the settings that would help, by what messages say; or the sheets of which one has to be chosen."""
+    """Return the settings that messages recommend, and the sheets to choose from."""
     named = [*remedies_in(texts), *(Remedy("sheet", one) for one in sheets)]
     return tuple(FoundRemedy(setting=name, value=value) for name, value in named if value is not None)
 
 
 def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, object]:
-    """Say who would be trained on."""
+    """Return the fields of `CheckedTable` that describe the people."""
     balance = balance_of(cohort)
     rows = balance[[*Balance.model_fields]].astype(object).where(balance[[*Balance.model_fields]].notna(), None)
     reasons = cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts()
@@ -344,6 +344,6 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
 
 
 def _warned_of(messages: Sequence[Text], curtain: Curtain, wording: Wording) -> dict[str, Any]:
-    """Say what a table is warned of, with and without people's names, and the settings that would help."""
+    """Return the warnings about a table, with and without people's ids, and the settings that would help."""
     said = tuple(worded(one, wording) for one in messages)
     return {"warnings": tuple(map(curtain, said)), "shown_warnings": said, "advice": fixes_in(messages)}

@@ -1,4 +1,4 @@
-"""Two runs compared: patterns matched, people in both, maps, settings, and who moved."""
+"""Comparison of two runs: matched patterns, people in both, maps, settings, and who moved."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,26 +19,26 @@ from rindices.record.run_folder import shown_setting
 from rindices.regions import known_regions
 from rindices.schema import MIN_REGIONS
 
-FEWEST = 20  # patients in both, for an order to tell anything; with fewer, patterns are matched by their maps
+FEWEST = 20  # patients in both runs for matching patterns by rank order; with fewer, they are matched by their maps
 _FILES = ("patterns.csv", "regions.csv", "people.csv", "compare.html")
 
 
 class Pair(NamedTuple):
-    """A pattern of the first run and the one of the second that belongs to it.
+    """A pattern of the first run and the matching one of the second.
 
     Attributes
     ----------
     first, second
         Their numbers.
     concordance
-        Share of the pairs of patients in both whom the two scores put in the same order; 0.5 is chance. NaN where a
+        Share of pairs of patients in both runs that the two scores rank in the same order; 0.5 is chance. NaN if a
         run gives all of them the same score.
     map_correlation
-        Of the changes of the regions in both.
+        Correlation of the changes of the regions in both runs.
     difference, sd
-        Second less first score of everybody in both: mean, and standard deviation.
+        Second minus first score of everyone in both runs: mean and standard deviation.
     moved
-        People in both whose intervals do not overlap; None where a run has no intervals.
+        Number of people in both runs whose intervals do not overlap; None if a run has no intervals.
     """
 
     first: int
@@ -58,7 +58,7 @@ class ComparedRuns(NamedTuple):
     first, second
         The runs.
     pairs, unmatched
-        Matched patterns, the most concordant first; and the unmatched patterns of either run.
+        Matched patterns, the best match first; and the unmatched patterns of each run.
     matched_by
         "people" or "maps".
     people
@@ -67,11 +67,11 @@ class ComparedRuns(NamedTuple):
     regions
         One row per pair and region in both.
     n_patients
-        Number of patients in both, on whom concordances are based.
+        Number of patients in both runs, on whom concordances are based.
     settings
         Settings that differ between the runs: name, value in the first, value in the second.
     warnings
-        What makes it doubtful that ids or visits mean the same in both.
+        Reasons to doubt that ids or visits mean the same in both runs.
     """
 
     first: Run
@@ -89,13 +89,13 @@ class ComparedRuns(NamedTuple):
 def compare_runs(first: Path, second: Path) -> ComparedRuns:
     """Compare two finished runs.
 
-    Patterns are matched by the order in which they place the patients who are in both runs or, if there are fewer than
-    20, by their maps.
+    Patterns are matched by how similarly they rank the patients in both runs or, with fewer than 20 such patients, by
+    their maps.
 
     Raises
     ------
     InputError
-        If a run is not finished or damaged, or the two have neither people nor regions in common.
+        If a run is unfinished or damaged, or the two have too few patients and regions in common.
     """
     if first.resolve() == second.resolve():
         raise InputError(f"{first} and {second} are the same run.\nProvide the folders of two different runs.")
@@ -136,9 +136,9 @@ def _sides(runs: tuple[Run, Run]) -> Iterator[tuple[str, Run]]:
 
 
 def _common_scores(first: Run, second: Run) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the scores of who is in both runs, at the first visit in both where both have visits, and warnings.
+    """Return the scores of people in both runs, at the first visit in both if they share visit labels, and warnings.
 
-    A person counts once: visits of one person are not independent, and the minimum is one of patients.
+    Each person counts once: visits of one person are not independent, and the minimum is a number of patients.
     """
     tables, warnings = [run.results.r_indices for run in (first, second)], list[str]()
     visits = [dict.fromkeys(table.get("visit", ())) for table in tables]
@@ -148,7 +148,7 @@ def _common_scores(first: Run, second: Run) -> tuple[pd.DataFrame, tuple[str, ..
         tables = [run.results.first_visits for run in (first, second)]
     named = [table.set_index(keys).add_prefix(side) for table, side in zip(tables, ("first_", "second_"), strict=True)]
     common = named[0].join(named[1], how="inner").assign(group=lambda both: both["first_group"]).reset_index()
-    if by_visit:  # years may be unknown, the first visit is not
+    if by_visit:  # years may be unknown, but the first visit is not
         common = common.sort_values(["first_first_visit", "first_years"], ascending=[False, True])
     common = common.drop_duplicates("participant_id").sort_index().reset_index(drop=True)
     if len(common) and all(visits) and not by_visit:
@@ -174,7 +174,7 @@ def _common_maps(first: Run, second: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _matched(first: np.ndarray, second: np.ndarray, *, by_people: bool) -> list[tuple[int, int]]:
-    """Return numbers of patterns that belong together: by the order of people, or by the correlation of maps."""
+    """Return the numbers of matching patterns, by the rank order of people or by the correlation of maps."""
     if by_people:
         table = np.nan_to_num([[_concordance(a, b) for b in second.T] for a in first.T], nan=0.5)
     else:
@@ -186,9 +186,9 @@ def _matched(first: np.ndarray, second: np.ndarray, *, by_people: bool) -> list[
 
 
 def _concordance(first: np.ndarray, second: np.ndarray) -> float:
-    """Return how well two scores agree about an order of people; NaN where one of them puts them in none.
+    """Return the concordance of two scores; NaN if either is constant.
 
-    Neither is the truth: pairs with the same score in one run, such as 0, count the same whichever run comes first.
+    Neither is the reference: ties in one run, such as scores of 0, count the same whichever run comes first.
     """
     in_order = len(first) > 1 and np.ptp(first) > 0 and np.ptp(second) > 0
     return (concordance(first, second) + concordance(second, first)) / 2 if in_order else np.nan
@@ -202,7 +202,7 @@ def _pair(
     second: int,
     patients: np.ndarray,
 ) -> Pair:
-    """Describe two patterns that belong together."""
+    """Describe two matched patterns."""
     names = [
         f"{side}{run.results.score_names[n - 1]}" for (side, run), n in zip(_sides(runs), (first, second), strict=True)
     ]
@@ -225,7 +225,7 @@ def _pair(
 
 
 def _people(scores: pd.DataFrame, runs: tuple[Run, Run], pairs: list[Pair]) -> pd.DataFrame:
-    """Return everybody in both with the scores of the pairs, those who moved most first."""
+    """Return everyone in both runs with the scores of matched patterns, those who moved most first."""
     who = scores[[name for name in ("participant_id", "visit", "group") if name in scores]].copy()
     for number, pair in enumerate(pairs, start=1):
         for (side, run), place in zip(_sides(runs), pair[:2], strict=True):
@@ -239,7 +239,7 @@ def _people(scores: pd.DataFrame, runs: tuple[Run, Run], pairs: list[Pair]) -> p
 
 
 def _regions(maps: tuple[pd.DataFrame, pd.DataFrame], pairs: list[Pair]) -> pd.DataFrame:
-    """Return the changes of each region in both, pair by pair."""
+    """Return the changes of each region in both runs, pair by pair."""
     parts = [
         pd.DataFrame({"first": maps[0][pair.first], "second": maps[1][pair.second]}).assign(pair=number)
         for number, pair in enumerate(pairs, start=1)
@@ -257,7 +257,7 @@ def _settings(first: Run, second: Run) -> tuple[tuple[str, str, str], ...]:
 
 
 def check_comparison_folder(out: Path | None, *runs: Path) -> None:
-    """Refuse, before any work is done, a folder that holds something else, a run above all."""
+    """Refuse, before any work is done, a folder that holds other files, in particular a run."""
     check_folder(out, "out")
     if out is None:
         return
@@ -269,7 +269,7 @@ def check_comparison_folder(out: Path | None, *runs: Path) -> None:
 
 
 def write_comparison(compared: ComparedRuns, out: Path, *, show_ids: bool = False) -> Path:
-    """Write tables and a page of two runs into a folder; return the page. Without `show_ids` the page has no ids."""
+    """Write the tables and the page of a comparison; return the page, which shows ids only with `show_ids`."""
     tables = pd.DataFrame(compared.pairs), compared.regions, compared.people
     for name, table in zip(_FILES[:3], tables, strict=True):
         write_csv(table, out / name, index=False)

@@ -1,10 +1,10 @@
-"""What one second of linear algebra says of a table before anything is trained, and how many people a study needs.
+"""A second of linear algebra on a table before anything is trained, and how many people a study needs.
 
-The test of `rindices check`, and of the page of it, is the one that `fit` makes, with the same random numbers; the
-patterns are those of one linear model. The chance to find patterns is read from simulated studies that are shipped as a
-table, made by ``experiments/planning.py``. A study counts as having found its patterns if patients and controls differ
-and at least as many directions are found again in people who were left out: what the verdict and the automatic number
-of patterns rest on. Severities are those of the linear model.
+The test of `rindices check` and of its page is the one that `fit` runs, with the same random numbers; the patterns are
+those of one linear model. The chance of finding patterns is read from a table of simulated studies that is shipped with
+the package, made by ``experiments/planning.py``. A study counts as having found its patterns if patients and controls
+differ and at least as many directions are found again in held-out people, which is also the basis of the verdict and of
+the automatic number of patterns. Severities are those of the linear model.
 """
 
 import hashlib
@@ -39,18 +39,18 @@ from rindices.settings import AUTO, SearchSettings
 from rindices.training.starts import power_of_uniform
 
 PATTERNS, STRENGTHS = (1, 2, 3), (0.5, 1.0, 2.0)
-SIZES, REGIONS = (28, 40, 57, 80, 113, 160, 226, 320, 450), (34, 48, 68, 96, 128)  # half a doubling apart
-SHARE = 0.25  # of the regions that a pattern changes
-N_PERMUTATIONS = 39  # p of 0.05 can be reached, and a study takes half a second
-LIKE = 20  # studies of the user's own controls
+SIZES, REGIONS = (28, 40, 57, 80, 113, 160, 226, 320, 450), (34, 48, 68, 96, 128)  # in steps of about √2
+SHARE = 0.25  # of the regions, which a pattern changes
+N_PERMUTATIONS = 39  # enough for p to reach 0.05; a study takes half a second
+LIKE = 20  # studies simulated from the user's own controls
 _FILE = Path(__file__).with_name("planning_grid.csv")
-_WIDTH = 0.5  # doublings: how far studies of other sizes count
+_WIDTH = 0.5  # bandwidth in doublings: how far studies of other sizes count
 _NEWTON = 30  # steps
-_STEEPEST = 5.0  # sd of the slopes before any study is seen, in log odds for a doubling
+_STEEPEST = 5.0  # prior sd of the slopes, in log odds per doubling
 
 
 class SimulatedStudy(NamedTuple):
-    """What a simulated study found: whether all patterns, and the error and concordance of severities."""
+    """Result of a simulated study: whether all patterns were found, and the error and concordance of severities."""
 
     found: bool
     error: float
@@ -58,7 +58,7 @@ class SimulatedStudy(NamedTuple):
 
 
 def stamp() -> str:
-    """Return a mark of the training that a table was made with: all constants of the look and of the linear model."""
+    """Return a fingerprint of the procedure behind the table: the constants of the look and of the linear model."""
     versions = {
         f"{module.__name__}.{name}": value
         for module in (spectrum, linear)
@@ -71,7 +71,7 @@ def stamp() -> str:
 def simulated_study(
     healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_patterns: int, strength: float, seed: int
 ) -> SimulatedStudy:
-    """Put patterns into healthy people, and look for them.
+    """Add patterns to healthy people, and look for them.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ def simulated_study(
     design
         Their covariates as numbers.
     n_controls, n_patterns
-        How many controls and patterns there are.
+        Number of controls, and of patterns.
     strength
         Change of a quarter of the regions at severity 1, in sd of controls. Severities are uniform.
     seed
-        Of patterns and severities.
+        Seed of patterns and severities.
     """
     rng, (n_people, n_regions) = np.random.default_rng(seed), healthy.shape
     patient = np.arange(n_people) >= n_controls
@@ -107,7 +107,7 @@ def simulated_study(
 
 @cache
 def _grid() -> pd.DataFrame:
-    """Return the simulated studies; one that was made with another training is refused."""
+    """Return the table of simulated studies; raise if another version of the procedure made it."""
     made_with = _FILE.read_text(encoding="utf-8").partition("\n")[0] if _FILE.is_file() else ""
     if made_with.split("stamp ")[-1] != stamp():
         raise InputError(
@@ -120,21 +120,21 @@ def _grid() -> pd.DataFrame:
 
 
 def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFrame:
-    """Return the chance to find one, two or three patterns in a study of this size.
+    """Return the chance of finding one, two or three patterns in a study of this size.
 
-    By local regressions on the logarithms of sizes: logistic for what was found, linear for the rest. Studies of nearby
-    sizes count, the less the farther they are.
+    Estimated by local regression on the logarithms of sizes: logistic for what was found, linear for the rest. The
+    closer a simulated study is in size, the more it counts.
 
     Returns
     -------
     DataFrame
-        ``patterns``, ``strength`` (change at severity 1, in sd), ``studies`` that count, ``chance`` to find all with
-        ``low`` and ``high`` (95 %), ``error`` of severities (root mean square) and ``concordance`` with the truth.
+        ``patterns``, ``strength`` (change at severity 1, in sd), ``studies`` (effective number), ``chance`` of finding
+        all with ``low`` and ``high`` (95 %), RMS ``error`` of severities, and their ``concordance`` with the truth.
 
     Raises
     ------
     InputError
-        If the study is smaller or larger than those that were simulated, or the table is of another training.
+        If the study is smaller or larger than those simulated or has fewer than two regions, or the table is stale.
     """
     for name, number in (("control", n_controls), ("patient", n_patients)):
         if not min(SIZES) <= number <= max(SIZES):
@@ -156,7 +156,7 @@ def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFra
     for (patterns, strength), own in grid.groupby(["patterns", "strength"]):
         here, near = weight[own.index], columns[own.index]
         root = np.sqrt(here * own["studies"].to_numpy())
-        # By logarithms: now and then a study of weak patterns has an error many times as large as the others.
+        # On a log scale: occasionally a study of weak patterns has an error many times larger than the others.
         logs = root[:, None] * np.log(own[["error", "concordance"]].to_numpy())
         miss, concordance = np.exp(np.linalg.lstsq(root[:, None] * near, logs, rcond=None)[0][0]).tolist()
         found = _local_share(near, here, own["found"].to_numpy(), own["studies"].to_numpy())
@@ -167,8 +167,8 @@ def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFra
 def _local_share(columns: np.ndarray, weight: np.ndarray, found: np.ndarray, studies: np.ndarray) -> dict[str, float]:
     """Return the share of studies that found all where `columns` after the first are 0, with its 95 % interval.
 
-    Logistic regression by Newton's method. Half a study that found all and half a study that did not stand amid the
-    others from the beginning, so there is an answer where all studies, or none, found theirs.
+    Logistic regression by Newton's method. One pseudo-study at the mean of the others, counted half as found and half
+    as not, keeps the estimate finite where all studies, or none, found their patterns.
     """
     columns, weight = np.vstack([np.average(columns, axis=0, weights=weight), columns]), np.append(1, weight)
     found, studies = np.append(0.5, found), np.append(1, studies)
@@ -187,15 +187,15 @@ def _local_share(columns: np.ndarray, weight: np.ndarray, found: np.ndarray, stu
 
 
 def by_size(n_regions: int) -> pd.DataFrame:
-    """Return `chances` of studies with as many controls as patients, of growing size: ``people`` of each group."""
+    """Return `chances` for studies of increasing size with equal groups: ``people`` in each group."""
     return pd.concat([chances(n, n, n_regions).assign(people=n) for n in SIZES], ignore_index=True)
 
 
 def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_patients: int) -> pd.DataFrame:
-    """Return the same as `chances` by studies of new people like the user's own controls.
+    """Return the same as `chances`, from studies of simulated people who resemble the user's own controls.
 
-    They have the covariates of controls drawn with replacement, and regions drawn around what these explain, from a
-    normal distribution with the controls' covariance (shrunk after Ledoit and Wolf): nobody is in a study twice.
+    Covariates are those of controls drawn with replacement. Regions are drawn around the values predicted from these,
+    from a normal distribution with the controls' covariance (Ledoit-Wolf shrinkage): nobody is in a study twice.
     """
     columns = np.column_stack([np.ones(len(healthy)), *([] if design is None else [design])])
     effects, _, rank, _ = np.linalg.lstsq(columns, healthy, rcond=None)
@@ -222,7 +222,7 @@ def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_pati
 
 
 def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:
-    """Say in a sentence what a study of this size can find; nothing where the table does not say.
+    """Return in words what a study of this size can find, or nothing where the table does not apply.
 
     Examples
     --------
@@ -246,18 +246,18 @@ def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:
     )
 
 
-_ROWS = 6  # of a pattern, in its drawing
+_ROWS = 6  # regions drawn for each pattern
 
 
 def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLook:
-    """Look at people as `fit` would before it trains.
+    """Look at a cohort as `fit` does before training.
 
     Parameters
     ----------
     cohort
         The people.
     search
-        What would be trained; the defaults where not given.
+        What would be trained; by default the default settings.
     """
     search, (regions, patient, covariates) = search or SearchSettings(), cohort.of_training()
     model = ContrastiveFactors(correction=correction_of(cohort.settings), random_state=search.random_state)
@@ -284,7 +284,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
 
 
 def with_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> CheckedTable:
-    """Return a checked table with the look at its people, or with what training would refuse them for."""
+    """Return a checked table with the first look at its people, or with the reasons for refusing them."""
     try:
         return checked.model_copy(update={"look": first_look(cohort)})
     except InputError as error:
@@ -308,7 +308,7 @@ def _headline(spectrum: Spectrum | None, untestable: str) -> str:
 
 
 def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
-    """Say which verdicts a table can get, and why."""
+    """Return the verdicts that a table can get, and why."""
     if spectrum is None:
         return "The only possible verdict is “not testable”."
     if not spectrum.differs:
@@ -321,7 +321,7 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
 
 
 def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
-    """Say what is missed where there are more regions than people of a group, and what helps."""
+    """Return what may be missed if a group has fewer people than there are regions, and what helps."""
     number, group = min((int((~patient).sum()), "control"), (int(patient.sum()), "patient"))
     if number >= len(regions):
         return ""
@@ -351,7 +351,7 @@ def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[Preview
 
 
 def look_pictures(look: FirstLook) -> tuple[Picture | None, Picture | None]:
-    """Return the directions over what chance makes, and the patterns of the linear model, as drawings."""
+    """Return drawings of the directions compared with chance, and of the patterns of the linear model."""
     gallery = Gallery()
     scree = None if look.limit is None else spectrum_picture(gallery, look.eigenvalues, look.band, look.limit)
     rows = [

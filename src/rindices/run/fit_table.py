@@ -1,4 +1,4 @@
-"""From settings to a run folder: trained, judged, scored, analysed and written. Nothing here prints."""
+"""From settings to a run folder: train, judge, score, analyse and write. Nothing here prints."""
 
 import time
 import warnings
@@ -32,7 +32,7 @@ from rindices.training.execution import Progress
 from rindices.training.journal import Journal
 
 _RUNNERS_UP = 3
-# What analyses and draws takes seconds to load, and is needed only after the training.
+# Analyses and figures take seconds to import, and are needed only after training.
 _NEEDED_LATER = ("rindices.run.scores_and_analyses", "rindices.pages.report")
 
 
@@ -127,31 +127,31 @@ def carry_out(
     ending: Callable[[], object] = lambda: None,
     wording: Wording = in_python,
 ) -> record.Summary:
-    """Train on the controls and patients of a planned run, score everybody, and write the run folder.
+    """Train on the controls and patients of a planned run, score everyone, and write the run folder.
 
-    The folder is a journal while the run goes on: the same call again, after a sudden end, goes on where it stopped.
+    During the run, the folder is a journal: after a crash, the same call resumes where the run stopped.
 
     Parameters
     ----------
     plan
-        The people, and what is asked for.
+        The people and the settings.
     execution
-        How many models train together, and whether to replace what run there is in the folder.
+        How many models train together, and whether to replace an existing run in the folder.
     command
         The command line, for ``run.toml``.
     truth
-        Known severities of a simulated cohort, to be compared with the R-indices.
+        True severities of a simulated cohort, to compare with the R-indices.
     progress
         Called during training.
     ending
         Called just before the run becomes complete.
     wording
-        How warnings and the verdict mention settings.
+        How settings are named in warnings and in the verdict.
 
     Returns
     -------
     Summary
-        What ``summary.json`` says.
+        The content of ``summary.json``.
     """
     start, out, tell = time.perf_counter(), plan.out, progress or (lambda _: None)
     settings, correction = plan.settings(command), correction_of(plan.table)
@@ -178,7 +178,7 @@ def carry_out(
             if plan.output.report:
                 tell(Progress("Drawing the report"))
                 write_report(out, summary=summary, show_ids=plan.output.show_ids, figures=plan.output.figures)
-            else:  # one that was asked for meanwhile says that the run is not finished
+            else:  # a report written meanwhile says that the run is not finished
                 (out / record.REPORT).unlink(missing_ok=True)
             ending()
             record.write_summary(out, summary)
@@ -208,7 +208,7 @@ def _fit(
 def _complete_model(
     plan: PlannedRun, search: SurrealGANSearch, balance: pd.DataFrame, wording: Wording
 ) -> record.Results:
-    """Complete the model and write it: the table it came from, the final verdict, and what it says about its people."""
+    """Complete and write the model: its source table, the final verdict, and the results for its own people."""
     from rindices.run.scores_and_analyses import keep_training, results_of
 
     cohort, table, model = plan.cohort, plan.table, search.best_estimator_
@@ -234,7 +234,7 @@ def _complete_model(
 def summarise(
     plan: PlannedRun, search: SurrealGANSearch, balance: pd.DataFrame, messages: Sequence[Text], wording: Wording
 ) -> record.Summary:
-    """Say what came out of a finished training."""
+    """Return the summary of a finished training."""
     cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
     preset = model.preset_
     outcome = {
@@ -245,7 +245,7 @@ def summarise(
         | {"n_sites": None if cohort.site is None else int(cohort.site.nunique())},
         "weights": preset.weights._asdict() | ({"prior": 0.0} if preset.training.start == "random" else {}),
         "preset": preset.name,
-        "repetitions": len(model.members_) + len(model.left_out_),  # with those in the place of failed ones
+        "repetitions": len(model.members_) + len(model.left_out_),  # including replacements of failed ones
         "members_used": len(model.members_),
         "linear_makes_people": inference.linear_makes_people(model.models_),
         "members_left_out": [{"member": one, "reason": why} for one, why in model.left_out_.items()],
@@ -280,17 +280,17 @@ def summarise(
 
 
 def separation(cohort: Cohort, correction: Correction | None) -> record.Separation | None:
-    """Tell patients from controls whom the rule was not learned from; see `rindices.judging.verdict_and_separation`."""
+    """Return how well held-out patients and controls are told apart: `judging.verdict_and_separation.separated`."""
     regions, patient, covariates = cohort.of_training()
     sites = None if cohort.site is None else pd.factorize(cohort.site[cohort.training])[0]
-    # Where regions are missing, the middle of everybody says nothing of the group.
+    # A missing region is set to the median of everyone, which carries no information about the group.
     filled = regions.fillna(regions.median()).to_numpy(float)
     auc = separated(filled, patient, covariates, correction, sites)
     return None if auc is None else record.Separation(**auc._asdict())
 
 
 def _people(cohort: Cohort) -> record.Summary:
-    """Say who took part in a run that is not finished yet."""
+    """Return the summary of an unfinished run: who takes part."""
     follow_up = follow_up_of(cohort.settings)
     left_out = cohort.people["reason"][~cohort.people["used"].astype(bool)]
     return record.Summary(
@@ -340,7 +340,7 @@ def write_results(
     summary: record.Summary,
     truth: pd.DataFrame | None,
 ) -> record.Summary:
-    """Write all tables and pictures of a finished run, and return the summary with what they say."""
+    """Write all tables and figures of a finished run, and return the completed summary."""
     from rindices import plots
     from rindices.run.scores_and_analyses import analyse
 
@@ -364,7 +364,7 @@ def write_results(
 
 
 def _recovery(severities: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery:
-    """Compare severities with those that are known of a simulated cohort; there may be more of either."""
+    """Compare scores with the true severities of a simulated cohort; either may have more patterns."""
     if scores.shape[1] > severities.shape[1]:
         matched, values = match_patterns(severities.to_numpy(), scores.to_numpy())
         names = severities.columns
@@ -382,7 +382,7 @@ def _recovery(severities: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery
 
 
 def write_failure(plan: PlannedRun, error: Exception, wording: Wording) -> None:
-    """Say in the folder that the run failed, as far as it can still be written to."""
+    """Record in the folder that the run failed, if it can still be written to."""
     failed = {
         "status": record.FAILED,
         "failure": without_data(error),
@@ -396,4 +396,4 @@ def write_failure(plan: PlannedRun, error: Exception, wording: Wording) -> None:
         if plan.output.report:
             write_report(plan.out)
     except (OSError, ValueError):
-        return  # it still says that it is not finished
+        return  # the folder still says that the run is not finished

@@ -1,4 +1,4 @@
-"""From the folder that a segmentation program left behind to one table, with a data dictionary beside it."""
+"""From the output folder of a segmentation program to one table, with a data dictionary beside it."""
 
 import json
 from collections import Counter, defaultdict
@@ -68,9 +68,9 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         A ``SUBJECTS_DIR`` of FreeSurfer or FastSurfer, or a folder with the tables of NiChart DLMUSE or SynthSeg, or
         with CAT12's ``catROI`` files.
     out
-        The table.
+        The table to write.
     settings
-        What is gathered.
+        What to gather.
 
     Raises
     ------
@@ -133,9 +133,9 @@ def _ways_out(people: Sequence[Measured]) -> list[str | Remedy]:
 
 
 def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[str]]:
-    """Take once who is there several times with the same numbers; name those whose numbers differ.
+    """Keep one copy of repeated people with the same numbers; mark those whose numbers differ.
 
-    The same numbers under another id are a person twice, too.
+    The same numbers under different ids are marked, too.
     """
     by_id, by_numbers = defaultdict(list), defaultdict(list)
     for one in people:
@@ -163,7 +163,7 @@ def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[s
 
 
 def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
-    """Return one row per person, and what there is to say about columns and gaps."""
+    """Return a table with one row per person, and notes on columns and gaps."""
     table = pd.DataFrame([dict(one.values) for one in people])
     for old, new in _OLD_NAMES.items():
         if old in table and new in table:
@@ -196,7 +196,7 @@ def _is_empty(column: pd.Series) -> bool:
 
 
 def _write_dictionary(path: Path, table: pd.DataFrame, meanings: dict[str, KnownColumn], program: Found) -> None:
-    """Write what each column is, as BIDS has it."""
+    """Write the description of each column in BIDS format."""
     units = {"volume": program.unit, "": program.unit}
     entries: dict[str, dict[str, str]] = {"participant_id": {"Description": "the person, as named in the folder"}}
     for name in table.columns[1:]:

@@ -1,6 +1,6 @@
 """From a user's table and settings to a run: checked and planned here, carried out by `rindices.run.fit_table`.
 
-Nothing here loads the training engine before the table was read and found to be sound.
+Nothing here loads the training engine before the table has been read and found to be sound.
 """
 
 import os
@@ -34,11 +34,11 @@ from rindices.value_kinds import check_level, check_scan_noise, paths_of, settin
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20
-_TABLES = (".csv", ".tsv", ".xlsx", ".xlsm", ".parquet")  # a name that ends so is that of a table
+_TABLES = (".csv", ".tsv", ".xlsx", ".xlsm", ".parquet")  # file names that end like this are tables
 
 
 class PlannedRun(NamedTuple):
-    """A run whose table was read, before it is trained.
+    """A run before training, whose table has been read.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class PlannedRun(NamedTuple):
     search, output
         What is trained, and what is written.
     models_per_chunk
-        How many models trained together in the run that this one repeats.
+        Number of models trained together in the run that this one repeats.
     """
 
     out: Path
@@ -62,7 +62,7 @@ class PlannedRun(NamedTuple):
     models_per_chunk: int | None = None
 
     def settings(self, command: str = "") -> record.RunSettings:
-        """Return all that is needed to run the same again, with the versions and the device that bits depend on."""
+        """Return all that is needed to repeat the run, with the versions and device that exact results depend on."""
         from rindices.core import devices
 
         devices.prepare()
@@ -76,11 +76,11 @@ class PlannedRun(NamedTuple):
         )
 
     def is_complete(self) -> bool:
-        """Whether the folder holds this very run, finished; another run is refused."""
+        """Return whether the folder holds this very run, finished; raise if it holds another."""
         return bool(record.status_of(self.out)) and record.is_complete(self.out, self.settings())
 
     def more(self) -> dict[str, str]:
-        """Return what the run in the folder is asked for more of, from what to what."""
+        """Return the settings by which the run in the folder is extended, with old and new values."""
         return record.more_of(self.out, self.settings()) if record.status_of(self.out) else {}
 
 
@@ -93,7 +93,7 @@ def versions() -> dict[str, str]:
 def planned(
     path: str | Path, out: Path, table: TableSettings, search: SearchSettings, output: OutputSettings
 ) -> PlannedRun:
-    """Check what is asked for, then read and check the table.
+    """Check the settings, then read and check the table.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def planned(
     Raises
     ------
     InputError
-        If anything is wrong; nothing is written then.
+        If anything is wrong; in that case, nothing is written.
     """
     check_search(search)
     check_level(output.level)
@@ -121,7 +121,7 @@ def planned(
 def plan_of(
     cohort: Cohort, path: str | Path, out: Path, table: TableSettings, search: SearchSettings, output: OutputSettings
 ) -> PlannedRun:
-    """Plan a run with the people of a table that was read and checked; the parameters are those of `planned`."""
+    """Plan a run with a cohort that has been read and checked; the other parameters are those of `planned`."""
     most, n_regions = max(_numbers(search), default=1), cohort.features.shape[1]
     if most > n_regions:
         raise InputError(
@@ -129,7 +129,7 @@ def plan_of(
             Remedy("n_patterns"),
             ", such as 2-5.",
         )
-    # Where regions were summed, the columns that were not are said; else the regions say it all.
+    # If regions were summed, record which columns were left out; otherwise the list of regions suffices.
     asked, summed = cohort.settings, table.features == MUSE72
     several = [one.name for one in settings_of(TableSettings) if one.kind.several and one.default == ()]
     said = asdict(asked) | {name: wanted_names(getattr(asked, name)) for name in several}
@@ -144,7 +144,7 @@ def plan_of(
 
 
 def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | None = None) -> PlannedRun:
-    """Plan the run that a ``run.toml`` describes once more; `path` is where its table is now."""
+    """Plan a repeat of the run that a ``run.toml`` describes; `path` is where its table is now."""
     before = record.read_settings(config)
     where = str(before.table.path if path is None else path)
     again = Message("rindices fit TABLE ", Remedy("config", str(config)), " ", Remedy("out", Blank("FOLDER")), ".")
@@ -155,7 +155,7 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
         )
     table = TableSettings(**{one.name: getattr(before.table, one.name) for one in fields(TableSettings)})
     networks = get_preset(before.training.preset).schedule.max_steps
-    training = before.training if networks else replace(before.training, orthogonality=None)  # which had no effect
+    training = before.training if networks else replace(before.training, orthogonality=None)  # it had no effect
     plan = planned(where, out, table, training, output)
     if before.table.sha256 not in (None, plan.cohort.sha256):
         raise InputError(
@@ -169,12 +169,12 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
 
 
 def _numbers(search: SearchSettings) -> tuple[int, ...]:
-    """Return the numbers of patterns that were asked for; none where they are counted before training."""
+    """Return the requested numbers of patterns; none if the number is determined from the data."""
     return () if isinstance(search.n_patterns, str) else search.n_patterns
 
 
 def check_search(search: SearchSettings) -> None:
-    """Refuse what cannot be trained."""
+    """Refuse settings that cannot be trained."""
     for one in settings_of(SearchSettings):
         given, least = getattr(search, one.name), one.kind.least
         if least is not None and given is not None and given < least:
@@ -187,7 +187,7 @@ def check_search(search: SearchSettings) -> None:
 
 
 def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...]) -> None:
-    """Refuse tables and figures in the folder for the results, which has files of its own by such names."""
+    """Refuse input tables and figures inside the run folder, where files of the run could overwrite them."""
     for path in inputs:
         if path is not None and out.resolve() in Path(path).resolve().parents:
             raise InputError(
@@ -205,7 +205,7 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
 
 
 def _with_scores(table: TableSettings) -> TableSettings:
-    """Return settings in which a table of clinical scores is joined; its columns without another role are scores."""
+    """Return settings that join a table of clinical scores; its columns without another role are the scores."""
     file = str(table.clinical).partition("#")[0].casefold().removesuffix(".gz")
     if not isinstance(table.clinical, str | Path) or not file.endswith(_TABLES):
         return table
@@ -217,7 +217,7 @@ def _with_scores(table: TableSettings) -> TableSettings:
 
 
 def look(path: str | Path, table: TableSettings, read: Callable[..., Source] = read_source) -> Looked:
-    """Read a table as a run does: with its clinical scores, and volumes of single MUSE regions summed where asked."""
+    """Read a table as a run does: join clinical scores, and sum volumes of single MUSE regions if requested."""
     table = _with_scores(table)
     if table.features != MUSE72:
         return look_at(path, table, read=read)
@@ -227,24 +227,24 @@ def look(path: str | Path, table: TableSettings, read: Callable[..., Source] = r
 
 
 def balance_of(cohort: Cohort) -> pd.DataFrame:
-    """Compare controls and patients of the training in their background; see `rindices.analysis.group_balance`."""
+    """Compare the background of controls and patients in the training; see `rindices.analysis.group_balance`."""
     own, (regions, patient, _) = cohort.training, cohort.of_training()
     return group_balance(cohort.background[own], patient, None if cohort.site is None else cohort.site[own], regions)
 
 
-# Seconds on one core whose `slowness` is 1: of a step with three patterns, and more for each pair of regions (16 to
-# 400 regions measured); the same with other numbers of patterns, relative to so many more than there are.
+# Seconds of a step with three patterns on one core whose `slowness` is 1: fixed, and per squared number of regions
+# (measured from 16 to 400). With other numbers of patterns, time is proportional to that number plus `_PATTERNS`.
 _STEP, _STEP_BY_REGIONS, _PATTERNS = 0.6e-3, 1.0e-7, 2.5
-_BATCH = 32  # people a step, for which that holds
-# Of compiling, the table and the report, whatever its size; of linear models and permutations, by people and regions.
+_BATCH = 32  # people per step, for which these hold
+# Of compiling, table and report at any size; of linear models and permutations, per person and squared regions.
 _AROUND, _JUDGING = 35.0, 6e-7
-# On an H200: ten models take no longer than one, more take longer in proportion; to start it and the rest.
+# On an H200: a step, as long for ten models as for one; a step per model, with many models; start-up and the rest.
 _GPU_STEP, _GPU_STEP_OF_MODEL, _GPU_AROUND = 1.8e-4, 8e-6, 20.0
-_LOOPS, _USUAL = 1000, 0.021  # of the arithmetic that tells how slow a core is; seconds that it took
+_LOOPS, _USUAL = 1000, 0.021  # repeats of the arithmetic timed in `slowness`; seconds on the reference core
 
 
 class TimeNeeded(NamedTuple):
-    """About how many seconds a fit takes, the report included, and on what."""
+    """Approximate duration of a fit in seconds, report included, and the hardware."""
 
     seconds: float
     place: str
@@ -256,18 +256,18 @@ class TimeNeeded(NamedTuple):
 def time_needed(
     n_people: int, n_regions: int, n_patterns: int, search: SearchSettings, n_numbers: int = 1
 ) -> TimeNeeded:
-    """Return about how long a fit takes here.
+    """Estimate how long a fit takes on this machine.
 
     Parameters
     ----------
     n_people, n_regions
-        Of the training.
+        Number of people and of regions in training.
     n_patterns
         The largest number of patterns that is trained.
     search
         What is trained.
     n_numbers
-        How many numbers of patterns are tried: two where the look before training finds none to count.
+        How many numbers of patterns are tried: two if the look before training cannot determine the number.
     """
     from rindices.core import devices
 
@@ -286,7 +286,7 @@ def time_needed(
 
 
 def _has_accelerator() -> bool:
-    """Say whether JAX would train on a GPU, without starting it: a page that only asks should not hold its memory."""
+    """Return whether JAX would train on a GPU, without starting JAX, which would occupy the GPU's memory."""
     wanted = os.environ.get("JAX_PLATFORMS", "cuda")
     plugins = any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
     return plugins and "cuda" in wanted and Path("/dev/nvidiactl").exists()
@@ -294,10 +294,10 @@ def _has_accelerator() -> bool:
 
 @threadpool_limits.wrap(limits=1, user_api="blas")
 def slowness() -> float:
-    """Return how slow one core is at what training does, relative to the one that was measured on.
+    """Return how slow one core is at the arithmetic of training, relative to the reference core.
 
-    Processor time, and the least of five, because other programs that happen to run now make the clock, but not
-    the core, slower.
+    The shortest processor time of five, because other running programs lengthen the elapsed time without slowing the
+    core.
     """
     weights = np.full((128, 128), 1 / 128, np.float32)
     times = []

@@ -1,8 +1,8 @@
-"""Runs that are there, shown once more: with later scores, on an atlas, voxel by voxel; and models to pass on.
+"""New reports on existing runs (with later scores, on an atlas, voxel by voxel), and models to share.
 
-A shared model is one zip with the model, its card, and made-up people whose scores the receiver can verify. Nobody's
-data are in it. The people are random numbers within what the model file says of regions and covariates anyway, and no
-archive is unpacked as it says: files have fixed names and limited sizes, and nothing else is read.
+A shared model is one zip with the model, its card, and made-up people whose scores the recipient can verify. It holds
+nobody's data: the people are random numbers within the ranges of regions and covariates that the model file contains
+anyway. Archives are not trusted: only files with fixed names and limited sizes are read.
 """
 
 import shutil
@@ -41,7 +41,7 @@ from rindices.value_kinds import check_scan_noise, expand_names, wanted_names
 
 
 def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tuple[Path, tuple[Text, ...]]:
-    """Write the report of a run once more.
+    """Write the report of a run again.
 
     Parameters
     ----------
@@ -50,17 +50,17 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
     out
         The file to write; ``report.html`` in the folder if not given.
     settings
-        Scores that came later, and what is shown. A column of scores replaces an earlier one of that name as a whole.
+        Later scores, and what is shown. A column of scores replaces the whole earlier column of that name.
 
     Returns
     -------
     tuple of (Path, tuple of str)
-        The report, and sentences on what was done.
+        The report, and notes on what was done.
 
     Raises
     ------
     InputError
-        If something cannot be used; or the run is not finished, which the report that is written says, too.
+        If something cannot be used, or the run is not finished; a report that says so is written in the latter case.
     """
     show_ids, figures = settings.show_ids, settings.figures
     if (settings.atlas is None) != (settings.atlas_table is None):
@@ -95,7 +95,7 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
 
 
 def _check_followed(results: record.Results, summary: record.Summary, settings: ReportSettings) -> list[Text]:
-    """Refuse columns of follow-up that a run does not have, or that cannot be used."""
+    """Refuse follow-up columns that are missing from a run or cannot be used; return warnings about the others."""
     for name, column in follow_up_of(settings).items():
         ways = Message(
             "Correct the name, or add a table that contains it with ", Remedy("clinical", Blank("FILE")), "."
@@ -112,7 +112,7 @@ def _analyse_again(run: record.Run, results: record.Results, summary: record.Sum
     from rindices.run.scores_and_analyses import analyse
 
     tables = analyse(load_model(run.folder / record.MODEL), results, summary)
-    # Only who scored the people knew which regions were imputed.
+    # Which regions were imputed was only known when the people were scored.
     kept = {name: table for name, table in run.analyses.items() if name == "drivers"}
     record.write_tables(run.folder, results, tables | kept)
     record.write_summary(run.folder, summary)
@@ -121,7 +121,7 @@ def _analyse_again(run: record.Run, results: record.Results, summary: record.Sum
 def _with_scores(
     results: record.Results, clinical: tuple[str, ...], path: Path, settings: ReportSettings
 ) -> tuple[record.Results, tuple[str, ...], tuple[Text, ...]]:
-    """Return the results and clinical scores with the columns of a table, and what became of them."""
+    """Return the results and clinical scores with the columns of a table added, and notes."""
     id, visit = settings.id, settings.visit
     scores = read_table(path, text_columns=(id, visit))
     missing = wanted_names(settings.missing)
@@ -133,7 +133,7 @@ def _with_scores(
         scores.columns, id, f"the participant ids in {path.name}", Message("Name the column with ", Remedy("id"), ".")
     )
     scores = scores.rename(columns={theirs: ours for ours, theirs in keys.items()})
-    # What was corrected for, and who belongs to which group, is the run's and stays as it is.
+    # Covariates and groups are those of the run and do not change.
     taken = {*results.variables, "diagnosis", "group", "visit"} - {*clinical}
     names = tuple(str(name) for name in scores if name not in keys and name not in taken)
     left = [str(name) for name in scores if name in taken and name not in keys]
@@ -174,7 +174,7 @@ def _paint(run: record.Run, atlas: Path, table: Path) -> str:
 def compare_images(
     folder: Path, maps: Path, settings: ImageSettings, progress: Callable[[int, int], None] | None = None
 ) -> tuple[pd.DataFrame, Path]:
-    """Compare brain images of the people of a run voxel by voxel, write the images and the report once more.
+    """Compare brain images of the people of a run voxel by voxel, and write the images and a new report.
 
     Parameters
     ----------
@@ -185,17 +185,17 @@ def compare_images(
     settings
         Mask, limits of the subgroups, and what else is compared.
     progress
-        Called with how many images of all are read.
+        Called with the number of images read so far and the total.
 
     Returns
     -------
     tuple of (DataFrame, Path)
-        One row a comparison, and the report.
+        One row per comparison, and the report.
 
     Raises
     ------
     InputError
-        If the run, the table or an image cannot be used, or nobody can be compared; nothing is written then.
+        If the run, the table or an image cannot be used, or nobody can be compared; in that case, nothing is written.
     """
     from rindices.imaging import compare_maps, comparison_table, write_comparisons
 
@@ -210,7 +210,7 @@ def compare_images(
         replace(settings, limits=settings.limits or run.summary.subgroup_limits),
         progress,
     )
-    if all(comparison.result is None for comparison in comparisons):  # earlier images must not give way to nothing
+    if all(comparison.result is None for comparison in comparisons):  # keep earlier images if nothing replaces them
         why = "; ".join(dict.fromkeys(f"{one.level}: {one.note}" for one in comparisons))
         raise InputError(
             f"No comparison is possible with the images in {Path(maps).name} ({why}).\n"
@@ -228,15 +228,15 @@ def compare_images(
 
 CARD, EXAMPLES, SCORES, MANIFEST = "CARD.md", "examples.csv", "examples_scores.csv", "manifest.json"
 FILES = (record.MODEL, CARD, EXAMPLES, SCORES)
-TOLERANCE = 1e-3  # of scores: what another processor changes is a thousand times smaller, what another model is larger
+TOLERANCE = 1e-3  # of scores: processors differ a thousand times less, other models more
 _COMPARED = r"^(r|severity)\d+$|^severity\d+_(low|high)$"
 _N_EXAMPLES, _SEED = 20, 0
-_COMMON = 0.7  # share of the spread that regions of a made-up person have in common: brains differ in size
+_COMMON = 0.7  # share of the variance that all regions of a made-up person have in common: brains differ in size
 _LARGEST = {record.MODEL: 2**30}  # bytes, unpacked
 _LARGEST_OTHER, _LARGEST_RATIO = 2**24, 200
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _GIVE = "Provide a file written by rindices share."
-_CENTILES = (0.05, 0.5, 0.95)  # of ages; not extremes, which are those of single people
+_CENTILES = (0.05, 0.5, 0.95)  # of ages; not the extremes, which belong to single people
 
 
 class Manifest(Document):
@@ -249,7 +249,7 @@ class Manifest(Document):
 
 
 class Verified(NamedTuple):
-    """An archive whose examples were scored again: how many, the largest difference, and who wrote it."""
+    """Result of rescoring an archive's examples: how many, the largest difference, and the version that wrote it."""
 
     n_examples: int
     difference: float
@@ -289,16 +289,16 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
         write_text(beside / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
         with atomic_file(out) as half, zipfile.ZipFile(half, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in (*FILES, MANIFEST):
-                # The same model gives the same archive: no times in it.
+                # No timestamps, so that the same model gives the same archive.
                 archive.writestr(zipfile.ZipInfo(name), (beside / name).read_bytes(), zipfile.ZIP_DEFLATED)
     return out
 
 
 def example_people(contract: Contract) -> pd.DataFrame:
-    """Make up people whom a model can score, from nothing but what its file says, and random numbers.
+    """Make up people whom a model can score, only from random numbers and the content of its file.
 
-    Regions are normal around the training median, with a spread that the two quantiles give and a part that all regions
-    of a person share; numbers among covariates are uniform within their range, categories and codes follow in turn.
+    Regions are normal around the training median, with a spread given by the two quantiles and a component shared by
+    all regions of a person. Numeric covariates are uniform within their range; categories and codes take turns.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def example_people(contract: Contract) -> pd.DataFrame:
     low, median, high = np.nan_to_num(contract.ranges, nan=0.0)
     drawn = rng.normal(size=(_N_EXAMPLES, len(median)))
     together = np.sqrt(_COMMON) * rng.normal(size=(_N_EXAMPLES, 1)) + np.sqrt(1 - _COMMON) * drawn
-    # Two quantiles are two or more sd from the median each, so that nobody is beyond what the model has seen.
+    # Each quantile is two or more sd from the median, so nobody is beyond what the model has seen.
     regions = median + np.clip(together / 2, -1, 1) * np.where(together > 0, high - median, median - low)
     table: dict[str, object] = {contract.id_column: [f"example-{number:02d}" for number in range(1, _N_EXAMPLES + 1)]}
     for spec in contract.covariates:
@@ -324,14 +324,14 @@ def example_people(contract: Contract) -> pd.DataFrame:
 
 
 def _score(folder: Path, out: Path, level: float) -> pd.DataFrame:
-    """Score the examples in a folder by the model beside them; return the table."""
+    """Score the examples in a folder with the model beside them; return the table."""
     settings = OutputSettings(level=level)
     apply_table(folder / record.MODEL, folder / EXAMPLES, out, ApplySettings(), output=settings)
     return pd.read_csv(out)
 
 
 def _ages(run: record.Run) -> list[float]:
-    """Return three centiles of the age of those who were trained on; none where it is not known."""
+    """Return three centiles of age in the training, or none if ages are unknown."""
     names = [str(name) for name in run.results.variables if str(name).casefold() == "age"]
     if not names or run.summary.variables[names[0]] != "number":
         return []
@@ -345,7 +345,7 @@ def verify_model(path: Path, out: Path | None = None) -> Verified:
     Raises
     ------
     InputError
-        If it is not such an archive, was changed, or gives different scores here.
+        If the file is not such an archive or was changed, or if its model gives different scores here.
     """
     with private_folder() as folder:
         manifest = _unpack(path, folder)
@@ -367,7 +367,7 @@ def verify_model(path: Path, out: Path | None = None) -> Verified:
 
 
 def _unpack(path: Path, folder: Path) -> Manifest:
-    """Read the files that an archive must have, under their fixed names; refuse whatever else it may be."""
+    """Unpack the files that an archive must have, under their fixed names; refuse anything else."""
     wanted = (*FILES, MANIFEST)
     try:
         with zipfile.ZipFile(path) as archive:

@@ -1,7 +1,6 @@
-"""What a model says about people: R-indices and severities, the tables of a run, and their analyses.
+"""Scores of people by a model: R-indices and severities, the tables of a run, and their analyses.
 
-Analyses are who took part, how well the groups can be told apart, associations, subgroups, dose and response, and
-change.
+Analyses cover who took part, group differences, associations, subgroups, dose and response, change, and prognosis.
 """
 
 import warnings
@@ -23,18 +22,18 @@ from rindices.scoring.intervals import Noise, can_tell, change_limits, fit_curve
 from rindices.scoring.severity_and_reference import CENTILES, DOSES, KNOTS
 from rindices.settings import OutputSettings
 
-_FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be theirs rather than that of controls
+_FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be peculiar to them
 _MAPS = (
     *("change_sd", "change_percent", "spread_sd"),
     *("decomposed_sd", "decomposed_percent", "decomposed_spread_sd"),
 )
-_AT = "change_sd_at_"  # a smaller severity than 1, in what a model keeps
+_AT = "change_sd_at_"  # prefix of maps that a model keeps for severities below 1
 _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
 
 
 def results_of(model: SurrealGAN, people: Cohort | People, level: float = OutputSettings.level) -> Results:
-    """Score the people of a cohort, or new people, and say what the patterns do to their regions."""
+    """Score a cohort or new people, and estimate how each pattern changes their regions."""
     scaled = _scaled(model, people)
     r_indices = scores_of(model, people, level, scaled)
     if isinstance(people, Cohort):
@@ -45,7 +44,7 @@ def results_of(model: SurrealGAN, people: Cohort | People, level: float = Output
         everybody = pd.concat([scored, people.left_out]) if len(people.left_out) else scored
         background = people.covariates
     variables = {str(name): table[name].to_numpy() for table in (background, people.clinical) for name in table}
-    # Patterns are read from people as they were trained on: whoever comes again counts once.
+    # Patterns are estimated as in training, from first visits: each person counts once.
     group = np.where(r_indices.get("first_visit", True), r_indices["group"], "other")
     return Results(
         r_indices=r_indices,
@@ -60,21 +59,21 @@ def results_of(model: SurrealGAN, people: Cohort | People, level: float = Output
 def scores_of(
     model: SurrealGAN, people: Cohort | People, level: float = OutputSettings.level, scaled: Scaled | None = None
 ) -> pd.DataFrame:
-    """Score people, and no more: the table ``r_indices.csv``.
+    """Return the scores of people alone: the table ``r_indices.csv``.
 
-    Controls that the model has just been fitted to are scored by repetitions that did not learn from them. What the
-    model does not know has no columns: intervals and centiles of imported models.
+    Controls of the training cohort are scored by repetitions that were not trained on them. Columns that the model
+    cannot provide are omitted, such as intervals and centiles of imported models.
 
     Parameters
     ----------
     model
         The model.
     people
-        Those of its own table, or others.
+        Its training cohort, or new people.
     level
-        Of the intervals of severities.
+        Level of the intervals of severities.
     scaled
-        What the networks see, if that is known already.
+        Input of the networks, if already computed.
     """
     who: dict[str, object] = {"participant_id": people.features.index}
     if people.visit is not None:
@@ -86,7 +85,7 @@ def scores_of(
     if model.scale_.reference is not None and isinstance(people, Cohort):
         scores = scores._replace(r_indices=_as_unseen(model, people, scaled, scores.r_indices))
     columns = person_columns(model.scale_, scores, level, model.network_r_indices(scaled))
-    if isinstance(people, Cohort):  # whose controls are no strangers to the model
+    if isinstance(people, Cohort):  # whose controls the model already knows
         flags = people.people["flags"][people.people["used"].astype(bool)].tolist()
     else:
         columns |= {} if model.familiar_ is None else {"strangeness": model.strangeness(scaled)}
@@ -96,9 +95,9 @@ def scores_of(
 
 
 def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.ndarray) -> np.ndarray:
-    """Return R-indices in which all visits of a control are scored by repetitions that did not learn from that person.
+    """Return R-indices in which all visits of a control are scored by repetitions not trained on that person.
 
-    Were the first scored so and the others by all repetitions, controls would seem to recover.
+    If only the first visit were scored this way and the others by all repetitions, controls would seem to recover.
     """
     honest, training = np.full(r_indices.shape, np.nan), people.training
     honest[training] = model.held_out_r_indices_
@@ -111,7 +110,7 @@ def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.
 
 
 def keep_training(model: SurrealGAN, results: Results) -> None:
-    """Let a model know what came out for the people of its training, which its reports show whoever is scored later."""
+    """Store the results of the training people in the model, for reports on whoever is scored later."""
     columns = [name for name in results.patterns if name not in ("region", "pattern")]
     tables = {str(name): results.patterns[name] for name in columns}
     for severity, rows in _severities(model, results).groupby("severity"):
@@ -124,23 +123,23 @@ def keep_training(model: SurrealGAN, results: Results) -> None:
 
 
 def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
-    """Preprocess people, once for all that is asked about them; people of new sites are not corrected for site."""
+    """Preprocess people, once for all results; people from new sites are not corrected for site."""
     covariates = model.preprocessing_.leave_new_sites(people.covariates)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsideTraining)  # their flags say so
-        known = isinstance(people, Cohort)  # read and checked, by all values of its table, before training
+        known = isinstance(people, Cohort)  # a cohort was checked on reading, with all values of its table
         return model.prepare(people.features, covariates if covariates.shape[1] else None, checked=known)
 
 
 def _patterns(model: SurrealGAN, people: Scaled, group: np.ndarray) -> pd.DataFrame:
-    """Return what each pattern does to each region: as f makes it of controls, and as g₁ sees it in patients.
+    """Return the change of each region with each pattern: generated by f in controls, decomposed by g₁ in patients.
 
-    In the people of the training, as far as the model knows; else in these people.
+    These are the maps of the training people if the model has stored them, otherwise of these people.
     """
     if model.maps_:
         return _stored(model, *_MAPS)
     controls, patients = group == "control", group == "patient"
-    # Among new people there may be no controls; then the patterns are shown in everybody.
+    # New people may include too few controls; then the patterns are shown in everyone.
     table = model.pattern_maps(people.of(controls) if controls.sum() >= _FEW_CONTROLS else people)
     if patients.sum() < 2:
         return table.assign(decomposed_sd=np.nan, decomposed_percent=np.nan, decomposed_spread_sd=np.nan)
@@ -157,21 +156,21 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     results
         The tables of a run.
     summary
-        Says which variables are covariates and which are clinical scores, the limits of the subgroups, and whether
-        the model is of other people: covariates were not removed as they are in these very controls then.
+        Names the covariates and clinical scores, the limits of the subgroups, and whether the model was trained on
+        other people, in which case covariate effects were not estimated in these controls.
 
     Returns
     -------
     dict of DataFrame
-        ``flow``, and where there is enough to tell: ``associations``, ``group_effects``, ``subgroup_sizes``,
+        ``flow``, and where the data suffice: ``associations``, ``group_effects``, ``subgroup_sizes``,
         ``subgroups``, ``group_check``, ``dose_response``, ``change``, ``scan_noise``, ``change_summary``;
         ``prognosis``, ``survival_curves``, ``resemblance``, ``severities`` and ``drivers``.
     """
     tables = {"flow": analysis.flow_table(results.people)}
-    # A person counts once: later visits are in `change` only.
+    # Each person counts once: later visits are used for `change` only.
     first = results.first_visit
     scores, z_scores, variables = (table[first] for table in (results.scores, results.z_scores, results.variables))
-    if results.gaps is not None:  # a region that nobody has is no finding
+    if results.gaps is not None:  # a region that was measured in nobody is not a finding
         z_scores = z_scores.loc[:, ~results.gaps[first].all(axis=0)]
     group = results.r_indices["group"][first]
     patients, controls = (group == "patient").to_numpy(), (group == "control").to_numpy()
@@ -204,14 +203,14 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
 
 
 def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
-    """Return the change of each person who came again, and the scan noise that tells whether it is reliable.
+    """Return the change of each person with repeat visits, and the scan noise that decides whether it is reliable.
 
     Returns
     -------
     dict of DataFrame
-        ``change``, and ``scan_noise``: ``pattern``, ``source`` ("controls", "given" or "unknown"), ``n_controls`` who
-        came again, ``freedom``, ``years`` between their scans at most, and ``sd``, root mean square over the visits of
-        the people in ``change``. Nothing where nobody came again, or the time is unknown.
+        ``change``, and ``scan_noise``: ``pattern``, ``source`` ("controls", "given" or "unknown"), ``n_controls`` with
+        repeat visits, ``freedom``, the most ``years`` between their scans, and ``sd``, the root mean square over the
+        visits of the people in ``change``. Empty if nobody came again, or if times are unknown.
     """
     if "years" not in results.r_indices or results.r_indices["years"].isna().all():
         return {}
@@ -245,7 +244,7 @@ def _with_true_change(
     given: np.ndarray,
     level: float,
 ) -> pd.DataFrame:
-    """Return changes with limits that hold the true ones; none where severities have none, or noise is not known."""
+    """Return changes with intervals for the true changes; NaN if severities have none, or the noise is unknown."""
     names = results.score_names
     ends = [f"{name}_{end}" for name in names for end in ("change_low", "change_high", "reliable")]
     change = change.assign(**dict.fromkeys(ends, np.nan))
@@ -275,10 +274,10 @@ def _whose(results: Results) -> tuple[pd.Series, pd.Series, pd.Series]:
 
 
 def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) -> np.ndarray:
-    """Return what the noise of regions makes of each severity ``(visits, patterns)`` in people who came again.
+    """Return the sd of severities due to scan noise, ``(visits, patterns)``, in people with repeat visits.
 
-    R-indices follow regions nearly linearly over the width of noise; severities, which end at 0 and at the largest
-    dose, do not. A person's noise is that of the most severe visit that has any: at 0 there seems to be none, and
+    R-indices are nearly linear in the regions over the range of the noise; severities, which are bounded by 0 and the
+    largest dose, are not. A person's noise is that of the most severe visit with any: at 0 there seems to be none, and
     beyond the largest dose it cannot be known.
     """
     whose = results.r_indices["participant_id"]
@@ -291,13 +290,13 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     noise_sd[rows] = np.where(high < DOSES[-1], (high - low) / 2, np.where(low < DOSES[-1], middle - low, np.nan))
     highest = scores.where(noise_sd > 0, -1).groupby(whose.to_numpy()).transform("idxmax").to_numpy()
     noise_sd = np.take_along_axis(noise_sd, highest.astype(int), axis=0)
-    return np.where(noise_sd > 0, noise_sd, np.nan)  # where all visits read 0, nothing is known
+    return np.where(noise_sd > 0, noise_sd, np.nan)  # unknown if all visits are at 0
 
 
 def _associations(results: Results, summary: Summary, patients: np.ndarray) -> pd.DataFrame:
-    """Associate severities with clinical scores, and beside them how small the brain is as a whole.
+    """Associate clinical scores with severities and, for comparison, with how small the brain is as a whole.
 
-    `whole_brain` is the coefficient of the controls' first component, and `beyond` that of the severity given it.
+    `whole_brain` is the coefficient of the controls' first component; `beyond`, of the severity adjusted for it.
     """
     first, who = results.first_visit, results.r_indices["group"].to_numpy()[results.first_visit]
     scores, variables, z = (of[first] for of in (results.scores, results.variables, results.z_scores))
@@ -322,7 +321,7 @@ def _associations(results: Results, summary: Summary, patients: np.ndarray) -> p
 
 
 def _prognosis(results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
-    """Relate the severities at the first visit to what became of people; of patients, or all if no patient has it."""
+    """Relate severities at the first visit to outcomes, without controls unless nobody else had the event."""
     first, site = results.first_visit, summary.correction.site
     variables, scores = (of[first].reset_index(drop=True) for of in (results.variables, results.scores))
     columns = {name: variables[column].to_numpy(float) for name, column in summary.follow_up.items()}
@@ -345,7 +344,7 @@ def _prognosis(results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
 
 
 def _stored(model: SurrealGAN, *columns: str) -> pd.DataFrame:
-    """Return columns of what a model knows of its training, with a row for each pattern and region."""
+    """Return columns of the maps that a model keeps from training, with one row per pattern and region."""
     regions, patterns = list(model.contract_.features), np.arange(model.n_patterns) + 1
     who = {"region": regions * len(patterns), "pattern": np.repeat(patterns, len(regions))}
     unknown = np.full((len(patterns), len(regions)), np.nan)
@@ -353,7 +352,7 @@ def _stored(model: SurrealGAN, *columns: str) -> pd.DataFrame:
 
 
 def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
-    """Return what each pattern does to controls at growing severity: region, pattern, severity, change_sd."""
+    """Return how each pattern changes controls at increasing severity: region, pattern, severity, change_sd."""
     if model.maps_:
         names = {f"{_AT}{severity}": severity for severity in _SEVERITIES} | {"change_sd": 1.0}
         wide = _stored(model, *names).rename(columns=names)
@@ -364,7 +363,7 @@ def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
     brains = Scaled(1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)], None)
     curves = fit_curves(model.models_, brains.values, model.preset_.training.composition)
     parts = [results.patterns.assign(severity=1.0)]
-    for severity in _SEVERITIES:  # each pattern reaches it at a z of its own
+    for severity in _SEVERITIES:  # each pattern reaches it at its own z
         for pattern, curve in enumerate(curves, start=1):
             table = model.pattern_maps(brains, severity=float(np.interp(severity, curve, KNOTS)))
             parts.append(table[table["pattern"] == pattern].assign(severity=severity))
@@ -378,10 +377,10 @@ def _drivers(model: SurrealGAN, results: Results) -> pd.DataFrame:
     rows = np.sort(order[:_MOST_CARDS])
     z_scores = results.z_scores.iloc[rows]
     brains = 1 + SCALED_SD * z_scores.to_numpy()
-    # Not the mean: a repetition that agrees about R-indices may still have taken brains apart in a way of its own.
+    # Not the mean: a repetition that agrees in R-indices may still decompose brains in its own way.
     alone = [jax.tree.map(lambda leaf, k=k: leaf[k : k + 1], model.models_) for k in range(len(model.members_))]
     changes = np.median([inference.decompose(one, brains) for one in alone], axis=0) / SCALED_SD
     if results.gaps is not None:
-        changes = np.where(results.gaps[rows, None], 0, changes)  # imputed from others: no reason of its own
+        changes = np.where(results.gaps[rows, None], 0, changes)  # imputed from other regions: not a driver itself
     who = results.r_indices.iloc[rows]
     return analysis.drivers(changes, z_scores, who["participant_id"], who.get("visit"))
