@@ -88,7 +88,7 @@ def impossible_covariate(
     if not len(others):
         return bad
     if name.casefold() == "age":
-        return bad | (values < 0) | ((values > OLDEST) & bool(np.median(others) <= OLDEST))  # or months or days
+        return bad | (values < 0) | ((values > OLDEST) & bool(np.median(others) <= OLDEST))  # or not in years
     if name.casefold() in SEX_NAMES:
         return bad | (np.isfinite(values) & ~np.isin(values, pd.Series(others).value_counts().index[:2]))
     if _is_size(others):
