@@ -75,7 +75,7 @@ def choose_regions(
 ) -> tuple[tuple[str, ...], Candidates]:
     """Return the names of the region columns: those requested, or what `sort_candidates` takes for regions.
 
-    Columns of oddly spelled numbers count, so that they are refused with a remedy rather than lost.
+    Columns of numbers in an unusual format count, so that they are refused with a remedy rather than lost.
 
     Parameters
     ----------

@@ -128,9 +128,9 @@ class Population:
 def _filled(people: np.ndarray, seed: int, n_draws: int) -> np.ndarray:
     """Return people with their gaps imputed from the distribution of others → ``(draws, people, regions)``.
 
-    A population estimated from few people overfits them, and imputing the same people from it would vary them too
-    little. So everyone is imputed from a population of others, and draws are as far from its predictions as known
-    regions that were hidden from it.
+    A population estimated from few people overfits them, so values that it imputes for these people vary too little.
+    Everyone is therefore imputed from a population of others, and draws are made to deviate from its predictions as
+    much as known regions that were hidden from it.
     """
     rng, filled = np.random.default_rng([seed, len(people)]), np.repeat(people[None], n_draws, axis=0)
     fold = rng.permutation(len(people)) % _FOLDS

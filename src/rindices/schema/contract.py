@@ -198,7 +198,7 @@ class FieldSet(NamedTuple):
         return [*some, *self.scores, *self.background]
 
     def check(self) -> list[Problem]:
-        """Return the problems of all rows so far; a problem of several fields is listed once, for the last one."""
+        """Return the problems of all rows so far; a problem shared by several fields is listed only once."""
         return list(dict.fromkeys(one for field in reversed(self._every) for one in reversed(field.check())))[::-1]
 
     @property
