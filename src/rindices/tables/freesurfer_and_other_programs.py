@@ -204,7 +204,7 @@ def _of_aseg(content: Stats) -> dict[str, float]:
     values = {region: float(row["Volume_mm3"]) for region, row in content.rows.items()}
     values |= {key: content.measures[key] for key in ("eTIV", *_HOLES) if key in content.measures}
     holes = {key: values[key] for key in _HOLES if key in values}
-    return values | {f"{key[:2]}EulerNumber": 2 - 2 * number for key, number in holes.items()}  # with n handles
+    return values | {f"{key[:2]}EulerNumber": 2 - 2 * number for key, number in holes.items()}  # for n handles
 
 
 def _segmentation(stats: Path) -> str:
