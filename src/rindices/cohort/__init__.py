@@ -1,4 +1,4 @@
-"""Users' tables as people: read, checked by the fields of `rindices.schema`, and sorted into controls and patients."""
+"""Users' tables, read, checked by the fields of `rindices.schema`, and divided into controls and patients."""
 
 from rindices.cohort.new_people import read_people
 from rindices.cohort.people import Cohort, People

@@ -1,4 +1,4 @@
-"""Whether disease can be told from the rest: controls and patients should overlap in everything but the disease."""
+"""Whether disease can be separated from other effects: groups should overlap in everything but the disease."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,12 +15,12 @@ from rindices.schema.units_and_impossible_values import OLDEST
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
 _FEW_NAMES = 20
-_FEWEST_DIFFERENT = 5  # controls with another value than the rest; of fewer, halves and folds of the sample have none
-_THICKEST = 10.0  # mm; volumes in mm³ and areas are larger, volumes in mL need their names
+_FEWEST_DIFFERENT = 5  # controls whose value differs from the rest; with fewer, halves and folds may have none
+_THICKEST = 10.0  # mm; volumes in mm³ and areas are larger, volumes in mL are recognised only by name
 
 
 def check_comparability(cohort: Cohort) -> list[Text]:
-    """Refuse regions and covariates that cannot be learned from, and return warnings about the doubtful ones."""
+    """Refuse regions and covariates that cannot be used for training, and return warnings about doubtful ones."""
     first = cohort.first_visit
     learned = cohort.group.where(first, "other")
     controls, patients = ((learned == name).to_numpy() for name in ("control", "patient"))
@@ -44,7 +44,7 @@ def check_comparability(cohort: Cohort) -> list[Text]:
 def _other_warnings(
     diagnosis: pd.Series, group: pd.Series, control: Sequence[str], patients: Sequence[str]
 ) -> list[Text]:
-    """Return a sentence on the people who are neither control nor patient, and on labels that mean one of these."""
+    """Return a message about people who are neither controls nor patients, and about labels that may denote either."""
     others = diagnosis[(group == "other").to_numpy()].value_counts()
     if not len(others):
         return []
@@ -74,7 +74,7 @@ def _other_warnings(
 
 
 def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_]) -> None:
-    """Refuse regions (columns of ``block``) in which no controls, or too few, differ from the others."""
+    """Refuse regions (columns of ``block``) in which too few controls, or none, differ from the rest."""
     values = block[controls]
     middle = np.median(values, axis=0)
     n_others = (np.abs(values - middle) > 1e-9 * np.abs(values).max(axis=0)).sum(axis=0).tolist()
@@ -96,7 +96,7 @@ def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls
 
 
 def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
-    """Refuse categories, or a number that all controls share, of which the groups have none in common.
+    """Refuse a variable of which the groups have no value in common: categories, or a number that all controls share.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
 
 
 def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> list[str]:
-    """Return a sentence on a variable that tells the groups apart, by itself and completely or nearly so."""
+    """Return a warning if a variable alone separates the groups completely or nearly so."""
     if not group_separation(controls, patients):
         return []
     if controls.dtype.kind == "f":
@@ -137,9 +137,9 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
 def _check_covariates(
     covariates: pd.DataFrame, group: pd.Series, site: str | None, proportion: str | None
 ) -> list[str]:
-    """Refuse covariates whose effect the controls cannot show; return warnings about the doubtful ones.
+    """Refuse covariates whose effects cannot be estimated in controls; return warnings about doubtful ones.
 
-    Regions are divided by ``proportion``: that extrapolates nothing.
+    Regions are divided by ``proportion``, which does not involve extrapolation.
     """
     is_control, is_patient = (group == "control").to_numpy(), (group == "patient").to_numpy()
     warnings: list[str] = []
@@ -193,7 +193,7 @@ def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None
 
 
 def _background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str]:
-    """Return sentences on columns such as site and age that are no covariates and tell the groups apart."""
+    """Return warnings about columns such as site and age that are not covariates but separate the groups."""
     warnings: list[str] = []
     for name in background.columns:
         has_value = background[name].notna().to_numpy()
@@ -204,13 +204,13 @@ def _background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str
 
 
 def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
-    """Return sentences on covariates of controls whose effects cannot be told apart."""
+    """Return warnings about covariates whose effects cannot be separated in controls."""
     warnings, blocks = list[str](), [np.ones((len(controls), 1))]
     for _, column in controls.items():
         block = pd.get_dummies(column, dtype=float).iloc[:, 1:] if column.dtype.kind != "f" else column.to_frame()
         centred = (block - block.mean()).to_numpy(dtype=np.float64)
         blocks.append(centred / np.maximum(np.abs(centred).max(axis=0), 1e-300))
-    triangle = np.linalg.qr(np.hstack(blocks), mode="r")  # as columns depend on each other, those of controls do
+    triangle = np.linalg.qr(np.hstack(blocks), mode="r")  # has the same linear dependencies between columns
     parts = np.split(triangle, np.cumsum([block.shape[1] for block in blocks])[:-1], axis=1)
     design = parts[0]
     for position, (name, part) in enumerate(zip(controls.columns, parts[1:], strict=True)):
@@ -227,10 +227,10 @@ def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
 
 
 def group_separation(controls: NDArray, patients: NDArray) -> bool:
-    """Tell whether a covariate alone nearly separates the groups.
+    """Return whether a covariate alone nearly separates the groups.
 
-    The area under the ROC curve is at least 0.95 (or at most 0.05); categories are ranked by their share of patients.
-    Where hardly two people share a category, nothing is known of it.
+    The area under the ROC curve is then at least 0.95 (or at most 0.05), with categories ranked by their share of
+    patients. Categories with fewer than two people on average are uninformative.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def group_separation(controls: NDArray, patients: NDArray) -> bool:
 def _region_warnings(
     block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_], patients: NDArray[np.bool_]
 ) -> list[Message]:
-    """Warn of columns that look like something else than regions, and of more than the method is meant for."""
+    """Warn of columns that do not look like regions, and of more regions than the method is meant for."""
     kinds = kinds_of(regions, block)
     suspects = {name: kind for name, kind in zip(regions, kinds, strict=True) if kind.suspicion}
     # Where half the patients lie below the controls' 80 % quantile, the area under the curve is at most 0.9.
@@ -288,11 +288,11 @@ def _region_warnings(
 
 
 def _sorts_of(regions: Mapping[str, Kind], values: Mapping[str, NDArray[np.float64]]) -> dict[str, list[str]]:
-    """Return the regions by what they measure; those whose names do not say so go with what they are like."""
+    """Group regions by what they measure; those with uninformative names join the group that they resemble."""
     sorts = grouped([*regions], [*regions.values()])
     unsaid, said = sorts.pop("regions", []), [*sorts]
     for name in unsaid:
-        thick = bool(0 < np.median(values[name]) < _THICKEST)  # 0: what few people have, such as a fifth ventricle
+        thick = bool(0 < np.median(values[name]) < _THICKEST)  # 0: few people have one, such as a fifth ventricle
         like = [sort for sort in said if (sort == "thicknesses") == thick]
         sorts.setdefault(like[0] if like else "others" if said else "regions", []).append(name)
     return sorts

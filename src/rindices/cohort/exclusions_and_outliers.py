@@ -1,7 +1,7 @@
-"""Who is left out, and why: gaps, impossible values, outliers, sites with too few controls. Everybody is recorded.
+"""Exclusions and their reasons: gaps, impossible values, outliers, small sites. Every row is recorded.
 
-The rule for gaps is `unusable`, for the training table and for new people alike. An outlier is far from everybody else
-in all regions together, in overall size, or in a single region.
+The rule for gaps is in `unusable`, for the training table and new people alike. An outlier is far from everyone else in
+all regions together, in overall size, or in a single region.
 """
 
 from collections import defaultdict
@@ -19,19 +19,19 @@ from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.schema.role_guesses import looks_like_score
 from rindices.settings import TableSettings
 
-MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything
-# Generous: of simulated people less than 1 in 1,000 is flagged, of 1,000 real scans nobody had looked at 2 in 100.
+MIN_PEOPLE = 20  # in each group; with fewer, neither means nor patterns are meaningful
+# Generous: fewer than 1 in 1,000 simulated people are flagged, and 2 in 100 of 1,000 unchecked real scans.
 _FAR_PERSON = 4.5  # robust sd of the logarithm of the distance
-_FAR_SIZE = 4.0  # robust sd of overall size: 40 % less in all regions is 4 to 6 of them
-_FAR_CELL = 10.0  # robust sd of one region: no person's brain lies there
-MEASURES = ("distance", "size", "farthest")  # by which somebody may be an outlier
-_SMALLEST_SPREAD = 0.05  # with many unrelated regions distances hardly differ; that makes nobody an outlier
-# A size of 0 counts as a tenth: small furrows that a person has not are no error.
+_FAR_SIZE = 4.0  # robust sd of overall size; 40 % less in all regions amounts to 4 to 6
+_FAR_CELL = 10.0  # robust sd of one region; no real brain is that far away
+MEASURES = ("distance", "size", "farthest")  # by which a person may be an outlier
+_SMALLEST_SPREAD = 0.05  # with many unrelated regions, distances hardly differ, which must not make anyone an outlier
+# A size of 0 counts as a tenth of the median: a small sulcus that a person lacks is not an error.
 _LARGEST_RATIO = 10.0
 
 
 def with_middles(block: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return people × regions with the median of a region in the place of its gaps: neither here nor there."""
+    """Return people × regions with gaps replaced by the region's median, which is not unusual."""
     return np.where(np.isnan(block), np.nanmedian(block, axis=0), block) if np.isnan(block).any() else block
 
 
@@ -40,8 +40,8 @@ def find_outliers(
 ) -> tuple[pd.DataFrame, dict[int, Outlier]]:
     """Find people who are far from the controls, and far from their own group as well.
 
-    Patients differ from controls by their disease, and the more severe the more: they are outliers only if they are
-    unusual among patients too. Distances use the regions as they are: covariates are not removed.
+    Patients differ from controls because of their disease, and more so the more severe it is: they are outliers only if
+    they are also unusual among patients. Distances use uncorrected regions: covariate effects are not removed.
 
     Parameters
     ----------
@@ -50,16 +50,16 @@ def find_outliers(
     regions
         Names of the regions.
     group
-        ``control``, ``patient`` or ``other``; at least some are controls.
+        ``control``, ``patient`` or ``other``; there must be controls.
 
     Returns
     -------
     measures
-        Of everybody: ``distance`` (root mean square over regions of the deviation from the controls' median, in robust
-        sd of controls), ``size`` (of all regions together, in % above or below the usual) and ``farthest`` (the largest
-        deviation of a region, in robust sd of everybody).
+        For each person: ``distance`` (root mean square over regions of the deviation from the controls' median, in
+        robust sd of controls), ``size`` (of all regions together, in % above or below the controls' median) and
+        ``farthest`` (the largest deviation of a region, in robust sd of everyone).
     outliers
-        By position, which is the row here.
+        Outliers by position, which also serves as their row.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def find_outliers(
     sizes = (block[controls] > 0).all(axis=0)
     ratio = np.clip(block[:, sizes] / centre[sizes], 1 / _LARGEST_RATIO, _LARGEST_RATIO)
     deviation = np.abs(block - centre) / spread
-    # Half of a size is as far away as twice the size: otherwise a size much too small would look like little.
+    # Half the size is as far away as twice the size; otherwise, a size that is far too small would seem close.
     deviation[:, sizes] /= np.minimum(ratio, 1.0)
     distance = np.sqrt(np.mean(deviation**2, axis=1))
     measures = pd.DataFrame({"distance": distance}, columns=list(MEASURES))
@@ -116,7 +116,7 @@ def find_outliers(
 def _usual_range(
     values: NDArray[np.float64], group: NDArray[np.object_], width: float, smallest: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the limits beyond which each person is unusual among controls and in their own group, if it is large."""
+    """Return limits beyond which each person is unusual among controls and in their own group, if that is large."""
     low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
     for name in ("control", "patient", "other"):
         members = group == name
@@ -131,23 +131,23 @@ def _usual_range(
 def _centre_and_spread(
     values: NDArray[np.float64], smallest: float = 0.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return median and robust sd of each column; where that is 0, infinity."""
+    """Return the median and robust sd of each column; an sd of 0 becomes infinity."""
     centre = np.median(values, axis=0)
     spread = np.maximum(1.4826 * np.median(np.abs(values - centre), axis=0), smallest)
     return centre, np.where(spread > 0, spread, np.inf)
 
 
-_PEOPLE_A_SITE = 3  # on average; with fewer, a column is something else than the site
-_DIFFERENT = 0.5  # measures differ: where less than this share of the values do, they may be scores
-_MOST_SCORES = 12  # of the columns with gaps; where there are more, they are regions
-_MANY_GAPS = 0.1  # share of the people; who was scanned has nearly all regions
+_PEOPLE_A_SITE = 3  # on average; with fewer, a column is something other than the site
+_DIFFERENT = 0.5  # share of distinct values; below it, measures may be scores
+_MOST_SCORES = 12  # of the columns with gaps; if there are more, they are regions
+_MANY_GAPS = 0.1  # share of the people; anyone who was scanned has nearly all regions
 
 
 def unusable(problems: Sequence[Problem], *, drop_missing: bool) -> list[Problem]:
-    """Return what a table is refused for.
+    """Return the problems for which a table is refused.
 
-    Everything that is wrong is; only missing and impossible values of regions and covariates are not if `drop_missing`
-    is asked for. People who have one are left out then, by `Record.leave_out_incomplete`.
+    With `drop_missing`, missing and impossible values of regions and covariates are not among them: people who have any
+    are left out instead, by `Record.leave_out_incomplete`.
     """
     return [problem for problem in problems if not (drop_missing and LEAVE_OUT in problem.remedies)]
 
@@ -162,9 +162,9 @@ def refuse_unusable(problems: Sequence[Problem], observed: Observed, roles: Role
 def _columns_to_leave_out(
     problems: Sequence[Problem], regions: Sequence[str], seen: Seen, strangers: Sequence[str]
 ) -> Iterator[Message]:
-    """Say which columns could be left out instead of people, where enough remain, and which of them may be scores.
+    """Yield remedies: columns to leave out instead of people, if enough remain, and columns that may be scores.
 
-    Many gaps, few different values or a usual name tell a score.
+    Many gaps, few distinct values or a usual name suggest a score.
     """
     names = [name for name in regions if any(name in problem.where for problem in problems)]
     if not names or len(regions) - len(names) < MIN_REGIONS:
@@ -180,24 +180,24 @@ def _columns_to_leave_out(
         one = len(scores) == 1
         them, are = ("it", "it is a score, not a region") if one else ("them", "they are scores, not regions")
         yield Message(f"name {them} with ", Remedy("clinical", scores), f" if {are}")
-    # Where most columns are concerned, the cells are at fault and not the columns.
+    # If most columns are affected, the cells are at fault, not the columns.
     if names := names if 2 * len(names) <= len(regions) else [*strangers]:
         yield Message(f"exclude the column{'s' if len(names) > 1 else ''} with ", Remedy("exclude", names))
 
 
 class Record:
-    """What became of every row that was read; only this part of a cohort's making changes as it goes on.
+    """What became of every row that was read: the only mutable part of building a cohort.
 
     Attributes
     ----------
     reason
-        Why each row is left out; empty where it is used.
+        Why each row is left out; empty if it is used.
     measures, far_in
-        How far each row is from everybody else, and in which of these it is an outlier.
+        How far each row is from everyone else, and the measures by which it is an outlier.
     outliers
-        Who is far from everybody else, left out or not.
+        Rows far from everyone else, whether left out or not.
     doubts
-        Sentences on what may be wrong with who is used.
+        Messages about possible errors in the rows that are used.
 
     Examples
     --------
@@ -215,19 +215,19 @@ class Record:
 
     @property
     def used(self) -> NDArray[np.bool_]:
-        """True for who is not left out."""
+        """True for rows that are not left out."""
         return self.reason == ""
 
     def leave_out(self, marked: NDArray[np.bool_], reason: str) -> None:
-        """Leave out the marked ones, unless they are left out already: the first reason counts."""
+        """Leave out the marked rows; for a row that is already left out, the first reason stands."""
         self.reason[marked & self.used] = reason
 
     def note(self, position: int, text: str) -> None:
-        """Add what is unusual about a row."""
+        """Record what is unusual about a row."""
         self._flags.setdefault(position, []).append(text)
 
     def leave_out_incomplete(self, observed: Observed, regions: Sequence[str]) -> None:
-        """Leave out who has missing or impossible values in covariates or regions, and note these cells."""
+        """Leave out rows with missing or impossible values in covariates or regions, and note these cells."""
         parts = [("covariate", [name], seen) for name, seen in observed.covariates.items()]
         parts.append(("region", list(regions), observed.regions))
         reasons = [(f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts]
@@ -243,7 +243,7 @@ class Record:
             self.leave_out(np.any(marked, axis=1), reason)
 
     def note_filled(self, seen: Seen, regions: Sequence[str]) -> None:
-        """Note which regions are missing of people who are used."""
+        """Note which regions are missing in the rows that are used."""
         gaps, names = np.isnan(seen.values) & self.used[:, None], np.array(regions, dtype=object)
         rows = np.flatnonzero(gaps.any(axis=1)).tolist()
         for row in rows:
@@ -259,7 +259,7 @@ class Record:
             )
 
     def warning(self) -> list[str]:
-        """Return a sentence on who was left out."""
+        """Return a message about the rows that were left out, if any."""
         left_out = pd.Series(self.reason[~self.used], dtype=object).value_counts()
         if not len(left_out):
             return []
@@ -267,14 +267,14 @@ class Record:
         return [f"{total:,} of {len(self.reason):,} rows {'is' if total == 1 else 'are'} excluded: {why}."]
 
     def table(self, people: dict[str, pd.Series | pd.Index | None]) -> pd.DataFrame:
-        """Return the record, with the columns of `people` that are there before what it knows itself."""
+        """Return the record as a table, preceded by the columns of `people` that are not None."""
         flags = ["; ".join(self._flags.get(position, ())) for position in range(len(self.reason))]
         own = {"used": self.used, "reason": self.reason, **self.measures, "far_in": self.far_in, "flags": flags}
         return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
 
 
 def leave_out(observed: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Record:
-    """Leave out who has gaps, and outliers and people of small sites if asked; refuse groups and sites too small."""
+    """Leave out incomplete rows and, on request, outliers and small sites; refuse groups and sites still too small."""
     record, line = Record(len(observed.labels)), observed.timeline
     record.leave_out_incomplete(observed, roles.regions)
     record.note_filled(observed.regions, roles.regions)
@@ -292,7 +292,7 @@ def leave_out(observed: Observed, groups: Groups, roles: Roles, settings: TableS
 
 
 def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: Record) -> None:
-    """Refuse a cohort with too few controls or patients to learn from, and say who else there was."""
+    """Refuse a cohort with too few controls or patients for training, and report who was excluded."""
     for group, name, labels in (
         ("controls", "control", groups.control_labels),
         ("patients", "patients", groups.patient_labels),
@@ -312,7 +312,7 @@ def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: 
 def _leave_out_outliers(
     record: Record, observed: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
 ) -> None:
-    """Give everybody used a distance, note the outliers, and leave them out if asked."""
+    """Measure how far each row in use is from the others, note outliers, and leave them out on request."""
     positions = np.flatnonzero(record.used)
     block = with_middles(observed.regions.values[positions])
     measures, outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
@@ -326,7 +326,7 @@ def _leave_out_outliers(
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     elif outliers:
         people = counted(len(outliers), "person lies", "people lie")
-        far = (  # warnings are kept, so nobody's values are in them
+        far = (  # warnings are stored, so they contain no one's values
             f"{people} far from all others, possibly because of errors: {listed_rows(observed.roster.rows[who], 10)}. "
             "Check the table (after training, the column flags of people.csv describes what is unusual), or exclude "
             f"{'this person' if len(outliers) == 1 else 'these people'} with "
@@ -335,7 +335,7 @@ def _leave_out_outliers(
 
 
 def _refuse_own_sites(sites: pd.Series) -> None:
-    """Refuse a column in which nearly every person would have a site of their own."""
+    """Refuse a site column with fewer than three people per site on average."""
     n_sites = sites.nunique()
     if n_sites > len(sites) / _PEOPLE_A_SITE:
         raise InputError(

@@ -1,4 +1,4 @@
-"""New people, checked against what a fitted model expects: one path for whole tables and for some rows at a time."""
+"""New people, checked against what a fitted model expects, with one path for whole tables and batches of rows."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -64,10 +64,10 @@ def read_people(
     progress: Callable[[float], None] | None = None,
     whole: bool = False,
 ) -> Iterator[People]:
-    """Read and check new people from a file, a BIDS dataset or a table in memory, some at a time.
+    """Read and check new people from a file, a BIDS dataset or a table in memory, in batches.
 
     A table with visits, clinical scores or joined tables, a BIDS dataset and a table that `prepare` changes are read
-    whole. Problems of all rows are raised together at the end; discard the people returned before.
+    whole. Problems of all rows are raised together at the end; people yielded before that should be discarded.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def read_people(
     progress
         Called with the proportion of the table that has been read.
     whole
-        Whether to return all people at once.
+        Whether to yield all people at once.
 
     Raises
     ------
@@ -186,7 +186,7 @@ class _Check:
         self._extra, self._reasons = dict.fromkeys(extra, False), Counter[str]()
 
     def _named(self, columns: Sequence[str], needed: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
-        """Return columns of scores and follow-up, and unknown ones; refuse a table that lacks regions."""
+        """Return the columns of scores and follow-up, and unknown columns; refuse a table that lacks regions."""
         regions, chosen = self._contract.features, dict[str, tuple[str, ...]]()
         self._absent = missing = [name for name in regions if name not in columns]
         free = [name for name in columns if name not in needed]
@@ -215,7 +215,7 @@ class _Check:
         return scores, [name for name in free if name not in without_role and is_region_name(name)]
 
     def observe(self, batch: pd.DataFrame) -> People | None:
-        """Return the people in some rows; None where something was wrong, here or before, or nobody is left."""
+        """Return the people in some rows; None if these or earlier rows have problems, or no one is left."""
         batch, _, strange = apply_dictionary(batch.assign(**dict.fromkeys(self._absent, np.nan)), self._dictionary)
         if problems := [one for one in strange if {*one.where} & {spec.name for spec in self._contract.covariates}]:
             raise refusal(problems)
@@ -265,12 +265,12 @@ class _Check:
         )
 
     def _unknown(self) -> list[str]:
-        """Say which columns of numbers nobody asked for."""
+        """Report numeric columns that are unknown to the model."""
         extra = [name for name, is_number in self._extra.items() if is_number]
         return [f"Columns unknown to the model are ignored: {listed(extra)}."] if extra else []
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
-        """Say what lies outside the training range, and whose site is unknown."""
+        """Describe, for each person, what lies outside the training range and whether the site is unknown."""
         regions = np.array(self._contract.features, dtype=object)
         parts = [
             [f"{counted(len(names), 'region')} outside the training range ({listed(names, 5)})"] if len(names) else []
@@ -287,7 +287,7 @@ class _Check:
         return pd.Series(["; ".join(part) for part in parts], index=covariates.index, name="flags")
 
     def _missing(self, block: NDArray[np.float64]) -> list[str]:
-        """Say that regions are missing, of everybody or of some; how many of whom is in the flags."""
+        """Report that regions are missing, in everyone or in some; the number for each person is in the flags."""
         drawn = "Missing values are imputed from the other regions and the covariates, and intervals are wider"
         if self._absent:
             number = f"{len(self._absent)} of the model's {counted(len(self._contract.features), 'region')}"

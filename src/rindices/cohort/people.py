@@ -1,4 +1,4 @@
-"""Checked people: a cohort of controls, patients and others, new people for a model, and what became of people."""
+"""Checked people: cohorts of controls, patients and others, new people for a model, column roles and follow-up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from rindices.settings import FOLLOW_UP, ApplySettings, ReportSettings, TableSet
 
 
 class Outlier(NamedTuple):
-    """Somebody far from everybody else: the row of the table, what is unusual, the cells, and the measures."""
+    """A person far from everyone else: the row of the table, what is unusual, the cells, and the measures."""
 
     row: int
     text: str
@@ -23,21 +23,21 @@ class Outlier(NamedTuple):
 
 @dataclass(frozen=True)
 class Roles:
-    """The part of each column.
+    """The role of each column.
 
     Attributes
     ----------
     covariates, clinical, regions
         Names of these columns; the site is the last covariate.
     others, empty, background
-        Columns without a part; those of them without a single value; and those such as age in which the groups should
-        not differ.
+        Columns without a role; those among them without a single value; and those, such as age, in which the groups
+        should not differ.
     why
-        Of every column, its part and the reason.
+        The role of every column, and the reason for it.
     follow_up
-        Columns of the time, the event and what else is known of the follow-up.
+        Columns with the time, the event and other details of follow-up.
     problems, notes
-        Columns that may be no regions, and sentences on those that are none.
+        Columns that may not be regions, and messages about those that are not.
     """
 
     covariates: tuple[str, ...]
@@ -54,29 +54,29 @@ class Roles:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rows:
-    """Checked people, of a training table or of another.
+    """Checked people from a training table or another one.
 
     Tables and series share one order and one index: the participants' ids as text. With visits, people have several
-    rows and ids repeat, so that rows are to be matched by position.
+    rows and ids repeat, so rows must be matched by position.
 
     Attributes
     ----------
     features
-        People × regions, float64; of new people in the model's order.
+        People × regions, float64; for new people, in the model's order.
     covariates
-        Numbers as float64, categories as text; of a training table the last is the site, if one was named.
+        Numbers as float64, categories as text; in a training table, the site comes last, if one was named.
     diagnosis
         Label of each person, ``n/a`` where missing.
     group
-        ``control``, ``patient`` or ``other`` (scored, never learned from), by the label of the same row; of new people
-        by the training table's labels, see `rindices.schema.diagnosis_and_region_fields.groups_of`.
+        ``control``, ``patient`` or ``other`` (scored, never used for training), by the label in the same row; for new
+        people, by the training table's labels, see `rindices.schema.diagnosis_and_region_fields.groups_of`.
     clinical
         Clinical scores: numbers as float64, categories as text, gaps as NaN.
     first_visit
-        True for each person's earliest visit; without visits for everybody.
+        True for each person's earliest visit; without visits, for everyone.
     visit, years, years_from
-        The visit as in the table, the years since the person's first visit, and what these are read from; None without
-        visits, and years also where they cannot be known.
+        The visit as in the table, the years since the person's first visit (both None without visits, and years also if
+        they cannot be determined), and the source of the years.
     """
 
     features: pd.DataFrame
@@ -97,7 +97,7 @@ class People(Rows):
     Attributes
     ----------
     flags
-        ``""``, or what lies outside the training range, or a note that the site is unknown.
+        What lies outside the training range, or a note that the site is unknown; otherwise ``""``.
     left_out
         People who were excluded, and why: the rows of an `exclusions_and_outliers.Record` that are not used.
     notes
@@ -124,7 +124,7 @@ class Cohort(Rows):
     ignored_columns
         Columns of the table without a role.
     messages
-        Sentences for the user, with the settings that would help; `warnings` returns them in Python's terms.
+        Messages for the user, with the settings that would help; `warnings` returns them worded for Python.
     source, sha256
         Name of the file and its SHA-256 (empty for a table in memory).
     site
@@ -138,7 +138,7 @@ class Cohort(Rows):
     doi
         DOI of the BIDS dataset, if it has one.
     settings
-        The role of each column as requested, with the names of all covariates, scores and regions.
+        The role of each column as requested, with the names of all covariates and scores.
     outliers
         Rows that lie far from all others, whether excluded or not.
 
@@ -170,7 +170,7 @@ class Cohort(Rows):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences for the user, worded for Python."""
+        """Messages for the user, worded for Python."""
         return tuple(worded(message) for message in self.messages)
 
     @property
@@ -199,7 +199,7 @@ class Cohort(Rows):
         return (self.group != "other").to_numpy(dtype=bool) & self.first_visit
 
     def of_training(self) -> tuple[pd.DataFrame, NDArray[np.bool_], pd.DataFrame | None]:
-        """Return what `fit` of an estimator takes: regions, who is a patient, and covariates, None without any."""
+        """Return the arguments of an estimator's `fit`: regions, a mask of patients, and covariates or None."""
         own = self.training
         covariates = self.covariates[own] if self.covariates.shape[1] else None
         return self.features[own], (self.group[own] == "patient").to_numpy(), covariates
@@ -216,7 +216,7 @@ class Cohort(Rows):
 
 
 def follow_up_of(settings: object) -> dict[str, str]:
-    """Return the columns of follow-up that settings name.
+    """Return the follow-up columns named in settings.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def follow_up_of(settings: object) -> dict[str, str]:
     return {name: column for name in FOLLOW_UP if (column := getattr(settings, name)) is not None}
 
 
-_EVENTS_A_VARIABLE = 10  # with fewer, hazard ratios are biased and their intervals too short (Peduzzi et al. 1995)
+_EVENTS_A_VARIABLE = 10  # with fewer, hazard ratios are biased and their intervals too narrow (Peduzzi et al. 1995)
 _NEEDS = {"time": "event", "event": "time", "entry": "time", "last_without": "time", "competing": "time"}
 
 
@@ -237,25 +237,25 @@ def check_follow_up(
     asked: NDArray[np.bool_],
     n_covariates: int,
 ) -> list[Text]:
-    """Refuse times and events that cannot be used; say where there are few events, or cells that leave people out.
+    """Refuse unusable times and events; return warnings about few events, and about people left out by empty cells.
 
     Parameters
     ----------
     settings
-        Name the columns.
+        Settings that name the columns.
     table
-        Has them, a row a person or visit.
+        Table with these columns, one row per person or visit.
     ids
-        Of the people in its rows.
+        Ids of the people in its rows.
     asked
-        Of which rows the events count: those of first visits, and not of controls.
+        Rows whose events count: first visits of people who are not controls.
     n_covariates
-        That a severity is adjusted for.
+        Number of covariates that a severity is adjusted for.
 
     Raises
     ------
     InputError
-        If one of time and event is not named, a cell is impossible, or nobody has the event.
+        If a required column is not named, a cell is impossible, or no one has the event.
     """
     columns = follow_up_of(settings)
     for name in columns:
@@ -297,7 +297,7 @@ def check_follow_up(
 
 
 def _left_out(columns: dict[str, str], values: dict[str, np.ndarray], asked: NDArray[np.bool_]) -> list[Text]:
-    """Say how many people are left out because a cell is empty whose value does not follow from the others."""
+    """Report how many people are left out because of an empty cell whose value does not follow from the others."""
     known = {name: np.isfinite(numbers) for name, numbers in values.items()}
     followed = known["time"] & known["event"]
     needed = {
@@ -328,7 +328,7 @@ def _numbers(values: pd.Series) -> np.ndarray:
 
 
 def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values: dict[str, np.ndarray]) -> None:
-    """Refuse the first impossible cell: a negative time, an event that is neither 0 nor 1, an order that cannot be."""
+    """Refuse the first impossible cell: a negative time, an event that is neither 0 nor 1, an impossible order."""
     time, nothing = values["time"], np.full(len(ids), np.nan)
 
     def refuse(name: str, wrong: np.ndarray, what: str, advice: str) -> None:

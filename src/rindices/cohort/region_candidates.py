@@ -1,7 +1,7 @@
-"""Which columns of numbers are regions: those asked for, or the plain ones, without those set aside and the strangers.
+"""Which numeric columns are regions: those requested or, by default, those that are neither set aside nor strangers.
 
-Where nobody named them, a column is a region if its name or its company says so. What is certainly none is set aside
-with a sentence; a stranger is for whoever has the table to name.
+Unless regions are named, a column is one if its name or its similarity to other columns suggests so. Columns that are
+certainly not regions are set aside with a message; strangers are left for the user to identify.
 """
 
 import re
@@ -30,22 +30,20 @@ from rindices.schema.role_guesses import (
 from rindices.settings import TableSettings
 from rindices.value_kinds import expand_names, wanted_names
 
-_MUSE = "nichart_dlmuse"  # whose regions are all there beside their sums
-_FAMILY = 4  # columns whose names differ in a number only
-_COMPANY = 10  # columns that are regions by their names, from which on all others have to be like them
-_TIED = (
-    0.5  # correlation with a region; 128 regions of healthy adults have 0.55 or more with the one they are most like
-)
-_CHANCE = 4.0  # times the sd of a correlation by chance
-_FIELD = re.compile(r"(?:[fx]\.?|p)?\d{2,5}[-._]i?\d+(?:[._]a?\d+)?", re.IGNORECASE)  # as UK Biobank numbers all it has
-# What a column that is no region can be used for.
+_MUSE = "nichart_dlmuse"  # whose tables contain all regions besides their sums
+_FAMILY = 4  # columns whose names differ only in a number
+_COMPANY = 10  # columns that are regions by name; with at least so many, all others have to resemble them
+_TIED = 0.5  # correlation with a region; each of 128 regions in healthy adults has 0.55 or more with its closest match
+_CHANCE = 4.0  # times the sd of a chance correlation
+_FIELD = re.compile(r"(?:[fx]\.?|p)?\d{2,5}[-._]i?\d+(?:[._]a?\d+)?", re.IGNORECASE)  # field numbers of UK Biobank
+# The setting for which a column that is not a region can be used.
 _USES = {"age": "covariates", "sex": "covariates", "site": "site", "head size": "proportion", "visit": "visit"}
 _WORDS = re.compile(r"rois?|regions?|muse")
-_QUALITY = "quality measure"  # by name; where most columns are called so (fd, qa of tracts), it is what was measured
+_QUALITY = "quality measure"  # by name; if most columns have such names (fd, qa of tracts), it is what was measured
 
 
 class Candidates(NamedTuple):
-    """Columns of numbers, sorted: regions, those set aside with the reason, strangers, and sentences on all of it."""
+    """Numeric columns, sorted: regions, columns set aside with the reason, strangers, and messages about them."""
 
     regions: tuple[str, ...]
     aside: dict[str, str]
@@ -53,7 +51,7 @@ class Candidates(NamedTuple):
     notes: list[Text]
 
     def problems(self) -> list[Problem]:
-        """Say which columns may be no regions, and both ways out."""
+        """Report columns that may not be regions, with the remedies."""
         if not self.strangers:
             return []
         them, theirs = (
@@ -75,18 +73,18 @@ class Candidates(NamedTuple):
 def choose_regions(
     table: pd.DataFrame, taken: Mapping[str, str], settings: TableSettings
 ) -> tuple[tuple[str, ...], Candidates]:
-    """Return the names of the region columns: those asked for, or what `sort_candidates` takes for regions.
+    """Return the names of the region columns: those requested, or what `sort_candidates` takes for regions.
 
-    Columns of numbers in another spelling count, so that they are refused with a remedy and not lost.
+    Columns of numbers in an unusual format count, so that they are refused with a remedy rather than lost.
 
     Parameters
     ----------
     table
         Columns of numbers or text.
     taken
-        Columns that have another part already, and that part (``{"age": "a covariate"}``).
+        Columns that already have another role, and that role (``{"age": "a covariate"}``).
     settings
-        Says what is asked for (`features`) and left out (`exclude`).
+        Specifies what is requested (`features`) and left out (`exclude`).
     """
     columns = [str(name) for name in table.columns]
     free = [name for name in columns if name not in taken]
@@ -159,7 +157,7 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
 def _totals(
     names: Sequence[str], values: Mapping[str, NDArray[np.float64]], known: Mapping[str, KnownColumn]
 ) -> dict[str, str]:
-    """Return the columns that other columns make up, and how that is known: by values, or by name beside regions."""
+    """Return the columns computed from others, and how that is known: by values, or by name if there are regions."""
     by_name = {
         name: "a total, judging by its name"
         for name in names
@@ -179,7 +177,7 @@ def _totals(
 
 
 def _of_totals(totals: Mapping[str, str]) -> list[Text]:
-    """Say which totals are left out, and how they are taken in."""
+    """Report which totals are left out, and how to include them."""
     if not totals:
         return []
     reasons = dict.fromkeys(totals.values())
@@ -194,7 +192,7 @@ def _of_totals(totals: Mapping[str, str]) -> list[Text]:
 
 
 def _no_region(name: str, known: KnownColumn | None) -> str:
-    """Say why a name is certainly not that of a region; nothing where it may be."""
+    """Return why a name is certainly not that of a region; empty if it may be."""
     if known is not None and known.kind == "total" and known.source == _MUSE:
         return "a sum of MUSE's regions"
     if known is not None and known.kind not in ("region", "total"):
@@ -208,7 +206,7 @@ def _no_region(name: str, known: KnownColumn | None) -> str:
 
 
 def _notes(aside: dict[str, str], constant: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
-    """Say which columns are left out, and what they are good for."""
+    """Report which columns are left out, and what they can be used for."""
     notes: list[Text] = []
     by_reason: dict[str, list[str]] = {}
     for name, why in aside.items():
@@ -237,20 +235,20 @@ def _notes(aside: dict[str, str], constant: dict[str, str], known: dict[str, Kno
 
 
 def _only_values(values: NDArray[np.float64]) -> list[float | None]:
-    """Return the one value of each column that has no other; else None."""
+    """Return the value of each constant column, and None for each of the others."""
     present = (column[np.isfinite(column)] for column in values.T)
     return [float(one[0]) if len(one) and np.ptp(one) <= 1e-9 * np.abs(one).max() else None for one in present]
 
 
 def _strangers(names: Sequence[str], values: NDArray[np.float64], by_name: set[str]) -> tuple[str, ...]:
-    """Return the columns that neither their names nor their values make regions."""
+    """Return the columns that neither their names nor their values identify as regions."""
     by_name = by_name | {name for pair in pairs_of_sides(names) for name in pair}
     by_name |= {
         name for name in names if kind_of(name).measure != "measure" or any(map(_WORDS.fullmatch, words_of(name)))
     }
     families = _families(names)
     codes = [is_code(column[np.isfinite(column)]) for column in values.T]
-    suspected = np.array([kind_of(name).suspicion == "total" for name in names], bool)  # which are warned of
+    suspected = np.array([kind_of(name).suspicion == "total" for name in names], bool)  # which a warning covers
     known = np.array(
         [name in by_name or (name in families and not code) for name, code in zip(names, codes, strict=True)], bool
     )
@@ -272,7 +270,7 @@ def _strangers(names: Sequence[str], values: NDArray[np.float64], by_name: set[s
 
 
 def _ties(values: NDArray[np.float64], others: NDArray[np.bool_], places: Sequence[int]) -> NDArray[np.float64]:
-    """Return the largest correlation of each of some columns with any other of `others`; 0 if none is positive."""
+    """Return the largest correlation of each column in `places` with any other of `others`; 0 if none is positive."""
     centred = values - values.mean(axis=0)
     sizes = np.sqrt((centred**2).sum(axis=0))
     centred /= np.where(sizes > 0, sizes, np.inf)
@@ -282,14 +280,14 @@ def _ties(values: NDArray[np.float64], others: NDArray[np.bool_], places: Sequen
 
 
 def _families(names: Sequence[str]) -> set[str]:
-    """Return the names that differ from several others in a number only: roi1, roi2 and so on."""
+    """Return the names that differ from several others only in a number: roi1, roi2 and so on."""
     stems = {name: re.sub(r"\d+", "#", name) for name in names if re.search(r"\d", name) and not _FIELD.fullmatch(name)}
     sizes = Counter(stems.values())
     return {name for name, stem in stems.items() if sizes[stem] >= _FAMILY}
 
 
 def why_no_region(name: str, column: pd.Series, taken: Mapping[str, str], settings: TableSettings) -> Text:
-    """Say why a column has no role."""
+    """Return why a column has no role."""
     if column.isna().all():
         return "no values"
     if name in taken:

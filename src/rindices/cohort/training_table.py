@@ -1,6 +1,6 @@
-"""A user's table becomes a checked cohort: each column gets one part, and each person a group.
+"""From a user's table to a checked cohort: each column gets one role, and each person a group.
 
-There are controls and patients to learn from, and others who are only scored.
+Controls and patients are used for training; others are only scored.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from rindices.tables import (
 )
 from rindices.value_kinds import expand_names, paths_of, wanted_names
 
-# How each part is asked for.
+# The setting that requests each role.
 _SETTINGS: dict[str, Text] = {
     "the participant id": Remedy("id", Blank("COLUMN")),
     "the diagnosis": Remedy("diagnosis", Blank("COLUMN")),
@@ -75,7 +75,7 @@ def read_cohort(
     Parameters
     ----------
     path
-        A table, the folder of a BIDS dataset, its ``participants.tsv``, or several tables with a label each:
+        A table, the folder of a BIDS dataset, its ``participants.tsv``, or several labelled tables:
         ``CN=controls.csv,SCZ=patients.csv``.
     settings
         Column roles, and which people are used.
@@ -109,9 +109,9 @@ def look_at(
     prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     read: Callable[..., Source] = read_source,
 ) -> Looked:
-    """Read a table and give each column its part; `Looked.cohort` checks the rest. Arguments as of `read_cohort`.
+    """Read a table and assign each column its role; `Looked.cohort` checks the rest. Arguments as for `read_cohort`.
 
-    `read` is for whoever looks at a table again and again, and keeps what was read.
+    `read` lets callers that look at the same table repeatedly cache what was read.
     """
     source = read(
         path,
@@ -147,7 +147,7 @@ def make_cohort(
     settings, choices
         As in `read_cohort`.
     dictionary
-        Meaning of the columns: missing codes, levels, ranges, units.
+        Meaning of the columns: missing codes, levels, units.
     source
         Name of the table, for the record.
 
@@ -164,7 +164,7 @@ def make_cohort(
 
 @contextmanager
 def told_with(notes: Sequence[Text]) -> Iterator[None]:
-    """Tell what is wrong together with what joining tables found: whoever is not in one of them has gaps."""
+    """Add the notes from joining tables to any error: people who are missing from one of the tables have gaps."""
     try:
         yield
     except InputError as error:
@@ -173,7 +173,7 @@ def told_with(notes: Sequence[Text]) -> Iterator[None]:
 
 
 def correction_of(settings: TableSettings) -> Correction | None:
-    """Return how covariates and sites are corrected for; None where it is by lines alone.
+    """Return how covariates and sites are corrected for; None if only by straight lines.
 
     Examples
     --------
@@ -193,9 +193,9 @@ def correction_of(settings: TableSettings) -> Correction | None:
 
 
 def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
-    """Return the columns that are named one by one, each with its part; the covariates last.
+    """Return the columns that are named individually, each with its role; the covariates last.
 
-    Covariates that only the correction names are covariates, too, and the site may be named as one.
+    Covariates named only in the correction count as well, and the site may also be named as a covariate.
     """
     parts = [(settings.id, "the participant id"), (settings.diagnosis, "the diagnosis"), (settings.visit, "the visit")]
     parts += [(getattr(settings, name), part) for name, part in FOLLOW_UP.items()]
@@ -204,7 +204,7 @@ def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
 
 
 def _named_covariates(settings: TableSettings) -> dict[str, Remedy]:
-    """Return the setting that names each covariate, the first of several; the site is one, too."""
+    """Return the first setting that names each covariate, including the site."""
     correction, options = correction_of(settings) or Correction(), dict[str, Remedy]()
     pairs = [name for pair in correction.interactions for name in pair]
     named = {"covariates": wanted_names(settings.covariates), "smooth": correction.smooth, "interactions": pairs}
@@ -214,16 +214,16 @@ def _named_covariates(settings: TableSettings) -> dict[str, Remedy]:
 
 
 def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Sequence[str] = ()) -> Roles:
-    """Give each column its part, refusing columns with two, and parts without a column.
+    """Assign each column its role, refusing columns with two roles, and roles without a column.
 
     Parameters
     ----------
     table
         Columns of numbers or text.
     settings
-        Which columns are what.
+        The requested roles.
     categories
-        Columns whose numbers are names, which are no regions.
+        Columns whose numbers are labels, so they cannot be regions.
     """
     columns, one_by_one = [str(name) for name in table.columns], named_parts(settings)
     named, covariate_by, parts = dict(one_by_one), _named_covariates(settings), dict[str, str]()
@@ -277,20 +277,20 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """A table whose columns have their parts, and what the fields found in them.
+    """A table with the roles of its columns, and what the fields found in them.
 
     Attributes
     ----------
     settings, dictionary
-        What was asked for, and what the columns mean.
+        The requested settings, and the meaning of the columns.
     roles, found
-        The part of each column, and what is in it.
+        The role of each column, and its contents.
     problems
-        What is wrong with the cells.
+        Problems of columns and cells.
     notes
-        Sentences for the user.
+        Messages for the user.
     source, sha256, doi, told
-        Where it came from, and what joining tables found.
+        Origin of the table, and notes from reading and joining it.
     """
 
     settings: TableSettings
@@ -305,13 +305,13 @@ class Looked:
     told: tuple[Text, ...] = ()
 
     def cohort(self, **choices: object) -> Cohort:
-        """Check everything and sort people into groups; `choices` are settings that do not change what was found."""
+        """Check everything and assign people to groups; `choices` are settings that do not affect what was found."""
         with told_with(self.told):
             return _cohort(replace(self, settings=replace(self.settings, **choices)))  # type: ignore[arg-type]
 
 
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
-    """Look at a table of numbers and text: each column through its field."""
+    """Examine a table of numbers and text, each column through its field."""
     check_choice(Remedy("small_sites"), settings.small_sites, ("refuse", "drop"))
     codes, names = wanted_names(settings.missing), (settings.id, settings.diagnosis, settings.visit, settings.site)
     dictionary = with_missing_codes(dictionary, list(table.columns), codes, kept=names)
@@ -326,7 +326,7 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
 
 
 def _cohort(looked: Looked) -> Cohort:
-    """Return the cohort of a table: people into groups."""
+    """Return the cohort of a table, with people assigned to groups."""
     settings, dictionary, roles, observed = looked.settings, looked.dictionary, looked.roles, looked.found
     refuse_unusable(looked.problems, observed, roles, drop_missing=settings.drop_missing)
     groups = _diagnosis(settings, dictionary).learn(observed.labels)
@@ -372,7 +372,7 @@ def _cohort(looked: Looked) -> Cohort:
 
 
 def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> FieldSet:
-    """Return the fields that learn what their columns are."""
+    """Return the fields of a training table, which learn from its columns."""
     categories = {*dictionary.categories, settings.site}
     return FieldSet(
         IdField(settings.id, settings.visit),

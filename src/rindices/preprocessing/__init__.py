@@ -1,4 +1,4 @@
-"""Preparation of regional measures, always estimated in controls.
+"""Preprocessing of regional measures, always estimated in controls.
 
 Head size by proportion, then sites, then covariates, then one scale for all regions.
 """

@@ -1,6 +1,6 @@
-"""Effects of covariates on regions, estimated in controls: lines, splines, categories and their products.
+"""Effects of covariates on regions, estimated in controls: straight lines, splines, categories and their products.
 
-Below: how certain these effects are in patients.
+The functions at the end assess how uncertain these effects are in patients.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, counted
 from rindices.schema.cells import as_known, plain_code
 
-MIN_DISTINCT = 5  # values; fewer than knots cannot show a curve
-# Random splits of healthy people (40 a group or more) lie below; splits whose patients are 17 years older lie above.
-# There all patients share the error of effects that were estimated in few old controls, and training finds that again.
+MIN_DISTINCT = 5  # values; fewer than there are knots cannot define a curve
+# Random splits of healthy people (40 or more per group) lie below; splits whose patients are 17 years older lie above:
+# all of those share the error of effects estimated in few old controls, which training then finds as a pattern.
 TOO_UNCERTAIN = 1.3
-# Harrell's places for five knots (Regression Modeling Strategies, 2.4.6): the outer ones keep a few extreme people from
+# Harrell's quantiles for five knots (Regression Modeling Strategies, 2.4.6): the outer ones keep a few extremes from
 # bending the curve.
 _QUANTILES = (0.05, 0.275, 0.5, 0.725, 0.95)
-_NO_VARIATION = 1e-12  # of a column's size: rounding, not people
-_ROUNDING = 1e-10  # relative to the largest: directions that vary less in controls are rounding
+_NO_VARIATION = 1e-12  # relative to a column's size; less is rounding error
+_ROUNDING = 1e-10  # relative to the largest; directions that vary less in controls are rounding error
 _PEOPLE_PER_COLUMN = 2
-_LEAST_LEFT = 0.1  # of a control's variance: who is fitted more closely than that tells nothing
+_LEAST_LEFT = 0.1  # of a control's variance; anyone fitted more closely is uninformative
 
 Pairs = Sequence[tuple[str, str]]
 
 
 class Covariate(NamedTuple):
-    """One covariate as the residualiser knows it: a number, a number with a spline, or one of some categories."""
+    """One covariate of the residualiser: a number, a number with a spline, or a set of categories."""
 
     name: str
     categories: tuple[str, ...] | None = None
@@ -41,7 +41,7 @@ class Covariate(NamedTuple):
 
     @classmethod
     def of(cls, values: pd.Series, smooth: bool) -> Covariate:
-        """Describe a covariate of controls."""
+        """Describe a covariate from its values in controls."""
         name = str(values.name)
         if not pd.api.types.is_numeric_dtype(values):
             return cls(name, tuple(sorted({*map(plain_code, values)})))
@@ -49,13 +49,13 @@ class Covariate(NamedTuple):
 
     @property
     def n_columns(self) -> int:
-        """Columns in the design."""
+        """Number of columns in the design."""
         if self.categories is not None:
             return len(self.categories) - 1
         return 1 if self.knots is None else len(self.knots) - 1
 
     def columns(self, covariates: pd.DataFrame) -> np.ndarray:
-        """Return a number as it is or as a spline; of k categories, k − 1 indicators."""
+        """Return a number as it is or as a spline, and k categories as k − 1 indicators."""
         if self.categories is None:
             numbers = numbers_of(covariates, self.name)
             return numbers[:, None] if self.knots is None else spline_basis(numbers, self.knots)
@@ -71,7 +71,7 @@ class Covariate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CovariateResidualizer:
-    """Removes the effects of covariates that were estimated in controls.
+    """Removes the effects of covariates, as estimated in controls.
 
     The result is the value that the person would have with the controls' average covariates.
 
@@ -111,7 +111,7 @@ class CovariateResidualizer:
         interactions : sequence of pairs of str
             Covariates whose effects depend on each other.
         within : ndarray of int, optional
-            Number of each control's group: effects are estimated within groups, which may differ in anything.
+            Index of each control's group: effects are estimated within groups, whose means may differ.
         """
         learned = tuple(Covariate.of(covariates[name], name in smooth) for name in covariates)
         n_groups = 0 if within is None else int(within.max()) + 1
@@ -124,7 +124,7 @@ class CovariateResidualizer:
         )
         spread = columns.std(axis=0)
         spread[spread <= _NO_VARIATION * np.abs(design).max(axis=0, initial=0)] = np.inf
-        # Columns of equal size, so that head sizes in mm³ do not drown sex in rounding.
+        # Columns of equal size, so that sex is not lost to rounding beside head sizes in mm³.
         effects = np.linalg.lstsq(columns / spread, measures, rcond=None)[0]
         return cls(learned, centre, effects / spread[:, None], tuple(interactions))
 
@@ -133,7 +133,7 @@ class CovariateResidualizer:
         return features - self.effect(covariates)
 
     def inverse_transform(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
-        """Add the effects."""
+        """Add the effects back."""
         return features + self.effect(covariates)
 
     def effect(self, covariates: pd.DataFrame) -> np.ndarray:
@@ -158,7 +158,7 @@ def group_means(values: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 
 def numbers_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
-    """Return a covariate of numbers, refusing text and gaps."""
+    """Return a numeric covariate, refusing text and gaps."""
     values = covariate_of(covariates, name)
     try:
         numbers = values.to_numpy(dtype=float)
@@ -171,7 +171,7 @@ def numbers_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
 
 
 def categories_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
-    """Return a covariate of categories as the text that a file has: 3 and 3.0 are one, and truth values are words."""
+    """Return a categorical covariate as text, as in a file: 3 and 3.0 are the same, and Booleans are words."""
     return np.array([plain_code(value) for value in covariate_of(covariates, name)], dtype=object)
 
 
@@ -205,7 +205,7 @@ def _design(
 ) -> np.ndarray:
     """Return the columns of all covariates, and the products of the pairs' columns.
 
-    Products are taken after centring, at the means of `centre` or of these people: else they would repeat the columns.
+    Products are taken after centring on `centre` or on these people's means; otherwise they would repeat the columns.
     """
     main = np.hstack([np.empty((len(covariates), 0)), *(one.columns(covariates) for one in terms)])
     centred = main - (main.mean(axis=0) if centre is None else centre[: main.shape[1]])
@@ -229,7 +229,7 @@ def spline_knots(name: str, values: np.ndarray) -> tuple[float, ...]:
             " to fit a straight line instead.",
         )
     knots = np.unique(np.quantile(values, _QUANTILES))
-    if len(knots) < 3:  # nearly everybody has the same value
+    if len(knots) < 3:  # nearly everyone has the same value
         knots = np.quantile(distinct, _QUANTILES)
     return tuple(knots.tolist())
 
@@ -237,8 +237,8 @@ def spline_knots(name: str, values: np.ndarray) -> tuple[float, ...]:
 def spline_basis(values: np.ndarray, knots: tuple[float, ...]) -> np.ndarray:
     """Return the basis ``(people, knots − 1)`` of natural cubic splines, without the constant.
 
-    Column j is the spline that is 1 at knot j + 1 and 0 at the others. So columns are of one size and far from
-    collinear, unlike powers; all of them together with the one left out add up to 1.
+    Column j is the spline that is 1 at knot j + 1 and 0 at the others. Unlike powers, columns are therefore of similar
+    size and far from collinear; together with the omitted one, they add up to 1.
 
     Examples
     --------
@@ -247,12 +247,12 @@ def spline_basis(values: np.ndarray, knots: tuple[float, ...]) -> np.ndarray:
     """
     spline = CubicSpline(knots, np.eye(len(knots))[:, 1:], bc_type="natural")
     inside = np.clip(values, knots[0], knots[-1])
-    # A cubic would run away where there are no controls.
+    # Linear outside the knots: a cubic would diverge where there are no controls.
     return spline(inside) + spline(inside, 1) * (values - inside)[:, None]
 
 
 def design_of(covariates: pd.DataFrame, patient: np.ndarray, correction: Correction | None) -> np.ndarray:
-    """Return the columns of everybody whose effects are estimated in controls: levels (of sites), then covariates."""
+    """Return everyone's columns of the design whose effects are estimated in controls: sites, then covariates."""
     correction = correction or Correction()
     kept = [name for name in covariates if name not in (correction.proportion, correction.site)]
     controls = covariates[~patient]
@@ -261,23 +261,23 @@ def design_of(covariates: pd.DataFrame, patient: np.ndarray, correction: Correct
     )
     levels = np.zeros(len(covariates)) if correction.site is None else pd.factorize(covariates[correction.site])[0]
     columns = np.hstack([levels[:, None] == np.unique(levels), fitted.design(covariates[kept])])
-    # Of equal size: mm³ of head size stand beside 0 and 1 of sex.
+    # Of equal size, because head sizes in mm³ may stand beside sex as 0 and 1.
     return columns / np.maximum(np.abs(columns).max(axis=0), np.finfo(float).tiny)
 
 
 def uncertainty_of_patients(design: np.ndarray, patient: np.ndarray) -> float:
     """Return the squared error of the effects removed from patients, relative to that in controls.
 
-    Where controls like the patients are few, the effects are uncertain, and patients share their error: in training it
-    looks like a pattern of disease. The error's variance at a person is proportional to the leverage h = x (XᵀX)⁻¹ xᵀ,
-    X being the design of the controls.
+    If few controls resemble the patients, the effects are uncertain, and patients share their error, which looks like a
+    pattern of disease in training. The error variance of a person is proportional to the leverage h = x (XᵀX)⁻¹ xᵀ,
+    where X is the design of the controls.
 
     Parameters
     ----------
     design
-        Of controls and patients, see `design_of`.
+        Design of controls and patients, see `design_of`.
     patient
-        Who is a patient.
+        Mask of the patients.
 
     Returns
     -------
@@ -296,30 +296,30 @@ def uncertainty_of_patients(design: np.ndarray, patient: np.ndarray) -> float:
 
 
 def leverage_of(design: np.ndarray, patient: np.ndarray) -> np.ndarray:
-    """Return everybody's leverage h = x (XᵀX)⁻¹ xᵀ in what is estimated in controls."""
+    """Return everyone's leverage h = x (XᵀX)⁻¹ xᵀ on the effects estimated in controls."""
     _, sizes, directions = np.linalg.svd(design[~patient], full_matrices=False)
     real = sizes > _ROUNDING * sizes[0]
     return ((design @ directions[real].T / sizes[real]) ** 2).sum(axis=1)
 
 
 def rescaled_by_leverage(scaled: np.ndarray, leverage: np.ndarray, patient: np.ndarray) -> np.ndarray:
-    """Return residuals, scaled about 1, with the variance that they have where effects are known.
+    """Return residuals, scaled about 1, with the variance that they would have if the effects were known.
 
-    Effects that were estimated in controls fit these too well, by 1 − h, and miss everybody else, by 1 + h. With many
-    covariates that alone tells the groups apart.
+    Estimating effects in controls multiplies the residual variance by 1 − h in controls, and by 1 + h in everyone else.
+    With many covariates, that alone separates the groups.
     """
     variance = np.where(patient, 1 + leverage, np.maximum(1 - leverage, _LEAST_LEFT))
     return 1 + (scaled - 1) / np.sqrt(variance)[:, None]
 
 
 def without_effects(values: np.ndarray, design: np.ndarray, patient: np.ndarray) -> np.ndarray:
-    """Remove the effects of a design from everybody's values, estimated in controls by least squares."""
+    """Remove the effects of a design, estimated in controls by least squares, from everyone's values."""
     effects = np.linalg.lstsq(design[~patient], values[~patient], rcond=_ROUNDING)[0]
     return values - design @ effects
 
 
 def uncertainty_in_words(uncertainty: float) -> str:
-    """Say what a high `uncertainty_of_patients` means and what to do."""
+    """Explain what a high `uncertainty_of_patients` means and what to do."""
     return (
         f"The effects of covariates are {uncertainty:.1f} times as uncertain (in squared error) in patients as in "
         "controls, because few controls have covariates similar to the patients'. All patients then share the "

@@ -1,7 +1,7 @@
-"""Missing regions: what is likely in their place, given a person's other regions.
+"""Imputation of missing regions, given a person's other regions.
 
-People are taken to be normally distributed. Regions are drawn, not set to what is expected: people who are filled in
-vary as others do.
+Regions are assumed to be multivariate normal. Missing ones are drawn at random, not set to their expectation, so that
+imputed people vary as others do.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from rindices.linear import ledoit_wolf, one_thread
 from rindices.preprocessing.pipeline import Preprocessing
 from rindices.presets import Correction
 
-_ROUNDS = 6  # of estimating and filling in; with a fifth missing, later ones change draws by less than 0.01 sd
-_PASSES = 2  # of correcting and filling in
-_DRAWS = 10  # which repetitions take in turn
-_FOLDS = 3  # of people who are filled in by a population of the others
-HIDDEN = 0.1  # share of their known regions that is hidden, to learn how good draws are
+_ROUNDS = 6  # of expectation and maximisation; with a fifth missing, further ones change draws by less than 0.01 sd
+_PASSES = 2  # of correction and imputation
+_DRAWS = 10  # which repetitions use in turn
+_FOLDS = 3  # of people, each imputed from a population of the others
+HIDDEN = 0.1  # share of known regions that is hidden, to assess the draws
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """A normal distribution of people's regions, which tells a person's missing regions from the others.
+    """A multivariate normal distribution of regions, from which a person's missing regions are predicted.
 
     Attributes
     ----------
     mean : ndarray of shape (regions,)
-        Of each region.
+        Mean of each region.
     precision : ndarray of shape (regions, regions)
         Inverse of the covariance.
 
@@ -56,11 +56,11 @@ class Population:
 
     @one_thread()
     def fill(self, people: np.ndarray, n_draws: int, seed: Sequence[int] = (), spread: float = 1.0) -> np.ndarray:
-        """Return people with their gaps (NaN) drawn, several times → ``(draws, people, regions)``.
+        """Return several imputations of people's gaps (NaN) → ``(draws, people, regions)``.
 
-        Draws come in pairs on both sides of what is expected, `spread` times as far from it as the population says.
-        Without a `seed`, a person's draws do not depend on who else is in the table; and since all have the same random
-        numbers, these have just the variance of normal ones in each direction, if there are as many pairs as gaps.
+        Draws come in pairs on both sides of the expectation, `spread` times as far from it as the population implies.
+        Without a `seed`, a person's draws do not depend on who else is in the table; and since everyone has the same
+        random numbers, these have exactly unit variance in each direction, if there are at least as many pairs as gaps.
         """
         filled = np.repeat(people[None], n_draws, axis=0)
         for row, gaps, expected, factor in self._conditionals(people):
@@ -74,13 +74,13 @@ class Population:
         return filled
 
     def distances(self, people: np.ndarray) -> np.ndarray:
-        """Return everybody's squared distance from the mean after decorrelation, divided by the number of regions."""
+        """Return each person's squared Mahalanobis distance from the mean, divided by the number of regions."""
         away = people - self.mean
-        two_steps = len(people) >= 5000  # the first of which the linear algebra library does
+        two_steps = len(people) >= 5000  # the first of which uses the linear algebra library
         return np.einsum("pi,ij,pj->p", away, self.precision, away, optimize=two_steps) / len(self.mean)
 
     def squared_correlation(self) -> float:
-        """Return the mean square of the correlations of two regions."""
+        """Return the mean squared correlation between two regions."""
         covariance = np.linalg.inv(self.precision)
         sd = np.sqrt(np.diag(covariance))
         apart = ~np.eye(len(sd), dtype=bool)
@@ -88,7 +88,7 @@ class Population:
 
     @one_thread()
     def surprise(self, people: np.ndarray, hidden: np.ndarray) -> float:
-        """Return how far `hidden` regions lie from what is expected without them, relative to what is said of that."""
+        """Return the root mean square error of predicting `hidden` regions, each in units of its predicted sd."""
         squares = [1.0]
         for row, gaps, expected, factor in self._conditionals(np.where(hidden, np.nan, people)):
             inverse = solve_triangular(factor, np.eye(len(expected)))
@@ -98,7 +98,7 @@ class Population:
         return float(np.sqrt(np.mean(squares)))
 
     def _conditionals(self, people: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-        """Give who has gaps, where, what is expected there, and the upper factor of the precision around it."""
+        """Yield each row with gaps, the gaps, their expectation, and the upper Cholesky factor of their precision."""
         for row in np.flatnonzero(np.isnan(people).any(axis=1)).tolist():
             gaps = np.isnan(people[row])
             away = people[row, ~gaps] - self.mean[~gaps]
@@ -109,7 +109,7 @@ class Population:
     @classmethod
     @one_thread()
     def with_gaps(cls, people: np.ndarray) -> Population:
-        """Estimate from people with gaps, by expectation and maximisation (Dempster, Laird and Rubin, 1977)."""
+        """Estimate from people with gaps, by expectation–maximisation (Dempster, Laird and Rubin, 1977)."""
         gaps = np.isnan(people)
         mean, variance = np.nanmean(people, axis=0), np.nanvar(people, axis=0)
         population = cls(mean, np.diag(1 / np.maximum(variance, np.finfo(float).tiny)))
@@ -126,11 +126,11 @@ class Population:
 
 
 def _filled(people: np.ndarray, seed: int, n_draws: int) -> np.ndarray:
-    """Return people with their gaps drawn as others let expect → ``(draws, people, regions)``.
+    """Return people with their gaps imputed from the distribution of others → ``(draws, people, regions)``.
 
-    A population that was estimated from few people fits them too well: whoever it fills in would vary too little. So
-    everybody is filled in by a population of others, and draws are as far from what it expects as regions are that are
-    known and were hidden from it.
+    A population estimated from few people overfits them, so values that it imputes for these people vary too little.
+    Everyone is therefore imputed from a population of others, and draws are made to deviate from its predictions as
+    much as known regions that were hidden from it.
     """
     rng, filled = np.random.default_rng([seed, len(people)]), np.repeat(people[None], n_draws, axis=0)
     fold = rng.permutation(len(people)) % _FOLDS
@@ -146,16 +146,16 @@ def _filled(people: np.ndarray, seed: int, n_draws: int) -> np.ndarray:
 def fill_training(
     regions: np.ndarray, covariates: pd.DataFrame | None, correction: Correction | None, seed: int
 ) -> np.ndarray:
-    """Return the regions of training people with their gaps drawn, given their covariates and other regions.
+    """Return the regions of training people with their gaps imputed from their covariates and other regions.
 
-    The result has several draws, for repetitions to differ in ``(draws, people, regions)``; without gaps, one. It is
-    the caller's to change.
+    The result ``(draws, people, regions)`` has several draws, so that repetitions differ; without gaps, it has one. The
+    caller may modify it.
 
-    Controls and patients are one population here, and nothing looks at the diagnosis: drawn from a population of each,
-    cells would carry it, and a table without disease would separate. What patients have in common is in the covariance
-    of everybody, so that little of it is lost; controls vary a little more for it than those who were measured fully
-    (by 5 and 11 % along patterns with 10 and 20 % of the cells missing), which makes intervals wider. Covariates are
-    corrected for before, and put in again afterwards.
+    Controls and patients form one population here, and the diagnosis is not used: if each group had its own population,
+    imputed cells would carry the diagnosis, and groups would separate even without disease. What patients have in
+    common is part of the overall covariance, so that little of it is lost; as a result, controls with gaps vary a
+    little more than those without (by 5 and 11 % along patterns with 10 and 20 % of the cells missing), which widens
+    intervals. Effects of covariates are removed before imputation and added back afterwards.
     """
     gaps = np.isnan(regions)
     if not gaps.any():

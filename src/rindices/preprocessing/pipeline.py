@@ -1,6 +1,6 @@
-"""All that happens to regions before the networks see them: estimated in controls, applied to all, stored, restored.
+"""Preprocessing of regions before training: estimated in controls, applied to everyone, stored and restored.
 
-Sizes are part of it: heads of different size, one scale for all regions, and the decorrelation of regions.
+It also covers head size, one scale for all regions, and the decorrelation of regions.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ControlScaler:
         return cls(controls.mean(axis=0), controls.std(axis=0))
 
     def transform(self, features: np.ndarray) -> np.ndarray:
-        """Scale; a region that is the same in all these controls, as in a fold of them, tells nobody apart."""
+        """Scale; a region that is constant in these controls, as may happen in a fold, becomes 1 for everyone."""
         return 1 + SCALED_SD * (features - self.mean) / np.where(self.sd > 0, self.sd, np.inf)
 
     def inverse_transform(self, scaled: np.ndarray) -> np.ndarray:
@@ -189,11 +189,11 @@ class Preprocessing:
         return replace(self, harmonizer=self.harmonizer.with_new_sites(sized, covariates, few_controls=few_controls))
 
     def sized(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
-        """Return regions with the effect of head size removed, and no other."""
+        """Return regions with only the effect of head size removed."""
         return features if self.head_size is None else self.head_size.transform(features, covariates)
 
     def leave_new_sites(self, covariates: pd.DataFrame) -> pd.DataFrame:
-        """Return the covariates with unknown sites marked, so that their people are not corrected for site."""
+        """Return the covariates with unknown sites marked, so that people there are not corrected for site."""
         return covariates if self.harmonizer is None else self.harmonizer.leave_new_sites(covariates)
 
     def _checked(self, covariates: pd.DataFrame | None) -> pd.DataFrame:
@@ -224,12 +224,12 @@ def _check_roles(correction: Correction, covariates: pd.DataFrame) -> None:
             raise InputError(f"{name!r} cannot be in both ", Remedy(role), " and ", Remedy(other), ": choose one.")
 
 
-Read = Callable[[str, tuple[int, ...]], np.ndarray]  # an array by its name, which has to have this shape
+Read = Callable[[str, tuple[int, ...]], np.ndarray]  # returns an array by name, which must have this shape
 
 
 @checked.dataclass(frozen=True, config=STRICT)
 class _Described:
-    """What `describe` says."""
+    """The contents of `describe`."""
 
     covariates: tuple[Covariate, ...]
     interactions: tuple[tuple[str, str], ...]
@@ -281,7 +281,7 @@ def arrays_of(preprocessing: Preprocessing) -> dict[str, np.ndarray]:
 
 
 def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> Preprocessing:
-    """Return what `describe` and `arrays_of` made; anything else is a ValueError or KeyError."""
+    """Restore preprocessing from `describe` and `arrays_of`; anything else raises a ValueError or KeyError."""
     description = TypeAdapter(_Described).validate_json(json.dumps(described))
     columns, regions = (count_columns(description.covariates, description.interactions),), (n_regions,)
 
@@ -306,7 +306,7 @@ def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> P
         shape = (len(description.site[1]), n_regions)
         try:
             errors = read("site.errors", shape[:1])
-        except KeyError:  # written when only sites that were added had errors
+        except KeyError:  # written when only added sites had errors
             errors = None
         harmonizer = SiteHarmonizer(
             *description.site,

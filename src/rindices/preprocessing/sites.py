@@ -1,7 +1,7 @@
-"""Differences between sites, removed by ComBat that was estimated in controls.
+"""Differences between sites, removed by ComBat estimated in controls.
 
-Written here and not taken from combatlearn, which wants the sites of everybody in its constructor and keeps what it
-estimated to itself: a model file has to hold it. A test compares the two.
+Implemented here rather than taken from combatlearn, which requires everyone's sites in its constructor and keeps its
+estimates private, whereas a model file has to store them. A test compares the two.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rindices.problems import ADAPT, InputError, Remedy, counted, listed
 from rindices.schema import MIN_SITE_CONTROLS
 from rindices.schema.cells import as_known
 
-FEW_SITE_CONTROLS = 10  # of a new site: with five, half of the bias of severities there is left
-UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners that training did not have
+FEW_SITE_CONTROLS = 10  # of a new site; with five, half of the bias of its severities remains
+UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners not seen in training
 _CONVERGED = 1e-10
 _MOST_ROUNDS = 1000
-_NOTHING_LEFT = 1e-9  # of the sd: rounding, not people
+_NOTHING_LEFT = 1e-9  # of the sd; less is rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class SiteHarmonizer:
     offsets, scales : ndarray of shape (sites, regions)
         Offset of a site and scale of its deviations, in these sd.
     errors : ndarray of shape (sites,), optional
-        Error of each site's offsets in sd of people: 1 / √ of its controls. None in old files: nothing is known of it.
+        Standard error of each site's offsets, in sd of people: 1 / √(its controls). Unknown (None) in old files.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class SiteHarmonizer:
         smooth: Sequence[str] = (),
         interactions: Pairs = (),
     ) -> SiteHarmonizer:
-        """Estimate the sites' effects in controls; all covariates but the site `name` are kept."""
+        """Estimate the sites' effects in controls; the effects of all covariates other than `name` are preserved."""
         sites, site, sizes = np.unique(categories_of(covariates, name), return_inverse=True, return_counts=True)
         _check_sites(name, sites.tolist(), sizes)
         others = covariates.drop(columns=name)
@@ -94,7 +94,7 @@ class SiteHarmonizer:
         means = group_means(without, site)
         sd = np.sqrt(((without - means[site]) ** 2).mean(axis=0))
         overall = controls.std(axis=0)
-        sd = np.where(sd > _NOTHING_LEFT * overall, sd, overall)  # what has no residuals is refused later, in words
+        sd = np.where(sd > _NOTHING_LEFT * overall, sd, overall)  # without residuals, regions are refused later
         variances = group_means(((without - means[site]) / sd) ** 2, site) * (sizes / (sizes - 1))[:, None]
         shrunk = [shrink(*estimates) for estimates in zip(means / sd, variances, sizes.tolist(), strict=True)]
         offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
@@ -123,7 +123,7 @@ class SiteHarmonizer:
         )
 
     def errors_left(self, covariates: pd.DataFrame) -> SiteErrors:
-        """Return what is uncertain about each person's site."""
+        """Return the remaining error of the effects of each person's site."""
         place = self._places(as_known(covariate_of(covariates, self.name), self.sites))
         sites = [
             _errors_left(error, *both)
@@ -149,12 +149,12 @@ class SiteHarmonizer:
         return typical + (features - typical) * scales + self.sd * offsets
 
     def leave_new_sites(self, covariates: pd.DataFrame) -> pd.DataFrame:
-        """Return the covariates with `UNCORRECTED` in the place of sites that training did not have."""
+        """Return the covariates with `UNCORRECTED` in place of sites not seen in training."""
         labels = as_known(covariate_of(covariates, self.name), self.sites)
         return covariates.assign(**{self.name: np.where(np.isin(labels, self.sites), labels, UNCORRECTED)})
 
     def _of_people(self, covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return what is typical of people with these covariates, and their sites' offsets and scales."""
+        """Return the regions expected for people with these covariates, and their sites' offsets and scales."""
         labels = as_known(covariate_of(covariates, self.name), self.sites)
         site = self._places(labels)
         if (site < 0).any():
@@ -172,19 +172,19 @@ class SiteHarmonizer:
         return self.mean + effect, np.vstack([self.offsets, neutral])[site], np.vstack([self.scales, 1 + neutral])[site]
 
     def _places(self, labels: np.ndarray) -> np.ndarray:
-        """Return the number of each person's site: the last where it is left uncorrected, −1 where it is unknown."""
+        """Return the index of each person's site: the last if it is left uncorrected, −1 if it is unknown."""
         return pd.Index([*self.sites, UNCORRECTED], dtype=object).get_indexer(pd.Index(labels))
 
 
 class SiteErrors(NamedTuple):
-    """What few controls leave unknown of a site, for each person; 0 where it is not known or nothing is corrected.
+    """Errors of site effects estimated in few controls, for each person; 0 if unknown or if nothing is corrected.
 
     Attributes
     ----------
     shared
-        Error of offsets that goes together between regions as people do, in sd of people.
+        Error of offsets that covaries between regions as people's values do, in sd of people.
     offsets, scales : ndarray of shape (people, regions)
-        Variance of the error that is each region's own: of offsets, and of the logarithm of scales.
+        Variance of the region-specific error of offsets, and of the logarithm of scales.
     """
 
     shared: np.ndarray
@@ -195,8 +195,8 @@ class SiteErrors(NamedTuple):
 def _errors_left(error: float, offsets: np.ndarray, scales: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the errors of one site's shrunk estimates, see `SiteErrors`.
 
-    Shrinking by a leaves (1 − a)² of what regions differ by, and takes a² of the sampling error, except of what all
-    regions share: as much as that is taken to be left of all.
+    Shrinkage by a leaves (1 − a)² of the variance between regions, and a² of the sampling variance, except of the part
+    that all regions share: for offsets, the whole sampling error is treated as shared.
     """
     if not error:
         return 0.0, np.zeros_like(offsets), np.zeros_like(scales)
@@ -208,9 +208,9 @@ def _errors_left(error: float, offsets: np.ndarray, scales: np.ndarray) -> tuple
 
 
 def _shrunk_by(shrunk: np.ndarray, sampling: float) -> tuple[float, float]:
-    """Return by what estimates were shrunk that have this sampling variance, and the variance of what is true.
+    """Return the factor by which estimates of this sampling variance were shrunk, and the variance of the true values.
 
-    Estimates of variance s are shrunk by a = s / (s + `sampling`), so that a² s is left.
+    Estimates of variance s are shrunk by a = s / (s + `sampling`), which leaves a variance of a² s.
     """
     spreads = np.geomspace(sampling / 100, 100 * sampling, 200)
     spread = np.interp(np.var(shrunk), spreads**3 / (spreads + sampling) ** 2, spreads)
@@ -221,7 +221,7 @@ def shrink(offsets: np.ndarray, variances: np.ndarray, n_people: int) -> tuple[n
     """Shrink one site's offsets and variances ``(regions,)`` towards their distribution over regions.
 
     Offsets γ are normal and variances δ² inverse gamma over regions, with moments from the estimates; the posterior
-    means depend on each other and are found by turns (Johnson et al. 2007, section 3.2).
+    means depend on each other and are found by iteration (Johnson et al. 2007, section 3.2).
     """
     if len(offsets) == 1:  # nothing to learn a distribution from
         return offsets, variances
@@ -247,7 +247,7 @@ def shrink(offsets: np.ndarray, variances: np.ndarray, n_people: int) -> tuple[n
 def _check_new_sites(
     name: str, sites: list[str], sizes: np.ndarray, earlier: Sequence[str], few_controls: bool
 ) -> None:
-    """Refuse sites that are known already or too small; small ones are learned, with a warning, if that is asked."""
+    """Refuse sites that are already known or too small; on request, small ones are learned, with a warning."""
     if again := [site for site in sites if site in earlier]:
         raise InputError(
             f"The model already includes {'site' if len(again) == 1 else 'sites'} {listed(again)}.\n"

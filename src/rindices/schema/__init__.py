@@ -1,4 +1,4 @@
-"""What a table must be: its cells, a field for each role of a column, and what a model keeps of them."""
+"""The schema of a table: its cells, a field for each column role, and what a model stores about them."""
 
 from rindices.schema.contract import Contract, FieldSet, Observed, first_problem
 from rindices.schema.covariate_and_score_fields import (

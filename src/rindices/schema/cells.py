@@ -1,4 +1,4 @@
-"""What a cell is: a number, a text or a gap; and numbers in another spelling."""
+"""Cells as numbers, text or gaps, and numbers in unusual spellings."""
 
 import contextlib
 import re
@@ -15,8 +15,8 @@ MISSING_TEXT = frozenset(
     {"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."}
     | {"NULL", "Null", "#N/A", "#NV", "n.a.", "N.A.", "<NA>", "#NULL!"}  # of databases and spreadsheets
 )
-MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant as numbers: the rest are mistakes
-LARGEST = 1e15  # no measure of a brain or a person exceeds it in any unit; squares would overflow far beyond
+MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant to be numeric; the rest are mistakes
+LARGEST = 1e15  # no measure of a brain or a person exceeds it in any unit; squares of far larger values would overflow
 _MOST_LEVELS = 6  # of a category whose names look like numbers: <65 and >=65, 3 mm, the genotypes 3,3 and 3,4
 _CODE = re.compile(r"^\s*[+-]?0\d+\s*$", re.MULTILINE)  # 007 is a name, not a number
 
@@ -24,8 +24,8 @@ _THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$", flags=re.MULTILINE)
 _COMMA = re.compile(r"^[+-]?\d+,\d+$", flags=re.MULTILINE)
 _COMMA_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
-# A number as people write it for people: with a limit, separators of thousands, a decimal comma, a unit or an error.
-# Dates, times, and codes such as 007 or 011_S_0002 are something else.
+# A number written for human readers: with a sign such as <, thousands separators, a decimal comma, a unit or an error.
+# Dates, times, and codes such as 007 or 011_S_0002 do not match.
 _LIKE_NUMBER = re.compile(
     r"(?!0\d)[<>\u2264\u2265]?=?[+\-\u2212~]?\s*\d[\d.,'\u2019\s]*(?:[^\d\s.,/:_-]\S{0,7}|[\u00b1(][\d., ]+\)?)?"
 )
@@ -55,7 +55,7 @@ def text_of(column: pd.Series) -> pd.Series:
 
 
 def plain_code(code: object) -> str:
-    """Return a code as a table's cell has it: ``1.0`` and ``" 1"`` are 1.
+    """Return a code in its plain form: ``1.0`` and ``" 1"`` become 1.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def plain_code(code: object) -> str:
 
 
 def as_known(codes: Iterable[object], known: Sequence[str]) -> NDArray[np.object_]:
-    """Return codes as the categories that a model knows, which may be written otherwise: 1 for 1.0, 1 for True.
+    """Return codes as a model spells its categories, which may differ: 1 for 1.0, 1 for True.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def as_known(codes: Iterable[object], known: Sequence[str]) -> NDArray[np.object
 
 
 def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.float64]:
-    """Return the cells as numbers, exactly as Python reads them; NaN for gaps and for text that is no number.
+    """Return the cells as numbers, exactly as Python reads them; NaN for gaps and for text that is not a number.
 
     Examples
     --------
@@ -102,10 +102,10 @@ def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.
 
 
 def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_comma: bool = False) -> pd.DataFrame:
-    """Return a table with every column as float64 whose cells all read as numbers, the others as text.
+    """Return a table in which columns whose cells all parse as numbers are float64, and the others text.
 
-    Columns named in `text_columns`, codes with leading zeros (``007``) and truth values stay text. Where decimals may
-    have a comma, a column that is mostly numbers has a point instead in all of them.
+    Columns named in `text_columns`, codes with leading zeros (``007``) and Booleans stay text. If decimal commas are
+    allowed, they become points in text columns that consist mostly of numbers.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_co
 
 
 def _plain_numbers(column: pd.Series) -> NDArray[np.float64] | None:
-    """Return the numbers of a column in which nothing else is written; None where its cells need a closer look."""
+    """Return the numbers of a purely numeric column; None if its cells need a closer look."""
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return numbers_of(column)
     cells = column.to_numpy(dtype=object)
@@ -152,7 +152,7 @@ def _with_points(text: pd.Series) -> pd.Series:
 
 
 def refuse_thousands(frame: pd.DataFrame) -> None:
-    """Refuse signs that may stand for thousands: the point of 1.023 among decimal commas, the comma of 1,023 by 987."""
+    """Refuse possible thousands separators: the point in 1.023 among decimal commas, the comma in 1,023 beside 987."""
     texts = {name: "\n".join(frame[name].dropna()) for name in frame.columns}
     for name, text in texts.items():
         cells = text.split("\n") if "," in text else []
@@ -176,7 +176,7 @@ def refuse_thousands(frame: pd.DataFrame) -> None:
 
 
 def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:
-    """Return the row numbers that a spreadsheet shows, with the header as row 1; gaps of an integer index are kept."""
+    """Return the row numbers that a spreadsheet shows, with the header as row 1; gaps in an integer index are kept."""
     index = frame.index
     counted = index.name is None and is_integer_dtype(index) and index.is_monotonic_increasing and index.is_unique
     if counted and (len(index) == 0 or index[0] >= 0):
@@ -185,7 +185,7 @@ def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:
 
 
 def meant_as_numbers(column: pd.Series) -> bool:
-    """Tell whether a column holds numbers, perhaps in another spelling, and not a few categories that look like them.
+    """Return whether a column holds numbers, perhaps oddly spelled, rather than a few categories that look like them.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def meant_as_numbers(column: pd.Series) -> bool:
 
 
 def spelling_hint(text: str) -> str:
-    """Return how to write a cell so that it is read as a number; nothing where that is not clear.
+    """Return advice on how to write a cell so that it is read as a number; empty if that is unclear.
 
     Examples
     --------

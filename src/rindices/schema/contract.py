@@ -1,8 +1,8 @@
 """All fields of a table together, and what a fitted model expects of a table.
 
-The fields look at the same rows, and what is wrong is said once. The training table and new people go through the same
-fields: with a model's contract they know what columns must be. A contract is checked wherever one is made, and when it
-is read from a file.
+All fields examine the same rows, and each problem is reported once. The training table and new people pass through the
+same fields; for new people, the model's contract specifies what the columns must contain. A contract is validated
+whenever one is constructed, including when it is read from a file.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rindices.schema.diagnosis_and_region_fields import DiagnosisField, RegionFi
 from rindices.schema.field import QUANTILE, STRICT, Field, Roster, Seen, kept_quantile
 from rindices.schema.id_and_visit_fields import IdField, Timeline, VisitField
 
-# A new person is flagged beyond what a normal distribution through the quantiles has at four sd; in halves of two real
-# cohorts that flags fewer than smallest and largest values do (experiments/region_ranges.py).
+# New people are flagged beyond four sd of a normal distribution through the quantiles; in halves of two real cohorts,
+# this flags fewer people than the smallest and largest values do (experiments/region_ranges.py).
 _FLAGGED_SD = 4.0
 STATISTICS = ("feature_minimum", "feature_median", "feature_maximum")
 
 
 def first_problem(error: ValidationError) -> str:
-    """Say in one line what is wrong first: the way to the entry, and why it is refused."""
+    """Return the first validation error in one line: the path to the entry, and why it is refused."""
     first = error.errors(include_url=False)[0]
     return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
 
@@ -44,8 +44,8 @@ class Contract:
     features
         Names of the regions, in the model's order.
     feature_minimum, feature_median, feature_maximum
-        For each region in the training sample: two quantiles and the median, rounded; None if unknown, as in imported
-        models.
+        Lower quantile, median and upper quantile of each region in the training sample, rounded; None if unknown, as in
+        imported models.
     quantile
         Proportion of the training sample below the first and above the last of these.
     covariates
@@ -59,7 +59,7 @@ class Contract:
     unit
         Unit of the regions, if known.
     site_column, visit_column
-        Names of these columns, if there were any; the site is one of the covariates.
+        Names of these columns, if any; the site is one of the covariates.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Contract:
 
     @classmethod
     def of_people(cls, features: pd.DataFrame, covariates: pd.DataFrame | None = None) -> Contract:
-        """Describe the regions and covariates of training people."""
+        """Summarise the regions and covariates of the training sample."""
         regions = tuple(map(str, features.columns))
         low, median, high = RegionField(regions).learn(features.to_numpy()).tolist()
         table = pd.DataFrame() if covariates is None else covariates
@@ -100,7 +100,7 @@ class Contract:
 
     @property
     def ranges(self) -> NDArray[np.float64]:
-        """Lower end, median and upper end (rows) of each region in training; NaN where not known."""
+        """Lower end, median and upper end (rows) of each region in training; NaN where unknown."""
         return np.array([getattr(self, name) for name in STATISTICS], dtype=float)
 
     def outside(self, regions: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -137,18 +137,18 @@ class Contract:
 
 
 class Observed(NamedTuple):
-    """What all fields found in some rows.
+    """The contents of some rows, as read by all fields.
 
     Attributes
     ----------
     roster
-        Who sits where.
+        The id and row number of each person.
     labels
         The diagnosis as text, ``n/a`` where there is none.
     timeline
-        When the visits were.
+        Order and times of the visits.
     covariates, regions
-        Of the columns that scores need.
+        Contents of the columns that are required for scoring.
     background
         People × covariates and further columns in which the groups should not differ: numbers as float64, or text.
     scores
@@ -165,7 +165,7 @@ class Observed(NamedTuple):
 
 
 class FieldSet(NamedTuple):
-    """The fields of a table, in the order in which problems are said."""
+    """The fields of a table, in the order in which problems are reported."""
 
     people: IdField
     visit: VisitField
@@ -176,7 +176,7 @@ class FieldSet(NamedTuple):
     background: Sequence[ScoreField] = ()
 
     def observe(self, batch: pd.DataFrame) -> Observed:
-        """Look at some rows; without ids nothing else can be told, so these are refused at once."""
+        """Read some rows; missing ids are refused at once, because nothing else can be checked without them."""
         roster = Roster.of(batch, self.people.name)
         if self.people.observe(batch, roster).hasnans:
             raise refusal(self.people.check())
@@ -198,12 +198,12 @@ class FieldSet(NamedTuple):
         return [*some, *self.scores, *self.background]
 
     def check(self) -> list[Problem]:
-        """Say what is wrong with all rows so far; what two fields say is said once, below both."""
+        """Return the problems of all rows so far; a problem shared by several fields is listed only once."""
         return list(dict.fromkeys(one for field in reversed(self._every) for one in reversed(field.check())))[::-1]
 
     @property
     def notes(self) -> list[Text]:
-        """Sentences for the user."""
+        """Messages for the user."""
         return [note for field in self._every for note in field.notes]
 
 

@@ -1,4 +1,4 @@
-"""Covariates, the site and clinical scores: numbers or categories, spelling, unknown values, the fewest controls."""
+"""Covariates, the site and clinical scores: numbers or categories, spellings, unknown values, minimum controls."""
 
 from typing import Self
 
@@ -14,9 +14,9 @@ from rindices.schema.field import CORRECT, DIGITS, LEAVE_OUT, STRICT, BadCells, 
 from rindices.schema.role_guesses import SEX_NAMES, USUAL_NAMES
 from rindices.schema.units_and_impossible_values import impossible_covariate, suspected_codes
 
-MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
-# Share of a covariate's range that may be exceeded: with 80 people a sixteenth lies beyond each of its two quantiles,
-# who should not be flagged themselves.
+MIN_SITE_CONTROLS = 5  # with fewer, a site's shift and scale are mostly chance
+# Share of a covariate's range by which it may be exceeded: with 80 people, a sixteenth lies beyond each of the two
+# quantiles, and these training people should not be flagged.
 _MARGIN = 0.2
 _SEXES = {"female": "f", "woman": "f", "male": "m", "man": "m"}
 
@@ -34,8 +34,8 @@ class CovariateSpec:
     minimum, maximum
         Range of a number in training: two quantiles, rounded; None for categories.
     quantile
-        Share of the training people below the first and above the last; None for categories and codes, and in imported
-        models, in which they are the smallest and the largest value.
+        Share of the training people below the minimum and above the maximum; None for categories and codes, and in
+        imported models, where these are the smallest and the largest value.
     codes
         The two values of a number that had only two in training (sex as 0 and 1); otherwise None.
 
@@ -73,7 +73,7 @@ class CovariateSpec:
 
 
 class CovariateField(NumberField):
-    """A covariate: a number or a category, which is learned from a training table or known from a model.
+    """A covariate: a number or a category, learned from a training table or specified by a model.
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ class CovariateField(NumberField):
     spec
         What a model expects of it; None for a training table.
     is_category
-        Whether its numbers are names, because a data dictionary says so or it is the site.
+        Whether its numbers are labels, because a data dictionary says so or it is the site.
     is_divisor
         Whether regions are divided by it.
     new_sites
-        Of the site: whether unknown ones pass ("uncorrected") or not ("refuse").
+        For the site of new people: whether unknown sites are accepted ("uncorrected") or not ("refuse").
     decimal_comma
-        Whether decimals may have a comma.
+        Whether numbers may have decimal commas.
     """
 
     kind = "covariate"
@@ -108,7 +108,7 @@ class CovariateField(NumberField):
             reference = np.array([[spec.minimum], [spec.maximum]], dtype=float)
         super().__init__([name], reference, decimal_comma=decimal_comma)
         self._spec, self._is_site, self._is_divisor = spec, new_sites is not None, is_divisor
-        # Numbers that name places or machines: a slope over them would mean nothing.
+        # Numbers that label sites or scanners: a slope over them would be meaningless.
         self._is_category: bool | None = is_category or name.casefold() in USUAL_NAMES["site"] or None
         self._known: tuple[str, ...] | tuple[float, ...] | None = None
         if spec is not None:
@@ -117,7 +117,7 @@ class CovariateField(NumberField):
         self._unknown, self._spellings, self._n_known = BadCells(), list[Problem](), 0
 
     def learn(self, values: NDArray) -> CovariateSpec:
-        """Describe the values of the training people: categories, two codes, or a range."""
+        """Summarise the values of the training people as categories, two codes, or a range."""
         if values.dtype.kind != "f":
             return CovariateSpec(self.name, categories=tuple(sorted({*map(plain_code, values)})))
         different, quantile = np.unique(values).tolist(), kept_quantile(len(values))
@@ -126,7 +126,7 @@ class CovariateField(NumberField):
             return CovariateSpec(
                 self.name, minimum=low, maximum=high, codes=(low, high) if len(different) == 2 else None
             )
-        # The nearest values, so that whole numbers stay whole; whoever is not above 0 shows that 0 is possible.
+        # The nearest values, so that whole numbers stay whole; any value of 0 or less shows that 0 is possible.
         ends = np.quantile(values, [quantile, 1 - quantile], method="nearest")
         least, most = (float(f"{end:.{DIGITS}g}") for end in ends)
         return CovariateSpec(self.name, minimum=min(least, 0.0) if low <= 0 else least, maximum=most, quantile=quantile)
@@ -134,7 +134,7 @@ class CovariateField(NumberField):
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the covariate in some rows: numbers, or categories as text."""
         column = batch[self.name]
-        if self._is_category is None:  # learned from the first rows, which are all of a training table
+        if self._is_category is None:  # decided from the first rows, which are a whole training table
             self._is_category = not meant_as_numbers(column)
         if self._is_category:
             text = text_of(column).map(plain_code, na_action="ignore").astype(object)
@@ -157,7 +157,7 @@ class CovariateField(NumberField):
         return marked[:, None] & (self._spec is None or self._spec.codes is None)
 
     def _look_for_spellings(self, column: pd.Series, roster: Roster) -> None:
-        """Find categories that are the same but for capitals, blanks or words, which would be corrected one by one."""
+        """Find categories that differ only in case, spaces or wording, which would be treated as separate."""
         counts = column.value_counts()  # the most frequent first
         usual: dict[str, str] = {}
         for level in map(str, counts.index):
@@ -173,9 +173,9 @@ class CovariateField(NumberField):
                 self._spellings.append(Problem(text, ("write both the same way",)))
 
     def check(self) -> list[Problem]:
-        """Say what is wrong with it."""
+        """Return the problems of the covariate."""
         problems = [problem._replace(where=()) for problem in super().check()] + self._spellings
-        if self.impossible.counts.total() == self._n_known:  # where all are odd, it is their unit
+        if self.impossible.counts.total() == self._n_known:  # if all are impossible, their unit is wrong
             problems = [
                 one._replace(remedies=tuple(way for way in one.remedies if way != LEAVE_OUT)) for one in problems
             ]
@@ -202,7 +202,7 @@ class CovariateField(NumberField):
 
 
 class ScoreField(NumberField):
-    """A clinical score: a number or a category, with gaps. A suspected code counts as a gap until it is named."""
+    """A clinical score: a number or a category, with gaps. Suspected missing-value codes are treated as gaps."""
 
     kind = "clinical score"
 
@@ -228,18 +228,18 @@ class ScoreField(NumberField):
         return Seen.of(np.where(suspects, np.nan, values))
 
     def check(self) -> list[Problem]:
-        """Say what is wrong with it: text among numbers, infinite numbers."""
+        """Return the problems of the score: text among numbers, infinite numbers."""
         odd = self.impossible.cells
         infinite = [Problem(f"Infinite values: {', '.join(odd)}.", (CORRECT,))] if odd else []
         return self._text_problems() + infinite
 
 
 class BackgroundField(ScoreField):
-    """A column such as age without a role: groups should not differ in it. Text and impossible numbers are gaps."""
+    """A column without a role, such as age, in which groups should not differ; text and impossible numbers are gaps."""
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the column in some rows: numbers, or categories as text, with gaps as NaN."""
-        if self.name.casefold() in USUAL_NAMES["site"]:  # the mean of their numbers would mean nothing, either
+        if self.name.casefold() in USUAL_NAMES["site"]:  # a mean of site numbers would be meaningless, too
             return Seen.of(text_of(batch[self.name]).to_numpy())
         column, numbers = batch[self.name], numbers_of(batch[self.name])
         impossible = impossible_covariate(self.name, numbers, numbers)

@@ -1,6 +1,6 @@
-"""The diagnosis, whose labels become controls, patients and others who are neither; and the regions.
+"""The diagnosis, whose labels define controls, patients and others; and the regions.
 
-Regions have gaps, of which some may be filled, impossible values, and units, judged by the medians of the regions.
+Regions are checked for gaps, some of which may be imputed, for impossible values, and for units, judged by medians.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ CONTROL_NAMES = frozenset(
 
 
 class Groups(NamedTuple):
-    """Everybody's group (``control``, ``patient`` or ``other``), and the labels that it was made of."""
+    """Each person's group (``control``, ``patient`` or ``other``), and the labels that define the groups."""
 
     group: pd.Series
     control_labels: tuple[str, ...]
@@ -33,17 +33,17 @@ class Groups(NamedTuple):
 
 
 class DiagnosisField(Field[pd.Series]):
-    """Everybody's label, and which labels make controls and patients.
+    """Each person's label, and which labels denote controls and patients.
 
     Parameters
     ----------
     name
-        Its column, which new people need not have.
+        Its column, which is optional for new people.
     control, patients
         A label, several separated by commas, or a sequence of labels. Without ``control`` the one label with
         a usual name (CN, HC, control, 0, ...) is taken; without ``patients`` the one remaining label.
     meanings
-        What a data dictionary says that labels mean; they may be named by that.
+        Meanings of the labels in a data dictionary; labels may also be specified by their meaning.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class DiagnosisField(Field[pd.Series]):
         return text.map({label: plain_code(label) for label in text.dropna().unique()}).where(text.notna(), NO_LABEL)
 
     def learn(self, values: pd.Series) -> Groups:
-        """Find the labels of controls and of patients, and give everybody a group."""
+        """Find the labels of controls and of patients, and assign everyone to a group."""
         counts = {str(label): int(number) for label, number in values.value_counts().items()}
         labels = [label for label in counts if label != NO_LABEL]
         if not labels:
@@ -161,10 +161,10 @@ class DiagnosisField(Field[pd.Series]):
 
 
 def groups_of(diagnosis: pd.Series, control_labels: Sequence[str], patient_labels: Sequence[str]) -> pd.Series:
-    """Return the group of each label: ``control``, ``patient``, or ``other`` where it is of neither.
+    """Return the group of each label: ``control``, ``patient``, or ``other`` if it belongs to neither.
 
-    A model that knows no labels, such as an imported one, goes by the usual names of controls: everybody else with a
-    label is a patient.
+    A model without labels, such as an imported one, relies on the usual names of controls: everyone else with a label
+    is a patient.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def groups_of(diagnosis: pd.Series, control_labels: Sequence[str], patient_label
 
 
 def labels_with_counts(counts: Mapping[str, int]) -> str:
-    """List labels, and how many people have each."""
+    """List labels with the number of people who have each."""
     return listed(
         (f"{'no label' if label == NO_LABEL else label} ({number:,})" for label, number in counts.items()), 12
     )
@@ -188,14 +188,14 @@ def labels_with_counts(counts: Mapping[str, int]) -> str:
 MIN_REGIONS = 4
 MOST_MISSING = 0.2  # share of a person's regions, or of a table's columns of regions, that may be missing
 MOST_LACKING = 0.4  # share of the training people who may lack a region
-_ENOUGH_FOR_MEDIANS = 2_000_000  # numbers
+_ENOUGH_FOR_MEDIANS = 2_000_000  # values
 
 
 class RegionField(NumberField):
-    """The regions. With a reference (minimum, median and maximum in training, as rows) units are checked, too.
+    """The regions. Given a reference (minimum, median and maximum in training, as rows), units are checked as well.
 
-    With `fills`, people may lack a fifth of them; in a training table, which has no reference, columns may have gaps in
-    two fifths of the people, unless they look like scores.
+    With `fills`, people may lack up to a fifth of the regions; in a training table, which has no reference, columns may
+    have gaps in up to two fifths of the people, unless they look like scores.
     """
 
     kind = "region"
@@ -218,7 +218,7 @@ class RegionField(NumberField):
         kept = np.nanquantile(values, [quantile, 0.5, 1 - quantile], axis=0)
         size = np.floor(np.log10(np.abs(kept, where=kept != 0, out=np.ones_like(kept))))
         kept = np.round(kept / 10**size, DIGITS - 1) * 10**size
-        # Whoever is not above 0 shows that 0, or less than it, is possible.
+        # Any value of 0, or below it, shows that such values are possible.
         for beyond, at_most in (((values <= 0).any(axis=0), 0), ((values < 0).any(axis=0), -1e-3 * np.abs(kept[2]))):
             kept[0] = np.where(beyond, np.minimum(kept[0], at_most), kept[0])
         return kept
@@ -247,10 +247,10 @@ class RegionField(NumberField):
         return gaps & unusable
 
     def check(self) -> list[Problem]:
-        """Say what is wrong with cells, and with units, which the first people of a long table tell."""
+        """Return the problems of cells and of units; the first people of a long table suffice to judge units."""
         return super().check() + ([] if self.text.counts else self._units)
 
 
 def missing_regions(names: Sequence[str]) -> str:
-    """Say which regions a person lacks."""
+    """Describe which regions a person lacks."""
     return f"{counted(len(names), 'region')} missing ({listed(names, 5)})"

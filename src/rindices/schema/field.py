@@ -1,7 +1,7 @@
-"""What every role of a column has in common: a field that looks at rows, learns from a training table, and checks any.
+"""The base of all column roles: a field reads rows, learns from a training table, and checks any table.
 
-A field serves the training table and new people alike, whole tables or some rows at a time. It finds gaps and
-impossible values; who is refused or left out for them is for `rindices.cohort.exclusions_and_outliers`.
+A field serves the training table and new people alike, whole tables or batches of rows. It finds gaps and impossible
+values; `rindices.cohort.exclusions_and_outliers` decides who is refused or left out because of them.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from pydantic import ConfigDict
 from rindices.problems import Message, Problem, Remedy, Text, counted, listed, shown
 from rindices.schema.cells import numbers_of, spelling_hint, spreadsheet_rows, text_of
 
-# For all that is read from a file: kinds are as annotated, truth values are no numbers, nothing is unknown or infinite.
+# For everything read from a file: types as annotated, Booleans are not numbers, no unknown keys, nothing infinite.
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-DIGITS = 3  # that count of what a model keeps of its people
-# A model keeps quantiles of regions, rounded: a smallest value would be that of one person. At least five people lie
-# beyond each.
+DIGITS = 3  # significant ones, in the statistics that a model stores about its training sample
+# A model stores rounded quantiles of regions, because the smallest value would be a single person's. At least five
+# people lie beyond each quantile.
 QUANTILE, _FEWEST_BEYOND = 0.01, 5
 CORRECT = "correct the cells"
-# The remedy of missing and impossible values; `rindices.cohort.exclusions_and_outliers` has the rule.
+# The remedy for missing and impossible values; the rule is in `rindices.cohort.exclusions_and_outliers`.
 LEAVE_OUT = Message("exclude these people with ", Remedy("drop_missing", True))
 _POSSIBLE = (
     "Ages must lie between 0 and 120, sex must have two codes, and sizes must be positive and not far from all "
     "others. Are these codes for missing values?"
 )
-_MOST_LINES = 2  # of columns with text
-_MOST_CELLS = 6  # that are told one by one
-_MOST_VALUES = 100  # of a column, that are looked at to tell them
+_MOST_LINES = 2  # on columns with text
+_MOST_CELLS = 6  # listed individually
+_MOST_VALUES = 100  # of a column, examined for distinct ones
 
 Found = TypeVar("Found", covariant=True)
 
 
 class Roster(NamedTuple):
-    """Who sits in which row: the people's ids, and the row numbers that a spreadsheet shows."""
+    """The person in each row: ids, and row numbers as a spreadsheet shows them."""
 
     ids: pd.Index
     rows: NDArray[np.int64]
@@ -52,12 +52,12 @@ class Roster(NamedTuple):
         return cls(pd.Index(text_of(batch[name]).to_numpy(), name="participant_id"), spreadsheet_rows(batch))
 
     def at(self, position: int) -> str:
-        """Return ``row 17 (participant 0031)``, for errors; what is kept, as warnings are, names the row only."""
+        """Return ``row 17 (participant 0031)`` for errors; stored messages, such as warnings, name only the row."""
         return f"row {self.rows[position]} (participant {self.ids[position]})"
 
 
 class Seen(NamedTuple):
-    """What a field found in some rows: values (people × columns), and which are missing, impossible or text."""
+    """The contents of some rows: values (people × columns), and masks of missing, impossible and text cells."""
 
     values: NDArray
     missing: NDArray[np.bool_]
@@ -66,7 +66,7 @@ class Seen(NamedTuple):
 
     @classmethod
     def of(cls, values: NDArray) -> Seen:
-        """Return a column whose gaps are missing and nothing is impossible."""
+        """Wrap one column: gaps are missing, and nothing is impossible or text."""
         missing = pd.isna(values)[:, None]
         nothing = np.zeros(missing.shape, dtype=bool)
         return cls(values[:, None], missing, nothing, nothing)
@@ -78,7 +78,7 @@ class Field(ABC, Generic[Found]):
     Attributes
     ----------
     notes
-        Sentences for the user on what it did with cells.
+        Messages for the user about how cells were handled.
     """
 
     def __init__(self) -> None:
@@ -86,18 +86,18 @@ class Field(ABC, Generic[Found]):
 
     @abstractmethod
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Found:
-        """Look at some rows, and return what is in them."""
+        """Read some rows, and return their contents."""
 
     def learn(self, values: Any) -> Any:
-        """Return what a model keeps of the people it is trained on: of most roles nothing."""
+        """Return what a model stores about its training sample; for most roles, nothing."""
 
     def check(self) -> list[Problem]:
-        """Say what is wrong with all rows so far."""
+        """Return the problems of all rows so far."""
         return []
 
 
 class BadCells:
-    """Cells that cannot be used for one reason: how many each column has, and the first of them."""
+    """Cells that are unusable for one reason: their number in each column, and the first of them."""
 
     def __init__(self) -> None:
         self.counts, self.first = Counter[str](), dict[str, tuple[str, str]]()
@@ -106,7 +106,7 @@ class BadCells:
     def add(
         self, bad: NDArray[np.bool_], columns: Sequence[str], roster: Roster, value: Callable[[int, int], str]
     ) -> None:
-        """Take note of the cells marked in ``bad`` (people × columns); `value` gives the text of a cell."""
+        """Record the cells marked in ``bad`` (people × columns); `value` returns the text of a cell."""
         for position in np.flatnonzero(bad.any(axis=0)).tolist():
             rows, name = np.flatnonzero(bad[:, position]).tolist(), columns[position]
             self.counts[name] += len(rows)
@@ -124,16 +124,16 @@ class NumberField(Field[Seen]):
     columns
         Their names.
     reference
-        Other people × columns to judge by; None where these people are judged by themselves.
+        Values of other people (people × columns) to judge by; None if these people are judged against each other.
     decimal_comma
-        Whether decimals may have a comma.
+        Whether numbers may have decimal commas.
 
     Attributes
     ----------
     kind
-        What they are, in messages.
+        Name of the role in messages.
     text, missing, impossible
-        Cells that cannot be used.
+        Unusable cells, by reason.
     """
 
     kind = "number"
@@ -148,7 +148,7 @@ class NumberField(Field[Seen]):
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the numbers in some rows."""
         text = np.zeros((len(batch), len(self.columns)), dtype=bool)
-        try:  # row by row, as the text lies in memory: most tables have neither gaps nor words
+        try:  # row by row, as the text is laid out in memory; most tables have neither gaps nor words
             block = np.ascontiguousarray(batch[self.columns].to_numpy()).astype(np.float64, copy=False)
         except (ValueError, TypeError):
             block = np.empty(text.shape)
@@ -168,7 +168,7 @@ class NumberField(Field[Seen]):
         return Seen(block, missing, impossible, text)
 
     def _unusable_gaps(self, block: NDArray[np.float64], gaps: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return the gaps because of which a person cannot be used: all of them."""
+        """Return the gaps that make a person unusable: by default, all of them."""
         return gaps
 
     def _impossible(self, block: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -176,7 +176,7 @@ class NumberField(Field[Seen]):
         return np.isinf(block)
 
     def check(self) -> list[Problem]:
-        """Say which columns have text, gaps, and values that cannot be."""
+        """Return the problems of columns with text, gaps or impossible values."""
         return self._text_problems() + self._missing_problems() + self._impossible_problems()
 
     def _text_problems(self) -> list[Problem]:
@@ -210,7 +210,7 @@ class NumberField(Field[Seen]):
         return [Problem(text, ("fill in the cells", LEAVE_OUT), tuple(gaps))]
 
     def _impossible_problems(self) -> list[Problem]:
-        """Say which columns have values that cannot be; the last problem is the same for all."""
+        """Report columns with impossible values; the last problem is the same for all fields."""
         counts, cells = self.impossible.counts, self.impossible.cells
         if not counts:
             return []
@@ -224,5 +224,5 @@ class NumberField(Field[Seen]):
 
 
 def kept_quantile(n_people: int) -> float:
-    """Return the share of the people beyond each end of what a model keeps of them."""
+    """Return the proportion of people beyond each of the two quantiles that a model stores."""
     return min(max(QUANTILE, _FEWEST_BEYOND / n_people), 0.25)

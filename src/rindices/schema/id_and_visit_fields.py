@@ -1,4 +1,4 @@
-"""Who and when: ids, each row with its own (with visits, its own id and visit), and the order of visits."""
+"""Ids and visits: every row has a unique id (with visits, a unique pair of id and visit), and visits have an order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rindices.schema.units_and_impossible_values import OLDEST
 
 
 class IdField(Field[pd.Index]):
-    """Who people are: ids, each once; with visits, each person and visit once."""
+    """Participant ids, each occurring once; with visits, each pair of id and visit once."""
 
     def __init__(self, name: str, visit: str | None = None) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class IdField(Field[pd.Index]):
         self._rows, self._visits = list[pd.DataFrame](), list[str]()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> pd.Index:
-        """Return who sits in these rows."""
+        """Return the ids in these rows."""
         texts = {name: text_of(batch[name]).to_numpy() for name in self._columns}
         self._rows.append(pd.DataFrame(texts, index=roster.rows))
         if len(self._columns) == 1 and roster.ids.has_duplicates:
@@ -34,7 +34,7 @@ class IdField(Field[pd.Index]):
         return roster.ids
 
     def check(self) -> list[Problem]:
-        """Say which ids and visits are missing or occur twice."""
+        """Report missing or repeated ids and visits."""
         people = pd.concat(self._rows)
         for name, what in zip(self._columns, ("an id", "a visit"), strict=False):
             rows = people.index[people[name].isna()].tolist()
@@ -62,7 +62,7 @@ class IdField(Field[pd.Index]):
 
 
 def visit_columns(batch: pd.DataFrame, ids: str) -> list[str]:
-    """Return columns that tell the rows of a person apart: those called like visits that do.
+    """Return the columns with a usual name for visits that distinguish the rows of each person.
 
     Examples
     --------
@@ -90,32 +90,32 @@ _OTHER_DATE = re.compile(
 )
 _FIRST_WORDS = {"sc": 0, "scr": 0, "screening": 0, "bl": 1, "base": 1, "baseline": 1}
 _PREFIX = re.compile(r"^(ses|session|visit)[-_ ]*", re.IGNORECASE)
-_A_YEAR = {"y": 1.0, "m": 12.0, "w": _DAYS_A_YEAR / 7, "d": _DAYS_A_YEAR}  # how many of the unit make a year
+_A_YEAR = {"y": 1.0, "m": 12.0, "w": _DAYS_A_YEAR / 7, "d": _DAYS_A_YEAR}  # units per year
 _UNITS = {"y": "years", "m": "months", "w": "weeks", "d": "days"}
 _UNIT = r"(y|yr|year|m|mo|month|w|wk|week|d|day)s?"
 _TIME = re.compile(rf"{_UNIT}[-_ ]?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)[-_ ]?{_UNIT}", re.IGNORECASE)
 _LETTER = re.compile(r"([mwd])[-_ ]?(\d+(?:\.\d+)?)", re.IGNORECASE)
-_LAST_WAVE = 12  # w and d up to here may count waves; schedules in weeks or days go further
+_LAST_WAVE = 12  # with smaller numbers, w and d may count waves; schedules in weeks or days go further
 _UNIT_OF_NAME = re.compile(r"(?<![^_ .-])(age|years?|yrs?|months?|mos?|weeks?|days?)(?![^_ .-])", re.IGNORECASE)
-_ENOUGH_GROW = 0.9  # share of people whose age must grow from visit to visit to be taken for the time
+_ENOUGH_GROW = 0.9  # share of people whose age must increase from visit to visit for age to serve as time
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """When the visits were.
+    """Order and times of visits.
 
     Attributes
     ----------
     ids
-        Whose visits they are.
+        The person of each visit.
     rank
-        Numbers that rise from earlier to later visits.
+        Numbers that increase from earlier to later visits.
     years
-        Time in years from any beginning; None where the column of visits does not tell.
+        Time in years from an arbitrary origin; None if the visits do not indicate times.
     exact
-        What `years` are read from where these are dates or a column of times; empty for names such as ``m06``.
+        Source of `years` if these are dates or a column of times; empty for names such as ``m06``.
     visits
-        The visits as in the table, by id; None where there are none.
+        The visits as in the table, by id; None if there are none.
     """
 
     ids: pd.Index
@@ -130,7 +130,7 @@ class Timeline:
         return Timeline(self.ids[rows], self.rank[rows], years, self.exact, None if visits is None else visits[rows])
 
     def learned_from(self, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Mark the visits that training learns from: of each person the first that is in use."""
+        """Mark the visits used for training: each person's first visit among those in use."""
         rows = used.copy()
         rows[rows] = self.take(used).first()
         return rows
@@ -164,17 +164,17 @@ class VisitField(Field[Timeline]):
         self.name, self._wrong_dates = name, list[Problem]()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Timeline:
-        """Return when the visits in some rows were."""
+        """Return order and times of the visits in some rows."""
         ids = roster.ids
         if self.name is None:
             return Timeline(ids, np.zeros(len(ids)))
         column = batch[self.name].set_axis(ids).rename("visit")
-        if text_of(column).isna().any():  # which ids are refused for
+        if text_of(column).isna().any():  # refused with the ids
             return Timeline(ids, np.zeros(len(ids)), visits=column)
         if is_numeric_dtype(column):
-            numbers, column = column.to_numpy(dtype=np.float64), text_of(column)  # a label, which is not rounded
+            numbers, column = column.to_numpy(dtype=np.float64), text_of(column)  # labels are not rounded
             units = [unit.lower().replace("age", "y") for unit in _UNIT_OF_NAME.findall(self.name)]
-            letter = min(units, key="y".__eq__, default="")[:1]  # of age_months the months
+            letter = min(units, key="y".__eq__, default="")[:1]  # months for age_months
             if not letter or (letter in units and numbers.max() > OLDEST):  # an age in months or days
                 return Timeline(ids, numbers, visits=column)
             exact = f"the column {self.name!r}, in {_UNITS[letter]}"
@@ -208,7 +208,7 @@ class VisitField(Field[Timeline]):
             self._wrong_dates = [Problem(what, ("correct the dates and write them as YYYY-MM-DD",))]
 
     def check(self) -> list[Problem]:
-        """Say which dates there are not."""
+        """Report invalid dates."""
         return self._wrong_dates
 
 
@@ -222,7 +222,7 @@ def _years_of_label(label: str) -> float | None:
 
 
 def _may_count(labels: list[str]) -> bool:
-    """Tell whether labels such as W1, W2 and W3 may as well count waves: w12, w24 and m06 do not."""
+    """Return whether labels such as W1, W2 and W3 may be wave numbers; w12, w24 and m06 are not."""
     matches = [_LETTER.fullmatch(_PREFIX.sub("", label.strip())) for label in labels]
     numbers = {float(match[2]) for match in matches if match}
     few = any(match[1] in "wWdD" for match in matches if match) and max(numbers) < _LAST_WAVE
@@ -230,7 +230,7 @@ def _may_count(labels: list[str]) -> bool:
 
 
 def _natural(label: str) -> list[tuple[int, float, str]]:
-    """Return a key that sorts ses-2 before ses-10, and baseline before everything."""
+    """Return a key that sorts ses-2 before ses-10, and baseline before everything else."""
     name = _PREFIX.sub("", label.strip()).casefold()
     if name in _FIRST_WORDS:
         return [(-1, _FIRST_WORDS[name], name)]
@@ -241,10 +241,10 @@ def _natural(label: str) -> list[tuple[int, float, str]]:
 def years_since_first(
     timeline: Timeline, table: pd.DataFrame, column: str | None, *, training: bool = False
 ) -> tuple[pd.Series | None, str, tuple[str, ...]]:
-    """Return the years since each person's first visit, NaN where unknown, what they are read from, and warnings.
+    """Return the years since each person's first visit (NaN where unknown), their source, and warnings.
 
-    Dates and columns of times come first; then an age that grows from visit to visit; then names such as ``m06``. For
-    `training`, which learns from first visits, an order that the ages of many contradict is refused.
+    Dates and columns of times take precedence, then an age that increases from visit to visit, then names such as
+    ``m06``. For `training`, which uses first visits, an order that many people's ages contradict is refused.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def years_since_first(
     if timeline.exact and timeline.years is not None:
         return _since_first(timeline, timeline.years), timeline.exact, warnings
     n_old, grows = int((age > OLDEST).sum()), ~ids.isin(ids[~timeline.first() & ~(steps > 0)])
-    # Only people with several visits can tell.
+    # Only people with several visits are informative.
     if not n_old and np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
         standing = ids[~grows].nunique()
         warning = (
@@ -303,7 +303,7 @@ def years_since_first(
 
 
 def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list[str]:
-    """Say whose ids are equal but for case, who changes between control and patient, and whose sex changes.
+    """Return warnings about ids that differ only in case, and people whose group or sex changes between visits.
 
     Examples
     --------
@@ -341,6 +341,6 @@ def _since_first(timeline: Timeline, time: NDArray[np.float64]) -> pd.Series:
 
 
 def _steps(timeline: Timeline, age: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how much older people are than at their visit before; NaN at the first, and where it is unknown."""
+    """Return the increase in age since each person's previous visit; NaN at the first, and where unknown."""
     people = pd.DataFrame({"rank": timeline.rank, "age": age}).sort_values("rank", kind="stable")
     return people.groupby(timeline.ids[people.index])["age"].diff().sort_index().to_numpy()

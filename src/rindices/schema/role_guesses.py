@@ -1,9 +1,9 @@
-"""What a column is, as far as its name and its values tell: the one place where roles of columns are guessed.
+"""Guesses of column roles from names and values: the only place where roles are guessed.
 
-The command line, Python and the pages guess by it: which columns are the id, the diagnosis, covariates; which columns
-of numbers are no regions by their names; and what a region measures, or what it may be instead: a score, a total, a
-code. A suspect is said to be one, and whoever has the table says whether it is. Columns of measures also hang together:
-left and right, sums and their parts, copies in another unit.
+The command line, Python and the pages all rely on it: which columns are the id, the diagnosis and covariates; which
+numeric columns cannot be regions, judging by their names; and what a region measures, or what it may be instead: a
+score, a total, a code. Suspects are reported, and the user decides. Relations between columns are found as well: left
+and right, sums and their parts, copies in another unit.
 """
 
 import re
@@ -22,15 +22,15 @@ from rindices.settings import TableSettings
 _SIDES = tuple(
     (re.compile(left, re.IGNORECASE), right) for left, right in (("left", "right"), ("lh", "rh"), ("l", "r"))
 )
-_MOST_PEOPLE = 2000  # that are looked at
+_MOST_PEOPLE = 2000  # who are examined
 _MORE_PEOPLE = 20  # than columns: with fewer, any column is a combination of others
-_LEFT_OVER = 0.01  # share of a column's sd; the best predicted of 164 real volumes keeps a quarter of it
-_FAR = 5.0  # times the usual distance from the middle
+_LEFT_OVER = 0.01  # share of a column's sd; the best predicted of 164 real volumes retains a quarter
+_FAR = 5.0  # times the median distance from the centre
 _SAME = 0.02  # by which the weights of a sum's parts may differ
 
 
 def pairs_of_sides(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the regions that are there on both sides: names that differ by left and right, lh and rh, or l and r.
+    """Return the regions present on both sides, as pairs of names that differ by left/right, lh/rh or l/r.
 
     Examples
     --------
@@ -49,9 +49,9 @@ def pairs_of_sides(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def copies_and_sums(names: Sequence[str], values: NDArray[np.float64]) -> dict[int, tuple[int, ...]]:
-    """Return which columns (of people × columns) are sums or means of others, or multiples of one: its parts.
+    """Return the columns that are sums, means or multiples of others, each with its parts, by position.
 
-    Sums of left and right are found among any number of people, other sums only where people are more than columns.
+    Sums of left and right do not require more people than columns; other sums do.
 
     Examples
     --------
@@ -63,15 +63,15 @@ def copies_and_sums(names: Sequence[str], values: NDArray[np.float64]) -> dict[i
     if len(complete) < _MORE_PEOPLE or not len(names):
         return {}
     distance = np.abs(complete - np.median(complete, axis=0)).sum(axis=1)
-    complete = complete[distance <= _FAR * np.median(distance)]  # who is in another unit would make columns alike
+    complete = complete[distance <= _FAR * np.median(distance)]  # people in another unit would make columns look alike
     centred = complete - complete.mean(axis=0)
     spread = np.sqrt((centred**2).sum(axis=0))
     unit = centred / np.where(spread > 0, spread, np.inf)
-    # 1 - r² is the share of the variance that is left over.
+    # 1 - r² is the unexplained share of the variance.
     later, earlier = np.nonzero(np.tril(unit.T @ unit, -1) > 1 - _LEFT_OVER**2 / 2)
     found: dict[int, tuple[int, ...]] = dict(zip(later.tolist(), zip(earlier.tolist()), strict=True))
     found |= {place: pair for place, pair in _sums_of_sides(names, centred, spread).items() if place not in found}
-    # A sum is larger than its parts; several means, which are not, go with the others better than their parts do.
+    # A sum is larger than its parts; means are not, but correlate more closely with the other columns than parts do.
     for height in (np.abs(np.median(complete, axis=0)), (unit.T @ unit).sum(axis=0)):
         by_height = np.argsort(height, kind="stable").tolist()
         order = [place for place in by_height if spread[place] and place not in found][: len(complete) - _MORE_PEOPLE]
@@ -82,7 +82,7 @@ def copies_and_sums(names: Sequence[str], values: NDArray[np.float64]) -> dict[i
 def _sums_in_order(
     order: Sequence[int], centred: NDArray[np.float64], spread: NDArray[np.float64]
 ) -> dict[int, tuple[int, ...]]:
-    """Return the columns that are sums or means of columns before them in the order."""
+    """Return the columns that are sums or means of others, adding one column at a time in the given order."""
     left_over = np.abs(np.diag(np.linalg.qr(centred[:, order], mode="r")))
     found, plain = dict[int, tuple[int, ...]](), list[int]()
     for place, rest in zip(order, left_over.tolist(), strict=True):
@@ -97,10 +97,10 @@ def _sums_in_order(
 
 
 def _whole_and_parts(weights: NDArray[np.floating]) -> tuple[int, list[int]] | None:
-    """Return the place of a sum or mean among weighted columns and the one after them that they make up, and its parts.
+    """Return the positions of a sum or mean and of its parts, given the weights that reproduce the next column.
 
-    It is the last one, made of equal parts; or one of the others: a mean is smaller than its largest part, which is n
-    times the mean less the other parts. Other combinations, such as shares that add up to 1, are none.
+    The whole is that next column, with equal weights; or a weighted one: a mean is smaller than its largest part, which
+    is n times the mean less the other parts. Other combinations, such as shares that add up to 1, do not count.
     """
     largest, last = int(weights.argmax()), len(weights)
     is_part = weights > weights[largest] / 2
@@ -124,13 +124,13 @@ def _sums_of_sides(
         pair = place_of[left], place_of[right]
         both = products[pair[0]] + products[pair[1]]
         for times in (1.0, 0.5):
-            rest = spread**2 - 2 * times * both + times**2 * both[[*pair]].sum()  # what is left of squares
+            rest = spread**2 - 2 * times * both + times**2 * both[[*pair]].sum()  # residual sum of squares
             same = np.flatnonzero((rest <= (_LEFT_OVER * spread) ** 2) & (spread > 0))
             found.update(dict.fromkeys([place for place in same.tolist() if place not in pair], pair))
     return found
 
 
-# Names by which columns are known, by the setting that names them.
+# Usual names of columns, by setting.
 USUAL_NAMES = {
     "id": (
         *("participant_id", "subject_id", "src_subject_id", "participant", "subject", "subjid", "ptid", "mrid", "rid"),
@@ -141,19 +141,19 @@ USUAL_NAMES = {
     "site": ("site", "scanner", "centre", "center"),
     "covariates": ("age", "sex", "gender"),
 }
-SEX_NAMES = USUAL_NAMES["covariates"][1:]  # numbers there are two codes
-# What groups should not differ in, also where it is no covariate; and all that is no region by its name alone.
+SEX_NAMES = USUAL_NAMES["covariates"][1:]  # numeric columns have two codes
+# Columns in which groups should not differ, even if they are not covariates; and all names that rule out a region.
 BACKGROUND_NAMES = frozenset(
     {*USUAL_NAMES["site"], *USUAL_NAMES["covariates"], "icv", "tiv", "etiv", "education", "educ"}
 )
 _NOT_REGIONS = BACKGROUND_NAMES.union(*USUAL_NAMES.values())
-# What FreeSurfer's tables call the people: Measure:volume, lh.aparc.thickness, rh.aparc.a2009s.area.
+# Headings of the id column in FreeSurfer's tables: Measure:volume, lh.aparc.thickness, rh.aparc.a2009s.area.
 _STATS_TABLE = re.compile(r"measure:\w+|[lr]h\.aparc[\w.]*\.\w+")
 Measure = Literal["volume", "thickness", "area", "measure"]
 Suspicion = Literal[
     "", "total", "copy", "head size", "quality measure", "age or time", "personal characteristic", "score", "code"
 ]
-# Usual clinical columns, which are numbers but no brain regions.
+# Common clinical columns, which are numeric but not brain regions.
 _CLINICAL = re.compile(
     r"(mmse|mmst|moca|demtect|cdr|adas|updrs|ados|srs|panss|hamd|madrs|bdi|bmi|weight|height|apoe|[fvp]?iq)([_ .-].*)?"
 )
@@ -164,7 +164,7 @@ _MEASURES: dict[str, Measure] = {
     **dict.fromkeys(("area", "surfarea", "sa"), "area"),
 }
 _SIDE_WORDS = frozenset({"l", "r", "lh", "rh", "left", "right", "hemisphere", "both"})
-# A name of nothing but these is a sum over more than a region: TotalGrayVol, BrainSegVolNotVent, lh_MeanThickness.
+# A name made up only of these spans several regions: TotalGrayVol, BrainSegVolNotVent, lh_MeanThickness.
 _WHOLE = re.compile(
     "tot|total|whole|sum|global|brain|seg|not|vent|without|gr[ae]y|white|matter|[gw]m|csf|tissue|parenchyma|cortex|cortical|"
     "sub|cort|subcortical|cerebral|cerebrum|supra|tentorial|supratentorial|surf|surface|mean|average|mask|vox|mm|"
@@ -178,18 +178,18 @@ _NAMED: dict[Suspicion, re.Pattern[str]] = {
     "personal characteristic": re.compile("sex|gender|education|educ|edu|handedness|race|ethnicity"),
     "score": re.compile("scores?|scale|subscale|questionnaire"),
 }
-# Left out unless they are asked for, whatever else the name says.
+# Left out unless requested, whatever else the name suggests.
 NEVER_REGIONS = ("head size", "age or time", "personal characteristic", "score", "quality measure")
-_DEVIATIONS = frozenset({"zscore", "zscores", "wscore", "wscores"})  # of regions: what lh_insula_z_score ends with
-_SHARE_OF_VALUES = 0.25  # that differ; where fewer do, a column holds a score, whose gaps are not to be filled in
-_TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 or more with the one they are most like
-_FEW_VALUES = 20  # different ones, each of at least five people on average: measures differ more
+_DEVIATIONS = frozenset({"zscore", "zscores", "wscore", "wscores"})  # of regions, as at the end of lh_insula_z_score
+_SHARE_OF_VALUES = 0.25  # share of distinct values; with fewer, a column holds a score, whose gaps must not be imputed
+_TIED = 0.4  # correlation; each of 128 regions in healthy adults has 0.55 or more with its closest match
+_FEW_VALUES = 20  # distinct ones, each shared by at least five people on average; measures vary more
 _PEOPLE_A_VALUE = 5
-_FEWEST_REGIONS = 10  # below, one region may well be half of all
+_FEWEST_REGIONS = 10  # with fewer, one region may well be half of the total
 
 
 def guessed_settings(columns: Sequence[str]) -> TableSettings:
-    """Return what columns are by their names alone, where nothing was chosen yet.
+    """Return settings with the column roles guessed from names alone.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def guessed_settings(columns: Sequence[str]) -> TableSettings:
 
 
 def id_by_name(columns: Sequence[str]) -> str | None:
-    """Return the column that is called as ids usually are, by FreeSurfer's tables, too; None where none is.
+    """Return the column with a usual name for ids, including those of FreeSurfer's tables; None if there is none.
 
     Examples
     --------
@@ -221,20 +221,20 @@ def id_by_name(columns: Sequence[str]) -> str | None:
 
 
 def is_region_name(name: str) -> bool:
-    """Tell whether a column of numbers with this name is taken for a region.
+    """Return whether a numeric column with this name is taken for a region.
 
     Examples
     --------
     >>> is_region_name("lHip"), is_region_name("Age"), is_region_name("Unnamed: 0")
     (True, False, False)
     """
-    # A column without a name is what spreadsheets and R write for row numbers.
+    # Spreadsheets and R write row numbers as a column without a name.
     plain = name.casefold()
     return plain not in _NOT_REGIONS and not name.startswith("Unnamed: ") and not _STATS_TABLE.fullmatch(plain)
 
 
 def looks_like_score(name: str, values: NDArray[np.float64], share: float = _SHARE_OF_VALUES) -> bool:
-    """Tell whether a column of numbers without gaps looks like a score: by its name, or because few values differ.
+    """Return whether a numeric column without gaps looks like a score, by its name or its few distinct values.
 
     Examples
     --------
@@ -245,9 +245,9 @@ def looks_like_score(name: str, values: NDArray[np.float64], share: float = _SHA
 
 
 def unlike_regions(controls: NDArray[np.float64], regions: Sequence[str], suspects: Sequence[str]) -> list[str]:
-    """Return which of the suspects are not tied to any other region in controls (people × regions).
+    """Return the suspects that do not correlate with any other region in controls (people × regions).
 
-    Regions of a brain go together; a disease may still change one of them much. A score goes with none of them.
+    Regions of a brain covary, even one that a disease changes a great deal; a score covaries with none of them.
     """
     names = np.array(regions, dtype=object)
     suspected = np.isin(names, list(suspects))
@@ -258,7 +258,7 @@ def unlike_regions(controls: NDArray[np.float64], regions: Sequence[str], suspec
 
 
 class Kind(NamedTuple):
-    """What a column measures, whether it may be no region, and why.
+    """What a column measures, whether it may not be a region, and why.
 
     Examples
     --------
@@ -272,7 +272,7 @@ class Kind(NamedTuple):
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words that a name is made of.
+    """Return the words that make up a name.
 
     Examples
     --------
@@ -283,16 +283,16 @@ def words_of(name: str) -> list[str]:
 
 
 def is_code(values: NDArray[np.float64]) -> bool:
-    """Tell whether so few values differ that they are codes or counts."""
+    """Return whether there are so few distinct values that they are codes or counts."""
     return 0 < len(np.unique(values)) <= min(_FEW_VALUES, len(values) // _PEOPLE_A_VALUE)
 
 
 def kind_of(name: str) -> Kind:
-    """Tell a column by its name."""
+    """Classify a column by its name."""
     words = words_of(name)
     terms = [*words, *(first + second for first, second in pairwise(words))]
     measure: Measure = next((_MEASURES[word] for word in reversed(words) if word in _MEASURES), "measure")
-    if "accumbens" in words and measure == "area":  # which is called an area by its discoverers
+    if "accumbens" in words and measure == "area":  # which has "area" as part of its name
         measure = "measure"
     if _CLINICAL.fullmatch(name.casefold()):
         return Kind(measure, "score", "its name")
@@ -305,7 +305,7 @@ def kind_of(name: str) -> Kind:
 
 
 def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
-    """Tell columns by their names, and those whose names tell nothing by their values (people × columns).
+    """Classify columns by their names or, if these are uninformative, by their values (people × columns).
 
     Examples
     --------
@@ -341,12 +341,12 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
 
 
 def _kinds_by_name(names: Sequence[str]) -> list[Kind]:
-    """Tell columns by their names, and by dictionaries: csf of aseg is no sum, and ADNI's ST24TA is a thickness."""
+    """Classify columns by name and by lists of known columns: aseg's csf is not a sum, ADNI's ST24TA is a thickness."""
     kinds = [kind_of(name) for name in names]
     known = {name: one for name, one in known_columns(names).items() if one.kind == "region"}
     told = {name: measure for name in known for measure in _MEASURES.values() if measure == known[name].measure}
     unsaid = {name for name, kind in zip(names, kinds, strict=True) if kind.measure == "measure"}
-    if 2 * len(unsaid & {*told}) <= len(unsaid):  # a name or two may be another study's
+    if 2 * len(unsaid & {*told}) <= len(unsaid):  # one or two names may come from another study
         told = {}
     return [
         Kind(told.get(name, kind.measure), *(("", "") if name in known and kind.suspicion == "total" else kind[1:]))
@@ -371,7 +371,7 @@ _PLURALS: dict[str, str] = {
 
 
 def grouped(names: Sequence[str], kinds: Sequence[Kind]) -> dict[str, list[str]]:
-    """Return the columns by what they measure, suspects by what they may be instead; the plural is the key."""
+    """Group columns by what they measure, and suspects by what they may be instead; the keys are plurals."""
     groups: dict[str, list[str]] = {}
     for name, kind in sorted(zip(names, kinds, strict=True), key=lambda pair: bool(pair[1].suspicion)):
         groups.setdefault(_PLURALS[kind.suspicion or kind.measure], []).append(name)

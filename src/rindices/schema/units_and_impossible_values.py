@@ -1,9 +1,9 @@
-"""Values that no measurement gives; and units: another than a model's, two in one table, and z-scores among regions.
+"""Impossible values, and units: one other than the model's, two in one table, and regions that are z-scores.
 
-Values are judged by other people's, whoever they are: by the training table itself where it is learned from, and by
-what the model keeps of it (minimum, median and maximum) where new people are checked. Factors of ten, a hundred or a
-thousand, of some people, of a column in some people or of one side, are told from disease and from odd people by their
-neatness: nobody lies between.
+Values are judged against those of other people: the training table against itself, and new people against what the
+model stores about that table (minimum, median and maximum). Factors of ten, a hundred or a thousand that affect some
+people, a column in some people, or one side, are distinguished from disease and from outliers by the clear gap: nobody
+lies in between.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ from rindices.schema.field import Seen
 from rindices.schema.role_guesses import HEAD_SIZE, SEX_NAMES, pairs_of_sides
 from rindices.settings import TableSettings
 
-_CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)  # that people write for a missing value
-_FEW = 0.02  # where more values than this share are negative or 0, they are ordinary
-_WELL_ABOVE = 0.5  # a size has its 5 % quantile above this share of its median; lesions and scores have not
-_ANOTHER_UNIT = 5  # times the largest of other heads
-_NEXT_TO_NOTHING = 0.1  # share of the median: no head is a tenth of another's
+_CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)  # common codes for missing values
+_FEW = 0.02  # if a larger share of the values is negative or 0, such values are ordinary
+_WELL_ABOVE = 0.5  # sizes have their 5 % quantile above this share of their median; lesions and scores do not
+_ANOTHER_UNIT = 5  # times the largest of the other heads
+_NEXT_TO_NOTHING = 0.1  # share of the median: no head is a tenth the size of another
 OLDEST = 120.0  # years; ages above are in months or days
-_LARGE = 100.0  # whole numbers below are counts and codes, where 0 is ordinary: years of education, sex
+_LARGE = 100.0  # smaller whole numbers are counts and codes, for which 0 is ordinary: years of education, sex
 
 
 def suspected_codes(values: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Mark usual codes for missing values that lie outside all other values by more than these span.
+    """Mark common missing-value codes that lie beyond all other values by more than the range of these.
 
     Examples
     --------
@@ -45,9 +45,9 @@ def suspected_codes(values: NDArray[np.float64], reference: NDArray[np.float64])
 
 
 def impossible_regions(block: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Mark infinite values, negative values among sizes, 0 where nearly all are well above it, and suspected codes.
+    """Mark infinite values, negative values among positive ones, 0 among sizes well above it, and suspected codes.
 
-    Both are people × regions; NaN is what is not known.
+    Both arrays are people × regions, with NaN for unknown values.
 
     Examples
     --------
@@ -72,9 +72,9 @@ def impossible_regions(block: NDArray[np.float64], reference: NDArray[np.float64
 def impossible_covariate(
     name: str, values: NDArray[np.float64], reference: NDArray[np.float64], *, is_divisor: bool = False
 ) -> NDArray[np.bool_]:
-    """Mark infinite values, impossible ages, and sizes of next to nothing or of another unit; a divisor is above 0.
+    """Mark infinite values, impossible ages, and sizes near 0 or in another unit; a divisor must be above 0.
 
-    Of numbers for the sex only two are codes: others are marked.
+    If sex is numeric, the two most frequent numbers are its codes, and all others are marked.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def impossible_covariate(
     if not len(others):
         return bad
     if name.casefold() == "age":
-        return bad | (values < 0) | ((values > OLDEST) & bool(np.median(others) <= OLDEST))  # else months or days
+        return bad | (values < 0) | ((values > OLDEST) & bool(np.median(others) <= OLDEST))  # or not in years
     if name.casefold() in SEX_NAMES:
         return bad | (np.isfinite(values) & ~np.isin(values, pd.Series(others).value_counts().index[:2]))
     if _is_size(others):
@@ -108,11 +108,11 @@ def _is_size(values: NDArray[np.float64]) -> bool:
 _TOLERANCE = 0.15
 _LARGEST_POWER = 6
 _FEWEST_FOR_ONE_REGION = 5
-_FEWEST, _FEWEST_SHARE = 3, 0.02  # of the people; single ones are outliers
+_FEWEST, _FEWEST_SHARE = 3, 0.02  # of the people; fewer are outliers
 _POWERS = (3, 2, 1)  # of ten: mL and mm³, cm² and mm², cm and mm
-_NEAR = 0.25  # share of the power by which people of one unit may differ: heads and healthy people's regions do by less
-_EXACT = 0.1  # by which the middles of two units may differ from the power: one group may have smaller brains
-_NEARLY_ALL = 0.95  # who lie near a power of ten: lesions and other quantities that vary by orders of magnitude do not
+_NEAR = 0.25  # share of the power by which people in one unit may differ: heads and healthy regions differ less
+_EXACT = 0.1  # by which the medians of two units may deviate from the power: one group may have smaller brains
+_NEARLY_ALL = 0.95  # share of people near a power of ten; lesions, which vary by orders of magnitude, fall below
 _SIZES = 0.98  # share of values above 0
 _ONE_UNIT = "convert them to one unit in the table"
 
@@ -124,16 +124,16 @@ def unit_problems(
     training: NDArray[np.float64],
     unit: str | None = None,
 ) -> list[Problem]:
-    """Return what is wrong with values that lie a power of ten away from the training values, jointly or singly.
+    """Return the problem of regions that lie a power of ten away from the training values, jointly or individually.
 
     Parameters
     ----------
     medians, n_people
-        Median of each region over the new people, and how many they are.
+        Median of each region over the new people, and their number.
     names
         Names of the regions.
     training
-        Minimum, median and maximum (rows) of each region in training, NaN where not known.
+        Minimum, median and maximum (rows) of each region in training, NaN where unknown.
     unit
         Unit of the training values, if known.
 
@@ -144,7 +144,7 @@ def unit_problems(
     []
     """
     minimum, median, maximum = training
-    # Ratios mean something for sizes only: scores that can be negative have no unit to compare.
+    # Ratios are meaningful only for sizes: scores that can be negative have no unit to compare.
     comparable = ~(minimum < 0) & (median > 0) & (medians > 0)
     if not comparable.any():
         return []
@@ -183,19 +183,19 @@ def whole_power(powers: NDArray[np.float64]) -> NDArray[np.int64]:
 def refuse_mixed_units(
     regions: pd.DataFrame, covariates: Mapping[str, Seen], rows: NDArray[np.int64], group: pd.Series
 ) -> None:
-    """Refuse values in two units; rows are those of a spreadsheet."""
+    """Refuse values in two units; `rows` are spreadsheet row numbers."""
     numbers = {name: seen.values[:, 0] for name, seen in covariates.items() if seen.values.dtype.kind == "f"}
     names = [*regions, *numbers]
     block = np.column_stack([regions.to_numpy(), *numbers.values()])
     logarithm = np.full(block.shape, np.nan)
     sizes = (block > 0).mean(axis=0) >= _SIZES * np.isfinite(block).mean(axis=0)
     controls = block[(group == "control").to_numpy()]
-    sizes &= (controls != controls[:1]).any(axis=0)  # what is the same in all controls is refused for that
+    sizes &= (controls != controls[:1]).any(axis=0)  # columns that are constant in controls are refused for that reason
     np.log10(block, where=(block > 0) & sizes, out=logarithm)
     if not (of_sizes := np.flatnonzero(np.isfinite(logarithm).any(axis=0))).size:
         return
     names, logarithm = [names[place] for place in of_sizes], logarithm[:, of_sizes]
-    centre = np.nanquantile(logarithm, 0.5, axis=0, method="higher")  # somebody's value, never between two units
+    centre = np.nanquantile(logarithm, 0.5, axis=0, method="higher")  # an observed value, never one between two units
     deviation = logarithm - centre
     measured = np.isfinite(deviation[:, : int((of_sizes < regions.shape[1]).sum())])
     overall = np.zeros(len(block))
@@ -210,7 +210,7 @@ def refuse_mixed_units(
 
 
 def _people(overall: NDArray[np.float64], rows: NDArray[np.int64], group: pd.Series) -> list[Problem]:
-    """Say whose values are larger or smaller than the others' throughout."""
+    """Report people whose values are consistently larger or smaller than the others'."""
     other = _in_another_unit(overall, group)
     if other is None:
         return []
@@ -222,7 +222,7 @@ def _people(overall: NDArray[np.float64], rows: NDArray[np.int64], group: pd.Ser
 def _columns(
     deviation: NDArray[np.float64], names: Sequence[str], rows: NDArray[np.int64], group: pd.Series
 ) -> list[Problem]:
-    """Say which columns are in another unit in some of the people."""
+    """Report columns that are in another unit in some of the people."""
     lines, columns = [], []
     for name, values in zip(names, deviation.T, strict=True):
         other = _in_another_unit(values, group)
@@ -240,7 +240,7 @@ def _columns(
 
 
 def _sides(centre: NDArray[np.float64], names: Sequence[str]) -> list[Problem]:
-    """Say which regions are in different units on the left and on the right."""
+    """Report regions that are in different units on the left and on the right."""
     middle = dict(zip(names, centre.tolist(), strict=True))
     powers = {pair: middle[pair[1]] - middle[pair[0]] for pair in pairs_of_sides(names)}
     apart = {pair: power for pair, power in powers.items() if whole_power(np.array([power]))[0]}
@@ -256,10 +256,10 @@ def _sides(centre: NDArray[np.float64], names: Sequence[str]) -> list[Problem]:
 
 
 def _in_another_unit(deviation: NDArray[np.float64], group: pd.Series) -> NDArray[np.bool_] | None:
-    """Mark who lies a power of ten away from the others, where everybody lies near one; else None.
+    """Mark people who lie a power of ten away from the others, if nearly everyone lies near one; otherwise return None.
 
-    Where these are all controls, the others are marked: nobody can tell who is right, and patients are compared with
-    controls.
+    If these are exactly the controls, the others are marked: either unit could be the right one, and patients are
+    compared with controls.
     """
     known = np.isfinite(deviation)
     for power in _POWERS:
@@ -281,7 +281,7 @@ def _times(powers: NDArray[np.float64], marked: NDArray[np.bool_]) -> str:
 
 
 def _who(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -> str:
-    """Say who is marked: a whole group, or so many people by their rows."""
+    """Describe who is marked: a whole group, or a number of people with their rows."""
     groups = group.to_numpy(dtype=object)
     whole = [name for name in ("control", "patient", "other") if marked.any() and (marked == (groups == name)).all()]
     number = f"{int(marked.sum()):,} of {len(marked):,} people"
@@ -289,31 +289,31 @@ def _who(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -
 
 
 UNIT = "z-scores"
-_RAW = "uncorrected z-scores"  # what the unit is said to be where they are to be corrected
+_RAW = "uncorrected z-scores"  # the unit to declare if they are yet to be corrected
 _SAY_SO = "; if they have not been adjusted for it, declare this with "
 _WORDS = frozenset({"z", "zs", "z-score", "z score", "z-scores", "z scores", "zscore", "zscores", "sd", "deviations"})
-_CENTRED, _LEAST_SPREAD, _LARGEST_SPREAD = 0.5, 0.4, 2.0  # of controls, who may be of another population
+_CENTRED, _LEAST_SPREAD, _LARGEST_SPREAD = 0.5, 0.4, 2.0  # of controls, who may come from another population
 _BELOW = 0.25  # share of values below 0, and above it
 
 
 def deviation_unit(
     unit: str | None, controls: NDArray[np.float64], settings: TableSettings, covariates: Sequence[str] = ()
 ) -> tuple[str | None, list[Text]]:
-    """Return the unit of the regions, and what there is to say where they are deviations.
+    """Return the unit of the regions, and a message if they look like z-scores.
 
     Parameters
     ----------
     unit
-        What was said about it.
+        The declared unit, if any.
     controls
         Controls × regions.
     settings, covariates
-        What is to be corrected for, and the columns of that, the site among them.
+        The requested corrections, and the columns that they use, including the site.
 
     Raises
     ------
     InputError
-        If deviations are to be corrected again, or divided by the head size.
+        If z-scores are to be corrected again, or divided by head size.
 
     Examples
     --------
@@ -330,7 +330,7 @@ def deviation_unit(
     corrected = listed(covariates)
     again = f"The regions are {UNIT}, so they must not be corrected for {corrected} again."
     guessed = f"{seem} They must not be corrected for {corrected} twice."
-    # What is divided by a head size has to be a size.
+    # Only sizes can be divided by a head size.
     undo = () if is_said or settings.proportion else (_SAY_SO, Remedy("unit", _RAW))
     raise InputError(
         f"{again if is_said else guessed}\nOmit ",
@@ -341,7 +341,7 @@ def deviation_unit(
 
 
 def _look_like_deviations(controls: NDArray[np.float64]) -> bool:
-    """Tell whether most columns lie around 0 with a spread of about 1."""
+    """Return whether nearly all columns are centred on 0 with a spread of about 1."""
     centre = np.nanmedian(controls, axis=0)
     spread = 1.4826 * np.nanmedian(np.abs(controls - centre), axis=0)
     below = np.nanmean(controls < 0, axis=0)

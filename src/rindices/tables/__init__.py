@@ -1,4 +1,4 @@
-"""Files into cells of text with their row numbers, once, in batches; nothing here knows of brains."""
+"""Files as tables of cells with row numbers, read once and in batches, and the output of other programs."""
 
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, unit_of, with_missing_codes
 from rindices.tables.several_tables import join_by_id, own_ids

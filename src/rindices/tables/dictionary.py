@@ -1,6 +1,6 @@
-"""Data dictionaries: what a table's columns mean, which values they may have, and what stands for a missing one.
+"""Data dictionaries: the meaning of a table's columns, their possible values, and their missing codes.
 
-Three kinds are read: BIDS JSON files, REDCap's, and a plain table with a row for each column of the data.
+Three kinds are read: BIDS JSON files, REDCap dictionaries, and plain tables with one row per column of the data.
 """
 
 import json
@@ -17,7 +17,7 @@ from rindices.problems import InputError, Problem, Remedy, counted, listed
 from rindices.schema.cells import plain_code, spreadsheet_rows, text_of, typed
 from rindices.tables.table import Table
 
-# Headings of plain dictionaries and of REDCap's, and keys of BIDS; signs and capitals do not count.
+# Headings of plain dictionaries and of REDCap's, and keys of BIDS; punctuation and case are ignored.
 _HEADINGS = {
     "name": ("variable field name", "variable", "variable name", "column", "column name", "field name", "name"),
     "description": ("description", "label", "field label", "longname"),
@@ -39,11 +39,11 @@ class Column:
     Attributes
     ----------
     description
-        What it is, in words.
+        Description in words.
     unit
         Unit of its numbers.
     levels
-        Codes of its categories and what they mean; None for anything but categories.
+        Codes of its categories and their meanings; None if it is not categorical.
     missing
         Codes that stand for a missing value, besides empty cells and n/a.
     """
@@ -66,12 +66,12 @@ class Dictionary(dict[str, Column]):
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Columns with levels: their codes are text, also where they look like numbers."""
+        """Columns with levels: their codes are text, even if they look like numbers."""
         return tuple(name for name, column in self.items() if column.levels is not None)
 
 
 def read_dictionary(path: str | Path) -> Dictionary:
-    r"""Read a data dictionary: a BIDS JSON file, or a table with a row for each column (REDCap's too).
+    r"""Read a data dictionary: a BIDS JSON file, or a table with one row per column, such as REDCap's.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def _read_json(path: Path) -> Dictionary:
         ) from error
     if not isinstance(content, dict):
         raise InputError(f"{path.name} should be a JSON object with an entry for each column, but it is a list.")
-    # What else is there describes the whole file.
+    # Other entries describe the file as a whole.
     entries = {name: said for name, said in content.items() if isinstance(said, dict) and name != _WHOLE_FILE}
     return Dictionary({name: _column(said, f"The entry {name!r} of {path.name}") for name, said in entries.items()})
 
@@ -115,7 +115,7 @@ def _read_rows(path: Path) -> Dictionary:
             f"{listed(rows.columns)}).\nName this column 'variable'; 'label', 'unit', 'levels' and 'missing codes' "
             "are also recognised."
         )
-    named = rows[rows[heading] != ""]  # the others are headings of sections
+    named = rows[rows[heading] != ""]  # the others are section headings
     repeated = named[heading][named[heading].duplicated()]
     if len(repeated):
         raise InputError(
@@ -128,14 +128,14 @@ def _read_rows(path: Path) -> Dictionary:
 
 
 def _roles(headings: Iterable[object]) -> dict[str, str]:
-    """Return which heading has which role."""
+    """Return the heading for each role."""
     by_name = {" ".join(re.findall(r"[a-z]+", str(heading).casefold())): str(heading) for heading in headings}
     headings_of = {role: [by_name[name] for name in names if name in by_name] for role, names in _HEADINGS.items()}
     return {role: headings[0] for role, headings in headings_of.items() if headings}
 
 
 def _column(said: Mapping[Any, object], place: str) -> Column:
-    """Return what an entry of JSON or a row says; levels that mean "missing" are missing codes."""
+    """Return the column described by a JSON entry or a row; levels that mean "missing" are missing codes."""
     entry = {role: said[key] for role, key in _roles(said).items() if said[key] is not None}
     kind = str(entry.get("type", "")).casefold()
     try:
@@ -158,7 +158,7 @@ def _column(said: Mapping[Any, object], place: str) -> Column:
 
 
 def _levels(said: object) -> dict[str, str]:
-    """Return codes and their meanings: of JSON, of ``0=male;1=female`` or of REDCap's ``0, Male | 1, Female``."""
+    """Return codes and their meanings from JSON, ``0=male;1=female`` or REDCap's ``0, Male | 1, Female``."""
     if isinstance(said, dict):
         meanings = [value.get("Description", "") if isinstance(value, dict) else value for value in said.values()]
         return {plain_code(code): str(meaning).strip() for code, meaning in zip(said, meanings, strict=True)}
@@ -173,9 +173,9 @@ def _levels(said: object) -> dict[str, str]:
 def with_missing_codes(
     dictionary: Dictionary, columns: Sequence[str], codes: Sequence[str], kept: Collection[str | None]
 ) -> Dictionary:
-    """Return a dictionary that knows these codes for missing values, in all columns but those that are `kept`.
+    """Return a dictionary with additional missing codes, which apply to all columns except those in `kept`.
 
-    ``icv=0`` is a code in one column.
+    ``icv=0`` is a code for one column.
 
     Examples
     --------
@@ -196,27 +196,27 @@ def with_missing_codes(
 
 
 def apply_dictionary(frame: pd.DataFrame, dictionary: Dictionary) -> tuple[pd.DataFrame, list[str], list[Problem]]:
-    """Read a table's cells as its dictionary says.
+    """Apply a data dictionary to the cells of a table.
 
     Missing codes become gaps. Columns with levels become text (the codes, not their meanings), so that a category
-    coded as a number is never a slope; `Dictionary.categories` names them for whoever turns text into numbers
-    later.
+    coded as a number never gets a slope; `Dictionary.categories` names them for later conversion of text to
+    numbers.
 
     Parameters
     ----------
     frame
         A table of people; it is not changed.
     dictionary
-        What the columns mean; columns that the table does not have are passed over.
+        What the columns mean; columns that the table does not have are ignored.
 
     Returns
     -------
     frame
         The table, with the same columns, rows and index.
     notes
-        Sentences on columns that are called otherwise.
+        Messages about columns whose names differ in case.
     problems
-        Columns with values that are no level. What nobody uses need not be right: it is for others to refuse them.
+        Columns with values that are not levels; callers refuse only those of columns that are used.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def apply_dictionary(frame: pd.DataFrame, dictionary: Dictionary) -> tuple[pd.Da
     for name in frame.columns.intersection(list(dictionary), sort=False):
         column, cells = dictionary[name], frame[name]
         given = text_of(cells).map(plain_code, na_action="ignore").astype(object)
-        if given.isin(column.missing).any():  # a code such as "refused" had kept the whole column from being numbers
+        if given.isin(column.missing).any():  # a code such as "refused" had kept the whole column from being numeric
             cells = typed(cells.mask(given.isin(column.missing), np.nan).to_frame())[name]
         if column.levels is not None:
             cells = given.mask(given.isin(column.missing), np.nan)
@@ -266,7 +266,7 @@ def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
 
 
 def unit_of(dictionary: Dictionary, regions: Sequence[str]) -> str | None:
-    """Return the unit that the regions share; None where it is not known, or they have several.
+    """Return the unit that the regions share; None if it is unknown or they have several.
 
     Examples
     --------

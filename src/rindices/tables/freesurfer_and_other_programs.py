@@ -1,11 +1,11 @@
-"""What other programs leave behind for each person: FreeSurfer and FastSurfer by subject, others by volumes.
+"""Output of other programs: subject folders of FreeSurfer and FastSurfer, and volumes from DLMUSE, SynthSeg and CAT12.
 
-A ``SUBJECTS_DIR`` has ``stats`` folders of people. Volumes of structures are in ``aseg.stats``, measures of cortical
-regions in ``lh.aparc.stats`` and the like; FastSurfer without surfaces has volumes of both in ``aseg+DKT.stats``.
-Columns are called as ``asegstats2table`` and ``aparcstats2table`` call them. Sums of other columns are not copied.
+A ``SUBJECTS_DIR`` has a ``stats`` folder for each person. Volumes of structures are in ``aseg.stats``, measures of
+cortical regions in ``lh.aparc.stats`` and the like; FastSurfer without surfaces has both in ``aseg+DKT.stats``.
+Columns are named as by ``asegstats2table`` and ``aparcstats2table``. Sums of other columns are not copied.
 
-Volumes are in the tables of NiChart DLMUSE and of SynthSeg with its quality file, and in CAT12's ``catROI_*.xml``, a
-file for each scan: grey matter in the regions of Neuromorphometrics, in mL.
+NiChart DLMUSE and SynthSeg write tables of volumes, SynthSeg with a quality file; CAT12 writes one ``catROI_*.xml`` per
+scan: grey matter in the regions of Neuromorphometrics, in mL.
 """
 
 import csv
@@ -37,13 +37,13 @@ class Measured:
     values
         Measures by column: regions, head size and quality.
     program
-        What wrote them, with its version where it is known.
+        The program that wrote them, with its version if known.
     where
         The file or folder.
     problem
-        Why the person should not be used as it is, or nothing.
+        Why the person should not be used as is; empty if there is no problem.
     missing
-        Files that are not there.
+        Files that are missing.
     session
         The visit, in longitudinal folders.
     """
@@ -59,7 +59,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Found:
-    """Everybody in a folder, the unit of volumes, and what there is to say about all of them."""
+    """Everyone in a folder, the unit of volumes, and notes about them."""
 
     people: tuple[Measured, ...]
     unit: str
@@ -67,12 +67,12 @@ class Found:
 
 
 def each(read: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> list[Result]:
-    """Read several files at once: network drives answer late, so threads help where processors are idle."""
+    """Read several files concurrently: network drives respond slowly, so threads help while processors are idle."""
     with ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(read, items))
 
 
-# Folders that FreeSurfer puts beside people.
+# Folders that FreeSurfer places beside those of people.
 TEMPLATES = ("fsaverage*", "?h.EC_average", "cvs_avg35*", "V1_average")
 PARCELLATIONS = {
     "dk": ("aparc",),
@@ -83,11 +83,11 @@ MEASURES = {"thickness": "ThickAvg", "volume": "GrayVol", "area": "SurfArea"}
 _SEGMENTED = ("aseg+DKT.VINN", "aseg+DKT")  # FastSurfer without surfaces: volumes of structures and cortical regions
 _HOLES = ("lhSurfaceHoles", "rhSurfaceHoles")
 _VERSION = re.compile(r"(?:^|[-v])(\d+\.\d+(?:\.\d+)?)(?=[-_+ ]|$)")
-_BASE = "base-tps"  # the file of a template that was made of one person's visits
+_BASE = "base-tps"  # the file that marks a template of one person's visits
 
 
 class Stats(NamedTuple):
-    """A file of statistics: what its first lines say, a row for each structure, and what is wrong with it."""
+    """A statistics file: its header, a row for each structure, and what is wrong with it."""
 
     said: dict[str, str]
     measures: dict[str, float]
@@ -104,7 +104,7 @@ class Subject(NamedTuple):
 
 
 def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
-    """Return everybody in a ``SUBJECTS_DIR``; None if there is no folder ``stats``."""
+    """Return everyone in a ``SUBJECTS_DIR``; None if it has no ``stats`` folder."""
     subjects = list(_subjects(folder))
     if not any((one.folder / "stats").is_dir() for one in subjects):
         return None
@@ -131,9 +131,9 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
 
 
 def _subjects(folder: Path) -> Iterator[Subject]:
-    """Find people's folders, also one level deeper, where sessions have folders of their own."""
+    """Yield people's folders, also one level deeper if sessions have folders of their own."""
     seen: dict[Path, str] = {}
-    for path in sorted(folder.iterdir(), key=lambda path: (path.is_symlink(), path.name)):  # a link is the copy
+    for path in sorted(folder.iterdir(), key=lambda path: (path.is_symlink(), path.name)):  # links are the copies
         inner = [] if (path / "stats").is_dir() or not path.is_dir() else sorted(path.glob("*/stats"))
         for place in [one.parent for one in inner] or [path]:
             name = "_".join(place.relative_to(folder).parts)
@@ -147,7 +147,7 @@ def _subjects(folder: Path) -> Iterator[Subject]:
 
 
 def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
-    """Return what the files of a parcellation may be called; none where there are no such files."""
+    """Return the possible names of a parcellation's files; empty if there are no such files."""
     if atlas is not None:
         check_choice(Remedy("atlas"), atlas, PARCELLATIONS)
     for key in (atlas,) if atlas else PARCELLATIONS:
@@ -200,15 +200,15 @@ def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple
 
 
 def _of_aseg(content: Stats) -> dict[str, float]:
-    """Return volumes, the head's and the numbers of holes in the surfaces."""
+    """Return volumes, head size, and the numbers of holes and Euler numbers of the surfaces."""
     values = {region: float(row["Volume_mm3"]) for region, row in content.rows.items()}
     values |= {key: content.measures[key] for key in ("eTIV", *_HOLES) if key in content.measures}
     holes = {key: values[key] for key in _HOLES if key in values}
-    return values | {f"{key[:2]}EulerNumber": 2 - 2 * number for key, number in holes.items()}  # of n handles
+    return values | {f"{key[:2]}EulerNumber": 2 - 2 * number for key, number in holes.items()}  # for n handles
 
 
 def _segmentation(stats: Path) -> str:
-    """Return the file of structures where there are no surfaces."""
+    """Return the name of the segmentation file for a person without a cortical parcellation."""
     return _first(stats, ["aseg", *_SEGMENTED])
 
 
@@ -217,7 +217,7 @@ def _first(stats: Path, names: list[str]) -> str:
 
 
 def read_stats(path: Path) -> Stats:
-    """Read a file of statistics: the lines that start with ``#`` say what it is, the others are a table."""
+    """Read a statistics file: lines that start with ``#`` are its header, the others are a table."""
     said: dict[str, str] = {}
     measures: dict[str, float] = {}
     rows: dict[str, dict[str, str]] = {}
@@ -234,7 +234,7 @@ def read_stats(path: Path) -> Stats:
             elif cells:
                 problem = problem or "has a truncated row"
         elif key == "Measure":
-            # Cortex, CortexVol, its meaning, 527104.25, mm^3; old versions forget a comma before the meaning.
+            # Cortex, CortexVol, its meaning, 527104.25, mm^3; old versions omit the comma before the meaning.
             parts = rest.split(", ")
             measures[parts[1].split()[0]] = float(parts[-2])
         else:
@@ -248,7 +248,7 @@ def read_stats(path: Path) -> Stats:
 
 
 def _program(folder: Path, aseg: Stats) -> str:
-    """Return program and version; FreeSurfer leaves a stamp, and FastSurfer parcellations of its own."""
+    """Return program and version; FreeSurfer leaves a build stamp, and FastSurfer its own parcellations."""
     if by_itself := _VERSION.search(aseg.said.get("FastSurfer_version", "")):
         return f"FastSurfer {by_itself[1]}"
     is_fast = any((folder / "stats").glob("*.mapped.stats"))
@@ -261,9 +261,9 @@ def _program(folder: Path, aseg: Stats) -> str:
     return f"{name} ({program[1]} {program[2]})" if program else name
 
 
-_MUSE_REGIONS = 55  # of 145 that a table of MUSE has at least; some are called as in aseg
-_HEAD, _QUALITY = "total intracranial", "general white matter"  # columns by which SynthSeg's two kinds are told
-_LARGEST = 1_000_000  # characters of the first line: others are no tables
+_MUSE_REGIONS = 55  # of 145, the fewest that identify a MUSE table; some have the same names in aseg
+_HEAD, _QUALITY = "total intracranial", "general white matter"  # columns that identify SynthSeg's two kinds of table
+_LARGEST = 1_000_000  # characters of the first line; files with longer ones are not tables
 
 
 class Rows(NamedTuple):
@@ -275,12 +275,12 @@ class Rows(NamedTuple):
 
 
 def read_dlmuse(folder: Path, settings: GatherSettings) -> Found | None:
-    """Return everybody in the tables of NiChart DLMUSE below a folder; None if there are none."""
+    """Return everyone in the tables of NiChart DLMUSE below a folder; None if there are none."""
     return _found([table for table in _tables(folder, settings) if _is_muse(table.columns)], "DLMUSE", {})
 
 
 def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
-    """Return everybody in SynthSeg's tables below a folder; None if there are none."""
+    """Return everyone in SynthSeg's tables below a folder; None if there are none."""
     tables = list(_tables(folder, settings))
     quality = {
         row[0]: {f"qc {name}": float(cell) for name, cell in zip(table.columns[1:], row[1:], strict=True)}
@@ -293,7 +293,7 @@ def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
 
 
 def _found(tables: list[Rows], program: str, quality: dict[str, dict[str, float]]) -> Found | None:
-    """Return the people of tables, without sums of other columns."""
+    """Return the people in tables, without sums of other columns."""
     known = known_columns(name for table in tables for name in table.columns)
     sums = [name for name, one in known.items() if one.kind == "total"]
     people = [person for table in tables for person in _people(table, sums, program, quality)]
@@ -336,7 +336,7 @@ _FLUID = ("ventricle", "cerebrospinal fluid")
 
 
 def read_cat12(folder: Path, settings: GatherSettings) -> Found | None:
-    """Return everybody in the files of CAT12 below a folder; None if there are none."""
+    """Return everyone in CAT12's files below a folder; None if there are none."""
     files = sorted(folder.rglob("catROI_*.xml"))
     return Found(tuple(each(_cat12_person, files, settings.jobs)), "mL") if files else None
 

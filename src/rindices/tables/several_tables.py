@@ -1,6 +1,6 @@
-"""Several tables as one: whose row is whose by ids that differ a little, and files of controls and of patients.
+"""Several tables as one: joined by ids that may differ slightly, or stacked, such as files of controls and of patients.
 
-Tables of different people have a label each, ``CN=controls.csv,SCZ=patients.csv``, and go one below the other.
+Tables to be stacked contain different people and have one label each: ``CN=controls.csv,SCZ=patients.csv``.
 """
 
 import re
@@ -20,9 +20,9 @@ _BORDER = re.compile(r"[_.-]")
 
 
 def own_ids(frame: pd.DataFrame, asked: str) -> str:
-    """Return the column with the ids of a table: the one asked for, one with a usual name, or a first column of ids.
+    """Return the id column of a table: the one requested, one with a usual name, or a first column of ids.
 
-    Where there is none of them, it is the one asked for, and for others to refuse.
+    If there is none of these, the requested name is returned, for the caller to refuse.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def own_ids(frame: pd.DataFrame, asked: str) -> str:
 
 
 def _first_is_id(frame: pd.DataFrame) -> bool:
-    """Tell whether everybody has another text or whole number in the first column."""
+    """Return whether the first column contains a different text or whole number for everyone."""
     names = pd.Series([str(name) for name in frame.columns], dtype=object)
     if not len(names) or not is_region_name(names[0]) or (~np.isnan(numbers_of(names))).mean() > A_ROW:
         return False
@@ -48,10 +48,10 @@ def _first_is_id(frame: pd.DataFrame) -> bool:
 
 
 def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Series, list[str]]:
-    """Return the ids of another table as the main table writes them, and a sentence where that differs.
+    """Return the ids of another table as written in the main table, and a message if they differ.
 
-    Ids are the same person's where one has ``sub-`` before it, or more behind an underscore, point or hyphen; only
-    among ids that are in one of the tables alone, and only one to one.
+    Ids belong to the same person if they differ by the prefix ``sub-``, or by a suffix after an underscore, point or
+    hyphen; only ids that occur in just one of the tables are matched, and only one to one.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
 
 
 def _pairs(here: set[str], there: set[str]) -> set[tuple[str, str]]:
-    """Return ids of two tables that differ by ``sub-`` or by more behind one of them."""
+    """Return pairs of ids from two tables that differ by ``sub-`` or by a suffix of one of them."""
     found = set()
     for ours, theirs, turned in ((here, there, False), (there, here, True)):
         by_bare = defaultdict(list)
@@ -105,14 +105,14 @@ def _forms(name: str) -> Iterable[str]:
 
 
 def not_found(number: int, ids: Iterable[str], what: str) -> Message:
-    """Return a sentence on people whom only one of two tables has; who they are is left out of what is kept."""
+    """Return a message about people found in only one of two tables; their ids are dropped from stored messages."""
     return Message(f"{counted(number, 'row')} {what} (participants {listed(dict.fromkeys(ids), 10)}).")
 
 
 def a_row_each_visit(
     frame: pd.DataFrame, of_visits: Mapping[str, pd.DataFrame], keys: Sequence[str], main: str
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Repeat each person's row for all visits that other tables have of them, in the order of the people."""
+    """Repeat each person's row for every visit in the other tables, in the order of the people."""
     id_column, visit_column = keys
     if not of_visits:
         near = did_you_mean(visit_column, [str(name) for name in frame.columns])
@@ -147,27 +147,27 @@ def join_by_id(
     Parameters
     ----------
     frame
-        The table that says who is there; its rows and index stay as they are.
+        The main table, which determines the people; its rows and index are kept.
     other
         A table with one row per person, or one per person and visit.
     id_column, visit_column
         Columns to join by; the other table may have its ids elsewhere, see `own_ids`.
-        The visit counts where both tables have it; else one row per person is needed.
+        The visit is used if both tables have it; otherwise, one row per person is needed.
     source
         Name of the other table.
 
     Returns
     -------
     frame
-        The table with the new columns behind its own; people whom the other table does not know have gaps there.
-        A column of both tables must not differ; its gaps are filled.
+        The main table with the new columns appended; people who are not in the other table have gaps there.
+        A column of both tables must agree; its gaps are filled.
     notes
-        How many people only one of the tables has.
+        Messages about ids, and about people found in only one of the tables.
 
     Raises
     ------
     InputError
-        If the other table has no ids, repeats them, knows nobody here, or contradicts a column.
+        If the other table has no ids, repeats them, shares no one with the main table, or contradicts a column.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def join_by_id(
 
 
 def keys_of(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
-    r"""Return the ids, or ids and visits, of a table as one text a row; NaN where a part is missing.
+    r"""Return the ids, or ids and visits, of a table as one text per row; NaN where a part is missing.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def _refuse_bad_keys(
 
 
 def _agreed(given: pd.Series, added: pd.Series, frame: pd.DataFrame, source: str) -> pd.Series:
-    """Return a column of both tables with the gaps of the one filled by the other; a contradiction is refused."""
+    """Return a column of both tables, with gaps in the main one filled from the other; contradictions are refused."""
     ours, theirs = (text_of(column).map(plain_code, na_action="ignore") for column in (given, added))
     differing = np.flatnonzero((ours.notna() & theirs.notna() & (ours != theirs)).to_numpy())
     if len(differing):
@@ -280,15 +280,15 @@ _LEAST_SHARED = 0.5  # of the columns
 def stacked(
     parts: Sequence[Part], frames: Sequence[pd.DataFrame], id_column: str, diagnosis: str
 ) -> tuple[pd.DataFrame, list[Text]]:
-    """Return the people of several tables as one table with a column of their labels.
+    """Return the people of several tables as one table with a column for their labels.
 
-    Each table may have its ids in a column of its own; all get the first one's name. Columns that not all tables have
-    are left out.
+    Tables may have different names for the id column; all are renamed to `id_column`. Columns that are not in all
+    tables are left out.
 
     Raises
     ------
     InputError
-        If a table has a column of labels already, or hardly shares columns with the others.
+        If a table already has a column of labels, or shares hardly any columns with the others.
 
     Examples
     --------

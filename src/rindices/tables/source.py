@@ -1,4 +1,4 @@
-"""Where a table comes from: a file, a BIDS dataset, or several tables of the same people joined by their ids."""
+"""Sources of a table: a file, a BIDS dataset, or several tables of the same people joined by their ids."""
 
 import hashlib
 import re
@@ -25,19 +25,19 @@ class Source(NamedTuple):
     Attributes
     ----------
     frame
-        The table, as `read_table` gives it; empty where it is yet to be read.
+        The table, as returned by `read_table`; empty if it is yet to be read.
     table
-        The table yet to be read; None where it was.
+        The table that is yet to be read; None if it was read.
     dictionary
-        What is said about the columns: by JSON files beside the tables, and by a dictionary that was given.
+        Descriptions of the columns, from JSON files beside the tables and from a data dictionary.
     files
         All files that were read, the main table first.
     notes
-        Sentences for the user: who was not found in joined tables, how ids were found.
+        Messages for the user: who was not found in joined tables, how ids were found.
     doi
-        Identifier of a BIDS dataset, if it tells one.
+        DOI of a BIDS dataset, if it has one.
     id_column
-        The column with the ids: the one asked for, or the table's own.
+        The column with the ids: the one requested, or the table's own.
     """
 
     frame: pd.DataFrame
@@ -56,12 +56,12 @@ class Source(NamedTuple):
 
 
 def table_in_memory(frame: pd.DataFrame, id_column: str) -> pd.DataFrame:
-    """Return a table as if it had been read: the ids as a column, names as text and each once, somebody in it.
+    """Return a table as if it had been read: ids in a column, unique column names as text, at least one row.
 
     Raises
     ------
     InputError
-        If names of columns repeat, or nobody is there.
+        If column names are repeated, or the table is empty.
     """
     frame = frame.reset_index() if frame.index.name == id_column and id_column not in frame.columns else frame
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
@@ -87,14 +87,14 @@ def read_source(
 ) -> Source:
     r"""Read a table of people from a file or from a BIDS dataset.
 
-    Of a BIDS dataset, `participants.tsv` and all tables in `phenotype/` are read with their JSON files and joined
-    by `participant_id`. A phenotype table with several sessions of a person needs `visit_column`; where
+    From a BIDS dataset, `participants.tsv` and all tables in `phenotype/` are read with their JSON files and joined
+    by `participant_id`. A phenotype table with several sessions per person needs `visit_column`; if
     `participants.tsv` has one row per person, each session becomes a row.
 
     Parameters
     ----------
     path
-        A table; the folder of a BIDS dataset; its `participants.tsv`; or several tables with a label each:
+        A table; the folder of a BIDS dataset; its `participants.tsv`; or several labelled tables:
         ``CN=controls.csv,SCZ=patients.csv``. A JSON file of the same name beside a .tsv file is its dictionary.
     text_columns
         Columns that always stay text.
@@ -103,11 +103,11 @@ def read_source(
     join
         Further tables of the same people.
     dictionary
-        A data dictionary, which has the last word on what columns mean.
+        A data dictionary, which takes precedence on the meaning of columns.
     whole
-        Whether a single file is read at once; otherwise it comes as a `Table`, as far as nothing is to be joined.
+        Whether a single file is read at once; otherwise it is returned as a `Table`, unless something is to be joined.
     diagnosis_column
-        Column that gets the labels of several tables.
+        Column for the labels of several tables.
 
     Raises
     ------
@@ -157,14 +157,14 @@ def read_source(
         by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
         frame, said = join_by_id(frame, other, id_column, by, source=names[table])
         notes, files = [*notes, *told, *said], (*files, *read)
-        described = Dictionary(columns | described)  # the main table's own dictionary has the last word
+        described = Dictionary(columns | described)  # the main table's own dictionary takes precedence
     if dictionary is not None:
         described, files = Dictionary(described | read_dictionary(dictionary)), (*files, file_and_sheet(dictionary)[0])
     return Source(frame, None, described, files, tuple(notes), _doi(root), id_column)
 
 
 def _ids_note(found: str, asked: str) -> tuple[Text, ...]:
-    """Say which column has the ids, where it is not the one asked for."""
+    """Report which column has the ids, if it is not the one requested."""
     if found == asked:
         return ()
     return (
@@ -173,7 +173,7 @@ def _ids_note(found: str, asked: str) -> tuple[Text, ...]:
 
 
 def _bids_root(path: Path) -> Path | None:
-    """Return the folder of the BIDS dataset that is meant, None for any other table."""
+    """Return the folder of the BIDS dataset that a path refers to; None for any other table."""
     if path.is_dir() and not (path / _PARTICIPANTS).is_file():
         raise InputError(
             f"The folder {path} has no {_PARTICIPANTS}, so it is not a BIDS dataset.\n"
@@ -185,7 +185,7 @@ def _bids_root(path: Path) -> Path | None:
 
 
 def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictionary, tuple[Path, ...], list[Text]]:
-    """Read a table and the dictionary beside it; the last is what there is to say about its rows."""
+    """Return a table, the dictionary beside it, the files that were read, and notes about its rows."""
     table, sidecar = Table(path, text_columns=text_columns), _sidecar(path)
     frame = table.read()
     notes: list[Text] = [*table.notes]
@@ -195,7 +195,7 @@ def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictio
 
 
 def _sidecar(path: Path) -> Path | None:
-    """Return the JSON file of the same name beside a .tsv file; a list, not an object, is something else by chance."""
+    """Return the JSON file of the same name beside a .tsv file, if it contains an object; a list is unrelated."""
     sidecar = path.with_suffix(".json")
     beside = path.suffix.lower() == ".tsv" and sidecar.is_file()
     return sidecar if beside and sidecar.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else None

@@ -1,4 +1,4 @@
-"""A table in a file, whatever its kind: read once, some rows at a time, or whole."""
+"""A table in a file of any supported kind: read once, in batches or as a whole."""
 
 import glob
 import os
@@ -29,8 +29,8 @@ from rindices.tables.text_and_workbook import (
 )
 
 AS_TEXT = (TableSettings.id, TableSettings.diagnosis)
-# A second row of headings: over so many columns of numbers, with so many people below, all of them units or most
-# different.
+# A second header row: words above at least this many numeric columns with at least this many rows, nearly all of them
+# units or most of them distinct.
 _FEWEST_DESCRIBED, _FEWEST_BELOW, _MOST = 3, 3, 0.8
 _UNITS = frozenset(
     {"mm3", "mm^3", "mm³", "ml", "cm3", "cm^3", "cm³", "cc", "mm", "cm", "mm2", "mm^2", "mm²", "z", "sd"}
@@ -38,11 +38,11 @@ _UNITS = frozenset(
 A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 _LABELLED = re.compile(r"([^=,/\\]+)=(.+)")
-_BETWEEN = re.compile(r",(?=[^=,/\\]+=)")  # a comma that a label follows; others are in names of folders
+_BETWEEN = re.compile(r",(?=[^=,/\\]+=)")  # a comma followed by a label; others are in folder names
 
 
 def file_and_sheet(path: str | Path) -> tuple[Path, str | None]:
-    """Return the file and the sheet that ``people.xlsx#Baseline`` names; a file of that very name comes first.
+    """Return the file and the sheet that ``people.xlsx#Baseline`` names; a file of exactly that name comes first.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Part(NamedTuple):
 
 
 def labelled_parts(path: str | Path) -> tuple[Part, ...]:
-    """Return the tables that are named with a label each; none where it is one table.
+    """Return the labelled tables that a path consists of; empty for a single table.
 
     Examples
     --------
@@ -83,12 +83,12 @@ def labelled_parts(path: str | Path) -> tuple[Part, ...]:
 
 
 def files_of(path: str | Path) -> tuple[Path, ...]:
-    """Return the files that are meant by a table or by several, without names of sheets."""
+    """Return the files of one or several tables, without sheet names."""
     return tuple(file_and_sheet(part.path)[0] for part in labelled_parts(path)) or (file_and_sheet(path)[0],)
 
 
 def one_table(tables: list[Path]) -> Path:
-    """Return what stands for one table, or for several of different people with a label each."""
+    """Return a path that stands for one table, or for several labelled tables of different people."""
     if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
         raise InputError(
             f"With several tables, each needs a label, but {plain[0]} has none.\nWrite CN={plain[0]} if it contains "
@@ -100,7 +100,7 @@ def one_table(tables: list[Path]) -> Path:
 
 
 class ParquetFile:
-    """A table in a Parquet file, where pyarrow is installed; see `rindices.tables.text_and_workbook.TextFile`."""
+    """A table in a Parquet file, which requires pyarrow; see `rindices.tables.text_and_workbook.TextFile`."""
 
     decimal_comma = False
 
@@ -108,15 +108,15 @@ class ParquetFile:
         from pyarrow import parquet
 
         self._file, self._text_columns = parquet.ParquetFile(path, memory_map=True), text_columns
-        # pandas stores the index as columns; one that has no name is none of the table's.
+        # pandas stores the index as columns; one without a name is not part of the table.
         self._stored = [name for name in self._file.schema_arrow.names if not name.startswith("__index_level_")]
         self.names = named_columns(self._stored, path)
 
     def frames(self) -> Iterator[tuple[float, pd.DataFrame]]:
-        """Yield some rows at a time, and the share of the file that was read up to there."""
+        """Yield batches of rows, each with the proportion of the file read so far."""
         start = 0
         for batch in self._file.iter_batches(max(1, CELLS // max(1, len(self.names))), columns=self._stored):
-            batch.validate(full=True)  # damaged text would be found only where it is used
+            batch.validate(full=True)  # otherwise, damaged text would be found only when it is used
             given = batch.to_pandas(ignore_metadata=True).set_axis(self.names, axis=1)
             given.index = pd.RangeIndex(start, start + len(given))
             frame = pd.DataFrame({name: self._cells(given[name]) for name in self.names})
@@ -129,15 +129,15 @@ class ParquetFile:
 
 
 class Table:
-    r"""A table in a file, read once, some rows at a time.
+    r"""A table in a file, read once, in batches.
 
     Parameters
     ----------
     path
-        A .csv, .tsv, .txt (also with .gz), .xlsx or .parquet file. A sheet of a workbook is named after the file:
+        A .csv, .tsv, .txt (also with .gz), .xlsx or .parquet file. A workbook sheet is appended to the file name:
         ``people.xlsx#Baseline``.
     text_columns
-        Columns that stay text: in workbooks 7 with the format 000 is 007.
+        Columns that stay text: in workbooks, 7 with the format 000 is 007.
 
     Attributes
     ----------
@@ -146,11 +146,11 @@ class Table:
     columns
         Names of the columns; those without one are called ``Unnamed: 0`` and so on.
     decimal_comma
-        Whether decimals may have a comma, because the separator is none.
+        Whether numbers may have decimal commas, because commas do not separate the cells.
     progress
-        Share of the file that was read, 0 to 1.
+        Proportion of the file read so far, from 0 to 1.
     two_headers
-        Whether the row below the names describes the columns, once it was read; it is no person, and left out.
+        Whether the row below the names describes the columns and is left out; known once the row has been read.
 
     Raises
     ------
@@ -181,15 +181,15 @@ class Table:
         self.columns, self.decimal_comma = self._reader.names, self._reader.decimal_comma
 
     def batches(self) -> Iterator[pd.DataFrame]:
-        """Yield some rows at a time: columns of text as it is written, or of float64 where the file has numbers.
+        """Yield batches of rows, with columns of text as written, or of float64 if the file stores numbers.
 
-        Empty cells are NaN; words such as ``NA`` are still there. The index counts the lines below the header from 0;
-        empty rows are left out, but counted.
+        Empty cells are NaN; words such as ``NA`` are kept. The index counts the lines below the header from 0; empty
+        rows are left out, but counted.
 
         Raises
         ------
         InputError
-            If something is wrong with a row; it may come after some batches, which should then be forgotten.
+            If a row is invalid; batches that were yielded before should then be discarded.
         """
         n_rows = 0
         with _failures_told(self.file.name, self._kind):
@@ -204,14 +204,14 @@ class Table:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What there is to say about the rows that were read."""
+        """Messages about the rows that were read."""
         said = f"The row below the column names in {self.file.name} describes the columns and is skipped."
         return (said,) if self.two_headers else ()
 
     def read(self) -> pd.DataFrame:
-        """Return all rows; a column is of numbers if every cell that is not missing reads as one, otherwise of text.
+        """Return all rows; a column is numeric if every cell that is not missing parses as a number, otherwise text.
 
-        Columns without a name and without a cell are left out.
+        Columns with neither a name nor any values are left out.
         """
         cells = pd.concat(list(self.batches()))
         unnamed = [name for name in self.columns if name.startswith("Unnamed: ") and cells[name].isna().all()]
@@ -219,9 +219,9 @@ class Table:
 
 
 def _describes_columns(frame: pd.DataFrame) -> bool:
-    """Tell whether the first row holds words or units above nothing but numbers.
+    """Return whether the first row contains words or units above purely numeric columns.
 
-    A person whose cells say that something failed has the same word in many of them, and no unit.
+    A person for whom processing failed has the same word in many cells, and no units.
     """
     first = text_of(frame.iloc[0]).dropna() if len(frame) > _FEWEST_BELOW else pd.Series(dtype=object)
     words = [name for name in first.index if not _is_number(first[name])]
@@ -268,7 +268,7 @@ def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT) -> 
 
 
 def require_column(names: Collection[str], name: str, role: str, remedy: Text) -> None:
-    """Refuse a table that has columns of these names, but none called ``name``."""
+    """Refuse a table whose column names do not include ``name``."""
     if name in names:
         return
     columns = [str(column) for column in names]
@@ -301,7 +301,7 @@ def _failures_told(name: str, kind: str) -> Iterator[None]:
             f"{name} cannot be opened: {getattr(error, 'strerror', None) or error}.\n"
             "Check that the file is complete and not locked, and that you have permission to read it."
         ) from error
-    except Exception as error:  # a damaged file can lead a foreign reader anywhere
+    except Exception as error:  # a damaged file can make a third-party reader raise anything
         if kind in TEXT_KINDS or isinstance(error, InputError):
             raise
         what = "Parquet file" if kind == ".parquet" else "Excel workbook"

@@ -1,11 +1,10 @@
-"""Tables as text (CSV, TSV, TXT, also packed with gzip) and in Excel workbooks, as spreadsheets of all countries write.
+"""Tables as text (CSV, TSV, TXT, optionally gzipped) and in Excel workbooks, as written by spreadsheets in any country.
 
-A text is gone through twice, some of it at a time: first for its encoding, which a single sign may decide, then for its
-rows. Python's own CSV reader knows the number of every row, and refuses a quotation that never ends.
+Text is read twice, in chunks: first for its encoding, which a single character may decide, then for its rows. Python's
+own CSV reader keeps track of row numbers, and refuses an unterminated quotation.
 
-Of a workbook the values that are shown are read, never macros, links or formulas; what a cell holds becomes what the
-table would have as CSV. Before anything is unpacked, a look at the archive tells whether it is a workbook, and one that
-can be opened without fear.
+From a workbook, displayed values are read, never macros, links or formulas; cells become what the table would contain
+as CSV. Before anything is unpacked, the archive is checked to be one that can be opened safely.
 """
 
 import csv
@@ -31,26 +30,26 @@ from rindices.schema.cells import MISSING_TEXT, refuse_thousands
 
 KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
 TEXT_KINDS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # and their usual separators
-CELLS = 1_000_000  # at a time
-# Tables of measures pack to a half or a tenth, parts of workbooks to a fiftieth: the rest was made to fill a memory.
+CELLS = 1_000_000  # in a batch
+# Tables of measures compress to a half or a tenth, parts of workbooks to a fiftieth; anything beyond is malicious.
 LARGEST_RATIO = 200
-_MOST_UNPACKED = 200_000_000  # characters, unless the packed file is large, too
+_MOST_UNPACKED = 200_000_000  # characters, unless the packed file is large as well
 _SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
-_FIRST_LINES = 20  # that are looked at for the separator and for a title
-# Lines without a cell, and the line sep=; of Excel.
+_FIRST_LINES = 20  # examined for the separator and for a title
+# Lines without cells, and Excel's line sep=;.
 _ABOVE = re.compile(r'(?:[ ,;\t]*\n)*(?:"?sep=[,;\t]"?[ ,;\t]*\n(?:[ ,;\t]*\n)*)?', flags=re.IGNORECASE)
 _GAPS = MISSING_TEXT | {np.nan}
 
 
 def named_columns(header: Sequence[str], path: Path) -> list[str]:
-    """Return a name for every column, ``Unnamed: 0`` for a first one without; a name that occurs twice is refused.
+    """Return a name for every column, such as ``Unnamed: 0`` if the first has none; repeated names are refused.
 
     Examples
     --------
     >>> named_columns(["", "age"], Path("people.csv"))
     ['Unnamed: 0', 'age']
     """
-    names = [plain_text(name.strip()) for name in header]  # as tables of ours are written
+    names = [plain_text(name.strip()) for name in header]  # as in the tables that we write
     repeated = list(dict.fromkeys(name for name in names if name and names.count(name) > 1))
     if repeated:
         places = [position + 1 for position, name in enumerate(names) if name == repeated[0]]
@@ -59,7 +58,7 @@ def named_columns(header: Sequence[str], path: Path) -> list[str]:
             f"({repeated[0]!r} is in columns {listed(places, joiner=' and ')}).\nRename or remove the repeated columns."
         )
     given = [name or f"Unnamed: {position}" for position, name in enumerate(names)]
-    # A table that was saved twice has the names of the first time.
+    # A table that was saved twice already has such names from the first time.
     return [name if own or name not in names else f"{name}.1" for name, own in zip(given, names, strict=True)]
 
 
@@ -73,14 +72,14 @@ class TextFile:
     kind
         Its extension, without .gz.
     text_columns
-        Columns in which nothing is a number.
+        Columns that never contain numbers.
 
     Attributes
     ----------
     names
-        Of the columns.
+        Names of the columns.
     decimal_comma
-        Whether decimals may have a comma, because no comma separates the cells.
+        Whether numbers may have decimal commas, because commas do not separate the cells.
 
     Raises
     ------
@@ -103,7 +102,7 @@ class TextFile:
         self.names = named_columns(header, path)
 
     def frames(self) -> Iterator[tuple[float, pd.DataFrame]]:
-        """Yield some rows at a time as text, and the share of the file that was read up to there."""
+        """Yield batches of rows as text, each with the proportion of the file read so far."""
         n_rows = max(1, CELLS // len(self.names))
         with self._open() as (raw, text):
             rows = self._rows(self._records(text))
@@ -139,7 +138,7 @@ class TextFile:
             yield number, cells
 
     def _records(self, text: TextIO) -> Iterator[tuple[int, list[str]]]:
-        """Yield the cells of the header and of all rows below it, each with the number that a spreadsheet shows."""
+        """Yield the cells of the header and of all rows below it, each with its row number in a spreadsheet."""
         lines, number = islice(text, self._above, None), self._above
         separated = ("\t".join(line.split()) for line in lines) if self._has_blanks else lines
         try:
@@ -153,7 +152,7 @@ class TextFile:
             ) from error
 
     def _survey(self) -> str:
-        """Look through the text for its encoding (UTF-8, UTF-16 by its mark, or Latin-1), and return its beginning."""
+        """Find the encoding (UTF-8, UTF-16 by its byte order mark, or Latin-1), and return the start of the text."""
         self._encoding = "latin-1"
         with self._open() as (_, text):
             self._encoding = "utf-16" if text.read(2) in ("\xff\xfe", "\xfe\xff") else "utf-8-sig"
@@ -165,7 +164,7 @@ class TextFile:
         return next(self._pieces(), "")
 
     def _pieces(self, errors: str = "strict") -> Iterator[str]:
-        """Yield the text, some of it at a time, with line ends as line feeds."""
+        """Yield the text in chunks, with line feeds as line endings."""
         left = max(_MOST_UNPACKED, LARGEST_RATIO * self._path.stat().st_size)
         with self._open(errors) as (_, text):
             while piece := text.read(4 * CELLS):
@@ -185,8 +184,8 @@ class TextFile:
                 yield piece
 
     def _refuse_damage(self, text: str) -> None:
-        """Refuse text with signs that its encoding has not; without any beyond ASCII it has, it may be Latin-1."""
-        before, damage, _ = text.partition("\ufffd")  # what stands for a sign that cannot be read
+        """Refuse text with characters invalid in its encoding, unless all others are ASCII: then it may be Latin-1."""
+        before, damage, _ = text.partition("\ufffd")  # the replacement character
         if self._encoding == "utf-16" or not text.replace(damage, "").isascii():
             raise InputError(
                 f"{self._path.name} is damaged: row {before.count(chr(10)) + 1} has a character that is not valid "
@@ -196,7 +195,7 @@ class TextFile:
 
     @contextmanager
     def _open(self, errors: str = "strict") -> Iterator[tuple[BinaryIO, TextIO]]:
-        """Open the file, and the text in it."""
+        """Open the file, and the text inside it."""
         with self._path.open("rb") as raw:
             unpacked = gzip.GzipFile(fileobj=raw) if self._path.suffix.lower() == ".gz" else raw
             with io.TextIOWrapper(unpacked, self._encoding, errors) as text:
@@ -204,18 +203,18 @@ class TextFile:
 
 
 def _separator_of(lines: Sequence[str], kind: str) -> tuple[str, bool]:
-    """Return the commonest candidate in the header, the usual one in a tie; and whether blanks separate the cells."""
+    """Return the commonest separator in the header (the usual one in a tie), and whether spaces separate the cells."""
     candidates = (TEXT_KINDS[kind], ",", ";", "\t")
     outside_quotes = [re.sub(r'"[^"]*"', "", line) for line in lines]
     with_separator = [line for line in outside_quotes if any(sign in line for sign in candidates)]
-    # A title above the header has no separator; in a .txt file there may be none but blanks.
+    # A title above the header has no separator; in a .txt file, there may be only spaces.
     header = outside_quotes[0] if kind == ".txt" or not with_separator else with_separator[0]
     separator = max(candidates, key=header.count)
     return separator, kind == ".txt" and separator not in header and len(header.split()) > 1
 
 
 WORKBOOKS = (".xlsx", ".xlsm")
-# Sheets are read row by row; all else, such as the list of texts, is held in memory. Excel's own files are far smaller.
+# Sheets are read row by row; the rest, such as shared strings, is held in memory. Excel's own files are far smaller.
 _MOST_IN_SHEETS, _MOST_ELSEWHERE = 1_000_000_000, 100_000_000
 _LARGE = 10_000_000
 _LAST_ROW = 1_048_576  # of any workbook; a damaged one may claim more
@@ -233,14 +232,14 @@ class Workbook:
     path
         The file.
     sheet
-        Name of the sheet; the only one that is not empty, if it is None.
+        Name of the sheet; if None, the only one that is not empty.
     text_columns
-        Columns in which numbers are written as they are shown: 7 with the format 000 is the id 007.
+        Columns in which numbers are kept as displayed: 7 with the format 000 is the id 007.
 
     Raises
     ------
     InputError
-        If it cannot be read, or if the sheet is not one table.
+        If it cannot be read, or if the sheet is not a single table.
     """
 
     decimal_comma = False
@@ -273,9 +272,9 @@ class Workbook:
         yield 1.0, plain_cells(frame[~frame.isin(MISSING_TEXT | {np.nan}).all(axis=1)])
 
     def _refuse_nameless(self, row: Sequence[Any], first: int, names: Sequence[str]) -> None:
-        """Refuse cells below no name: then the header is not where it should be, or its cells were merged."""
+        """Refuse cells in a column without a name: the header is in another row, or its cells were merged."""
         for cell, name in zip_longest(row, names[: len(row)]):
-            # A first column without a name is what programs write for row numbers.
+            # Programs write row numbers as a first column without a name.
             if not name and _text(cell.value) and any(names[: cell.column - 1]):
                 raise InputError(
                     f"The column of cell {cell.coordinate} in {self._where} has no name in row {first}, the first "
@@ -309,7 +308,7 @@ class Workbook:
 
 
 def _numbered(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
-    """Yield each row with its number: its cells up to the last that is not empty."""
+    """Yield the number of each row, and its cells up to the last that is not empty."""
     sheet.reset_dimensions()  # what a file claims about its size may be wrong
     for number, row in enumerate(sheet.iter_rows(max_row=_LAST_ROW), start=1):
         width = len(row)
@@ -342,9 +341,9 @@ def _text(value: Any) -> str:
 
 
 def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
-    """Return the name of the sheet that is meant."""
+    """Return the name of the sheet to read."""
     sheets = {sheet.title: sheet for sheet in book.worksheets if wanted in (None, sheet.title)}
-    if not book.worksheets:  # old versions of openpyxl read what is damaged as a book without any
+    if not book.worksheets:  # old versions of openpyxl read a damaged file as a workbook without any
         raise InputError(f"{path.name} is not a readable Excel workbook: it has no sheets.\nSave it again as .xlsx.")
     if not sheets:
         raise InputError(
@@ -352,7 +351,7 @@ def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
             f"Available sheets: {listed(map(repr, book.sheetnames), 12)}."
         )
     filled = [name for name, sheet in sheets.items() if any(row for _, row in _numbered(sheet))]
-    # Lists to choose from are often kept in hidden sheets.
+    # Lists for drop-down menus are often kept in hidden sheets.
     seen = [name for name in filled if sheets[name].sheet_state == "visible"] or filled
     if not seen:
         raise InputError(
@@ -388,7 +387,7 @@ def _check_archive(path: Path) -> None:
 def _opened(path: Path, *, data_only: bool = True) -> Iterator[Any]:
     from openpyxl import load_workbook
 
-    # The file is opened here, because the library leaves it open where it fails.
+    # The file is opened here, because the library leaves it open if it fails.
     with warnings.catch_warnings(), path.open("rb") as file:
-        warnings.simplefilter("ignore")  # of features of workbooks that are no cells
+        warnings.simplefilter("ignore")  # about features of workbooks other than cells
         yield load_workbook(file, read_only=True, data_only=data_only, keep_links=False)
