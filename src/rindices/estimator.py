@@ -76,7 +76,7 @@ class SurrealGAN(FittedEstimator):
     output : {"r_indices", "severities"}, default="r_indices"
         What `transform` returns.
     random_state : int, RandomState or None, default=None
-        With an int, the result is identical to the bit on the same machine.
+        With an int, the result is bitwise identical on the same machine.
     n_jobs : int, optional
         Number of models or groups of models trained in parallel, as in joblib; by default one per core, or as set by
         ``joblib.parallel_config``. It does not change the result.
@@ -112,7 +112,7 @@ class SurrealGAN(FittedEstimator):
     step_ : int
         Training step of the chosen checkpoint.
     seed_ : int
-        The seed that repeats this fit.
+        The seed that reproduces this fit.
     preset_ : Preset
         All choices, including `orthogonality` and `max_steps`.
     correlation_ : ndarray of shape (n_patterns, n_patterns) or None
@@ -165,7 +165,7 @@ class SurrealGAN(FittedEstimator):
         y : array-like of shape (n_samples,)
             0 for controls, 1 for patients. With two other numbers, the lower one marks controls, with a warning.
         covariates : array-like of shape (n_samples, n_covariates), optional
-            Numbers or categories whose effects, estimated in controls, are removed; `correction` says how.
+            Numbers or categories whose effects, estimated in controls, are removed as specified by `correction`.
         progress : callable, optional
             Called with a `Progress` during training.
         store : Store, optional

@@ -59,7 +59,7 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ) -> tuple[np.ndarray, pd.DataFrame | None]:
         """Return the regions and covariates of people, matched by name, and refuse those that do not fit the model.
 
-        Missing values are refused if they are `unfilled` (the reason why); units and values may have been `checked`.
+        Missing values are refused if `unfilled` gives a reason; with `checked`, units and values are not checked again.
         """
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
@@ -118,7 +118,7 @@ class RIndexEstimator(OfTwoGroups):
 
 
 def check_number(name: str, value: object) -> None:
-    """Refuse a setting that should be 1 or more."""
+    """Refuse a setting that is not a positive integer."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} should be a positive integer, but got {value!r}.")
 
@@ -254,7 +254,7 @@ class FittedEstimator(RIndexEstimator):
     def decompose(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the change in each person's regions that g₁ attributes to each pattern, in the units of `X`.
 
-        Where the correction has head size or sites, it is the change in a head of average size, without a site.
+        If the correction includes head size or sites, it is the change in a head of average size, without site effects.
 
         Returns
         -------

@@ -27,14 +27,14 @@ from threadpoolctl import threadpool_limits
 from rindices.problems import InputError, Remedy, counted
 
 _ROUNDS = 12  # of EM; severities hardly change afterwards
-_DIFFERENT = 2.0  # standard errors of the group difference in regions that are searched for patterns first
-_CUT = 4.0  # standard errors of a region's change
+_DIFFERENT = 2.0  # standard errors of the group difference from which a region is searched for patterns first
+_CUT = 4.0  # standard errors below which a region's change is removed from a map
 _CUTS = 2  # per round: leaving regions out makes the other changes more certain
 _RESTARTS = 6  # of the rotation, which has local minima
 _QUICK = (4, 3)  # rounds and restarts if many models are only compared with each other
 _SMOOTHING = 0.02  # of the absolute value, relative to a map's size
 _LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy variation
-_MANY = 5000  # people from which sums over them are computed only once; with fewer, that saves nothing
+_MANY = 5000  # people from which it pays to compute sums over them only once
 
 _limited = RLock()  # a library's number of threads is set for the process, not for one of its threads
 
@@ -240,7 +240,7 @@ def _rotated_start(
 
 
 def _signal_variance(values: np.ndarray, regions_a_person: float) -> np.ndarray:
-    """Return the variances, beyond noise of 1, that lead to these sample eigenvalues (spiked covariance model)."""
+    """Return the variances, beyond noise of variance 1, behind these sample eigenvalues (spiked covariance model)."""
     beyond = values - 1 - regions_a_person
     root = np.sqrt(np.maximum(beyond**2 - 4 * regions_a_person, 0))
     return np.maximum((beyond + root) / 2, _LEAST_VARIANCE)

@@ -70,9 +70,9 @@ class SurrealGANSearch(RIndexEstimator):
     reason_ : str
         Why this setting was chosen.
     models_trained_, models_exhaustive_ : int
-        Models that were trained, and those that an exhaustive search would have trained.
+        Numbers of models that were trained, and that an exhaustive search would have trained.
     models_per_chunk_ : int
-        Models that were trained together.
+        Number of models that were trained together.
 
     Examples
     --------

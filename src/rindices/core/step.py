@@ -29,7 +29,7 @@ class Data(NamedTuple):
     n_controls: Array  # that this model learns from
     n_patients: Array
     min_steps: Array  # no model is frozen earlier
-    region_share: Array  # of real regions among all columns; the others are zeros that only suit the hardware
+    region_share: Array  # of real regions among all columns; the others are zeros that suit the hardware
     active: Array | None = None  # (patterns,) 1 for this model's own, 0 for padding up to the most; None: no padding
     prior: Prior | None = None  # None: training starts from random weights
 
@@ -248,7 +248,7 @@ def update_discriminator(state: TrainState, batch: Batch, made: Synthesis, rules
 def update_generators(
     state: TrainState, batch: Batch, made: Synthesis, back: Callable[[Synthesis], tuple[Network]], rules: Rules
 ) -> tuple[TrainState, Losses]:
-    """Update f, g₁ and g₂ within their bounds; `back` turns gradients by f's output into gradients by f's weights."""
+    """Update f, g₁ and g₂ within their bounds; `back` turns gradients of f's output into those of f's weights."""
     data, training, before = rules.data, rules.training, state.parameters
 
     def total(made: Synthesis, parameters: Parameters) -> tuple[Array, Losses]:

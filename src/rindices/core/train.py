@@ -269,7 +269,7 @@ def _advance(
     *,
     program: Program,
 ) -> tuple[TrainState, Losses]:
-    """Advance all models from step `done` by `n_steps`, a multiple of `inner`; one program serves any number."""
+    """Advance all models from step `done` by `n_steps`, a multiple of `inner`; one program serves any such number."""
     training, batch_size, precision, mesh, width, inner = program
 
     def one_model(arguments: tuple[TrainState, Members], data: Data, steps: Steps) -> tuple[TrainState, Losses]:

@@ -1,4 +1,4 @@
-"""A test before training, taking a second: whether patients differ from controls, and in how many directions.
+"""A one-second test before training: whether patients differ from controls, and in how many directions.
 
 *Spread*: the eigenvalues of the patients' covariance relative to the controls'. A pattern whose severity differs
 between patients is a direction in which they vary more. *Shift*: how well regions distinguish the groups in held-out
@@ -30,7 +30,7 @@ _FAR = 4.0  # robust sd of people's distances from the centre, beyond which they
 _FEWEST_ROWS = 10  # that must remain of a group after adjustment for covariates
 _DIRECTIONS = 8  # that are looked for again in held-out people
 _FOLDS, _REPEATS = 10, 2
-_DIFFERENT = 2.0  # standard errors of the group difference in regions that are searched for patterns first
+_DIFFERENT = 2.0  # standard errors of the group difference from which a region is searched for patterns first
 _FOUND_AGAIN = 4.5  # standard errors; folds share most people, so chance makes larger values than a normal error would
 
 
@@ -108,7 +108,7 @@ def look(
     seed: int = 0,
     n_permutations: int = N_PERMUTATIONS,
 ) -> Spectrum:
-    """Compare patients with controls, and the difference with that of permuted groups.
+    """Compare patients with controls, and their difference with that between permuted groups.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def _comparable(
     regions, patient, site = regions[both], patient[both], site[both]
     design = np.empty((len(patient), 0)) if design is None else design[both]
     columns, even = np.column_stack([site[:, None] == np.unique(site), design]), np.empty(regions.shape)
-    if len(set(site)) > 1:  # of one, covariates are removed already; nobody is drawn in for a covariate
+    if len(set(site)) > 1:  # with one, covariates are removed already; people must not be drawn in because of them
         regions = _unexplained(regions, columns)
     for place in np.unique(site):
         even[site == place] = drawn_in(regions[site == place])
@@ -297,7 +297,7 @@ class _Spread(NamedTuple):
         return self._held_out(None, rng)
 
     def _held_out(self, changed: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-        """Do so for directions in which only the `changed` regions change, or for all directions."""
+        """Return the same for directions in which only the `changed` regions change, or for all directions."""
         rows, labels, ratios = self.rows, self.row_labels, []
         n_directions = min(_DIRECTIONS, rows.shape[1] if changed is None else int(changed.sum()))
         for _ in range(_REPEATS):

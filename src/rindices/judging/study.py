@@ -315,7 +315,7 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
 
 
 def check_gaps(X: np.ndarray, *, unfilled: str = "", training: bool = False) -> None:
-    """Refuse people with too many missing regions, or with any if they are `unfilled` (the reason why they are).
+    """Refuse people with too many missing regions, or with any if `unfilled` gives a reason not to impute them.
 
     In `training`, regions that are missing in too many people are refused, too.
     """

@@ -18,7 +18,7 @@ from rindices.training.chunks import Stopped
 _DECIDE_BITS = ("rindices", "jax", "jaxlib", "optax")
 _CONNECT_SECONDS = 10
 _LOOK_SECONDS = 1.0  # between checks that a cluster is still alive
-_DESERTED = 5  # consecutive checks that failed
+_DESERTED = 5  # consecutive failed checks after which a cluster counts as lost
 _WAITING = 256  # chunks submitted at a time, so that workers that join later find some
 _SAME_VERSIONS = "Install the same versions everywhere, restart the scheduler and workers, and repeat the command."
 
@@ -83,7 +83,7 @@ class Cluster:
     def __init__(self, client: Any) -> None:
         from distributed import LocalCluster
 
-        # Results lost with a worker are recomputed, which the user need not know.
+        # Results lost with a worker are recomputed, which the user need not see.
         logging.getLogger("distributed.client").setLevel(logging.ERROR)
         self.client = client
         self.one_machine = isinstance(client.cluster, LocalCluster)

@@ -1,4 +1,4 @@
-"""Train chunks where joblib is told to: in threads of this process by default, in other processes, or on a cluster.
+"""Train chunks where joblib is set to: in threads of this process by default, in other processes, or on a cluster.
 
 Results depend neither on where a chunk is trained nor on the order in which chunks end.
 """
