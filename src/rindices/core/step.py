@@ -248,7 +248,7 @@ def update_discriminator(state: TrainState, batch: Batch, made: Synthesis, rules
 def update_generators(
     state: TrainState, batch: Batch, made: Synthesis, back: Callable[[Synthesis], tuple[Network]], rules: Rules
 ) -> tuple[TrainState, Losses]:
-    """Update f, g₁ and g₂ within their bounds; `back` turns gradients of f's output into those of f's weights."""
+    """Update f, g₁ and g₂ within their bounds; `back` takes gradients from f's output back to its weights."""
     data, training, before = rules.data, rules.training, state.parameters
 
     def total(made: Synthesis, parameters: Parameters) -> tuple[Array, Losses]:

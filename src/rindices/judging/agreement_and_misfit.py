@@ -295,8 +295,7 @@ def suited(
 def matched_concordance(first: np.ndarray, second: np.ndarray) -> float:
     """Return the mean concordance of two models' severities ``(people, patterns)`` after the best matching.
 
-    Computed from correlations: of two nearly normal scores, it is 0.5 + arcsin(ρ) / π, with ρ from the correlation of
-    ranks. People need not be paired.
+    For two nearly normal scores, it is 0.5 + arcsin(ρ) / π, with ρ from the correlation of ranks: no pairs are formed.
     """
     ranks = [np.apply_along_axis(rankdata, 0, scores) for scores in (first, second)]
     n_patterns = first.shape[1]
