@@ -1,6 +1,6 @@
-"""The scikit-learn shells: `SurrealGAN` around the engine, and `ContrastiveFactors`, the linear model alone.
+"""The scikit-learn estimators: `SurrealGAN` around the engine, and `ContrastiveFactors`, the linear model alone.
 
-They validate, delegate, keep, and store in a file.
+They check arguments, delegate the work, keep the results, and save them in a file.
 """
 
 import warnings
@@ -76,7 +76,7 @@ class SurrealGAN(FittedEstimator):
     output : {"r_indices", "severities"}, default="r_indices"
         What `transform` returns.
     random_state : int, RandomState or None, default=None
-        With an int, the result is identical to the bit on the same machine.
+        With an int, the result is bitwise identical on the same machine.
     n_jobs : int, optional
         Number of models or groups of models trained in parallel, as in joblib; by default one per core, or as set by
         ``joblib.parallel_config``. It does not change the result.
@@ -112,7 +112,7 @@ class SurrealGAN(FittedEstimator):
     step_ : int
         Training step of the chosen checkpoint.
     seed_ : int
-        The seed that repeats this fit.
+        The seed that reproduces this fit.
     preset_ : Preset
         All choices, including `orthogonality` and `max_steps`.
     correlation_ : ndarray of shape (n_patterns, n_patterns) or None
@@ -165,7 +165,7 @@ class SurrealGAN(FittedEstimator):
         y : array-like of shape (n_samples,)
             0 for controls, 1 for patients. With two other numbers, the lower one marks controls, with a warning.
         covariates : array-like of shape (n_samples, n_covariates), optional
-            Numbers or categories whose effects, estimated in controls, are removed; `correction` says how.
+            Numbers or categories whose effects, estimated in controls, are removed as specified by `correction`.
         progress : callable, optional
             Called with a `Progress` during training.
         store : Store, optional
@@ -179,7 +179,7 @@ class SurrealGAN(FittedEstimator):
         return self._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
 
     def _keep(self, training: TrainingSet, chosen: Judged, selected: Selected) -> Self:
-        """Become fitted: keep the models of a chosen setting, which are this estimator's from now on."""
+        """Set all fitted attributes from the models of the chosen setting."""
         study = training.study
         preset, used = study.settings.preset, chosen.best_checkpoint
         weights = preset.weights._replace(orthogonality=chosen.point.orthogonality)
@@ -187,7 +187,7 @@ class SurrealGAN(FittedEstimator):
         self.seed_ = study.settings.seed
         self.contract_, self.preprocessing_ = training.contract, training.preprocessing
         self.step_, self.agreement_ = used.step, used.agreement
-        self.verdict_: tuple[State | None, str] = (None, "")  # a search judges it
+        self.verdict_: tuple[State | None, str] = (None, "")  # set by a search
         self.n_supported_: int | None = None
         self.members_, self.left_out_ = selected.members, selected.left_out
         self.history_ = pd.DataFrame(
@@ -202,7 +202,7 @@ class SurrealGAN(FittedEstimator):
         self.r_indices_, self.spread_, _ = score_people(self, Scaled(study.residuals, None))
         folds = [held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]
         full = healthy = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
-        if self.inference == "medoid":  # one repetition, which the others say nothing about
+        if self.inference == "medoid":  # a single repetition, to which the spread of the others does not apply
             scored, healthy = jax.tree.map(lambda leaf: leaf[:1], self.models_), healthy.of(1)
         else:
             scored = self.models_
@@ -241,7 +241,7 @@ class SurrealGAN(FittedEstimator):
             members=tuple(self.members_),
             step=self.step_,
             seed=self.seed_,
-            # NumPy's numbers may come in settings.
+            # Settings may be NumPy scalars.
             parameters=EstimatorParameters(
                 **{name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
             ),
@@ -269,7 +269,7 @@ def load_model(path: str | Path) -> SurrealGAN:
     header, models, preprocessing, scale, familiar, known_maps = read_model(path)
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
-        networks = get_preset(model.preset).schedule.max_steps  # earlier linear models may have a weight, unused
+        networks = get_preset(model.preset).schedule.max_steps  # earlier linear models may have an unused weight
         model.preset_ = model.preset_with(model.n_patterns, model.orthogonality if networks else None)
         agreement = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
         model.agreement_, model.verdict_, model.scale_ = Agreement(**agreement), header.verdict, scale
@@ -345,7 +345,7 @@ class ContrastiveFactors(OfTwoGroups):
         check_choice(Remedy("method"), self.method, (AUTO, *METHODS))
         check_number("n_patterns", given)
         study, self.contract_, self.preprocessing_ = training_set(self, get_preset("linear"), X, y, covariates)
-        self._population = Population.of(study.residuals)  # of everybody, as gaps of the training are filled in
+        self._population = Population.of(study.residuals)  # of everybody, as for missing values in training
         self.spectrum_, self.untestable_ = study.spectrum
         n_directions = self.spectrum_.found_again if self.spectrum_ is not None and self.spectrum_.differs else 0
         self.n_patterns_: int = max(n_directions, 1) if self.n_patterns == AUTO else int(given)
@@ -365,7 +365,7 @@ class ContrastiveFactors(OfTwoGroups):
         """
         check_is_fitted(self, "model_")
         scaled = self.preprocessing_.transform(*self._new_people(X, covariates))
-        expected = self._population.fill(scaled, 2).mean(axis=0)  # two draws lie on both sides of it
+        expected = self._population.fill(scaled, 2).mean(axis=0)  # two draws are symmetric about it
         return self.model_.severities((expected - 1) / SCALED_SD)
 
     @property

@@ -1,4 +1,4 @@
-"""What the estimators of R-indices have in common, and what a fitted one says about people: scores, maps, changes."""
+"""The common part of R-index estimators, and the methods of a fitted one: scores, maps and changes of people."""
 
 import warnings
 from copy import copy
@@ -28,7 +28,7 @@ from rindices.value_kinds import check_level
 
 
 class Controls(NamedTuple):
-    """The controls of a fit: how unseen ones are scored, what it adds to leave each out, and their rows."""
+    """The controls of a fit: how unseen ones are scored, the change from leaving each one out, and their rows."""
 
     held_out: HeldOut
     left_out: np.ndarray
@@ -36,12 +36,12 @@ class Controls(NamedTuple):
 
 
 class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A transformer that learns from controls and patients, and may have covariates of people."""
+    """A transformer that learns from controls and patients, optionally with covariates."""
 
     contract_: Contract
 
     def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
-        """Fit, then transform the same people, without a warning of those far from the others of their own training."""
+        """Fit, then transform the same people, without warnings about people unlike the others in training."""
         fitted = self.fit(X, y, covariates)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OutsideTraining)
@@ -51,15 +51,15 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.classifier_tags = ClassifierTags(multi_class=False)  # not a classifier: this says that y has two values
-        # Not `allow_nan`, which means any number of gaps; only a few are filled in.
+        # Not `allow_nan`, which means any number of missing values; only a few are imputed.
         return tags
 
     def _new_people(
         self, X: Any, covariates: Any, *, unfilled: str = "", checked: bool = False
     ) -> tuple[np.ndarray, pd.DataFrame | None]:
-        """Return the regions and covariates of people, matched by name, and refuse what does not fit the training.
+        """Return the regions and covariates of people, matched by name, and refuse those that do not fit the model.
 
-        Gaps are refused if they are `unfilled`, and why; units and values are not looked at if they were `checked`.
+        Missing values are refused if `unfilled` gives a reason; with `checked`, units and values are not checked again.
         """
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
@@ -92,7 +92,7 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RIndexEstimator(OfTwoGroups):
-    """What `SurrealGAN` and `rindices.SurrealGANSearch` have in common: these parameters, and covariates."""
+    """The base class of `SurrealGAN` and `rindices.SurrealGANSearch`, with the parameters that they share."""
 
     n_repetitions: int = SearchSettings.n_repetitions
     preset: str | Preset = SearchSettings.preset
@@ -106,7 +106,7 @@ class RIndexEstimator(OfTwoGroups):
     models_per_chunk: int | None = None
 
     def preset_with(self, n_patterns: Any, orthogonality: float | None) -> Preset:
-        """Return the preset of one setting, with what was overridden; settings are checked here."""
+        """Check the parameters, and return the preset of one setting with its overrides."""
         check_number("n_patterns", n_patterns)
         check_number("n_repetitions", self.n_repetitions)
         check_number("models_per_chunk", 1 if self.models_per_chunk is None else self.models_per_chunk)
@@ -118,13 +118,13 @@ class RIndexEstimator(OfTwoGroups):
 
 
 def check_number(name: str, value: object) -> None:
-    """Refuse a setting that should be 1 or more."""
+    """Refuse a setting that is not a positive integer."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} should be a positive integer, but got {value!r}.")
 
 
 class FittedEstimator(RIndexEstimator):
-    """What a fitted `rindices.SurrealGAN` says about people."""
+    """The methods of a fitted `rindices.SurrealGAN`."""
 
     models_: Parameters
     preprocessing_: Preprocessing
@@ -137,7 +137,7 @@ class FittedEstimator(RIndexEstimator):
     def held_out_again(self, X: Any, first: np.ndarray, covariates: Any = None) -> np.ndarray:
         """Return the R-indices of further scans of training controls, from repetitions that were not trained on them.
 
-        Only where this estimator was fitted and not read from a file.
+        Only available if this estimator was fitted, not read from a file.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class FittedEstimator(RIndexEstimator):
         place = pd.Index(self._controls.rows).get_indexer(pd.Index(first))
         if (place < 0).any():
             raise InputError(f"Row {np.asarray(first)[place < 0][0]} of the people in fit is not that of a control.")
-        # Beyond the first scan, which is as if it had been left out of means and sds, there is what has changed.
+        # The shift that leaves the first scan out of means and sds is applied to further scans, too.
         brains = self.prepare(X, covariates).values + self._controls.left_out[place]
         scores = inference.r_indices(self.models_, brains)
         return self._controls.held_out.scores(scores[: len(self._controls.held_out.held_out)], place)
@@ -191,7 +191,7 @@ class FittedEstimator(RIndexEstimator):
     def strangeness(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return how far each person lies from anyone the model can produce; a person above 1 is a stranger.
 
-        Of healthy people, one or two in a hundred are; NaN where the model does not know, see `familiar_`.
+        One or two in a hundred healthy people are. NaN if `familiar_` is None.
         """
         people, _, gaps = self.prepare(X, covariates)
         return np.full(len(people), np.nan) if self.familiar_ is None else self.familiar_.strangeness(people, gaps)
@@ -199,16 +199,16 @@ class FittedEstimator(RIndexEstimator):
     def adapt(self, X: Any, covariates: Any, *, few_controls: bool = False) -> Self:
         """Return this model with additional sites, learned from controls measured there.
 
-        Nobody's scores at the sites of the training change.
+        Scores at the training sites do not change.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Regional measures of controls from new sites, complete.
         covariates : DataFrame
-            As in `fit`; the site names the new ones.
+            As in `fit`, with the names of the new sites.
         few_controls : bool
-            Whether sites with five to nine controls are learned, too; they are refused otherwise.
+            Whether to learn sites with five to nine controls, too; they are refused otherwise.
         """
         check_is_fitted(self, "models_")
         X, table = self._new_people(X, covariates, unfilled="the effects of a site are learned from complete regions")
@@ -219,7 +219,7 @@ class FittedEstimator(RIndexEstimator):
         model.contract_ = replace(
             self.contract_,
             covariates=tuple(
-                # Sites that were given as numbers may be any others from now on.
+                # Sites that are numbers are no longer limited to two codes.
                 replace(spec, categories=None if spec.categories is None else sites, codes=None)
                 if spec.name == site
                 else spec
@@ -241,7 +241,7 @@ class FittedEstimator(RIndexEstimator):
         return score_people(self, self.prepare(X, covariates))
 
     def network_r_indices(self, X: Any, covariates: Any = None) -> np.ndarray | None:
-        """Return the paper's R = g₂(g₁(y)), the mean of repetitions; None where R-indices are just that, or linear."""
+        """Return the paper's R = g₂(g₁(y)), the mean of repetitions; None if R-indices are just that, or linear."""
         check_is_fitted(self, "models_")
         if self.models_.linear is None or not self.models_.decomposer:
             return None
@@ -254,7 +254,7 @@ class FittedEstimator(RIndexEstimator):
     def decompose(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the change in each person's regions that g₁ attributes to each pattern, in the units of `X`.
 
-        Where the correction has head size or sites, it is the change in a head of average size, without a site.
+        If the correction includes head size or sites, it is the change in a head of average size, without site effects.
 
         Returns
         -------
@@ -304,7 +304,7 @@ class FittedEstimator(RIndexEstimator):
     def decomposed_maps(self, X: Any, covariates: Any = None) -> pd.DataFrame:
         """Return the change in each region of patients `X` that g₁ attributes to each pattern, at severity 1.
 
-        In each repetition a line through the origin of the decomposed changes over the repetition's own R-indices.
+        In each repetition, this is the slope through the origin of the decomposed changes on its own R-indices.
 
         Returns
         -------
@@ -316,13 +316,13 @@ class FittedEstimator(RIndexEstimator):
         return self._maps(changes, ("decomposed_sd", "decomposed_percent", "decomposed_spread_sd"))
 
     def _maps(self, changes: np.ndarray, names: tuple[str, str, str]) -> pd.DataFrame:
-        """Return changes of scaled regions, (repetitions, patterns, regions), with a row for each pattern and region.
+        """Tabulate changes of scaled regions ``(repetitions, patterns, regions)``, one row per pattern and region.
 
         `names` are those of the mean change in sd of controls, in % of the controls' mean, and of the sd of the first.
         """
         scaler, regions, n_patterns = self.preprocessing_.scaler, list(self.contract_.features), changes.shape[1]
         in_sd = changes / SCALED_SD
-        # What may be negative, such as a z-score, has no zero to take percent of.
+        # A percentage is meaningless for values that may be negative, such as z-scores.
         sizes = np.where(self.contract_.ranges[0] < 0, np.nan, np.abs(scaler.mean))
         percent = 100 * in_sd.mean(axis=0) * scaler.sd / sizes
         values = zip(names, (in_sd.mean(axis=0), percent, spread_over_repetitions(in_sd)), strict=True)
@@ -344,9 +344,9 @@ class FittedEstimator(RIndexEstimator):
     def prepare(self, X: Any, covariates: Any = None, *, checked: bool = False) -> Scaled:
         """Check, correct and scale people once, for all further calls.
 
-        With `checked`, neither units nor impossible values are looked for: they were when a training table was read.
+        With `checked`, units and impossible values are not checked again: they were when a training table was read.
 
-        With ``people = model.prepare(X, covariates)``, ask ``model.transform(people)`` and ``model.z_scores(people)``.
+        After ``people = model.prepare(X, covariates)``, use ``model.transform(people)`` and ``model.z_scores(people)``.
         """
         check_is_fitted(self, "models_")
         if isinstance(X, Scaled):
@@ -357,5 +357,5 @@ class FittedEstimator(RIndexEstimator):
         scaled, gaps = self.preprocessing_.transform(X, table), np.isnan(X)
         if self.familiar_ is None or not gaps.any():
             return Scaled(scaled, table)
-        # Two draws lie on both sides of what is expected.
+        # Two draws are symmetric about the expected values.
         return Scaled(self.familiar_.population.fill(scaled, 2).mean(axis=0), table, gaps)

@@ -1,10 +1,10 @@
 """Patterns by linear algebra, in a second and without training: v = s · maps + healthy variation.
 
-A method by itself, the baseline that networks have to beat, and where they start. People are regions in standard
-deviations of the controls, whose mean is 0. Severities s have a mean and a covariance of their own; a person's are read
-as their posterior mean. Two ways to find the maps: `sparse_factors` assumes patterns that touch few regions and hardly
-overlap, `contrastive_ica` that severities are independent and not normal. Contrastive PCA (Abid et al., 2018) has the
-same beginning; signals above noise-only samples are Nadakuditi and Silverstein's (2010).
+A method in its own right, the baseline that networks have to beat, and their starting point. People are rows of regions
+in standard deviations of the controls, whose mean is 0. Severities s have their own mean and covariance; a person's are
+estimated by their posterior mean. There are two ways to find the maps: `sparse_factors` assumes that patterns affect
+few regions and hardly overlap, `contrastive_ica` that severities are independent and not normal. Contrastive PCA (Abid
+et al., 2018) begins in the same way; signals above noise-only samples are from Nadakuditi and Silverstein (2010).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from threadpoolctl import threadpool_limits
 from rindices.problems import InputError, Remedy, counted
 
 _ROUNDS = 12  # of EM; severities hardly change afterwards
-_DIFFERENT = 2.0  # standard errors of the groups' difference in a region where patterns are looked for first
-_CUT = 4.0  # standard errors of a region's change
-_CUTS = 2  # a round: what is left out makes the other changes more certain
+_DIFFERENT = 2.0  # standard errors of the group difference from which a region is searched for patterns first
+_CUT = 4.0  # standard errors below which a region's change is removed from a map
+_CUTS = 2  # per round: leaving regions out makes the other changes more certain
 _RESTARTS = 6  # of the rotation, which has local minima
-_QUICK = (4, 3)  # rounds and restarts where many models are only compared with each other
+_QUICK = (4, 3)  # rounds and restarts if many models are only compared with each other
 _SMOOTHING = 0.02  # of the absolute value, relative to a map's size
 _LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy variation
-_MANY = 5000  # people from whom on sums over them are made once; of fewer that saves nothing
+_MANY = 5000  # people from which it pays to compute sums over them only once
 
-_limited = RLock()  # how many threads a library may use belongs to the process, not to one of its threads
+_limited = RLock()  # a library's number of threads is set for the process, not for one of its threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -51,19 +51,19 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def unconverged_rotations() -> Iterator[None]:
-    """Accept rotations that do not converge: the last is as good as any.
+    """Accept rotations that do not converge: the last one is as good as any.
 
-    For the whole of a fit: which warnings are shown belongs to the process, and threads undo each other's choice.
+    Use it around a whole fit: warning filters are set for the process, and threads would undo each other's.
     """
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         yield
 
 
 def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
-    """Give the results for all items in order, computed by one thread per core.
+    """Yield the results for all items in order, computed by one thread per core, at most eight.
 
     The linear algebra library uses one thread in each, so results do not depend on the number of cores. `work` must
-    not call this function. Once closed, no further item is begun.
+    not call this function. Once the generator is closed, no further item is begun.
     """
     with one_thread(), ThreadPoolExecutor(min(cpu_count(), 8)) as pool:  # each may copy the table
         try:
@@ -73,7 +73,7 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> Gener
 
 
 class TooFewPatients(InputError, np.linalg.LinAlgError):
-    """Patterns cannot be distinguished among so few patients; where models are only compared, one that failed."""
+    """Too few patients to distinguish the patterns; where models are only compared, this counts as a failed fit."""
 
     def __init__(self, n_patients: int, n_patterns: int) -> None:
         super().__init__(
@@ -89,7 +89,7 @@ class TooFewPatients(InputError, np.linalg.LinAlgError):
 
 
 def ledoit_wolf(people: np.ndarray, *, assume_centered: bool = False) -> tuple[np.ndarray, float]:
-    """Return scikit-learn's covariance shrunk after Ledoit and Wolf, and by how much; of many people in a third."""
+    """Return scikit-learn's Ledoit-Wolf covariance and its shrinkage; with many people, in a third of the time."""
     if len(people) < _MANY:
         return estimated.ledoit_wolf(people, assume_centered=assume_centered)
     away = people if assume_centered else people - people.mean(axis=0)
@@ -98,7 +98,7 @@ def ledoit_wolf(people: np.ndarray, *, assume_centered: bool = False) -> tuple[n
 
 
 def ledoit_wolf_share(covariance: np.ndarray, squares: np.ndarray) -> float:
-    """Return by how much Ledoit and Wolf shrink a covariance, given everybody's sum of squares."""
+    """Return the Ledoit-Wolf shrinkage of a covariance, given each person's sum of squares."""
     size, total = len(covariance), float((covariance**2).sum())
     away = total / size - (float(np.trace(covariance)) / size) ** 2
     error = (float((squares**2).mean()) - total) / (size * len(squares))
@@ -106,7 +106,7 @@ def ledoit_wolf_share(covariance: np.ndarray, squares: np.ndarray) -> float:
 
 
 class Whitening(NamedTuple):
-    """The controls' covariance, shrunk after Ledoit and Wolf, and its symmetric roots."""
+    """The controls' covariance, shrunk after Ledoit and Wolf, its symmetric square root, and the root's inverse."""
 
     covariance: np.ndarray
     root: np.ndarray
@@ -114,9 +114,9 @@ class Whitening(NamedTuple):
 
     @classmethod
     def of(cls, controls: np.ndarray) -> Whitening:
-        """Estimate it."""
+        """Estimate them from the controls."""
         covariance = ledoit_wolf(controls)[0]
-        if len(controls) == 2:  # they vary along a line and are not shrunk by themselves: there would be no inverse
+        if len(controls) == 2:  # they vary along a line and would not be shrunk: there would be no inverse
             covariance = estimated.shrunk_covariance(covariance, 0.5)
         values, vectors = np.linalg.eigh(covariance)
         return cls(covariance, (vectors * np.sqrt(values)) @ vectors.T, (vectors / np.sqrt(values)) @ vectors.T)
@@ -199,7 +199,7 @@ def contrastive_ica(
 
 
 def _independent(projected: np.ndarray, seed: int) -> np.ndarray:
-    """Return the mixing matrix of independent components; that of no rotation where they cannot be computed."""
+    """Return the mixing matrix of independent components; the identity if they cannot be computed."""
     n_patterns = projected.shape[1]
     ica = FastICA(n_patterns, fun="cube", random_state=seed, max_iter=1000, tol=1e-5, whiten="unit-variance")
     with np.errstate(all="ignore"):
@@ -234,13 +234,13 @@ def _rotated_start(
     mixing = np.linalg.solve(triangle, least_overlap(basis, seed, n_starts=restarts))
     back = np.linalg.inv(mixing)
     mixing = mixing * np.sqrt(np.diag(back @ signal @ back.T))  # severities of unit variance
-    mixing = mixing * np.sign(mixing.T @ projected.mean(axis=0))  # that grow towards the patients
+    mixing = mixing * np.sign(mixing.T @ projected.mean(axis=0))  # and growing towards the patients
     back = np.linalg.inv(mixing)
     return spanned @ mixing, back @ signal @ back.T
 
 
 def _signal_variance(values: np.ndarray, regions_a_person: float) -> np.ndarray:
-    """Return the variance beyond noise of 1 that makes such sample eigenvalues (spiked covariance model)."""
+    """Return the variances, beyond noise of variance 1, behind these sample eigenvalues (spiked covariance model)."""
     beyond = values - 1 - regions_a_person
     root = np.sqrt(np.maximum(beyond**2 - 4 * regions_a_person, 0))
     return np.maximum((beyond + root) / 2, _LEAST_VARIANCE)
@@ -251,8 +251,8 @@ def least_overlap(
 ) -> np.ndarray:
     """Return unit columns W ``(patterns, patterns)`` for which the maps ``basis @ W`` overlap least in regions.
 
-    The paper's orthogonality loss: squared off-diagonal cosines of the absolute maps. From several starts, or from the
-    one that is given.
+    Overlap is the paper's orthogonality loss: squared off-diagonal cosines of the absolute maps. It is minimised from
+    several starts, or from the `start` that is given.
     """
     n_patterns = basis.shape[1]
     if n_patterns == 1:
@@ -332,8 +332,8 @@ def _cut(
 ) -> np.ndarray:
     """Leave regions that hardly change out of each map, and estimate the changes of the others without them.
 
-    Healthy variation is shared by regions, so that those which a pattern leaves alone tell what is healthy in the
-    others: changes are estimated by generalised least squares, all at once.
+    Regions share healthy variation, so those that a pattern leaves unaffected show how much of the others' is healthy:
+    all changes are estimated at once by generalised least squares.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def _cut(
     products
         The precision times the sums of products of regions and severities.
     """
-    # By a root, which refuses patterns that no longer differ: an inverse of theirs may have negative variances.
+    # By a Cholesky root, which fails if patterns no longer differ: an inverse could then have negative variances.
     inverse_root = np.linalg.inv(np.linalg.cholesky(squares))
     kept = np.abs(maps) > _CUT * np.sqrt(np.outer(np.diag(healthy), (inverse_root**2).sum(axis=0)))
     for _ in range(_CUTS):
@@ -361,7 +361,7 @@ def _cut(
 
 
 def _finished(maps: np.ndarray, mean: np.ndarray, covariance: np.ndarray, precision: np.ndarray) -> LinearModel:
-    """Return the model whose severities grow towards the patients."""
+    """Return the model with signs such that severities grow towards the patients."""
     sign = np.where(mean < 0, -1.0, 1.0)
     maps, mean, covariance = maps * sign, mean * sign, covariance * np.outer(sign, sign)
     gain = np.linalg.inv(maps.T @ precision @ maps + np.linalg.inv(covariance)) @ maps.T @ precision
@@ -378,7 +378,7 @@ def _posterior(
 
 
 def _shrunk(covariance: np.ndarray, people: np.ndarray, products: np.ndarray | None) -> np.ndarray:
-    """Shrink a covariance as Ledoit and Wolf would that of these people, whose sums of products may be known."""
+    """Shrink a covariance as Ledoit and Wolf would shrink that of these people, whose `products` may be known."""
     n_regions = len(covariance)
     if products is None:
         share = estimated.ledoit_wolf_shrinkage(people)
@@ -393,7 +393,7 @@ METHODS: dict[Method, Callable[..., LinearModel]] = {"sparse": sparse_factors, "
 
 
 def fitted(method: Method, controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0) -> LinearModel:
-    """Fit a linear model; where maps no longer differ, dense ones, which always do."""
+    """Fit a linear model; if its maps no longer differ, fit dense ones, which always do."""
     try:
         return METHODS[method](controls, patients, n_patterns, seed)
     except np.linalg.LinAlgError:

@@ -1,7 +1,7 @@
-"""What a fitted model says about itself, and is on disk.
+"""The file of a fitted model, and the header that describes it.
 
-A model is one safetensors file: arrays, and a header in JSON with the version of the format, settings and fitted
-attributes, which is read without JAX. Reading it never runs code.
+A model is one safetensors file: arrays, the version of the format, and a header in JSON with settings and fitted
+attributes, which is read without JAX. Reading a file never runs code.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from rindices.scoring.severity_and_reference import SeverityScale
 
 FORMAT = "rindices-model"
-FORMAT_VERSION = 4  # those of before the first release are not read
+FORMAT_VERSION = 4  # versions from before the first release are not read
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class EstimatorParameters:
-    """Settings of the estimator, but for those that say where it was trained."""
+    """Settings of the estimator, except those that say where it was trained."""
 
     correction: Correction | None
     inference: Literal["consensus", "medoid"]
@@ -62,7 +62,7 @@ class StoredAgreement:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Header:
-    """What a model file says about itself, in the order in which it is written.
+    """The header of a model file, with fields in the order in which they are written.
 
     Most attributes are those of `rindices.SurrealGAN`, without the underscore at the end.
 
@@ -73,7 +73,7 @@ class Header:
     package_version
         The version of rindices that wrote the file.
     preprocessing
-        What `rindices.preprocessing.pipeline` says about what was estimated in controls, and checks again.
+        Description of everything estimated in controls, written and checked by `rindices.preprocessing.pipeline`.
     """
 
     members: tuple[int, ...] = Field(min_length=1)
@@ -101,12 +101,12 @@ class Header:
 
     @classmethod
     def from_text(cls, text: str) -> Header:
-        """Return the header of a file; what is none raises one of the errors that `complete` knows."""
+        """Return the header of a file; invalid text raises one of the errors that `complete` handles."""
         return TypeAdapter(cls).validate_json(text)
 
 
 def plain(value: Any) -> JsonValue:
-    """Return what JSON has no word for: settings by the names of their fields, and NumPy's numbers as Python's.
+    """Convert values for which JSON has no type: settings to dictionaries of fields, NumPy scalars to Python numbers.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def write_model(
     familiar: Familiar | None,
     maps: Mapping[str, np.ndarray],
 ) -> Path:
-    """Write a model beside `path`, then rename, so that no half-written file is ever seen there."""
+    """Write a model to another file beside `path`, then rename it, so that `path` is never half-written."""
     from rindices.preprocessing.pipeline import arrays_of
 
     path, text = Path(path), header.to_text()
@@ -148,7 +148,7 @@ def write_model(
 
 
 class Contents(NamedTuple):
-    """What a model file holds; `maps` are what patterns did to regions of the people of its training.
+    """The contents of a model file; `maps` are the effects of patterns on regions in the training sample.
 
     Imported models, and those with few controls, have no `familiar`.
     """
@@ -169,23 +169,23 @@ def read_model(path: str | Path) -> Contents:
 
 
 def read_header(path: str | Path) -> Header:
-    """Read and check a model file, but return only what it says about itself; this does not load JAX."""
+    """Read and check a model file, but return only its header; this does not load JAX."""
     return _read(Path(path))[0]
 
 
 def fills_gaps(path: str | Path) -> bool:
-    """Say whether a model knows what is likely in the place of missing regions; imported ones do not."""
+    """Return whether a model can impute missing regions; imported ones cannot."""
     return "familiar.precision" in _read(Path(path))[1]
 
 
 @contextmanager
 def complete(path: str | Path) -> Iterator[None]:
-    """Turn what goes wrong with the contents of a file into a `ModelFileError`."""
+    """Convert errors in the contents of a file into a `ModelFileError`."""
     try:
         yield
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         reason = first_problem(error) if isinstance(error, ValidationError) else str(error)
-        # A forged file may bring texts of any length.
+        # A forged file may contain text of any length.
         raise ModelFileError(f"{path} is not a complete model: {reason:.400}.\nFit the model again.") from error
 
 
@@ -236,8 +236,8 @@ def _flatten(models: Parameters) -> dict[str, np.ndarray]:
 
 
 def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
-    """Return what is made of arrays, which have to have the shapes that the header speaks of."""
-    # Here and not above, so that what a model says about itself can be read without loading JAX.
+    """Build the contents from arrays, which must have the shapes that the header implies."""
+    # Imported here, so that a header can be read without loading JAX.
     from rindices.core import networks
     from rindices.preprocessing.missing import Population
     from rindices.preprocessing.pipeline import restore
@@ -265,7 +265,7 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
     familiar, regions = None, (sizes.regions,)
     if any(name.startswith("familiar.") for name in arrays):
         population = Population(read("familiar.mean", regions), read("familiar.precision", regions * 2))
-        np.linalg.cholesky(population.precision)  # refuses what is no precision
+        np.linalg.cholesky(population.precision)  # fails unless this is a precision matrix
         familiar = Familiar(
             population,
             read("familiar.usual", (2,)),

@@ -1,4 +1,4 @@
-"""`SurrealGANSearch`: how many patterns, and is there anything to find? In the manner of scikit-learn's searches."""
+"""How many patterns, and is there anything to find? `SurrealGANSearch`, in the manner of scikit-learn's searches."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -70,9 +70,9 @@ class SurrealGANSearch(RIndexEstimator):
     reason_ : str
         Why this setting was chosen.
     models_trained_, models_exhaustive_ : int
-        Models that were trained, and those that an exhaustive search would have trained.
+        Numbers of models that were trained, and that an exhaustive search would have trained.
     models_per_chunk_ : int
-        Models that were trained together.
+        Number of models that were trained together.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class SurrealGANSearch(RIndexEstimator):
         store: Store | None = None,
     ) -> Self:
         """Test the table, train, choose and judge; the arguments are those of `SurrealGAN.fit`."""
-        points = self._points()  # before anything is computed: they are checked
+        points = self._points()  # first, because this checks the settings
         preset = self.preset_with(points[0].n_patterns, points[0].orthogonality)
         best = SurrealGAN(**{shared.name: getattr(self, shared.name) for shared in fields(RIndexEstimator)})
         tell = progress or (lambda _: None)
@@ -144,7 +144,7 @@ class SurrealGANSearch(RIndexEstimator):
         return self
 
     def _points(self) -> list[Point]:
-        """Return all settings that are asked for; where patterns are counted, of one of them."""
+        """Return all settings that are requested, with one pattern if their number is to be estimated."""
         if isinstance(self.n_patterns, str) and self.n_patterns != AUTO:
             raise ValueError(
                 f"n_patterns should be {AUTO!r}, a number or a list of numbers, but got {self.n_patterns!r}."
@@ -157,7 +157,7 @@ class SurrealGANSearch(RIndexEstimator):
         return [Point(int(number), float(of.orthogonality)) for number, of in grid]
 
     def _promising(self, points: list[Point], study: Study) -> list[Point]:
-        """Return the settings to train: by the look before training, unless all were asked for."""
+        """Return the settings to train: those that the test before training suggests, unless all were requested."""
         spectrum, asked = self.spectrum_, {point.n_patterns for point in points}
         n_directions = spectrum.found_again if spectrum is not None and spectrum.differs else 0
         if isinstance(self.n_patterns, str):

@@ -1,4 +1,4 @@
-"""Where training runs: accelerators or cores, and where compiled programs are kept."""
+"""The devices that training runs on (accelerators or cores), and the cache of compiled programs."""
 
 import contextlib
 import hashlib
@@ -16,44 +16,44 @@ from joblib import cpu_count
 
 from rindices.problems import InputError, counted
 
-HALF_WRITTEN = "Error (reading|writing) persistent compilation cache entry"  # JAX warns of it so
+HALF_WRITTEN = "Error (reading|writing) persistent compilation cache entry"  # JAX's warning
 _SETTINGS: Any = jax.config
 
 
 class Device(NamedTuple):
-    """What a process can train on."""
+    """The devices that a process can train on."""
 
     platform: str  # "cpu", "gpu", ...
-    kind: str  # as its maker calls it
+    kind: str  # the manufacturer's name for it
     number: int
-    memory: int | None  # bytes of one device, where it tells
+    memory: int | None  # bytes per device, if it reports them
 
 
 def prepare() -> None:
-    """Let threads compute side by side and keep compiled programs, where the user has not decided otherwise.
+    """Let threads compute in parallel and cache compiled programs, unless the user has decided otherwise.
 
-    Small networks do not profit from several cores each; one model a core does. A call that computes in its own
-    thread, instead of queueing behind others, needs a setting that only works before JAX is first used; a process that
-    already computes with JAX keeps what it has, and trains on one core.
+    Small networks do not benefit from several cores each, but training one model per core does. For a call to compute
+    in its own thread, instead of queueing behind others, an option has to be set before JAX is first used; a process
+    that has already used JAX keeps its option, and trains on one core.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    # Memory as it is needed: to take most of a GPU's at once takes two seconds, and leaves nothing for others.
+    # Allocate memory as needed: claiming most of a GPU's at once takes two seconds, and leaves nothing for others.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     folder = _cache_folder() if _SETTINGS.jax_compilation_cache_dir is None else None
     if folder is not None and folder.is_absolute() and _is_private(folder.parent) and _is_private(folder):
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        # Another process may just be writing a program, or was killed while it did: then it is compiled again.
+        # Another process may be writing the entry, or may have been killed while writing: the program is recompiled.
         warnings.filterwarnings("ignore", HALF_WRITTEN, UserWarning)
 
 
 def describe() -> Device:
-    """Say what this process trains on.
+    """Return the devices that this process trains on.
 
     Raises
     ------
     InputError
-        If ``JAX_PLATFORMS`` asks for a platform that is not there.
+        If ``JAX_PLATFORMS`` requests a platform that is not available.
     """
     try:
         available = jax.devices()
@@ -63,7 +63,7 @@ def describe() -> Device:
             raise
         jax.config.update("jax_platforms", "")
         there = jax.devices()[0].platform
-        clear_backends()  # so that nobody takes what was not asked for
+        clear_backends()  # otherwise, later calls would use a platform that was not requested
         jax.config.update("jax_platforms", asked)
         raise InputError(
             f"JAX_PLATFORMS={asked} requests a device that JAX cannot find; it found {there}.\n"
@@ -74,30 +74,30 @@ def describe() -> Device:
 
 
 def in_words() -> str:
-    """Name what this process trains on, and start it: ``2 cores``, ``1 x NVIDIA H200``."""
+    """Initialise the devices that this process trains on and describe them: ``2 cores``, ``1 x NVIDIA H200``."""
     device = describe()
     jax.random.key(0).block_until_ready()
     return f"{device.number} x {device.kind}" if device.platform != "cpu" else counted(n_cores(), "core")
 
 
 def peak_memory() -> int | None:
-    """Return the most bytes that were in use on one device so far, where it tells."""
+    """Return the peak memory use of the first device so far, in bytes, if it is reported."""
     return (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
 
 
 def n_cores() -> int:
-    """Cores that this process may use (fewer than the machine has under SLURM or in a container)."""
+    """Return the number of cores that this process may use (under SLURM or in a container, fewer than there are)."""
     return cpu_count()
 
 
 def _is_private(folder: Path) -> bool:
-    """Make a folder for this user alone; False where others could put a program there, which this process would run.
+    """Make a folder private; return False if others could still put a program there, which this process would run.
 
-    What lies in a folder that others could write to until now may be theirs: it is removed.
+    If others could write to the folder until now, its contents may be theirs and are removed.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if os.name == "nt":  # folders of a user are private there
+        if os.name == "nt":  # user folders are private on Windows
             return True
         status = folder.lstat()
         above = [parent.stat().st_mode for parent in folder.resolve().parents]
@@ -117,10 +117,10 @@ def _anybody_may_rename(mode: int) -> bool:
 
 
 def _cache_folder() -> Path:
-    # Compiled for one processor, a program may not run on another that shares the home folder.
+    # A program compiled for one processor may not run on another that shares the home folder.
     processor = platform.processor()
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
         processor = "\n".join(line for line in lines if line.startswith(("flags", "Features", "model name")))
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # relative where nobody has a home
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # stays relative without a home folder
     return Path(home) / "rindices" / hashlib.sha256(f"{platform.machine()} {processor}".encode()).hexdigest()[:12]

@@ -1,7 +1,7 @@
-"""What trained models say about people: R-indices, decomposed changes, synthesised brains.
+"""Results of trained models: R-indices, decomposed changes, synthesised brains.
 
 Computed in double precision, so that a person's result does not depend on who else is in the table.
-`models` are `Parameters` whose arrays have a leading axis, all with their patterns in the same order.
+`models` are `Parameters` whose arrays have a leading axis of models, all with their patterns in the same order.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,37 +16,37 @@ from jax import Array
 from rindices.core import networks
 from rindices.core.networks import Parameters
 
-# Largest share of f's change at severity 1 that it may make at 0. It is 0.02 to 0.06 where severities are uniform, and
-# 0.4 where they are Beta(3, 1).
+# Largest share of f's change at severity 1 that it may make at 0. The share is 0.02 to 0.06 if severities are uniform,
+# and 0.4 if they follow a Beta(3, 1) distribution.
 MOST_AT_ZERO = 0.2
-_MOST_CONTROLS = 5000  # who say what f does on average; more take time and memory
+_MOST_CONTROLS = 5000  # over whom f's change is averaged; more take time and memory
 _BLOCK = 1024  # people at a time: memory stays small, and one compiled program serves tables of any length
 
 
 def r_indices(models: Parameters, brains: np.ndarray) -> np.ndarray:
-    """R-indices of scaled `brains` ``(people, regions)`` by each model → ``(models, people, patterns)``."""
+    """Return each model's R-indices of scaled `brains` ``(people, regions)`` → ``(models, people, patterns)``."""
     return _by_blocks(partial(_r_indices, models), (brains,), axis=1)
 
 
 def slopes(models: Parameters, brains: np.ndarray) -> np.ndarray:
-    """How the mean R-indices grow with each region of scaled `brains` → ``(people, patterns, regions)``."""
+    """Return the gradient of the mean R-indices with respect to scaled `brains` → ``(people, patterns, regions)``."""
     return _by_blocks(partial(_slopes, models), (brains,), axis=0)
 
 
 def decompose(models: Parameters, brains: np.ndarray) -> np.ndarray:
-    """Each pattern's change in scaled `brains`, averaged over models → ``(people, patterns, regions)``."""
+    """Return each pattern's change in scaled `brains`, averaged over models → ``(people, patterns, regions)``."""
     return _by_blocks(partial(_decompose, models), (brains,), axis=0)
 
 
 def decomposed_changes(models: Parameters, patients: np.ndarray) -> np.ndarray:
-    """Change at severity 1 that g₁ sees in scaled `patients` → ``(models, patterns, regions)``.
+    """Return the change at severity 1 that g₁ finds in scaled `patients` → ``(models, patterns, regions)``.
 
-    A line through the origin of each model's changes c over its own R-indices r: Σ r c / Σ r².
+    The slope of a regression through the origin of each model's changes c on its own R-indices r: Σ r c / Σ r².
     """
     scores = r_indices(models, patients)
     by_person = scores.swapaxes(0, 1).reshape(len(patients), -1)
     total = sum(np.asarray(_weighted_changes(models, *block)) for block, _ in _blocks((patients, by_person)))
-    with np.errstate(invalid="ignore"):  # nobody has the pattern: not a number
+    with np.errstate(invalid="ignore"):  # NaN if nobody has the pattern
         return total / (scores**2).sum(axis=1)[:, :, None]
 
 
@@ -70,7 +70,7 @@ def pattern_changes(models: Parameters, controls: np.ndarray, composition: str, 
 def doses(models: Parameters, controls: np.ndarray, composition: str, z: np.ndarray) -> np.ndarray:
     """Share of the mean model's full change that each model makes at severities `z` → ``(models, patterns, len(z))``.
 
-    The change of controls by a pattern alone, relative to f(x, 0), projected on the mean over models of that at 1.
+    The change of controls by one pattern alone, relative to f(x, 0), projected onto its mean over models at severity 1.
     """
     changes = np.stack([pattern_changes(models, controls, composition, value) for value in z], axis=2)
     full = pattern_changes(models, controls, composition).mean(axis=0)
@@ -78,16 +78,16 @@ def doses(models: Parameters, controls: np.ndarray, composition: str, z: np.ndar
 
 
 def order_by_change(models: Parameters, controls: np.ndarray, composition: str) -> tuple[Parameters, np.ndarray]:
-    """Sort the patterns of aligned models by their mean absolute change, largest first; return the order too."""
+    """Sort the patterns of aligned models by their mean absolute change, largest first; also return the order."""
     sizes = np.abs(pattern_changes(models, controls, composition)).mean(axis=(0, 2))
     order = np.argsort(-sizes, kind="stable")
     return reorder_patterns(models, order), order
 
 
 def reorder_patterns(parameters: Parameters, order: np.ndarray) -> Parameters:
-    """Make pattern ``order[i]`` pattern i: in f's severities, g₁'s changes and g₂'s outputs, of one model or many.
+    """Make pattern ``order[i]`` pattern i in f's severities, g₁'s changes and g₂'s outputs, for one model or many.
 
-    So too in a linear model beside them.
+    An accompanying linear model is reordered, too.
     """
     if parameters.linear is not None:
         reading, change = parameters.linear["reading"], parameters.linear["change"]
@@ -108,12 +108,12 @@ def reorder_patterns(parameters: Parameters, order: np.ndarray) -> Parameters:
 
 
 def without_linear(models: Parameters) -> Parameters:
-    """Return the networks alone, whose reading is the paper's R = g₂(g₁(y))."""
+    """Return the networks alone, whose R-indices are the paper's R = g₂(g₁(y))."""
     return models._replace(linear=None)
 
 
 def change_at_zero(models: Parameters, controls: np.ndarray, composition: str) -> np.ndarray:
-    """Return the share of f's mean change at severity 1 of all patterns that it makes at 0 already → ``(models,)``."""
+    """Return f's mean change with all severities at 0, as a share of that with all at 1 → ``(models,)``."""
     f, n_patterns = without_linear(models), networks.n_patterns(models)
 
     def size_at(severity: float) -> np.ndarray:
@@ -124,10 +124,10 @@ def change_at_zero(models: Parameters, controls: np.ndarray, composition: str) -
 
 
 def from_zero(models: Parameters, controls: np.ndarray, composition: str) -> Parameters:
-    """Let the linear model beside the networks make people where f changes brains at severity 0 already.
+    """Let the linear model synthesise people in place of f if f already changes brains at severity 0.
 
-    Where nearly all patients are severe nothing shows f what little of a pattern is: it learns that part of the change
-    is everybody's. Severities are counted from f(x, 0), and all would lack that part.
+    If nearly all patients are severely affected, f never sees mild forms of a pattern and learns that part of the
+    change is common to everybody. Severities are counted from f(x, 0), so that part would be missing from all of them.
     """
     if models.linear is None or not models.transformation:
         return models
@@ -137,7 +137,7 @@ def from_zero(models: Parameters, controls: np.ndarray, composition: str) -> Par
 
 
 def linear_makes_people(models: Parameters) -> bool:
-    """Return whether the linear model beside the networks makes people, see `from_zero`."""
+    """Return whether the linear model synthesises people in place of the networks, see `from_zero`."""
     return bool(models.transformation and models.linear is not None and np.any(models.linear["change"]["share"]))
 
 
@@ -147,7 +147,7 @@ def _by_blocks(function: Callable[..., Array], people: tuple[np.ndarray, ...], a
 
 
 def _blocks(people: tuple[np.ndarray, ...]) -> Iterator[tuple[list[np.ndarray], int]]:
-    """Go through people some at a time, in double precision; the last block is filled up with zeros."""
+    """Yield people in double-precision blocks, the last padded with zeros, and the number of real people in each."""
     n_people = len(people[0])
     size = min(_BLOCK, 1 << max(n_people - 1, 15).bit_length())  # few sizes, few compilations
     with jax.enable_x64(True):
@@ -170,7 +170,7 @@ def _r_indices(models: Parameters, brains: Array) -> Array:
 
 
 def _network_reading(model: Parameters, brains: Array) -> Array:
-    # g₁ and g₂'s first layer are both linear: multiplied together first, they halve the work.
+    # g₁ and g₂'s first layer are both linear: multiplying their weights first halves the work.
     g1, first = model.decomposer["patterns"], model.reconstructor["layer1"]
     merged = {
         "weight": g1["weight"] @ first["weight"],
@@ -181,7 +181,7 @@ def _network_reading(model: Parameters, brains: Array) -> Array:
 
 
 def _with_linear(model: Parameters, read: Any, brains: Array) -> Array:
-    """Average what the networks read with what the linear model beside them does."""
+    """Average the networks' R-indices with those of the accompanying linear model, if there is one."""
     if model.linear is None:
         return read
     reading = model.linear["reading"]
@@ -198,7 +198,7 @@ def _decompose(models: Parameters, brains: Array) -> Array:
     def add(total: Array, g1: dict) -> tuple[Array, None]:
         return total + networks.decompose(g1, brains), None
 
-    if not models.decomposer:  # a linear model has the change that its severity makes
+    if not models.decomposer:  # for a linear model, the change that its severity makes
         severities = jnp.maximum(_r_indices(models, brains), 0)
         return jnp.mean(_linear_changes(_double(models), severities), axis=0)
     doubled = _double(models).decomposer

@@ -1,9 +1,9 @@
-"""One function per term of the objective, for one model, and their weighted sum; and the random draws of one step.
+"""The terms of the objective for one model, one function each, their weighted sum, and the random draws of one step.
 
-All norms are means over people and regions: only then do the weights and thresholds of the paper make sense.
+All norms are means over people and regions, without which the paper's weights and thresholds would make no sense.
 Shapes: brains ``(people, regions)``, changes ``(people, patterns, regions)``, severities ``(people, patterns)``.
-A draw says who is in the batch, and at which severities. These may be correlated: a Gaussian copula, whose correlation
-matrix is R = L Lᵀ with rows of L of length 1.
+A draw selects the people of a batch and their severities. These may be correlated by a Gaussian copula, whose
+correlation matrix is R = L Lᵀ, where the rows of L have length 1.
 """
 
 from typing import Any, NamedTuple
@@ -33,19 +33,19 @@ class Losses(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What a linear model knows of the patterns before training."""
+    """The patterns according to a linear model, known before training."""
 
     maps: Any  # (patterns, regions): the change at severity 1
     exponents: Any  # (patterns,): how the change grows with a severity that is uniform among patients
 
 
 def cross_entropy(logits: Array, label: int, people: Array | float = 1.0) -> Array:
-    """Mean cross entropy of two-class `logits` when everybody belongs to class `label`; `people` may have weights."""
+    """Mean cross entropy of two-class `logits` if everybody belongs to class `label`; `people` are optional weights."""
     return -jnp.mean(people * jax.nn.log_softmax(logits)[:, label])
 
 
 def discriminator_loss(real_logits: Array, fake_logits: Array, fake_people: Array | float = 1.0) -> Array:
-    """Mean of the real and the fake term: patients should be called 1, synthesised patients 0."""
+    """Mean of the real and the fake term: patients should be classified as 1, synthesised patients as 0."""
     return 0.5 * (cross_entropy(real_logits, 1) + cross_entropy(fake_logits, 0, fake_people))
 
 
@@ -57,12 +57,12 @@ def absolute_change(transformed: Array, original: Array) -> Array:
 
 
 def decomposition(decomposed: Array, changes: Array) -> Array:
-    """Mean squared error of g₁, which must find again the change that each pattern made."""
+    """Mean squared error of g₁, which has to recover the change that each pattern made."""
     return jnp.mean((decomposed - changes) ** 2)
 
 
 def reconstruction(severities_by_pattern: Array, z: Array) -> Array:
-    """Mean squared error of g₂ ``(people, patterns, patterns)``: from pattern i's change it must tell zᵢ, and zeros."""
+    """Mean squared error of g₂ ``(people, patterns, patterns)``: pattern i's change should give zᵢ, and zeros."""
     return jnp.mean((severities_by_pattern - z[:, :, None] * jnp.eye(z.shape[1])) ** 2)
 
 
@@ -77,13 +77,13 @@ def orthogonality_of_person(changes: Array) -> Array:
 
 
 def _overlap(sizes: Array) -> Array:
-    # The root of a sum that is never exactly zero: a pattern without any change must not give NaN gradients.
+    # The sum under the root is never exactly zero: a pattern without any change must not give NaN gradients.
     columns = sizes / jnp.sqrt(jnp.sum(sizes**2, axis=1, keepdims=True) + _TINY)
     return jnp.mean((columns @ columns.T - jnp.eye(len(sizes))) ** 2)
 
 
 def monotonicity(earlier: Array, later: Array) -> Array:
-    """Mean square of what is lost from `earlier` to `later`: changes may only grow with severity."""
+    """Mean squared decrease in absolute change from `earlier` to `later`: changes may only grow with severity."""
     return jnp.mean(jnp.maximum(jnp.abs(earlier) - jnp.abs(later), 0) ** 2)
 
 
@@ -97,18 +97,18 @@ def prior(changes: Array, z: Array, linear: Prior, whitening: Array | None) -> A
 
 
 def objective(losses: Losses, weights: LossWeights) -> Array:
-    """Add the weighted regularisers to the adversarial term: what f, g₁ and g₂ minimise."""
+    """Add the weighted regularisers to the adversarial term: the objective that f, g₁ and g₂ minimise."""
     return losses.adversarial + sum(getattr(weights, term) * getattr(losses, term) for term in LossWeights._fields)
 
 
 _NEAR_CONTROL = 0.05  # severities below this must leave the brain almost as it is
-_LARGEST = 10.0  # free numbers of a factor beyond this would overflow, and change the correlation no further
+_LARGEST = 10.0  # unconstrained entries of a factor beyond this would overflow without further changing the correlation
 _SEVERITIES = ("earlier", "later", "near_control")
 _EDGE = 1e-4  # normal scores of severities nearer to 0 or 1 would grow without bound
 
 
 class Draw(NamedTuple):
-    """The draws of one step for one model."""
+    """The random draws of one step for one model."""
 
     controls: Array  # (batch,) rows
     patients: Array  # (batch,) rows
@@ -120,9 +120,9 @@ class Draw(NamedTuple):
 def draw(
     key: Array, batch_size: int, n_patterns: int, n_controls: Array, n_patients: Array, active: Array | None = None
 ) -> Draw:
-    """Draw a batch with replacement and its severities, all from one call of the generator.
+    """Draw a batch with replacement and its severities, all in one call to the generator.
 
-    Where only some patterns are `active`, a model gets the numbers that it would get without the others.
+    If only some patterns are `active`, a model gets the numbers that it would get without the others.
     """
     uniform = jax.random.uniform(key, (batch_size, 2 + 3 * n_patterns))
     if active is not None:
@@ -139,7 +139,7 @@ def draw(
 
 
 def _narrower(uniform: Array, active: Array) -> Array:
-    """Rearrange numbers as a draw for the active patterns alone has them: the generator counts row by row."""
+    """Rearrange numbers as in a draw for the active patterns alone: the generator fills an array row by row."""
     n_active, patterns = active.sum().astype(jnp.int32), jnp.arange(len(active))
     columns = jnp.concatenate([jnp.arange(2), *(2 + part * n_active + patterns for part in range(3))])
     places = jnp.arange(len(uniform))[:, None] * (2 + 3 * n_active) + columns
@@ -147,12 +147,12 @@ def _narrower(uniform: Array, active: Array) -> Array:
 
 
 def _row(uniform: Array, n_people: Array) -> Array:
-    # The last row, should a generator ever give 1 itself.
+    # The last row, should a generator ever return exactly 1.
     return jnp.minimum((uniform * n_people).astype(jnp.int32), n_people - 1)
 
 
 def unit_rows(raw: Array) -> Array:
-    """Return L, the Cholesky factor of a correlation matrix, from free numbers; zeros give the identity."""
+    """Return L, the Cholesky factor of a correlation matrix, from unconstrained numbers; zeros give the identity."""
     raw = jnp.clip(raw, -_LARGEST, _LARGEST)
     rows = jnp.tril(raw, -1) + jnp.diag(jnp.exp(jnp.diagonal(raw)))
     return rows / jnp.sqrt(jnp.sum(rows**2, axis=1, keepdims=True))
@@ -182,7 +182,7 @@ def _normal_scores(uniform: Array) -> Array:
 
 
 def _solve(factor: Array, rows: Array) -> Array:
-    """Return L⁻¹ times each row, written out: so few steps melt into one kernel."""
+    """Return L⁻¹ times each row, unrolled: so few steps are fused into one kernel."""
     values: list[Array] = []
     for i in range(len(factor)):
         so_far = sum(factor[i, j] * value for j, value in enumerate(values))

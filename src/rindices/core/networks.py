@@ -1,6 +1,6 @@
 """The four networks of the paper's Tables 3 and 4, for one model.
 
-Weights are plain dictionaries of arrays. Nothing here knows that many models are trained at once.
+Weights are plain dictionaries of arrays. Nothing here depends on how many models are trained at once.
 """
 
 import math
@@ -13,17 +13,17 @@ from jax import Array
 Layer = dict[str, Array]
 Network = dict[str, Layer]
 
-_INITIAL_SD = 0.1  # as the authors release it; the clipping at ±0.5 is tuned to it
+_INITIAL_SD = 0.1  # as in the authors' code; the clipping at ±0.5 is tuned to it
 
 
 class Parameters(NamedTuple):
-    """The networks of one model: their weights, or something for each of them (shapes, optimisers, moments)."""
+    """The networks of one model: their weights, or something else for each of them (shapes, optimisers, moments)."""
 
     transformation: Any  # f
     decomposer: Any  # g₁
     reconstructor: Any  # g₂
     discriminator: Any  # D
-    linear: Any = None  # what a linear model adds to the reading, where there is one; it is not trained
+    linear: Any = None  # the linear model whose R-indices are averaged with the networks', if any; it is not trained
 
 
 class Sizes(NamedTuple):
@@ -36,7 +36,7 @@ class Sizes(NamedTuple):
     classes: int = 2
 
 
-# What each layer maps from and to (Tables 3 and 4), and whether it has a bias.
+# Input and output axes of each layer (Tables 3 and 4), and whether it has a bias.
 _ARCHITECTURE = Parameters(
     transformation={
         "encode1": (("regions", "wide"), False),
@@ -58,8 +58,8 @@ _ARCHITECTURE = Parameters(
     },
 )
 
-# A linear model of the same patterns: how it reads severities, its share of the R-index, how it changes brains, and its
-# share of that, of which there is one.
+# A linear model of the same patterns: how it predicts severities and its share of each R-index; how it changes brains
+# and its share of that change, a single number.
 LINEAR = {
     "reading": {"weight": ("regions", "patterns"), "bias": ("patterns",), "share": ("patterns",)},
     "change": {"map": ("patterns", "regions"), "exponent": ("patterns",), "share": ()},
@@ -67,19 +67,19 @@ LINEAR = {
 
 
 def sizes(n_regions: int, n_patterns: int) -> Sizes:
-    """Hidden layers have half and a quarter of the regions, rounded down, and are never empty."""
+    """Return the sizes of a model; hidden layers have half and a quarter of the regions, rounded down, at least 1."""
     return Sizes(n_regions, max(1, n_regions // 2), max(1, n_regions // 4), n_patterns)
 
 
 def padded(real: Sizes, multiple: int) -> Sizes:
-    """Round the large axes up to a `multiple`, where matrix units want it."""
+    """Round the large axes up to a `multiple`, as matrix units require."""
     return real._replace(
         **{axis: -(-getattr(real, axis) // multiple) * multiple for axis in ("regions", "wide", "narrow")}
     )
 
 
 def shapes(lengths: Sizes, *, networks: bool = True, linear: bool = False) -> Parameters:
-    """Shape of every weight and bias, in the places of the arrays, of the networks and of a linear model."""
+    """Return the shape of every weight and bias of the networks and of a linear model, in place of the arrays."""
 
     def layer(axes: tuple[str, ...], bias: bool) -> dict[str, tuple[int, ...]]:
         shape = tuple(getattr(lengths, axis) for axis in axes)
@@ -120,7 +120,7 @@ def initialise(key: Array, real: Sizes) -> Parameters:
 
 
 def pad(parameters: Parameters, to: Sizes) -> Parameters:
-    """Add zeros up to the lengths `to`. Gradients of such zeros are zero, so training never changes them."""
+    """Pad with zeros to the lengths `to`. Gradients of these zeros are zero, so training never changes them."""
 
     def grow(array: Array, shape: tuple[int, ...]) -> Array:
         return jnp.pad(array, [(0, new - old) for old, new in zip(array.shape, shape, strict=True)])
@@ -129,7 +129,7 @@ def pad(parameters: Parameters, to: Sizes) -> Parameters:
 
 
 def unpad(parameters: Parameters, real: Sizes) -> Parameters:
-    """Take away what `pad` added, from arrays that may have further leading axes."""
+    """Remove the padding of `pad` from arrays that may have further leading axes."""
 
     def cut(array: Array, shape: tuple[int, ...]) -> Array:
         return array[(..., *(slice(length) for length in shape))]
@@ -139,7 +139,7 @@ def unpad(parameters: Parameters, real: Sizes) -> Parameters:
 
 
 def _linear(layer: Layer, inputs: Array) -> Array:
-    # Computed in the precision of the weights, as a product of matrices: others are copied to be transposed.
+    # In the precision of the weights, and as a product of matrices: other products copy arrays to transpose them.
     weight = layer["weight"]
     rows = inputs.astype(weight.dtype).reshape(-1, len(weight))
     outputs = (rows @ weight.reshape(len(weight), -1)).reshape(*inputs.shape[:-1], *weight.shape[1:])
@@ -159,7 +159,7 @@ def decode(f: Network, encoding: Array, z: Array) -> Array:
     """Decode ``(people, narrow)`` at severities ``(people, passes, patterns)`` → ``(people, passes, regions)``."""
     severity = f["severity"]
     z = z.astype(severity["weight"].dtype)
-    # Written as a sum, the product with so few rows melts into its neighbours instead of being a kernel of its own.
+    # Written as a sum, a product with so few rows is fused with its neighbours instead of being a separate kernel.
     weighted = sum(z[..., i, None] * severity["weight"][i] for i in range(z.shape[-1]))
     gate = jax.nn.sigmoid(weighted + severity["bias"])
     return _leaky(_linear(f["decode2"], _leaky(_linear(f["decode1"], _gated(encoding, gate)))))
@@ -172,7 +172,7 @@ def _gated(encoding: Array, gate: Array) -> Array:
 
 _gated.defvjp(
     lambda encoding, gate: (_gated(encoding, gate), (encoding, gate)),
-    # Sums over an axis in the middle, written out: XLA's own are several times slower on a processor.
+    # Sums over a middle axis, unrolled: XLA's own are several times slower on a processor.
     lambda known, g: (sum(g[:, k] * known[1][:, k] for k in range(g.shape[1])), g * known[0][:, None]),
 )
 
@@ -183,27 +183,27 @@ def decompose(g1: Network, y: Array) -> Array:
 
 
 def reconstruct(g2: Network, changes: Array) -> Array:
-    """g₂: severities told from changes ``(..., regions)`` → ``(..., patterns)``; one network for all patterns."""
+    """g₂: severities predicted from changes ``(..., regions)`` → ``(..., patterns)``; one network for all patterns."""
     return finish_reconstruction(g2, _linear(g2["layer1"], changes))
 
 
 def finish_reconstruction(g2: Network, hidden: Array) -> Array:
-    """g₂ from the linear part of its first layer on."""
+    """Compute g₂ from the linear part of its first layer on."""
     return _linear(g2["output"], _leaky(_linear(g2["layer2"], _leaky(hidden))))
 
 
 def discriminate(d: Network, y: Array) -> Array:
-    """D: two logits a person, synthesised (0) or real (1)."""
+    """D: two logits per person, synthesised (0) or real (1)."""
     hidden = _leaky(_linear(d["layer2"], _leaky(_linear(d["layer1"], y))))
     return _linear(d["output"], hidden)
 
 
 def predict_r_indices(parameters: Parameters, y: Array, active: Array | None = None) -> Array:
-    """R-indices of people ``(people, regions)`` → ``(people, patterns)``: what g₂ reads from all decomposed changes."""
+    """R-indices of people ``(people, regions)`` → ``(people, patterns)``: g₂'s outputs, summed over all changes."""
     read = reconstruct(parameters.reconstructor, decompose(parameters.decomposer, y))
     return only(active, read).sum(axis=1)
 
 
 def only(active: Array | None, by_pattern: Array) -> Array:
-    """Keep what the active patterns made of ``(people, patterns, ...)``; zeros for those that are padding."""
+    """Keep the active patterns of ``(people, patterns, ...)``; set those that are padding to zero."""
     return by_pattern if active is None else by_pattern * active[:, None]

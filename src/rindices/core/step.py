@@ -16,57 +16,57 @@ from rindices.core.networks import Network, Parameters, Sizes, only
 from rindices.presets import LearningRates, LossWeights, Training
 
 _TINY = 1e-6
-COPULA_EVERY = 4  # steps; the correlation of severities changes slowly, and following it at each step costs more
+COPULA_EVERY = 4  # steps; the correlation of severities changes slowly, and updating it at every step costs more
 
 
 class Data(NamedTuple):
-    """What one training reads, the same for all models; rows beyond the counts are padding and never drawn."""
+    """The data that a model is trained on; rows beyond the counts are padding and never drawn."""
 
     controls: Array  # (rows, regions), scaled
-    drawn: Array  # (rows,) numbers of the controls that this model learns from, then padding
-    seen_patients: Array  # (rows, regions), scaled, and whitened where the discriminator sees them so
+    drawn: Array  # (rows,) numbers of the controls, those that this model learns from first
+    seen_patients: Array  # (rows, regions), scaled, and whitened if the discriminator sees whitened regions
     whitening: Array | None  # (regions, regions), or None: the discriminator sees regions as they are
     n_controls: Array  # that this model learns from
     n_patients: Array
-    min_steps: Array  # no model is frozen before
-    region_share: Array  # real regions among all columns; the others are zeros that only please the hardware
-    active: Array | None = None  # (patterns,) 1 for those of this model, 0 for padding up to the most; None: no padding
-    prior: Prior | None = None  # None: training starts from nothing
+    min_steps: Array  # no model is frozen earlier
+    region_share: Array  # of real regions among all columns; the others are zeros that suit the hardware
+    active: Array | None = None  # (patterns,) 1 for this model's own, 0 for padding up to the most; None: no padding
+    prior: Prior | None = None  # None: training starts from random weights
 
 
 class Copula(NamedTuple):
-    """What one model learns about the correlation of severities."""
+    """The correlation of severities that one model learns."""
 
     raw: Array  # (patterns, patterns); see `losses.unit_rows`
     moments: optax.OptState
 
 
 class TrainState(NamedTuple):
-    """What one model carries from step to step."""
+    """The state of one model between two steps."""
 
     parameters: Parameters
-    optimisers: Parameters  # Adam's moments, in the places of the weights they belong to
+    optimisers: Parameters  # Adam's moments, in place of the weights that they belong to
     key: Array
     step: Array
-    frozen: Array  # True once the rule of `Training.freeze_below` was met
+    frozen: Array  # True once the criterion `Training.freeze_below` has been met
     copula: Copula | None = None  # None: severities are independent
 
 
 class Synthesis(NamedTuple):
-    """All that f made of one batch of controls."""
+    """Everything that f makes of one batch of controls."""
 
     patients: Array  # y' = f(x, z)
-    later_patients: Array  # f(x, z'); compared as a whole unless changes add up
+    later_patients: Array  # f(x, z'); compared as a whole unless changes are additive
     near_controls: Array  # f(x, z_cn)
     changes: Array  # q, one per pattern
-    later_changes: Array | None  # q'; only additive
+    later_changes: Array | None  # q'; only if changes are additive
 
 
 _ADAM = optax.scale_by_adam(b1=0.5, b2=0.999)
 
 
 def optimisers(training: Training) -> Parameters:
-    """Adam as released: gradients clipped (f, D), L2 decay inside the gradient (f, g₁, g₂); rates are applied later."""
+    """Adam as in the authors' code: gradients clipped (f, D), with L2 decay (f, g₁, g₂); rates are applied later."""
 
     def chain(clip: bool, decay: bool) -> optax.GradientTransformation:
         parts = [_ADAM]
@@ -81,7 +81,7 @@ def optimisers(training: Training) -> Parameters:
 
 
 def initial_state(key: Array, real: Sizes, with_padding: Sizes, training: Training) -> TrainState:
-    """Draw the weights of one model and start its optimisers."""
+    """Draw the weights of one model and initialise its optimisers."""
     weights_key, steps_key = jax.random.split(key)
     parameters = networks.pad(networks.initialise(weights_key, real), with_padding)
     moments = Parameters(*(o.init(p) for o, p in zip(optimisers(training)[:4], parameters[:4], strict=True)))
@@ -128,7 +128,7 @@ def _brains(out: Array, x: Array, training: Training) -> Array:
 def regularisers(
     parameters: Parameters, x: Array, draws: Draw, made: Synthesis, data: Data, training: Training
 ) -> dict[str, Array]:
-    """All terms of the objective but the adversarial ones; means over regions and patterns do not count padding."""
+    """All terms of the objective except the adversarial one; means over regions and patterns exclude padding."""
     region_share, active = data.region_share, data.active
     pattern_share = _pattern_share(active)
     decomposed = networks.decompose(parameters.decomposer, made.patients).astype(x.dtype)
@@ -142,7 +142,7 @@ def regularisers(
         overlap = terms.orthogonality_of_person(made.changes)
     else:
         overlap = terms.orthogonality_of_batch(patterns)
-    if active is not None:  # the diagonal has a 1 where there is no pattern, too
+    if active is not None:  # each padding pattern adds a 1 on the diagonal
         overlap = (overlap - (1 - pattern_share) / len(active)) / pattern_share**2
     severities = networks.reconstruct(parameters.reconstructor, decomposed).astype(x.dtype)
     of_prior = {}
@@ -169,16 +169,16 @@ def seen_by_discriminator(y: Array, whitening: Array | None) -> Array:
 
 
 class Rules(NamedTuple):
-    """What stays the same from step to step of one model."""
+    """Everything that stays the same from step to step of one model."""
 
     data: Data
     weights: LossWeights
     rates: LearningRates
     training: Training
-    precision: Any  # that networks are computed in
+    precision: Any  # in which networks are computed
 
     def rounded(self, weights: Any) -> Any:
-        """Return weights in the precision that networks are computed in."""
+        """Return weights in the precision in which networks are computed."""
         return jax.tree.map(lambda leaf: leaf.astype(self.precision), weights)
 
 
@@ -188,8 +188,8 @@ class Batch(NamedTuple):
     controls: Array
     patients: Array  # as the discriminator sees them
     independent: Draw
-    draws: Draw  # the same, correlated where that is learned
-    counts: Array | float  # how much each synthesised patient counts
+    draws: Draw  # the same, with correlated severities if these are sampled
+    counts: Array | float  # weight of each synthesised patient
 
 
 def step(
@@ -204,9 +204,8 @@ def step(
 ) -> tuple[TrainState, Losses]:
     """Update the discriminator, then the copula and f, g₁ and g₂ against the updated one.
 
-    All see the same synthesised patients. Networks are computed in `precision`; weights, what the networks give, and
-    all means over it are float32. What is learned about correlations changes at one of `COPULA_EVERY` steps, where
-    `moves_copula`.
+    All see the same synthesised patients. Networks are computed in `precision`; weights, the networks' outputs and all
+    means over them are float32. The copula is updated only if `moves_copula`, at one of every `COPULA_EVERY` steps.
     """
     rules = Rules(data, weights, rates, training, precision)
     batch = _batch(state, rules, batch_size)
@@ -235,7 +234,7 @@ def _batch(state: TrainState, rules: Rules, batch_size: int) -> Batch:
 
 
 def update_discriminator(state: TrainState, batch: Batch, made: Synthesis, rules: Rules) -> tuple[TrainState, Array]:
-    """Move the discriminator; return its loss, too."""
+    """Update the discriminator; return its loss, too."""
     real, fake = batch.patients, seen_by_discriminator(made.patients, rules.data.whitening)
 
     def loss(discriminator: Network) -> Array:
@@ -249,7 +248,7 @@ def update_discriminator(state: TrainState, batch: Batch, made: Synthesis, rules
 def update_generators(
     state: TrainState, batch: Batch, made: Synthesis, back: Callable[[Synthesis], tuple[Network]], rules: Rules
 ) -> tuple[TrainState, Losses]:
-    """Move f, g₁ and g₂ within their bounds; `back` leads from changes of what f made to changes of f."""
+    """Update f, g₁ and g₂ within their bounds; `back` takes gradients from f's output back to its weights."""
     data, training, before = rules.data, rules.training, state.parameters
 
     def total(made: Synthesis, parameters: Parameters) -> tuple[Array, Losses]:
@@ -272,7 +271,7 @@ def update_generators(
 
 
 def update_copula(state: TrainState, batch: Batch, rules: Rules, moves: Array | bool) -> TrainState:
-    """Move what is learned about the correlation of severities, where this step does."""
+    """Update the learned correlation of severities, if this step `moves` it."""
     if state.copula is None:
         return state
     data, training = rules.data, rules.training
@@ -302,7 +301,7 @@ def _own_loss(name: str, seen: Parameters, batch: Batch, rules: Rules, network: 
 
 
 def _correlated(independent: Draw, raw: Array, training: Training, active: Array | None = None) -> Draw:
-    """Return the draws at correlated severities, where they are sampled so; later ones stay as much later."""
+    """Return the draws with correlated severities, if sampled so; later ones stay the same fraction of the way to 1."""
     if training.latent != "sampled":
         return independent
     earlier = terms.correlated(independent.earlier, terms.unit_rows(raw))
@@ -314,7 +313,7 @@ def _correlated(independent: Draw, raw: Array, training: Training, active: Array
 
 
 def _weights(draws: Draw, copula: Copula | None, training: Training) -> Array | float:
-    """Return how much each synthesised patient counts."""
+    """Return the weight of each synthesised patient."""
     if copula is None or training.latent != "weighted":
         return 1.0
     return terms.copula_density(draws.earlier, terms.unit_rows(copula.raw))
@@ -342,7 +341,7 @@ def _penalty(raw: Array, training: Training) -> Array:
 def _moved(
     state: TrainState, name: str, gradient: Network, rate: float, training: Training, bound: float | None = None
 ) -> TrainState:
-    """Move one network against its gradient, and keep its weights within ± a bound."""
+    """Update one network against its gradient, and keep its weights within ± `bound`."""
     optimiser, moments, before = (
         getattr(of, name) for of in (optimisers(training), state.optimisers, state.parameters)
     )

@@ -1,8 +1,8 @@
-"""Train many models at once: the only place that knows of more than one model and more than one step.
+"""Train many models at once: the only module that deals with more than one model and more than one step.
 
-Models are shared out over the devices; on an accelerator all models of a device advance together (`vmap`), on a
-processor one after the other, because there a model that stays in the cache is faster. Several threads may train at
-the same time: on a processor each keeps one core busy.
+Models are distributed over the devices; on an accelerator, all models of a device advance together (`vmap`); on a
+processor, one after the other, because a model that stays in the cache is faster there. Several threads may train at
+the same time: on a processor, each keeps one core busy.
 """
 
 import math
@@ -28,17 +28,17 @@ from rindices.presets import LearningRates, LossWeights, Schedule, Training
 _ROWS = 128  # people are padded to a multiple of this, so that cohorts of similar size share a compiled program
 
 _MATRIX_UNIT = 8  # accelerators multiply matrices of odd sizes more slowly
-# A loop of known length needs no look at an accelerator before each step: up to 23 % faster, where models are few.
+# A loop of known length need not query an accelerator before each step: up to 23 % faster with few models.
 _STEPS_AT_ONCE = 100
 
-_compiling: defaultdict[Any, Lock] = defaultdict(Lock)  # threads that want the same program: one compiles it
+_compiling: defaultdict[Any, Lock] = defaultdict(Lock)  # of threads that need the same program, one compiles it
 
 
-Steps = tuple[Array | int, Array | int]  # done before, and to do
+Steps = tuple[Array | int, Array | int]  # done so far, and to do
 
 
 class Program(NamedTuple):
-    """What a compiled program depends on, besides shapes."""
+    """Everything but shapes that a compiled program depends on."""
 
     training: Training
     batch_size: int
@@ -49,19 +49,19 @@ class Program(NamedTuple):
 
 
 class Members(NamedTuple):
-    """The models of one training: leading axis everywhere, one entry a model."""
+    """The models that are trained together: one entry per model along the leading axis of every array."""
 
     keys: Array
     weights: LossWeights
     rates: LearningRates
-    controls: Array  # (models, rows): numbers of those that each learns from first, then the others, then padding
-    n_controls: Array  # how many each learns from
-    active: Array | None = None  # (models, patterns) 1 for those of each model, where numbers of patterns differ
-    prior: Prior | None = None  # (models, patterns, ...) what is known before training
+    controls: Array  # (models, rows): numbers of those that each model learns from, then the others, then padding
+    n_controls: Array  # that each model learns from
+    active: Array | None = None  # (models, patterns) 1 for those of each model, if numbers of patterns differ
+    prior: Prior | None = None  # (models, patterns, ...) of the linear models that f is kept close to
 
 
 class Checkpoint(NamedTuple):
-    """A look at all models after some steps."""
+    """The state of all models after some steps."""
 
     step: int
     r_indices: np.ndarray  # of the patients, (models, patients, patterns)
@@ -71,7 +71,7 @@ class Checkpoint(NamedTuple):
     sizes: Sizes  # without padding
 
     def parameters(self) -> Parameters:
-        """Return the weights of all models as NumPy arrays, leading axis: models."""
+        """Return the weights of all models as NumPy arrays with a leading axis of models."""
         weights = jax.tree.map(np.asarray, self.states.parameters)
         return jax.tree.map(lambda leaf: leaf[: len(self.frozen)].copy(), networks.unpad(weights, self.sizes))
 
@@ -87,7 +87,7 @@ class Checkpoint(NamedTuple):
 
 
 class TrainingPeople(NamedTuple):
-    """Scaled brains of those to train on."""
+    """Scaled brains of the people to train on."""
 
     controls: np.ndarray
     patients: np.ndarray
@@ -96,10 +96,10 @@ class TrainingPeople(NamedTuple):
 
 
 def held_out(n_controls: int, seed: int, number: int, n_folds: int) -> np.ndarray:
-    """Say which controls repetition `number` does not learn from → ``(controls,)`` of bool.
+    """Return which controls repetition `number` does not learn from → ``(controls,)`` of bool.
 
-    Controls are dealt out to folds; each of as many repetitions leaves out another fold, then they are dealt out anew.
-    It depends on the seed and the number only, so that repetitions can be added. With 0 folds, nobody is left out.
+    Controls are split at random into folds, each of which one repetition leaves out; then they are split again. The
+    result depends only on the seed and the number, so repetitions can be added. With 0 folds, nobody is left out.
     """
     left_out = np.zeros(n_controls, bool)
     if n_folds:
@@ -117,10 +117,10 @@ def make_members(
     n_folds: int = 0,
     priors: Sequence[Prior] | None = None,
 ) -> Members:
-    """Give each model its key, which depends on the seed and its number only: neither order nor company matters.
+    """Assemble models, each with a key that depends only on the seed and its number, not on the other models.
 
-    So does what `held_out` of the `n_controls` says whom it does not learn from. Where priors differ in their number of
-    patterns, those with fewer have zeros in the place of the others.
+    The same holds for the controls that it does not learn from (see `held_out`). Priors with fewer patterns than others
+    are padded with patterns that change nothing.
     """
     numbers = range(len(weights)) if numbers is None else numbers
     keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.asarray(numbers))
@@ -156,9 +156,9 @@ def train(
 ) -> Iterator[Checkpoint]:
     """Train all `members` on `people`, yielding a `Checkpoint` of the patients' R-indices at regular steps.
 
-    The caller stops by not asking for the next checkpoint. `after` goes on from a step and its `saved_states`. Where
-    `n_patterns` differs between members, all have as many as the one with most, and what is not theirs stays zero:
-    apart from rounding, each learns what it would learn alone.
+    The caller stops by not requesting the next checkpoint. `after` resumes from a step and its `saved_states`. If
+    `n_patterns` differs between members, all are padded to the largest number with zeros that stay zero: apart from
+    rounding, each learns what it would learn alone.
     """
     n_members, every, max_steps = len(members.keys), schedule.checkpoint_every, schedule.max_steps
     mesh, width = plan(n_members)
@@ -174,7 +174,7 @@ def train(
         members = members._replace(prior=members.prior._replace(maps=maps))
     members = jax.device_put(_pad_members(members, len(mesh.devices)), shard)
     data, patients = _data(people, with_padding.regions, schedule.min_steps)
-    precision = jnp.float32 if on_cores else jnp.bfloat16  # a third faster there, and as accurate
+    precision = jnp.float32 if on_cores else jnp.bfloat16  # a third faster on accelerators, and as accurate
     inner = 1 if on_cores else math.gcd(every, max_steps, _STEPS_AT_ONCE)
     program = Program(training, schedule.people_per_step(len(people.patients)), precision, mesh, width, inner)
     advance = partial(_advance_on_cores if on_cores else _advance_on_accelerators, program=program)
@@ -194,20 +194,20 @@ def train(
 
 
 def saved_states(states: TrainState) -> dict[str, np.ndarray]:
-    """Return all that training needs to go on later, as named arrays."""
+    """Return everything needed to resume training later, as named arrays."""
     numbers = states._replace(key=jax.random.key_data(states.key))
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(numbers)}
 
 
 def restored_states(arrays: dict[str, np.ndarray], like: TrainState) -> TrainState:
-    """Return the states that `saved_states` described; `like` gives their structure."""
+    """Return the states from the arrays of `saved_states`; `like` provides their structure."""
     numbers = like._replace(key=jax.random.key_data(like.key))
     states = jax.tree.map_with_path(lambda path, _: jnp.asarray(arrays[jax.tree_util.keystr(path)]), numbers)
     return states._replace(key=jax.random.wrap_key_data(states.key))
 
 
 def plan(n_members: int) -> tuple[Mesh, int]:
-    """Devices to share the models over, and how many models advance together on each."""
+    """Return the devices to distribute models over, and the number of models that advance together on each."""
     devices = jax.devices()
     rounds = -(-n_members // len(devices))
     used = devices[: -(-n_members // rounds)]
@@ -249,7 +249,7 @@ def _start(keys: Array, *, real: Sizes, with_padding: Sizes, training: Training)
 
 
 def _starts(members: Members, numbers: np.ndarray, real: Sizes, with_padding: Sizes, training: Training) -> TrainState:
-    """Start all models, those of each number of patterns together, and bring them to the order of the members."""
+    """Initialise all models, grouped by their number of patterns, and return them in the order of the members."""
     numbers = np.pad(numbers, (0, len(members.keys) - len(numbers)), mode="edge")
     groups = [np.flatnonzero(numbers == number) for number in sorted(set(numbers))]
     of_sizes = partial(_start, with_padding=with_padding, training=training)
@@ -269,7 +269,7 @@ def _advance(
     *,
     program: Program,
 ) -> tuple[TrainState, Losses]:
-    """Advance all models by `n_steps`, a multiple of `inner`, after those `done`: any of them use the same program."""
+    """Advance all models from step `done` by `n_steps`, a multiple of `inner`; one program serves any such number."""
     training, batch_size, precision, mesh, width, inner = program
 
     def one_model(arguments: tuple[TrainState, Members], data: Data, steps: Steps) -> tuple[TrainState, Losses]:
@@ -281,7 +281,7 @@ def _advance(
 
         def one_step(number: Array, carry: tuple[TrainState, Losses]) -> tuple[TrainState, Losses]:
             state, sums = carry
-            moves = number % COPULA_EVERY == 0  # the same for all models: a choice, not both of it
+            moves = number % COPULA_EVERY == 0  # the same for all models, so that only one branch is computed
             state, losses = step(state, data, member.weights, member.rates, training, batch_size, precision, moves)
             return state, jax.tree.map(jnp.add, sums, losses)
 
@@ -312,7 +312,7 @@ _ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 _factors = jax.jit(jax.vmap(unit_rows))
 _whitened = jax.jit(seen_by_discriminator, compiler_options=_ONE_THREAD)
 _advance_on_accelerators = jax.jit(_advance, static_argnames="program")
-# One model a core: threads within an operation would only get in each other's way.
+# One model per core: threads within an operation would only get in each other's way.
 _advance_on_cores = jax.jit(_advance, static_argnames="program", compiler_options=_ONE_THREAD)
 
 

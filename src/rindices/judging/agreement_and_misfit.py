@@ -1,13 +1,13 @@
-"""Do repeated trainings agree? Concordance, matching of patterns, agreement indices, medoid and consensus.
+"""Do repeated trainings agree? Concordance, matching of patterns, agreement indices, halves of a cohort, and misfit.
 
 R-indices of one model are ``(people, patterns)``, of several models ``(models, people, patterns)``.
 
-Whether patterns are found again in other people is seen in linear models of two halves of a cohort. Halves with
-disjoint patients *and* controls share nobody, so that what they agree on is in the population. Halves of the patients
-with all controls in both share the controls' covariance; they say which of two methods suits a table.
+Linear models of two halves of a cohort show whether patterns are found again in other people. Halves with disjoint
+patients *and* controls share nobody, so whatever they agree on is in the population. Halves of the patients with all
+controls in both share the controls' covariance; they show which of two methods suits a table.
 
-Repetitions may agree about too few patterns. But only with enough of them do synthesised patients covary as the
-patients do: the misfit.
+Repetitions may agree on too few patterns. But only with enough of them do synthesised patients covary as real patients
+do, which the misfit measures.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 COLLAPSED_SD = 0.02  # an R-index that varies less than this among patients says nothing about them
 _SPLITS = 3  # into halves
-_CLEARLY = 0.005  # by which ICA has to agree better: where both agree about as well, sparse maps lose less
-FAILED = 0.5  # agreement where a half cannot be fitted: chance
+_CLEARLY = 0.005  # margin by which ICA has to agree better: if both agree about equally well, sparse maps lose less
+FAILED = 0.5  # agreement if a half cannot be fitted: chance
 _ENOUGH_MODELS = 3  # leaving one out must leave a pair
 
-# Signs of all pairs cost about people² · columns, Kendall's tau columns²: where they meet, as measured.
-_SIGNS_PAY = 250_000  # people² a column (model and pattern): 1,500 people with 3 models of 3 patterns, 2,700 with 10
+# Signs of all pairs cost about people² · columns, Kendall's tau columns²; they break even, as measured, at
+_SIGNS_PAY = 250_000  # people² per column (model and pattern): 1,500 people with 3 models of 3 patterns, 2,700 with 10
 _BLOCK_BYTES = 2**20  # stays in the cache; larger blocks were slower
 _ALL_EQUAL = "Concordance is undefined: all values to compare with are equal."
 
 
 class Agreement(NamedTuple):
-    """How well models agree; 1 is perfect. NaN where undefined (one model; differences of one pattern)."""
+    """Agreement of models; 1 is perfect. NaN if undefined (a single model; differences with a single pattern)."""
 
     pattern_agreement: float  # concordance: 0.5 is chance
     dimension_correlation: float  # mean correlation of matched R-indices: 0 is chance
@@ -50,7 +50,7 @@ class Agreement(NamedTuple):
 
 
 def concordance(truth: np.ndarray, score: np.ndarray) -> float:
-    """Share of the pairs that differ in `truth` which `score` puts in the same order (Harrell's c-index).
+    """Return the share of the pairs that differ in `truth` which `score` orders in the same way (Harrell's c-index).
 
     Pairs tied in `score` count one half. Computed from Kendall's tau, hence in O(n log n).
 
@@ -65,10 +65,10 @@ def concordance(truth: np.ndarray, score: np.ndarray) -> float:
         raise ValueError(_ALL_EQUAL)
     if untied_score == 0:
         return 0.5
-    # Of its p-value nothing is used: the quick one, which SciPy cannot do for two people.
+    # The p-value is not used, so it is computed the fast way, which SciPy does not offer for two people.
     tau = kendalltau(truth, score, method="asymptotic" if len(truth) > 2 else "exact").statistic
     # tau-b = (concordant − discordant) / √(untied in truth · untied in score)
-    return float(np.clip(0.5 + 0.5 * tau * np.sqrt(untied_score / untied_truth), 0, 1))  # rounding passes 1
+    return float(np.clip(0.5 + 0.5 * tau * np.sqrt(untied_score / untied_truth), 0, 1))  # rounding may exceed 1
 
 
 def _untied_pairs(values: np.ndarray) -> float:
@@ -84,7 +84,7 @@ def match_patterns(reference: np.ndarray, other: np.ndarray) -> tuple[np.ndarray
     order : ndarray of int
         Pattern ``order[i]`` of `other` belongs to pattern i of `reference`.
     concordances : ndarray
-        Of the matched pairs.
+        Concordances of the matched pairs.
     """
     table = _concordance_table(reference.T, other.T)
     rows, order = linear_sum_assignment(table, maximize=True)
@@ -96,12 +96,12 @@ def _concordance_table(reference: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def pattern_concordance(truth: np.ndarray, r_indices: np.ndarray) -> float:
-    """Pattern-c-index: mean concordance with the truth after the best matching of patterns."""
+    """Return the pattern-c-index: mean concordance with the truth after the best matching of patterns."""
     return float(match_patterns(truth, r_indices)[1].mean())
 
 
 def compare(reference: np.ndarray, other: np.ndarray) -> Agreement:
-    """Agreement of two models about the same people."""
+    """Return the agreement of two models on the same people."""
     reference, other = np.asarray(reference, float), np.asarray(other, float)
     order, concordances = match_patterns(reference, other)
     other = other[:, order]
@@ -123,9 +123,9 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def pairwise(members: np.ndarray) -> np.ndarray:
-    """All three indices for each pair of models → ``(models, models, 3)``, symmetric, NaN on the diagonal.
+    """Return all three indices for each pair of models → ``(models, models, 3)``, symmetric, NaN on the diagonal.
 
-    The same as `compare` for each pair, with the earlier model as the reference, but for all models at once.
+    Equivalent to `compare` for each pair, with the earlier model as the reference, but for all models at once.
     """
     columns = np.ascontiguousarray(np.asarray(members, float).transpose(0, 2, 1))
     n_models, n_patterns, n_people = columns.shape
@@ -146,7 +146,7 @@ def pairwise(members: np.ndarray) -> np.ndarray:
 
 
 def _concordances(columns: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Concordances of the patterns of each pair of models → ``(pairs, patterns of first, patterns of second)``."""
+    """Return concordances of the patterns of each pair of models → ``(pairs, patterns of one, patterns of other)``."""
     n_models, n_patterns, n_people = columns.shape
     excess = _concordant_minus_discordant(columns.reshape(-1, n_people))
     untied = excess.diagonal().reshape(n_models, n_patterns)[first]
@@ -157,22 +157,22 @@ def _concordances(columns: np.ndarray, first: np.ndarray, second: np.ndarray) ->
 
 
 def _concordant_minus_discordant(columns: np.ndarray) -> np.ndarray:
-    """Pairs of people that two columns order alike, less those they order differently, for all pairs of columns.
+    """Count pairs of people that two columns order alike, minus those ordered differently, for all pairs of columns.
 
     The sum over pairs of people of the products of the signs of their differences; the diagonal counts untied pairs.
-    Person i meets person i + shift, around a circle; the shifts up to half the circle give each pair once.
+    Person i is compared with person i + shift, cyclically; shifts up to half the number of people cover each pair once.
     """
     n_people = columns.shape[1]
-    ranks = np.ascontiguousarray(rankdata(columns, method="dense", axis=1).T, np.float32)  # rounding makes no ties
+    ranks = np.ascontiguousarray(rankdata(columns, method="dense", axis=1).T, np.float32)  # rounding creates no ties
     shifted = sliding_window_view(np.concatenate([ranks, ranks]), n_people, axis=0).swapaxes(1, 2)
-    n_pairs = n_people * (n_people - 1) // 2  # with an even number, the last shift meets each of its pairs twice
+    n_pairs = n_people * (n_people - 1) // 2  # with an even number, the last shift covers each of its pairs twice
     total = np.zeros((len(columns), len(columns)))
     step = max(1, _BLOCK_BYTES // ranks.nbytes)
     for start in range(0, n_people // 2, step):
         signs = shifted[1 + start : 1 + min(start + step, n_people // 2)] - ranks
-        np.clip(signs, -1, 1, out=signs)  # differences of ranks are whole; np.sign takes twenty times as long
+        np.clip(signs, -1, 1, out=signs)  # differences of ranks are integers; np.sign takes twenty times as long
         signs = signs.reshape(-1, len(columns))[: n_pairs - start * n_people]
-        total += signs.T @ signs  # exact: whole numbers far below 2²⁴
+        total += signs.T @ signs  # exact: integers far below 2²⁴
     return total
 
 
@@ -181,7 +181,7 @@ def _correlations(columns: np.ndarray) -> np.ndarray:
     centred = columns - columns.mean(axis=-1, keepdims=True)
     size = np.linalg.norm(centred, axis=-1, keepdims=True)
     unit = centred / np.where(size > 0, size, 1)
-    return np.clip(np.tensordot(unit, unit, axes=(-1, -1)), -1, 1)  # rounding passes 1
+    return np.clip(np.tensordot(unit, unit, axes=(-1, -1)), -1, 1)  # rounding may exceed 1
 
 
 def _difference_correlations(
@@ -200,15 +200,15 @@ def _difference_correlations(
 
 
 def mean_agreement(pairs: np.ndarray) -> Agreement:
-    """Mean over the pairs of a table from `pairwise`."""
+    """Return the mean over the pairs of a table from `pairwise`."""
     values = pairs[np.triu_indices(len(pairs), 1)]
     return Agreement(*(values.mean(axis=0) if len(values) else np.full(3, np.nan)).tolist())
 
 
 def jackknife(pairs: np.ndarray) -> np.ndarray:
-    """Leave out one model at a time → standard errors ``(3,)`` of the means over pairs.
+    """Return standard errors ``(3,)`` of the means over pairs, leaving out one model at a time.
 
-    Pairs share models, so the spread of the pairs says little; models are independent. NaN with fewer than 3 models.
+    Pairs share models, so their spread is not informative; models are independent. NaN with fewer than 3 models.
     """
     n_models = len(pairs)
     if n_models < _ENOUGH_MODELS:
@@ -219,9 +219,9 @@ def jackknife(pairs: np.ndarray) -> np.ndarray:
 
 
 def interval(pairs: np.ndarray) -> np.ndarray:
-    """Approximate 95 % limits of the three means over pairs → ``(3, 2)``. NaN with fewer than 3 models.
+    """Return approximate 95 % limits of the three means over pairs → ``(3, 2)``. NaN with fewer than 3 models.
 
-    Where some trainings fail, the few models at hand may show no failure, and the limits are too narrow.
+    If trainings sometimes fail but none of these few did, the limits are too narrow.
     """
     half = student_t.ppf(0.975, len(pairs) - 1) * jackknife(pairs)
     mean = np.array(mean_agreement(pairs))
@@ -230,7 +230,7 @@ def interval(pairs: np.ndarray) -> np.ndarray:
 
 
 def faults(members: np.ndarray) -> list[str]:
-    """For each model "" or what is wrong with it: diverged (not finite) or collapsed (an R-index hardly varies)."""
+    """Return each model's fault: "" if none, diverged (not finite) or collapsed (an R-index hardly varies)."""
     return [_fault(r_indices) for r_indices in members]
 
 
@@ -250,7 +250,7 @@ def halves_agreement(
     n_splits: int = _SPLITS,
     seed: int = 0,
 ) -> float:
-    """Return how well models of two halves agree about all patients: mean concordance, 0.5 is chance.
+    """Return how well models of two halves agree on all patients: mean concordance, 0.5 is chance.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def halves_agreement(
     n_patterns : int
         Number of patterns M.
     method : {"sparse", "ica"}
-        How patterns are found.
+        Method by which patterns are found.
     disjoint_controls : bool
         Whether the halves also have different controls; models are then fitted faster, because a test needs many.
     n_splits : int
@@ -283,7 +283,7 @@ def halves_agreement(
 def suited(
     controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0
 ) -> tuple[Method, dict[Method, float]]:
-    """Return the method whose models of two halves of the patients agree better, and how well each does."""
+    """Return the method whose models of two halves of the patients agree better, and the agreement of each method."""
 
     def agreement(method: Method) -> float:
         return halves_agreement(controls, patients, n_patterns, method, disjoint_controls=False, seed=seed)
@@ -295,11 +295,11 @@ def suited(
 def matched_concordance(first: np.ndarray, second: np.ndarray) -> float:
     """Return the mean concordance of two models' severities ``(people, patterns)`` after the best matching.
 
-    By the correlation of ranks, which for two nearly normal scores is 0.5 + arcsin(ρ) / π: people need not be paired.
+    For two nearly normal scores, it is 0.5 + arcsin(ρ) / π, with ρ from the correlation of ranks: no pairs are formed.
     """
     ranks = [np.apply_along_axis(rankdata, 0, scores) for scores in (first, second)]
     n_patterns = first.shape[1]
-    with np.errstate(invalid="ignore", divide="ignore"):  # what is the same for everybody says nothing: chance
+    with np.errstate(invalid="ignore", divide="ignore"):  # a constant is not informative: chance
         correlations = np.nan_to_num(np.corrcoef(np.hstack(ranks), rowvar=False)[:n_patterns, n_patterns:])
     pearson = 2 * np.sin(np.pi / 6 * correlations)
     table = 0.5 + np.arcsin(np.clip(pearson, -1, 1)) / np.pi
@@ -308,19 +308,19 @@ def matched_concordance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 _N_BLOCKS = 10
-_MADE = 4000  # synthesised patients of each repetition
-_LEAST = 1.0  # squared distance; chance makes what is smaller
-_LEAST_SD = 0.25  # of the logarithm among repetitions, which three of them do not tell
+_MADE = 4000  # synthesised patients per repetition
+_LEAST = 1.0  # squared distance; smaller ones arise by chance
+_LEAST_SD = 0.25  # of the logarithm among repetitions, which cannot be estimated from three of them
 
 
 class Misfit(NamedTuple):
-    """Squared distance between the covariances of synthesised and of real patients, by each repetition."""
+    """Squared distance between the covariances of synthesised and real patients, for each repetition."""
 
     distances: np.ndarray
 
     @property
     def value(self) -> float:
-        """Geometric mean over repetitions: a few of them fail, and are then far off."""
+        """Geometric mean over repetitions, because a few of them fail and are then far off."""
         return float(np.exp(self._logarithms.mean()))
 
     @property
@@ -329,13 +329,13 @@ class Misfit(NamedTuple):
 
     @property
     def _variance(self) -> float:
-        """Of the mean logarithm: the jackknife's, which is that of any mean."""
+        """Variance of the mean logarithm; for a mean, the jackknife gives the usual one."""
         logarithms = self._logarithms
         sd = logarithms.std(ddof=1) if len(logarithms) > 1 else 0.0
         return float(max(sd, _LEAST_SD) ** 2 / len(logarithms))
 
     def is_clearly_above(self, other: Misfit, errors: float) -> bool:
-        """Whether it is larger by more than so many standard errors of the difference of logarithms."""
+        """Return whether it is larger by more than `errors` standard errors of the difference of logarithms."""
         difference = self._logarithms.mean() - other._logarithms.mean()
         return bool(difference > errors * np.sqrt(self._variance + other._variance))
 
@@ -346,17 +346,17 @@ def misfit(models: Parameters, correlations: np.ndarray, people: TrainingPeople,
     Parameters
     ----------
     models
-        Some repetitions.
+        Weights of some repetitions.
     correlations
-        Of severities, that each has learned.
+        Correlations of severities that each of them has learned.
     people
-        Whom they learned from.
+        The people that they learned from.
     composition
-        How patterns add up in f.
+        How f combines patterns.
     seed
-        Of the draws.
+        Seed of the draws.
     """
-    import jax  # not above: results are compared without it
+    import jax  # imported here: comparing results does not need it
 
     from rindices.core import inference
 
@@ -379,10 +379,10 @@ def covariances(people: np.ndarray) -> np.ndarray:
 
 
 def squared_distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the squared Frobenius distance of two covariances, given by blocks, without what chance adds.
+    """Return the squared Frobenius distance of two covariances, given by blocks, without the part due to chance.
 
-    Products of the differences of two blocks, over all pairs of blocks: errors of different blocks are independent, so
-    that their products have no mean.
+    The mean product of the differences in two blocks, over all pairs of blocks: errors in different blocks are
+    independent, so the mean of their products is zero.
     """
     differences = (first - second).reshape(_N_BLOCKS, -1)
     total = differences.sum(axis=0)

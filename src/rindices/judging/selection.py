@@ -1,6 +1,6 @@
-"""The sweep: train repetitions of each setting, see how well they agree, keep the best setting and checkpoint.
+"""The sweep: train repetitions of each setting, measure how well they agree, keep the best setting and checkpoint.
 
-One setting is a sweep too: there is no other way to train.
+A single setting is a sweep, too: there is no other way to train.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rindices.settings import Basis
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, members_of
 from rindices.training.execution import Execution, found_models, train_members
 
-FIRST_REPETITIONS = 3  # of each setting, before most of them are given up
-# Standard errors of the difference between two misfits beyond which one is worse: in the end, and at first.
+FIRST_REPETITIONS = 3  # of each setting, before most settings are dropped
+# Standard errors of the difference between two misfits beyond which one is worse: finally, and in the first stage.
 CLEARLY, HARDLY = 2.0, 3.0
-# Agreement that may be lost with one more pattern which is there. In sixteen cohorts with one to four patterns, basic
-# and mild, that was 0.01 at most, and 0.04 or more with a pattern that was not.
+# Agreement that may be lost with one more pattern that is real. In sixteen cohorts (basic and mild) with one to four
+# patterns, the loss was at most 0.01, and 0.04 or more with a pattern that did not exist.
 _AS_WELL, _PERHAPS_AS_WELL = 0.02, 0.06
-UNLIKELY = 0.6  # agreement that repetitions from random weights hardly reach without disease
-MOST_REPLACED = 2  # repetitions that are trained in the place of failed ones
-_LATE = 2.0  # overlap of patterns, relative to the median of the repetitions; a late one had 2.5, others 0.9 to 1.1
+UNLIKELY = 0.6  # agreement that repetitions from random weights rarely reach without disease
+MOST_REPLACED = 2  # repetitions that are trained to replace failed ones
+_LATE = 2.0  # overlap of patterns, relative to the median repetition; a late one had 2.5, others 0.9 to 1.1
 
 
 class CheckpointResult(NamedTuple):
-    """What one checkpoint of a setting showed."""
+    """Results of one checkpoint of a setting."""
 
     step: int
     n_models: int  # neither diverged nor collapsed
@@ -43,10 +43,10 @@ class CheckpointResult(NamedTuple):
     error: Agreement  # jackknife standard errors
     low: Agreement  # 95 % jackknife intervals over models
     high: Agreement
-    losses: dict[str, float]  # means over these models; without any, this and the agreement are of those that collapsed
+    losses: dict[str, float]  # means over these models; without any, losses and agreement are of those that collapsed
 
     def row(self) -> dict[str, float]:
-        """Return steps, models, and agreement with its limits."""
+        """Return the step, the number of models, and their agreement with its limits."""
         sides = {"low": self.low, "high": self.high}
         limits = {f"{name}_{side}": getattr(of, name) for name in Agreement._fields for side, of in sides.items()}
         return {"step": self.step, "n_models": self.n_models} | self.agreement._asdict() | limits
@@ -54,13 +54,13 @@ class CheckpointResult(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A setting, and what its repetitions showed."""
+    """A setting and the results of its repetitions."""
 
     point: Point
     n_repetitions: int
     checkpoints: list[CheckpointResult]
     best: int  # position in `checkpoints`
-    misfit: Misfit | None = None  # None: not asked for, or no model is sound
+    misfit: Misfit | None = None  # None: not computed, or no model is sound
     failed: tuple[int, ...] = ()  # repetitions that diverged, collapsed or are late, whether they agree or not
 
     @property
@@ -74,36 +74,36 @@ class Judged:
         return self.best_checkpoint.agreement.pattern_agreement
 
     def fits(self, others: Iterable[Judged], errors: float = CLEARLY) -> bool:
-        """Whether its synthesised patients are not clearly further from the real ones than those of any other."""
+        """Return whether synthesised patients are not clearly further from the real ones than those of any other."""
         rivals = [one.misfit for one in others if one.misfit is not None]
         return self.misfit is not None and not any(self.misfit.is_clearly_above(one, errors) for one in rivals)
 
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """All settings of a sweep as far as they were trained, and which of them was chosen."""
+    """All settings of a sweep that were trained, and the one that was chosen."""
 
     judged: list[Judged]
     chosen: Judged
     n_first: int  # repetitions that every setting had
     n_repetitions: int
     chunks: list[Chunk]  # of the data
-    at_first: Sequence[Point]  # settings that are tried whatever the data are
-    untried: Sequence[Point] = ()  # other weights λ with numbers of patterns that were given up before
+    at_first: Sequence[Point]  # settings that are tried regardless of the data
+    untried: Sequence[Point] = ()  # other weights λ for numbers of patterns that had been dropped
 
     @property
     def models_trained(self) -> int:
-        """How many models it took."""
+        """Number of models that were trained."""
         return sum(one.n_repetitions for one in self.judged)
 
     @property
     def models_exhaustive(self) -> int:
-        """How many models all repetitions of all settings would have taken."""
+        """Number of models in all repetitions of all settings."""
         return (len(self.judged) + len(self.untried)) * self.n_repetitions
 
     @property
     def asks_for_fit(self) -> bool:
-        """Whether anybody asked how well synthesised patients fit."""
+        """Whether the fit of synthesised patients was measured."""
         return any(one.misfit is not None for one in self.judged)
 
     def full(self) -> list[Judged]:
@@ -111,7 +111,7 @@ class Swept:
         return [one for one in self.judged if one.n_repetitions >= self.n_repetitions]
 
     def table(self) -> pd.DataFrame:
-        """Agreement of each setting at each checkpoint."""
+        """Return the agreement of each setting at each checkpoint."""
         return pd.DataFrame(
             [
                 one.point._asdict()
@@ -135,15 +135,15 @@ def sweep(
 ) -> Swept:
     """Train the settings and choose one, see `choose`.
 
-    Unless `exhaustive`, every number of patterns gets `FIRST_REPETITIONS` with the weight λ nearest to `usual`.
-    Those that may be chosen get as many with each other weight, and then, with the weight that agrees best, the others.
-    Few steps instead of few repetitions would not do: at first, hard cohorts prefer too few patterns.
+    Unless `exhaustive`, every number of patterns gets `FIRST_REPETITIONS` with the weight λ nearest to `usual`. Numbers
+    that may still be chosen get as many with every other weight, and then the remaining ones with the best weight.
+    Saving steps instead of repetitions would not work: early in training, hard cohorts favour too few patterns.
     """
     of_each_number = usual_weights(points, usual)
-    # About one pattern, which is apart from none, a weight says nothing.
+    # With one pattern there is nothing to separate, so the weight does not matter.
     points = [point for point in dict.fromkeys(points) if point.n_patterns > 1 or point in of_each_number]
     several = len(of_each_number) > 1
-    with_misfit = several and study.settings.preset.training.freeze_below is None  # the paper has agreement alone
+    with_misfit = several and study.settings.preset.training.freeze_below is None  # the paper uses agreement alone
     execution.prepare(study.people, [point.n_patterns for point in of_each_number], study.settings.batch_size)
     chunks: list[Chunk] = []
     judged: dict[Point, Judged] = {}
@@ -152,14 +152,14 @@ def sweep(
         return study.people(chunk.cohort, chunk.repetition)
 
     def train(of: Sequence[Point], members: Sequence[Member], n_models: int, stage: str) -> None:
-        apart = len(study.redrawn) > 0  # repetitions have draws of their own of what was missing
+        apart = len(study.redrawn) > 0  # repetitions have their own draws of missing values
         chunks.extend(train_members(members, study.settings, people, execution, stage, apart=apart))
         judged.update({one: judge(study, one, n_models, chunks, execution, with_misfit=with_misfit) for one in of})
 
     in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_REPETITIONS
     if study.settings.preset.training.start == "linear":
         for number in {point.n_patterns for point in points}:
-            study.method(number)  # known before people travel to where they are trained on
+            study.method(number)  # determined before people are sent to workers
     first, at_first = (n_repetitions, points) if in_full else (FIRST_REPETITIONS, of_each_number if several else points)
     train(at_first, members_of(at_first, range(first)), first, "Training" if in_full else "First stage, all settings")
     if not in_full:
@@ -172,7 +172,7 @@ def sweep(
     tried = [judged[point] for point in points if point in judged]
     chosen = choose([one for one in tried if one.n_repetitions == n_repetitions])
     place, point = tried.index(chosen), chosen.point
-    if 0 < len(chosen.failed) <= n_repetitions // 2:  # where most failed, longer training and others would fail, too
+    if 0 < len(chosen.failed) <= n_repetitions // 2:  # if most failed, longer training and others would fail, too
         if study.settings.preset.schedule.longest:  # many that failed are only late
             late = [one._replace(prolonged=True) for one in members_of([point], chosen.failed)]
             train([point], late, n_repetitions, "Training failed repetitions for longer")
@@ -185,21 +185,21 @@ def sweep(
 
 
 def usual_weights(points: Iterable[Point], usual: float) -> list[Point]:
-    """Return the setting of each number of patterns whose weight λ is nearest to the usual one."""
+    """Return, for each number of patterns, the setting whose weight λ is nearest to the usual one."""
     nearest = sorted(points, key=lambda point: abs(point.orthogonality - usual))
     of_each = {point.n_patterns: point for point in reversed(nearest)}
     return sorted(of_each.values())
 
 
 def choose(judged: Sequence[Judged]) -> Judged:
-    """Choose the fewest patterns whose synthesised patients fit and whose repetitions agree, and more if as sure.
+    """Choose the fewest patterns that fit and on which repetitions agree, or more if they agree on these as well.
 
-    They fit where they are not clearly further from the real patients than with any other number of patterns, and
-    agree better than cohorts without disease do. Mild patterns may hide from the first; but one more is harder to agree
-    about, so where repetitions agree about one more as well, it is there. Where none fits and agrees, the one that
-    agrees by the largest margin. Of several weights λ with one number of patterns, the one that agrees best. Where
-    nobody asked whether they fit, as in the paper, agreement decides, and one pattern, which cannot be confused with
-    another, is not among the choices.
+    Synthesised patients fit if they are not clearly further from the real ones than with any other number of patterns;
+    repetitions agree if they do so better than in cohorts without disease. Fit alone may miss mild patterns; but one
+    more pattern is harder to agree on, so if repetitions agree on it equally well, it is real. If no number both fits
+    and agrees, the one that agrees best is chosen, as it is among several weights λ with the same number of patterns.
+    If fit was not measured, as in the paper, agreement decides, and one pattern, which cannot be confused with another,
+    is not among the choices.
     """
     best = best_of_each_number(judged)
     if all(one.misfit is None for one in best):
@@ -211,7 +211,7 @@ def choose(judged: Sequence[Judged]) -> Judged:
 
 
 def _climbed(good: Sequence[Judged], margin: float) -> Judged:
-    """Begin with the fewest patterns and go on while the next number agrees as well."""
+    """Begin with the fewest patterns and continue while the next number agrees as well, within `margin`."""
     first, *more = sorted(good, key=lambda one: one.point.n_patterns)
     for one in more:
         if one.point.n_patterns > first.point.n_patterns + 1 or one.value < first.value - margin:
@@ -221,10 +221,10 @@ def _climbed(good: Sequence[Judged], margin: float) -> Judged:
 
 
 def rivals(judged: Sequence[Judged]) -> list[Point]:
-    """Return the settings that may be chosen after the first repetitions.
+    """Return the settings that may still be chosen after the first repetitions.
 
-    Of each number of patterns one weight λ: which of them agrees best may be chance, and hardly matters (in cohorts of
-    five kinds, λ from 0.1 to 0.8, the concordance of the consensus with the truth differed by 0.002 at most).
+    One weight λ for each number of patterns: which one agrees best may be chance and hardly matters (in five kinds of
+    cohorts, with λ from 0.1 to 0.8, the concordance of the consensus with the truth differed by at most 0.002).
     """
     best, chosen = best_of_each_number(judged), choose(judged)
     good = [one for one in best if one.fits(best) and one.value > UNLIKELY]
@@ -235,7 +235,7 @@ def rivals(judged: Sequence[Judged]) -> list[Point]:
 
 
 def best_of_each_number(judged: Sequence[Judged]) -> list[Judged]:
-    """Return the weight λ that agrees best, for each number of patterns."""
+    """Return, for each number of patterns, the setting whose weight λ agrees best."""
     numbers = dict.fromkeys(one.point.n_patterns for one in judged)
     return [max((one for one in judged if one.point.n_patterns == of), key=_rank) for of in numbers]
 
@@ -255,7 +255,7 @@ def judge(
     *,
     with_misfit: bool = False,
 ) -> Judged:
-    """See how well the first repetitions of a setting agree at each checkpoint, and find the best one."""
+    """Measure how well the first repetitions of a setting agree at each checkpoint, and find the best checkpoint."""
     models = found_models(members_of([point], range(n_repetitions), cohort), chunks, execution)
     steps = max((trajectory.steps for trajectory, _, _ in models), key=len)
     r_indices = np.stack([of.r_indices[rows, k, :, : point.n_patterns] for of, rows, k in models])
@@ -267,7 +267,7 @@ def judge(
         )
         for place, step in enumerate(steps)
     ]
-    # Models that stop by a rule of their own are taken as they stopped.
+    # Models with a stopping rule of their own are used as they stopped.
     from_step = preset.schedule.min_steps if preset.training.freeze_below is None else checkpoints[-1].step
     eligible = [place for place, one in enumerate(checkpoints) if one.step >= from_step] or [len(checkpoints) - 1]
     best = max(eligible, key=lambda place: _rank_of(checkpoints[place]))
@@ -289,7 +289,7 @@ def _failed(r_indices: np.ndarray, overlaps: np.ndarray) -> tuple[int, ...]:
 
 
 def _misfit(study: Study, n_patterns: int, step: int, candidates: list[tuple[Trajectory, int, int]]) -> Misfit | None:
-    """Compare the patients that sound models of a checkpoint synthesise with the real ones."""
+    """Compare the patients that the sound models at a checkpoint synthesise with the real ones."""
     faults = agreement.faults(np.stack([of.r_indices[at, k, :, :n_patterns] for of, at, k in candidates]).astype(float))
     sound = [one for one, fault in zip(candidates, faults, strict=True) if not fault]
     if not sound:
@@ -311,19 +311,19 @@ def _at_checkpoint(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarra
 
 
 def _rank_of(checkpoint: CheckpointResult) -> tuple[bool, float, int, int]:
-    """Sound models; higher agreement; without any (fewer than two models), more models, then more steps."""
+    """Rank by any sound models, then agreement; if undefined (fewer than two models), by models, then by steps."""
     n_models, value = checkpoint.n_models, checkpoint.agreement.pattern_agreement
     return (n_models > 0, value, 0, 0) if not np.isnan(value) else (n_models > 0, -1.0, n_models, checkpoint.step)
 
 
 def usable_models(faults: list[str]) -> np.ndarray:
-    """Models without fault; if there are none, those that are at least finite, so that there is something to show."""
+    """Return models without a fault; if there are none, those that are at least finite, to have something to show."""
     sound = np.array([i for i, fault in enumerate(faults) if not fault], int)
     return sound if len(sound) else np.array([i for i, fault in enumerate(faults) if fault != "diverged"], int)
 
 
 def basis_of(swept: Swept, asked: str | int | Sequence[int], spectrum: Spectrum | None) -> Basis:
-    """Return what the number of patterns rests on; ``unsupported`` where nothing in the data speaks for it."""
+    """Return the basis for the number of patterns; ``unsupported`` if nothing in the data supports it."""
     numbers, rivals = {one.point.n_patterns for one in swept.judged}, best_of_each_number(swept.full())
     if not isinstance(asked, str) and np.size(asked) == 1:
         return "given"
@@ -339,7 +339,7 @@ def basis_of(swept: Swept, asked: str | int | Sequence[int], spectrum: Spectrum 
 
 
 def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectrum: Spectrum | None) -> str:
-    """Say in words why a setting was chosen."""
+    """Explain in words why a setting was chosen."""
     chosen, name = swept.chosen, _name(swept.chosen.point, swept)
     if basis == "counted" and spectrum is not None:
         again = counted(spectrum.found_again, "direction")

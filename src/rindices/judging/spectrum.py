@@ -1,14 +1,14 @@
-"""A look of a second before training: whether patients differ from controls, and in how many directions.
+"""A one-second test before training: whether patients differ from controls, and in how many directions.
 
 *Spread*: the eigenvalues of the patients' covariance relative to the controls'. A pattern whose severity differs
-between patients is a direction in which they vary more. *Shift*: how well regions tell the groups apart in people who
-were left out. Both are compared with the same tables after people were permuted between the groups, which makes the
-joint p value valid by construction, whatever the distribution of the regions.
+between patients is a direction in which they vary more. *Shift*: how well regions distinguish the groups in held-out
+people. Both are compared with the same table after permuting people between the groups, which makes the joint p value
+valid by construction, whatever the distribution of the regions.
 
-Covariates: rows are first rotated into the space that is orthogonal to the covariates, where residuals are exchangeable
-(Huh and Jhun, 2001); residuals themselves are not. Sites: their means are among the covariates, and people are permuted
-within them. Regions come as measured, and each site is scaled by all its people: a scale that is estimated in controls
-fits these better than patients, which would look like disease.
+Covariates: rows are first rotated into the space orthogonal to the covariates, where residuals are exchangeable (Huh
+and Jhun, 2001); residuals themselves are not. Sites: their means are among the covariates, and people are permuted
+within sites. Regions are used as measured, and each site is scaled by all its people: a scale estimated in controls
+would fit them better than patients, which would look like disease.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from rindices.linear import ledoit_wolf, ledoit_wolf_share, one_thread, side_by_
 
 N_PERMUTATIONS = 199
 LEVEL = 0.05
-_KEPT = 10  # eigenvalues that are shown
-_FAR = 4.0  # robust sd of people's distances from everybody's middle, beyond which they are drawn in
-_FEWEST_ROWS = 10  # left of a group after covariates, to estimate anything from
-_DIRECTIONS = 8  # that are looked for again in people who were left out
+_KEPT = 10  # eigenvalues to report
+_FAR = 4.0  # robust sd of people's distances from the centre, beyond which they are drawn in
+_FEWEST_ROWS = 10  # that must remain of a group after adjustment for covariates
+_DIRECTIONS = 8  # that are looked for again in held-out people
 _FOLDS, _REPEATS = 10, 2
-_DIFFERENT = 2.0  # standard errors of the groups' difference in a region where patterns are looked for first
-_FOUND_AGAIN = 4.5  # standard errors; folds share most of their people, so chance makes more than a normal error would
+_DIFFERENT = 2.0  # standard errors of the group difference from which a region is searched for patterns first
+_FOUND_AGAIN = 4.5  # standard errors; folds share most people, so chance makes larger values than a normal error would
 
 
 class Spectrum(NamedTuple):
@@ -108,7 +108,7 @@ def look(
     seed: int = 0,
     n_permutations: int = N_PERMUTATIONS,
 ) -> Spectrum:
-    """Compare patients with controls, and the difference with that of permuted groups.
+    """Compare patients with controls, and their difference with that between permuted groups.
 
     Parameters
     ----------
@@ -147,20 +147,20 @@ def look(
         second[1:],
         float(patient.mean()),
         spread.held_out(rng),
-        # Shares of permutations, and of the data, which come first, that are as large as the data.
+        # Shares of permutations, including the data (which come first), that are at least as large as the data.
         *(float((values >= values[0]).mean()) for values in (largest, first, second)),
     )
 
 
 def _standardised(values: np.ndarray) -> np.ndarray:
-    """Return values by the mean and sd of all of them, the data's included: so permutations stay exchangeable."""
+    """Standardise by the mean and sd of all values, including the data's, so that permutations stay exchangeable."""
     return (values - values.mean()) / max(values.std(), 1e-12)
 
 
 def _comparable(
     regions: np.ndarray, patient: np.ndarray, design: np.ndarray | None, site: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return people of sites with both groups, drawn in at each site, and covariates with a constant for each site."""
+    """Return people of sites with both groups, outliers drawn in by site, and covariates with a constant per site."""
     site = np.zeros(len(patient), int) if site is None else np.unique(site, return_inverse=True)[1]
     both = np.isin(site, np.intersect1d(site[patient], site[~patient]))
     if not both.any():
@@ -168,7 +168,7 @@ def _comparable(
     regions, patient, site = regions[both], patient[both], site[both]
     design = np.empty((len(patient), 0)) if design is None else design[both]
     columns, even = np.column_stack([site[:, None] == np.unique(site), design]), np.empty(regions.shape)
-    if len(set(site)) > 1:  # of one, covariates are removed; whoever is far only by a covariate is not to be drawn in
+    if len(set(site)) > 1:  # with one, covariates are removed already; people must not be drawn in because of them
         regions = _unexplained(regions, columns)
     for place in np.unique(site):
         even[site == place] = drawn_in(regions[site == place])
@@ -176,9 +176,9 @@ def _comparable(
 
 
 def drawn_in(regions: np.ndarray) -> np.ndarray:
-    """Standardise regions robustly and draw people far from everybody's middle in to where others end.
+    """Standardise regions robustly and draw outlying people in, to the edge of where others are.
 
-    It does not look at labels.
+    Labels are not used.
     """
     middle = np.median(regions, axis=0)
     away = regions - middle
@@ -196,16 +196,16 @@ def _basis(columns: np.ndarray) -> np.ndarray:
 
 
 def _unexplained(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return residuals, of the variance that errors have."""
+    """Return residuals, rescaled to the variance of the errors."""
     basis = _basis(columns)
     return (rows - basis @ (basis.T @ rows)) * np.sqrt(len(rows) / max(len(rows) - basis.shape[1], 1))
 
 
 def _rotated(columns: np.ndarray, values: np.ndarray, *, one_site: bool, many: int = 5000) -> np.ndarray:
-    """Return values ``(people, …)`` in the space orthogonal to some columns ``(people − rank, …)``.
+    """Rotate values ``(people, …)`` into the space orthogonal to some columns → ``(people − rank, …)``.
 
-    By a matrix of people by people, or by reflections, which take no memory: of `many` people, and at several sites,
-    because each row is then mostly the person at its place from the end.
+    By a matrix of people by people, or by reflections, which take no memory: with `many` people, and with several
+    sites, because each row is then mostly the person at the same place from the end.
     """
     if one_site and len(columns) < many:
         left, sizes, _ = np.linalg.svd(columns, full_matrices=True)
@@ -221,7 +221,7 @@ def _rank(sizes: np.ndarray) -> int:
 
 def _permuted(labels: np.ndarray, blocks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Permute rows of `labels` within blocks."""
-    # Sorted by block, then by chance: the k-th row of a block gets the k-th of its rows in random order.
+    # The k-th row of a block gets the k-th of the block's rows in random order.
     places, order = np.lexsort([blocks]), np.lexsort([rng.random(len(blocks)), blocks])
     new = np.empty_like(labels)
     new[places] = labels[order]
@@ -229,20 +229,20 @@ def _permuted(labels: np.ndarray, blocks: np.ndarray, rng: np.random.Generator) 
 
 
 class _Spread(NamedTuple):
-    """Rows of both groups, each group's orthogonal to its own mean and covariates, and what is permuted.
+    """Rows of both groups, each group's orthogonal to its own mean and covariates, and the people to permute.
 
-    These are the rows, or at several sites, where rows mix people of all, people without what all have in common: each
-    group's own covariates are then removed after every permutation. Of many people, this is done by sums of products.
+    With one site, the rows are permuted. With several, where rows mix people of all sites, residuals of both groups are
+    permuted, and each group's own covariates are removed every time; with many people, by sums of products.
     """
 
     rows: np.ndarray
-    row_labels: np.ndarray  # of bool: patients'
-    different: np.ndarray  # of bool: regions whose means differ; rows are orthogonal to means, so say nothing of this
+    row_labels: np.ndarray  # of bool: True for patients
+    different: np.ndarray  # of bool: regions whose means differ; rows, orthogonal to means, do not show this
     people: np.ndarray
     labels: np.ndarray
     design: np.ndarray
     blocks: np.ndarray  # sites
-    products: np.ndarray  # of the design's and people's columns, summed over people; nothing where these are not many
+    products: np.ndarray  # of the columns of design and people, summed over people; empty unless there are many people
 
     @classmethod
     def of(
@@ -277,7 +277,7 @@ class _Spread(NamedTuple):
         return _directions(patients, controls, _KEPT)[0]
 
     def _covariances(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of patients and of controls, each group's own covariates removed, the controls' shrunk."""
+        """Return the covariances of patients and controls, each adjusted for covariates, the controls' also shrunk."""
         own = np.column_stack([self.design[labels], self.people[labels]])
         patients, n_patients = own.T @ own, int(labels.sum())
         sick = _left(patients, self.design.shape[1], n_patients)[0]
@@ -289,7 +289,7 @@ class _Spread(NamedTuple):
         return sick, _shrunk(controls, squares[~labels] * (np.trace(controls) / squares[~labels].mean()))
 
     def held_out(self, rng: np.random.Generator) -> np.ndarray:
-        """Return, in standard errors, the log ratio of variances of rows that directions were not learned from."""
+        """Return the log ratio of the variances of held-out rows in each direction, in standard errors."""
         if self.different.any():
             directions = self._held_out(self.different, rng)
             if directions[0] > _FOUND_AGAIN:
@@ -297,7 +297,7 @@ class _Spread(NamedTuple):
         return self._held_out(None, rng)
 
     def _held_out(self, changed: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-        """Do so for directions that change some regions only, or any."""
+        """Return the same for directions in which only the `changed` regions change, or for all directions."""
         rows, labels, ratios = self.rows, self.row_labels, []
         n_directions = min(_DIRECTIONS, rows.shape[1] if changed is None else int(changed.sum()))
         for _ in range(_REPEATS):
@@ -326,9 +326,9 @@ def _differences(regions: np.ndarray, patient: np.ndarray, design: np.ndarray) -
 def _directions(
     patients: np.ndarray, controls: np.ndarray, number: int, changed: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest variances of patients relative to controls, and the directions they are in.
+    """Return the largest variances of patients relative to controls, and their directions.
 
-    Of all directions, or of those in which only some regions change: weights by which a change of others goes unseen.
+    Of all directions, or of Σ⁻¹m for maps m in which only the `changed` regions change; Σ is the controls' covariance.
     """
     healthy = ledoit_wolf(controls, assume_centered=True)[0]
     return _largest(patients.T @ patients / len(patients), healthy, number, changed)
@@ -347,7 +347,7 @@ def _largest(
 
 
 def _left(products: np.ndarray, n_columns: int, n_people: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `_unexplained` leaves of a covariance, from sums of products with the columns; and the effects."""
+    """Return the covariance of `_unexplained` residuals, from sums of products with the columns, and the effects."""
     values, vectors = np.linalg.eigh(products[:n_columns, :n_columns])
     real = values > 1e-10 * values.max(initial=0)
     crossed = vectors[:, real].T @ products[:n_columns, n_columns:]
@@ -356,7 +356,7 @@ def _left(products: np.ndarray, n_columns: int, n_people: int) -> tuple[np.ndarr
 
 
 def _shrunk(covariance: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Shrink a covariance after Ledoit and Wolf, given everybody's sum of squares."""
+    """Shrink a covariance after Ledoit and Wolf, given each person's sum of squares."""
     return shrunk_covariance(covariance, ledoit_wolf_share(covariance, squares))
 
 
@@ -380,6 +380,6 @@ class _Shift(NamedTuple):
         return cls(left, weighted, (weighted * left).sum(axis=1), group, blocks)
 
     def correlation(self, labels: np.ndarray) -> float:
-        """Correlate what is predicted for each row without it with what it is."""
+        """Correlate each row's group with its leave-one-out prediction."""
         predicted = (self.weighted @ (self.left.T @ labels) - self.own * labels) / (1 - self.own)
         return float(np.corrcoef(predicted, labels)[0, 1])

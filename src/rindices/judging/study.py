@@ -1,6 +1,6 @@
-"""The people and settings of a run, as all that trains and judges sees them, made of what an estimator is given.
+"""The people and settings of a run in the form that training and judging use, made from the input of an estimator.
 
-Labels, covariates and seeds are brought into one form; what is estimated in controls is estimated; everybody is scaled.
+Labels, covariates and seeds are brought into one form, corrections are estimated in controls, and everybody is scaled.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from rindices.problems import InputError, counted, listed
 from rindices.schema import MOST_LACKING, MOST_MISSING, Contract
 from rindices.training.chunks import Settings
 
-FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
+FEW_PEOPLE = 20  # in a group; with fewer, results are not reliable
 _FEWEST_CONTROLS, _FEWEST_PATIENTS = 4, 2  # halves are compared, and one control has no covariance
-_NOTHING_LEFT = 1e-6  # of the sd: rounding, not people
+_NOTHING_LEFT = 1e-6  # of the sd: less than this is rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,19 +52,19 @@ class Study:
     Parameters
     ----------
     residuals : ndarray of shape (people, regions)
-        Controls and patients, covariates removed, scaled by the controls: as new people are scored.
+        Controls and patients, adjusted for covariates and scaled by the controls, as new people are.
     patient : ndarray of bool
         True for patients.
     settings : Settings
-        What all models share.
+        Settings that all models share.
     design : ndarray of shape (people, columns), optional
-        What was removed, see `rindices.preprocessing.covariates.design_of`; None without covariates.
+        Design of the effects removed, see `rindices.preprocessing.covariates.design_of`; None without covariates.
     site : ndarray of shape (people,), optional
-        Where they were measured.
+        Each person's site.
     redrawn : ndarray of shape (draws, people, regions), optional
-        Residuals again, with other draws of what was missing; repetitions take all draws in turn.
+        Residuals with other draws of missing values; repetitions take all draws in turn.
     measured : ndarray of shape (people, regions), optional
-        Regions before anything was estimated in the controls of a site, for the look; None without sites.
+        Regions before anything was estimated in a site's controls, for the test before training; None without sites.
     """
 
     residuals: np.ndarray
@@ -78,7 +78,7 @@ class Study:
 
     @cached_property
     def spectrum(self) -> tuple[Spectrum | None, str]:
-        """The look before training, or why there is none."""
+        """The test before training, or None and the reason."""
         regions = self.residuals if self.measured is None else self.measured
         try:
             return look(regions, self.patient, self.design, self.site, self.settings.seed), ""
@@ -86,10 +86,10 @@ class Study:
             return None, str(error)
 
     def method(self, n_patterns: int) -> Method:
-        """Return how linear models of so many patterns find them best in these people."""
+        """Return the method by which linear models with `n_patterns` find them best in these people."""
         self.refuse_more_than_regions(n_patterns)
         if n_patterns not in self._methods:
-            several = n_patterns > 1  # else there is nothing to rotate
+            several = n_patterns > 1  # otherwise there is nothing to rotate
             seed = self.settings.seed
             self._methods[n_patterns] = suited(*self.standardised(), n_patterns, seed)[0] if several else "sparse"
         return self._methods[n_patterns]
@@ -109,14 +109,14 @@ class Study:
 
     @cached_property
     def leverage(self) -> np.ndarray:
-        """Everybody's leverage in what was estimated in controls."""
+        """Each person's leverage in the effects estimated in controls."""
         if self.design is None:
             return np.full(len(self.patient), 1 / (~self.patient).sum())
         return leverage_of(self.design, self.patient)
 
     @cached_property
     def trained_on(self) -> np.ndarray:
-        """Residuals of one variance, whether effects were estimated in a person or not."""
+        """Residuals of equal variance, whether or not effects were estimated in that person."""
         return self._of_one_variance(self.residuals)
 
     def _of_one_variance(self, residuals: np.ndarray) -> np.ndarray:
@@ -133,9 +133,9 @@ class Study:
     def people(self, cohort: int = 0, repetition: int = 0) -> TrainingPeople:
         """Return the data (cohort 0), or the same people without a difference between the groups.
 
-        What is left after covariates were removed is dealt out to the people anew; everybody keeps group and
-        covariates. Then all that is estimated in controls is estimated and removed again (Freedman and Lane, 1983): in
-        such a cohort the groups differ by chance alone, and by the error that removing covariates makes in patients.
+        Residuals are permuted among the people, who keep their group and covariates. Then everything estimated in
+        controls is estimated and removed again (Freedman and Lane, 1983): in such a cohort, the groups differ only by
+        chance and by the error that removing covariates makes in patients.
         """
         draw = repetition % (len(self.redrawn) + 1)
         drawn = self._of_one_variance(self.redrawn[draw - 1]) if draw else self.trained_on
@@ -158,7 +158,7 @@ class Study:
 
 
 class TrainingSet(NamedTuple):
-    """A table made ready for training."""
+    """A table prepared for training."""
 
     study: Study
     contract: Contract
@@ -166,19 +166,19 @@ class TrainingSet(NamedTuple):
 
 
 class Learner(Protocol):
-    """An estimator of scikit-learn's kind, and what it says about people and seeds."""
+    """A scikit-learn estimator with a correction and a random state."""
 
     correction: Correction | None
     random_state: Any
 
 
 def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: Any = None) -> TrainingSet:
-    """Check what is given to `fit`, estimate in controls what is estimated there, and scale everybody.
+    """Check the arguments of `fit`, estimate corrections in controls, and scale everybody.
 
     Parameters
     ----------
     learner
-        Who is going to be fitted; it keeps the number of regions and their names.
+        The estimator to fit; the number of regions and their names are stored in it.
     preset
         All other choices.
     X, y, covariates
@@ -194,7 +194,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     regions = [str(name) for name in getattr(learner, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
     check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
     contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
-    drawn = fill_training(X, table, correction, seed)  # several draws of what is missing, or the table
+    drawn = fill_training(X, table, correction, seed)  # several draws of missing values, or the table
     X = drawn[0].copy()
     check_groups(X[~patient], int(patient.sum()), regions)
     preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], correction)
@@ -206,7 +206,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     sites, measured = None, None
     if site is not None and table is not None:
         sites, measured = pd.factorize(table[site])[0], preprocessing.sized(X, table)
-    for draw in drawn:  # in place: ten draws of a large table are large
+    for draw in drawn:  # in place: ten draws of a large table take much memory
         draw[:] = preprocessing.transform(draw, table)
     study = Study(drawn[0], patient, settings, design, sites, drawn[1:], measured)
     if study.uncertainty > TOO_UNCERTAIN:
@@ -215,7 +215,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
 
 
 def is_patient(y: np.ndarray) -> np.ndarray:
-    """Return True for patients: 1 where controls are 0; of two other numbers the higher, with a warning."""
+    """Return True for patients: 1 if controls are 0; of two other numbers, the higher one, with a warning."""
     y = pd.Series(y).infer_objects().to_numpy()  # 0 and 1 may come as objects
     labels = pd.unique(y)
     if len(labels) != 2 or labels.dtype.kind not in "biuf":
@@ -235,7 +235,7 @@ def is_patient(y: np.ndarray) -> np.ndarray:
 
 
 def indexed(X: Any) -> tuple[pd.Index | None, Any]:
-    """Return the index of regions in a table of pandas, and the table with sparse columns filled; else None."""
+    """Return the index of a pandas table (otherwise None), and the table, with sparse columns made dense."""
     if not isinstance(X, pd.DataFrame):
         return None, X
     sparse = all(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes) and X.shape[1] > 0
@@ -243,14 +243,14 @@ def indexed(X: Any) -> tuple[pd.Index | None, Any]:
 
 
 def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = None) -> pd.DataFrame | None:
-    """Return covariates as a table with text names; None where there are none."""
+    """Return covariates as a table with text names; None if there are none."""
     if covariates is None:
         return None
     named = isinstance(covariates, Mapping)  # columns by name
     for one in covariates.values() if named else (covariates,):
         _check_order(index, one, "covariates")
     table: Any = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
-    if hasattr(table, "to_pandas"):  # of pyarrow or polars, which X may be, too
+    if hasattr(table, "to_pandas"):  # a pyarrow or polars table, as X may be, too
         table = table.to_pandas()
     elif named:
         columns = {
@@ -275,12 +275,12 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     if len(twice):
         raise InputError(f"Covariate {twice[0]!r} is listed twice; each covariate needs a unique name.")
     number = [name for name in table if is_numeric_dtype(table[name]) and not is_bool_dtype(table[name])]
-    # Truth values stay objects: the categories False and True of a file, or 0 and 1 where a model expects numbers.
+    # Booleans stay objects: the categories False and True of a file, or 0 and 1 where a model expects numbers.
     return table.astype(object).assign(**{name: numbers_of(table, name) for name in number})
 
 
 def _check_order(index: pd.Index | None, other: Any, name: str) -> None:
-    """Refuse what has the rows of X in another order: it would be given to other people."""
+    """Refuse a table with the rows of X in another order: its values would be assigned to the wrong people."""
     if index is None or not isinstance(other, pd.Series | pd.DataFrame) or index.equals(other.index):
         return
     if set(other.index) == set(index):
@@ -288,14 +288,14 @@ def _check_order(index: pd.Index | None, other: Any, name: str) -> None:
 
 
 def seed_from(random_state: Any) -> int:
-    """Return a seed that repeats the fit; a fresh one for None."""
+    """Return a seed that reproduces the fit; a fresh one for None."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def check_roles(regions: Sequence[str], others: Sequence[str]) -> None:
-    """Refuse a name for two things: with it, new people could not be matched to the model."""
+    """Refuse a name with two roles: new people could not be matched to the model by it."""
     twice = [name for name, number in Counter([*regions, *others]).items() if number > 1]
     if twice:
         raise InputError(
@@ -305,7 +305,7 @@ def check_roles(regions: Sequence[str], others: Sequence[str]) -> None:
 
 
 def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> None:
-    """Refuse regions of which the covariates leave nothing, given the sd of controls before and after."""
+    """Refuse regions that covariates explain completely, given the sd of controls before and after adjustment."""
     gone = np.flatnonzero(after < _NOTHING_LEFT * before)
     if len(gone):
         raise InputError(
@@ -315,9 +315,9 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
 
 
 def check_gaps(X: np.ndarray, *, unfilled: str = "", training: bool = False) -> None:
-    """Refuse people who lack too many regions, and everybody who lacks one where they are `unfilled`, and why.
+    """Refuse people with too many missing regions, or with any if `unfilled` gives a reason not to impute them.
 
-    In `training`, regions that too many people lack are refused, too.
+    In `training`, regions that are missing in too many people are refused, too.
     """
     gaps = np.isnan(X)
     if unfilled and gaps.any():
@@ -334,7 +334,7 @@ def check_gaps(X: np.ndarray, *, unfilled: str = "", training: bool = False) -> 
 
 
 def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> None:
-    """Refuse groups that cannot be learned from, and warn of small ones."""
+    """Refuse groups that cannot be learned from, and warn about small ones."""
     if len(controls) < _FEWEST_CONTROLS or n_patients < _FEWEST_PATIENTS:
         raise InputError(
             f"Too few people to compare: {counted(len(controls), 'control')} and {counted(n_patients, 'patient')}. "

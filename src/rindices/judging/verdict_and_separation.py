@@ -1,19 +1,19 @@
-"""Whether there is anything to find, and how well regions tell patients from controls.
+"""Whether there is anything to find, and how well regions distinguish patients from controls.
 
 The guarantee is a permutation test of the table itself (`spectrum`): without a difference between the groups, five
-tables in a hundred pass it. Whether what differs are patterns that are found again is another question, and three
-numbers answer it: linear models of disjoint halves of the people, against the same with permuted groups; repetitions
-among each other; and what repetitions found with what a linear model of everybody finds.
+tables in a hundred pass it. Whether the difference consists of patterns that are found again is another question,
+answered by three agreements: between linear models of disjoint halves of the people, compared with permuted groups;
+among repetitions; and between the repetitions and a linear model of everybody.
 
-Where groups differ in age, site or scanner, all of that is found again, too.
+If groups differ in age, site or scanner, these differences are found again, too.
 
-Patients are told from controls whom the rule was not learned from: an AUC with an interval, which has to hold the AUC,
-in new people, of a rule learned from everybody. The standard error of Hanley and McNeil (1982) is that of a fixed rule.
-Here rules are learned from the same people and folds share most of them, so it is too small, by a third where the
-groups hardly differ. A jackknife over groups of people learns all rules again, but counts the part that pairs of people
-contribute together twice. The true variance therefore lies between the two; the weight was settled on simulated cohorts
-and measured on others. The jackknife also shows what a tenth of the people adds to the AUC, and the centre of the
-interval is moved by as much, because each fold learns from nine tenths.
+Patients are distinguished from controls in held-out people, with an AUC and an interval that has to cover the AUC, in
+new people, of a rule learned from everybody. The standard error of Hanley and McNeil (1982) is that of a fixed rule.
+Here, rules are learned from the same people and folds share most of them, so it is too small, by a third if the groups
+hardly differ. A jackknife over groups of people learns all rules again, but counts twice what pairs of people
+contribute together. The true variance therefore lies between the two; the weight was chosen on simulated cohorts and
+checked on others. The jackknife also shows what a tenth of the people adds to the AUC, and the centre of the interval
+is shifted by that amount, because each fold learns from nine tenths.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from rindices.problems import Message, Text, counted, listed
 from rindices.settings import State
 
 FEWEST_SHUFFLED = 19  # tables with permuted groups: the largest of 20 has p = 0.05
-_SPLITS = 2  # into halves, of each table
+_SPLITS = 2  # of each table into halves
 _NOT_FOUND = 0.6  # concordance with the linear model, or among repetitions, below which they did not find the same
-_WEAK = 0.6  # concordance of halves below which a person's severity says little
-# From which on a difference makes it doubtful that a pattern is disease: a standardised difference of 0.25 is where
-# regression no longer adjusts for it safely (Rubin, 2001), a Cramér's V of 0.2 is 40 % women against 60 %.
+_WEAK = 0.6  # concordance of halves below which a person's severity is hardly informative
+# Differences from which it is doubtful that a pattern is disease: from a standardised difference of 0.25, regression no
+# longer adjusts for it safely (Rubin, 2001); a Cramér's V of 0.2 is 40 % women against 60 %.
 _COUNTS_FROM = {"number": 0.25, "category": 0.2}
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence behind a verdict; None where it was not measured.
+    """The evidence behind a verdict; None if not measured.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Evidence:
 
     @classmethod
     def of(cls, spectrum: Spectrum) -> Evidence:
-        """Return what the look before training showed."""
+        """Return the evidence of the test before training."""
         auc, ratio = spectrum.detectable
         return cls(
             p=spectrum.p,
@@ -151,22 +151,22 @@ def differences_that_count(balance: pd.DataFrame) -> list[str]:
 
 
 def not_testable(why: str) -> Verdict:
-    """Return the verdict where nobody can be permuted."""
+    """Return the verdict if the groups cannot be permuted."""
     return Verdict("not testable", f"The groups cannot be tested for a difference: {why}.")
 
 
 @one_thread()
 def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions: float) -> Verdict:
-    """Judge what repetitions found.
+    """Judge the patterns that repetitions found.
 
     Parameters
     ----------
     spectrum
-        The look before training.
+        The test before training.
     study
         The people.
     r_indices
-        Of the patients by the consensus ``(patients, patterns)``.
+        The patients' R-indices by the consensus ``(patients, patterns)``.
     repetitions
         Mean pattern agreement of the repetitions; NaN with a single one.
     """
@@ -194,10 +194,10 @@ def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions:
 
 
 def halves_test(study: Study, n_patterns: int) -> tuple[float, float, float]:
-    """Compare disjoint halves of the people, and of the same people with permuted groups.
+    """Compare the agreement of disjoint halves of the people with that after permuting the groups.
 
-    Returns their concordance, the largest of the permuted ones, and p. It ends with the first permuted table that
-    agrees as well: p exceeds 0.05 then, whatever the others are.
+    Returns the concordance, the largest one after permutation, and p. The test stops at the first permuted table that
+    agrees as well, because p then exceeds 0.05 whatever the others show.
     """
     method, seed = study.method(n_patterns), study.settings.seed
 
@@ -216,12 +216,12 @@ def halves_test(study: Study, n_patterns: int) -> tuple[float, float, float]:
 
 
 def supported(n_patterns: int, evidence: Evidence) -> int:
-    """Return how many of the patterns people who were left out can have: as many as they differ in directions."""
+    """Return how many of the patterns held-out people support: one per direction in which they differ, at least 1."""
     return min(n_patterns, max(1, evidence.found_again or 0))
 
 
 def likely_missed(auc: float, ratio: float) -> str:
-    """Say which differences a look that found none may have missed: those at which it would just have found one."""
+    """Describe the differences that a test without a finding may have missed: those that it could only just detect."""
     return (
         f"differences are likely to be missed if regions distinguish the groups with an AUC of about {auc:.2f} or less "
         f"and patients vary less than {ratio:.1f} times as much as controls in every direction."
@@ -286,11 +286,11 @@ def separated(
     correction: Correction | None = None,
     sites: np.ndarray | None = None,
 ) -> Separated | None:
-    """Tell patients from controls by regions, complete people; None where groups or sites are too small.
+    """Distinguish patients from controls by complete regions; return None if groups or sites are too small.
 
     Ten folds, each with its share of both groups and of every site. Corrections and scales are estimated in the
-    controls of the other nine, as is a discriminant of shrunken covariances (Ledoit and Wolf). The AUC is the mean over
-    folds.
+    controls of the other nine, and a discriminant with shrunken covariances (Ledoit and Wolf) in both their groups. The
+    AUC is the mean over folds.
     """
     if min(patient.sum(), (~patient).sum()) < 2 * _FOLDS:
         return None
@@ -320,7 +320,7 @@ def separated(
 
 
 def _dealt(strata: list[np.ndarray], n_parts: int, rng: np.random.Generator) -> np.ndarray:
-    """Deal people out to parts, so that each has its share of every stratum."""
+    """Assign people at random to parts, each with its share of every stratum."""
     order, part = rng.permutation(len(strata[0])), np.empty(len(strata[0]), int)
     part[order[np.lexsort([of[order] for of in strata])]] = np.arange(len(order)) % n_parts
     return part
@@ -344,9 +344,9 @@ def _cross_validated(
 
 
 def _discriminant(controls: np.ndarray, patients: np.ndarray) -> np.ndarray:
-    """Return Fisher's discriminant: what each region adds to telling patients from controls.
+    """Return Fisher's discriminant: the weight of each region in distinguishing patients from controls.
 
-    scikit-learn's with automatic shrinkage, in a quarter of the time: what it checks is known of these people.
+    That of scikit-learn with automatic shrinkage, in a quarter of the time, because its checks are not needed here.
     """
     within = np.zeros(2 * controls.shape[1:])
     for group in (controls, patients):
@@ -357,7 +357,7 @@ def _discriminant(controls: np.ndarray, patients: np.ndarray) -> np.ndarray:
 
 
 def _fixed_rule(auc: float, n_controls: int, n_patients: int) -> float:
-    """Return the variance of the AUC of a rule that is given (Hanley and McNeil, 1982)."""
+    """Return the variance of the AUC of a fixed rule (Hanley and McNeil, 1982)."""
     pairs = auc * (1 - auc) + (n_patients - 1) * (auc / (2 - auc) - auc**2)
     pairs += (n_controls - 1) * (2 * auc**2 / (1 + auc) - auc**2)
     return pairs / (n_controls * n_patients)

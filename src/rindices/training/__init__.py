@@ -1,1 +1,1 @@
-"""Models on their way: chunks of them, where they are trained, and the journal that survives a sudden end."""
+"""Training of models in chunks, the executors that run it, and the journal from which it resumes after a crash."""

@@ -1,6 +1,6 @@
-"""The unit of work: some models of one cohort, trained from start to end, wherever there is a device.
+"""The unit of work, a chunk: models of one cohort that are trained from start to end on any available device.
 
-A chunk depends on nothing but its arguments, so it can be trained in any process, in any order and again, with the
+A chunk depends only on its arguments, so it can be trained in any process, in any order and more than once, with the
 same result.
 """
 
@@ -26,8 +26,8 @@ from rindices.training.starts import Start, beside_networks, start_of
 
 _SAVE_SECONDS = 20.0  # between two saved states: what a killed run may lose
 _MEMORY_SHARE = 0.5  # of a device, for the models; the rest is for the compiler's scratch space and fragmentation
-_UNKNOWN_MEMORY = 4 * 2**30  # bytes to count on where a device does not tell
-_COPIES = 10  # of its weights that a model needs: Adam's moments, gradients, and input and output of a call
+_UNKNOWN_MEMORY = 4 * 2**30  # bytes to assume if a device does not report them
+_COPIES = 10  # of its weights that a model needs: Adam's moments, gradients, and the input and output of a call
 
 
 class Point(NamedTuple):
@@ -38,9 +38,9 @@ class Point(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One model: a setting, and which repetition of it on which cohort (0: the data, others: without disease).
+    """One model: a setting, the number of its repetition, and the cohort (0: the data, others: without disease).
 
-    A `prolonged` one is the same model, trained on to the longest that the schedule allows.
+    A `prolonged` one is the same model, trained for as long as the schedule allows.
     """
 
     point: Point
@@ -50,34 +50,34 @@ class Member(NamedTuple):
 
     @property
     def stored(self) -> tuple[object, ...]:
-        """What a journal says of it: only of a prolonged one that it is."""
+        """What a journal stores of it; `prolonged` only if it is true."""
         return tuple(self) if self.prolonged else self[:3]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Models that train together, on the same cohort; on a processor, of one number of patterns."""
+    """Models that are trained together on the same cohort; on a processor, all with the same number of patterns."""
 
     members: tuple[Member, ...]
 
     @property
     def n_patterns(self) -> int:
-        """The number of patterns, the largest where they differ."""
+        """The number of patterns, or the largest if they differ."""
         return max(member.point.n_patterns for member in self.members)
 
     @property
     def cohort(self) -> int:
-        """The cohort that all of them learn from."""
+        """The cohort that all models learn from."""
         return self.members[0].cohort
 
     @property
     def repetition(self) -> int:
-        """The first repetition; the only one where repetitions learn from different draws of missing regions."""
+        """The first repetition; the only one if repetitions learn from different draws of missing regions."""
         return self.members[0].repetition
 
     @property
     def name(self) -> str:
-        """A name for files."""
+        """The name of the chunk's files."""
         alike = len({member.point.n_patterns for member in self.members}) == 1
         members = [(m.point[1] if alike else tuple(m.point), m.repetition, *m.stored[3:]) for m in self.members]
         numbers = hashlib.sha256(repr(members).encode()).hexdigest()[:10]
@@ -85,39 +85,39 @@ class Chunk:
 
 
 class Settings(NamedTuple):
-    """What all models of a run share: all choices but the orthogonality, which belongs to a point."""
+    """The settings that all models of a run share: all but the orthogonality, which belongs to a point."""
 
     preset: Preset
     batch_size: int
-    seed: int  # with a repetition's number, it decides all its random numbers
+    seed: int  # with a repetition's number, it determines all its random numbers
 
 
 def schedule_of(chunk: Chunk, settings: Settings) -> Schedule:
-    """Return how long a chunk is trained; what is prolonged is looked at in the end."""
+    """Return how long a chunk is trained; prolonged models are evaluated only at the end."""
     schedule = replace(settings.preset.schedule, batch_size=settings.batch_size)
     longest = max(schedule.longest, schedule.max_steps)
     return replace(schedule, min_steps=longest, max_steps=longest) if chunk.members[0].prolonged else schedule
 
 
 class Trajectory(NamedTuple):
-    """What a chunk's models said about the patients at each checkpoint, and their weights at the later ones.
+    """The patients' R-indices by a chunk's models at each checkpoint, and the models' weights at later ones.
 
-    Models with fewer patterns than others of the chunk have zeros in the place of those they lack.
+    R-indices of models with fewer patterns than others in the chunk are padded with zeros.
     """
 
     steps: np.ndarray
     r_indices: np.ndarray  # (checkpoints, models, patients, patterns)
     losses: dict[str, np.ndarray]  # (checkpoints, models)
     correlations: np.ndarray  # of severities, (checkpoints, models, patterns, patterns)
-    weights: Mapping[int, Parameters]  # by step, leading axis: models; from the least number of steps on
+    weights: Mapping[int, Parameters]  # by step, leading axis: models; from the minimum number of steps on
 
     def end(self) -> Trajectory:
-        """Return the last checkpoint only."""
+        """Return only the last checkpoint."""
         losses = {name: values[-1:] for name, values in self.losses.items()}
         return Trajectory(self.steps[-1:], self.r_indices[-1:], losses, self.correlations[-1:], self.weights)
 
     def weights_of(self, place: int, n_patterns: int, step: int) -> Parameters:
-        """Return a model's weights at a checkpoint; a chunk whose models were all frozen before stays as it was."""
+        """Return a model's weights at a checkpoint, or the last ones if all models of the chunk were frozen earlier."""
         weights = self.weights[step if step in self.weights else max(self.weights)]
         if weights.decomposer:
             n_regions = weights.decomposer["patterns"]["weight"].shape[1]
@@ -127,20 +127,20 @@ class Trajectory(NamedTuple):
 
 
 class Unfinished(NamedTuple):
-    """A chunk on its way: what it showed so far, and the states from which it goes on."""
+    """An unfinished chunk: its trajectory so far, and the states from which training resumes."""
 
     trajectory: Trajectory
     states: dict[str, np.ndarray]
 
 
 class Keeper(Protocol):
-    """Where a chunk that is being trained leaves what it needs to go on after a sudden end."""
+    """Storage for everything that an unfinished chunk needs to resume after a crash."""
 
     def load(self) -> Unfinished | None:
-        """Return what was left, or None."""
+        """Return what was saved, or None."""
 
     def save(self, unfinished: Unfinished) -> None:
-        """Leave something; it may fail without harm."""
+        """Save an unfinished chunk; failure does no harm."""
 
 
 class Stopped(Exception):
@@ -162,9 +162,9 @@ def train_chunk(
     chunk, settings
         What to train.
     people
-        Whom to learn from.
+        The people to learn from.
     keeper
-        Where to go on from, and where to leave what is needed to go on.
+        Storage to resume from, and to save to during training.
     progress
         Called with the chunk and its step, at the beginning and after each checkpoint; if it returns False, training
         ends with `Stopped`.
@@ -213,7 +213,7 @@ def _report(progress: Callable[[Chunk, int], bool] | None, chunk: Chunk, step: i
 
 
 def starts_of(members: Sequence[Member], settings: Settings, people: TrainingPeople) -> list[Start]:
-    """Return where each of some repetitions starts; none where training starts from nothing."""
+    """Return the linear model from which each member starts; none if training starts from random weights."""
     if settings.preset.training.start == "random":
         return []
 
@@ -226,7 +226,7 @@ def starts_of(members: Sequence[Member], settings: Settings, people: TrainingPeo
 
 
 def untrained(starts: list[Start], patients: np.ndarray) -> Trajectory:
-    """Return linear models alone, as if they were the only checkpoint."""
+    """Return the trajectory of linear models alone, as its only checkpoint."""
     linear, r_indices = beside_networks(starts, None, patients)
     most = r_indices.shape[-1]
     correlations = np.stack([np.eye(most) for _ in starts])
@@ -256,16 +256,16 @@ def _joined(parts: list[Trajectory]) -> Trajectory:
 
 
 def models_per_chunk(people: TrainingPeople, n_patterns: int, batch_size: int, device: Device, at_a_time: int) -> int:
-    """How many models train together: one on a processor's core, on an accelerator as many as fit.
+    """Return the number of models to train together: one per core on a processor, as many as fit on an accelerator.
 
     Parameters
     ----------
     people, n_patterns, batch_size
         What to train.
     device
-        What a worker has.
+        The device of a worker.
     at_a_time
-        Chunks that share the device.
+        Number of chunks that share the device.
     """
     if device.platform == "cpu":
         return 1
@@ -279,15 +279,15 @@ def models_per_chunk(people: TrainingPeople, n_patterns: int, batch_size: int, d
 
 
 def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int = 0) -> list[Member]:
-    """Return the models of some settings."""
+    """Return the models of all given settings and repetitions."""
     return [Member(point, repetition, cohort) for point in points for repetition in repetitions]
 
 
 def cut(members: Sequence[Member], size: int, *, mixed: bool = False, apart: bool = False) -> list[Chunk]:
-    """Cut models into chunks of at most `size`, nearly alike in number so that they share programs.
+    """Cut models into chunks of at most `size` and nearly equal length, so that they share compiled programs.
 
-    Where chunks may be `mixed`, different numbers of patterns train together: an accelerator takes hardly longer.
-    Where repetitions learn from people of their own, they are kept `apart`.
+    In `mixed` chunks, different numbers of patterns are trained together: an accelerator takes hardly longer.
+    Repetitions that learn from different data are kept `apart`.
     """
     chunks: list[Chunk] = []
     alone = ["repetition"] if apart else []

@@ -1,4 +1,4 @@
-"""Chunks on a Dask cluster: they outlive their workers, and whoever waits for one is told how it ended."""
+"""Training of chunks on a Dask cluster: chunks survive the loss of their workers, and every failure is reported."""
 
 import logging
 import platform
@@ -17,15 +17,15 @@ from rindices.training.chunks import Stopped
 
 _DECIDE_BITS = ("rindices", "jax", "jaxlib", "optax")
 _CONNECT_SECONDS = 10
-_LOOK_SECONDS = 1.0  # between two looks whether anybody is left of a cluster of this machine
-_DESERTED = 5  # such looks in a row at which nobody was
-_WAITING = 256  # chunks that a cluster is given at once, so that workers who join it later find some
+_LOOK_SECONDS = 1.0  # between checks that a cluster is still alive
+_DESERTED = 5  # consecutive failed checks after which a cluster counts as lost
+_WAITING = 256  # chunks submitted at a time, so that workers that join later find some
 _SAME_VERSIONS = "Install the same versions everywhere, restart the scheduler and workers, and repeat the command."
 
 
 @contextmanager
 def connected(address: str, workers: int | None) -> Iterator[Any]:
-    """Give a client of a running scheduler, or of a cluster of this machine's cores (``local``)."""
+    """Yield a client of a running scheduler, or of a cluster of this machine's cores (``local``)."""
     try:
         import dask
         from distributed import Client, LocalCluster
@@ -33,7 +33,7 @@ def connected(address: str, workers: int | None) -> Iterator[Any]:
         raise InputError(
             Remedy("dask", address), " needs Dask.\nInstall it with: pip install 'rindices[cluster]'."
         ) from error
-    # Cohorts are large on purpose; each goes to the scheduler once.
+    # Cohorts are expected to be large; each is sent to the scheduler only once.
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
     if address == "local":
         with (
@@ -43,13 +43,13 @@ def connected(address: str, workers: int | None) -> Iterator[Any]:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                # Some port is opened for pages in any case; a fixed one is taken when two runs go on, and workers of
-                # older versions would listen to everybody.
+                # A port is opened for the dashboard in any case; with a fixed one, two simultaneous runs would clash,
+                # and workers of older versions would listen on all interfaces.
                 dashboard_address="127.0.0.1:0",
                 worker_dashboard_address="127.0.0.1:0",
                 scheduler_kwargs={"dashboard": False},
-                # What goes wrong comes back with the tasks; workers that are sent home in the middle of a heartbeat
-                # would complain of that on the user's terminal.
+                # Errors come back with the tasks; workers that are shut down in the middle of a heartbeat would
+                # report that on the user's terminal.
                 silence_logs=logging.CRITICAL,
             ) as cluster,
             Client(cluster) as client,
@@ -68,9 +68,9 @@ def connected(address: str, workers: int | None) -> Iterator[Any]:
 
 
 class Cluster:
-    """Runs tasks on a Dask cluster that may lose workers; joblib's own way there would wait for ever for theirs.
+    """Runs tasks on a Dask cluster that may lose workers; joblib's own backend would wait for their tasks forever.
 
-    People go to the cluster once, as a task: Dask makes again what was lost with a worker.
+    People are sent to the cluster once, as a task: Dask recomputes whatever is lost with a worker.
 
     Parameters
     ----------
@@ -83,24 +83,24 @@ class Cluster:
     def __init__(self, client: Any) -> None:
         from distributed import LocalCluster
 
-        # Results that went with a worker are made again, which is nothing to look at.
+        # Results lost with a worker are recomputed, which the user need not see.
         logging.getLogger("distributed.client").setLevel(logging.ERROR)
         self.client = client
         self.one_machine = isinstance(client.cluster, LocalCluster)
 
     @property
     def chunks_per_device(self) -> int:
-        """How many chunks share a device: all of those on one machine, or those of a worker elsewhere."""
+        """Number of chunks that share a device: those of all workers on one machine, those of one worker otherwise."""
         threads = self.client.nthreads().values()
         return max(1, sum(threads) if self.one_machine else max(threads, default=1))
 
     def is_ready(self) -> bool:
-        """Whether there is anybody to do a task; workers of this machine come or fail soon."""
+        """Return whether there are workers; those of this machine start, or fail to, within a short time."""
         with self._within_reach():
             return self.one_machine or bool(self.client.nthreads())
 
     def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """Call a function with the arguments of each task, and give results as they come."""
+        """Call a function with the arguments of each task, and yield results as they become available."""
 
         def send(task: tuple[Any, ...]) -> Future[Any]:
             values = [
@@ -127,13 +127,13 @@ class Cluster:
                         job.cancel()
 
     def _is_inhabited(self) -> bool:
-        """Whether anybody is left; Dask does not replace a worker of this machine that dies while it starts."""
+        """Return whether any worker is left; Dask does not replace a local worker that dies while starting."""
         workers = self.client.cluster.workers.values() if self.one_machine else [self]
         return any(getattr(worker, "pid", True) for worker in workers) and not self._is_closed()
 
     @contextmanager
     def _within_reach(self) -> Iterator[None]:
-        """Tell of a scheduler that is gone as such; Dask has many ways to."""
+        """Raise `LostWorkers` if the scheduler is gone, which Dask reports in many ways."""
         try:
             yield
         except Exception as error:
@@ -145,11 +145,11 @@ class Cluster:
         return self.client.status in ("closing", "closed")
 
     def _checked_versions(self) -> dict[str, str]:
-        """Return the versions of this machine; refuse a cluster of others, which could not load what it is sent."""
+        """Return this machine's versions; refuse a cluster with others, which could not load what it is sent."""
         report = {} if self.one_machine else self.client.get_versions(packages=list(_DECIDE_BITS))
         places = {"the scheduler's address": report["scheduler"], **report["workers"]} if report else {}
         for address, versions in places.items():
-            if versions is not None:  # it has just left
+            if versions is not None:  # None: it has just left
                 _check_versions(_versions(), _of_interest(versions), f"The program at {address}")
         return _versions()
 
@@ -158,7 +158,7 @@ def _result(job: Future[Any]) -> Any:
     try:
         result = job.result()
     except (Exception, CancelledError) as error:
-        # Errors of a task come back as values. An error of Dask is a task that no worker could load, or none did.
+        # Errors of a task come back as values. An error here is Dask's: no worker could load the task, or none did.
         if isinstance(error, CancelledError | OSError) or type(error).__name__ == "KilledWorker":
             raise LostWorkers(f"a chunk was lost ({type(error).__name__}).") from error
         raise InputError(
@@ -172,15 +172,15 @@ def _result(job: Future[Any]) -> Any:
 
 
 def _call(expected: dict[str, str], function: Callable[..., Any], *values: Any) -> Any:
-    """Call a function in a worker that has the expected versions; return its result or its error.
+    """Call a function in a worker, if it has the expected versions; return the result or the error.
 
-    An error travels as a value, without those that led to it: Dask can lose one on its way, and who waits for it would
-    wait for ever. Those of libraries may hold what cannot travel, or be unknown where they arrive.
+    Errors are returned as values, without their causes: Dask can lose a raised one, and the caller would wait forever.
+    Those of libraries may be impossible to pickle, or unknown where they arrive.
     """
     try:
         _check_versions(expected, _versions(), f"A worker on {platform.node()}")
         return function(*values)
-    except Stopped:  # the worker lost sight of the scheduler for a moment; the task is still awaited
+    except Stopped:  # the worker lost contact with the scheduler for a moment; the task is still awaited
         return LostWorkers("a chunk was cancelled.")
     except Exception as error:  # noqa: BLE001 (raised where the result is awaited)
         trace = "".join(traceback.format_exception(error, limit=-10))
@@ -192,7 +192,7 @@ def _call(expected: dict[str, str], function: Callable[..., Any], *values: Any) 
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions that a result depends on, as they are here."""
+    """Return the local versions of everything that results depend on."""
     from distributed.versions import get_versions
 
     return _of_interest(get_versions(packages=_DECIDE_BITS))
@@ -214,7 +214,7 @@ def _check_versions(expected: dict[str, str], versions: dict[str, str], whose: s
 
 
 def current_task() -> Any | None:
-    """Return what Dask knows of the task that this thread does as one of its workers; None elsewhere."""
+    """Return Dask's state of the task that this thread runs in a worker; None elsewhere."""
     if "distributed" not in sys.modules:
         return None
     from distributed import get_worker
@@ -222,14 +222,14 @@ def current_task() -> Any | None:
     try:
         worker = get_worker()
         return worker.state.tasks[worker.get_current_task()]
-    except (ValueError, KeyError):  # no worker, or a thread of it that does no task
+    except (ValueError, KeyError):  # not in a worker, or in a thread of it without a task
         return None
 
 
 def still_wanted() -> Callable[..., bool]:
-    """Return a function that says whether anybody still waits for what this thread does.
+    """Return a function that returns whether the result of this thread's task is still wanted.
 
-    A task that Dask called off runs on, and would keep the worker from others; it has to see by itself.
+    A task that Dask has cancelled keeps running and would block its worker, so it has to check for itself.
     """
     task = current_task()
     return lambda *_: task is None or task.state != "cancelled"

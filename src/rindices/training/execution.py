@@ -1,6 +1,6 @@
-"""Chunks are trained where joblib says: in threads of this process by default, in other processes, or on a cluster.
+"""Train chunks where joblib is set to: in threads of this process by default, in other processes, or on a cluster.
 
-Nothing here depends on where a chunk is trained or on the order in which chunks end.
+Results depend neither on where a chunk is trained nor on the order in which chunks end.
 """
 
 import os
@@ -34,10 +34,10 @@ from rindices.training.chunks import (
 from rindices.training.clusters import Cluster, connected, current_task, still_wanted
 from rindices.training.journal import Journal
 
-# On an accelerator threads hide the time that compiling takes; more of them only share out its memory.
+# On an accelerator, threads hide the time of compilation; more of them would only divide its memory.
 _ACCELERATOR_THREADS = 4
-_LOOK_SECONDS = 1.0  # between two looks whether a cluster has a worker, or whether the process that started this lives
-_ATTEMPTS = 5  # to go on after workers were lost, without a single chunk finished in between
+_LOOK_SECONDS = 1.0  # between checks that a cluster has a worker, or that the parent process is alive
+_ATTEMPTS = 5  # to resume after workers were lost, without a single chunk finished in between
 _LOSSES = (LostWorkers, BrokenExecutor)
 
 
@@ -50,7 +50,7 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
     dask
         Address of a scheduler (``tcp://host:8786``), or ``local`` for a cluster of this machine's cores.
     workers
-        Number of processes; with ``local``, of the cluster's workers.
+        Number of processes, or, with ``local``, of the cluster's workers.
     """
     if dask not in (None, "local") and workers is not None:
         raise InputError(
@@ -63,7 +63,7 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
             Remedy("dask", "local"),
             ".",
         )
-    # Helpers of Python remove what a run that is stopped at once leaves behind; they need not complain of it.
+    # Python's resource tracker cleans up after a run that is interrupted; its warnings would only confuse.
     calm = [os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker:UserWarning"]
     with ExitStack() as stack:
         if dask is not None or workers is not None:
@@ -82,9 +82,9 @@ class Local(NamedTuple):
     Attributes
     ----------
     backend
-        Of joblib.
+        A backend of joblib.
     chunks_per_device
-        How many chunks share a device.
+        Number of chunks that share a device.
     is_here
         Whether chunks are trained in this process.
     """
@@ -94,24 +94,24 @@ class Local(NamedTuple):
     is_here: bool
 
     def is_ready(self) -> bool:
-        """Nobody has to come."""
+        """Return True: there are no workers to wait for."""
         return True
 
     def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """Call a function with the arguments of each task, and give results as they come."""
+        """Call a function with the arguments of each task, and yield results as they become available."""
         pool = joblib.Parallel(
             self.chunks_per_device,
             backend=self.backend,
             return_as="generator_unordered",
             batch_size=1,
-            initializer=_leave_with,  # of processes; threads have none
+            initializer=_leave_with,  # for processes; threads do not call it
             initargs=(os.getpid(),),
         )
         return pool(joblib.delayed(function)(*task) for task in tasks)
 
 
 def _leave_with(master: int) -> None:
-    """End this process, whatever it does, once it is no longer a child of its master: nobody is left to work for."""
+    """End this process, whatever it is doing, once its parent `master` is gone: nobody is left to work for."""
 
     def watch() -> None:
         while os.getppid() == master:
@@ -125,19 +125,19 @@ Executor = Local | Cluster  # where chunks are trained
 
 
 def executor(n_jobs: int | None = None) -> Executor:
-    """Return where chunks are trained, as `joblib.parallel_config` has it.
+    """Return the executor that trains chunks, as set by `joblib.parallel_config`.
 
     Parameters
     ----------
     n_jobs
-        As in joblib; None: what ``joblib.parallel_config`` says, or one thread a core.
+        As in joblib; None: as set by ``joblib.parallel_config``, or one thread per core.
     """
     backend, _ = get_active_backend(prefer="threads")
     asked = get_active_backend()[1] if n_jobs is None else n_jobs
     if type(backend).__name__ == "DaskDistributedBackend":
         if current_task() is None:
             return Cluster(backend.client)
-        # A worker that waits for chunks on its own cluster would keep them from being done.
+        # A worker that waits for chunks on its own cluster would keep them from being trained.
         backend = SequentialBackend(nesting_level=1)
     shares_memory = bool(getattr(backend, "supports_sharedmem", False))
     if not shares_memory and not backend.supports_return_generator:
@@ -147,34 +147,34 @@ def executor(n_jobs: int | None = None) -> Executor:
         )
     if asked is not None or not shares_memory:
         number = backend.effective_n_jobs(asked)
-    elif backend.nesting_level:  # others of a loop around this one have the other cores
+    elif backend.nesting_level:  # inside an outer loop, whose other jobs use the other cores
         number = 1
     else:
         number = devices.n_cores() if devices.describe().platform == "cpu" else _ACCELERATOR_THREADS
-    return Local(backend, number, shares_memory or number == 1)  # joblib does here what one other process should
+    return Local(backend, number, shares_memory or number == 1)  # joblib runs a single job in this process
 
 
 class Progress(NamedTuple):
-    """For whoever draws a progress bar; steps are those of all models of a stage together, 0 where it has none."""
+    """Progress of a stage, for progress bars; steps are summed over all its models, and 0 for a stage without steps."""
 
     stage: str
     done: int = 0
     total: int = 0
-    resumed: int = 0  # of those done, how many were there before this process began
+    resumed: int = 0  # steps of those done that preceded this process
 
 
 class Memory(dict[Chunk, Trajectory]):
-    """Keeps finished chunks in memory; has what a `Journal` has."""
+    """Keeps finished chunks in memory, with the interface of a `Journal`."""
 
     def earlier(self) -> list[Chunk]:
-        """No run was before this one."""
+        """Return no chunks: there was no earlier run."""
         return []
 
     def keeper(self, chunk: Chunk) -> None:
-        """Nothing of a chunk on its way outlives the process."""
+        """Return None: nothing of an unfinished chunk outlives the process."""
 
     def chunk_size(self, propose: Callable[[], int]) -> int:
-        """Every run is a new one."""
+        """Return the proposed size: every run is a new one."""
         return propose()
 
 
@@ -190,13 +190,13 @@ class Execution:
     store
         Where finished chunks are kept, and looked for first.
     n_jobs
-        As in joblib; None: one thread a core, or what ``joblib.parallel_config`` says.
+        As in joblib; None: one thread per core, or as set by ``joblib.parallel_config``.
     progress
         Called during training.
     models_per_chunk
         None: as many as a worker's device can hold.
     mixed
-        Whether different numbers of patterns train together.
+        Whether models with different numbers of patterns are trained together.
     """
 
     store: Store = field(default_factory=Memory)
@@ -206,7 +206,7 @@ class Execution:
     mixed: bool = False
 
     def device(self) -> Device:
-        """Ask a worker what it trains on."""
+        """Return the device that a worker trains on."""
         try:
             [device] = self.ready_executor().run(_describe, [()])
         except _LOSSES as error:
@@ -214,21 +214,21 @@ class Execution:
         return device
 
     def prepare(self, people: Callable[[], TrainingPeople], numbers: Collection[int], batch_size: int) -> None:
-        """Settle how models share chunks, before work starts.
+        """Decide how models are divided into chunks, before training starts.
 
-        On a GPU of this machine one program can have models of several numbers of patterns; workers of a cluster need
-        chunks to share out.
+        On a GPU of this machine, one program can train models with different numbers of patterns; a cluster needs
+        enough chunks to distribute over its workers.
 
         Parameters
         ----------
         people, batch_size
-            What models learn from, and how many people a step.
+            The people that models learn from, and their number per step.
         numbers
             All numbers of patterns that may be trained.
         """
 
         def as_many_as_fit() -> int:
-            device = self.device()  # of a worker, who may have to come first
+            device = self.device()  # of a worker, which may have to join first
             return models_per_chunk(people(), max(numbers), batch_size, device, self.ready_executor().chunks_per_device)
 
         several = len({*numbers}) > 1
@@ -236,7 +236,7 @@ class Execution:
         self.models_per_chunk = self.store.chunk_size(lambda: self.models_per_chunk or as_many_as_fit())
 
     def ready_executor(self) -> Executor:
-        """Return where chunks are trained; where the first worker has yet to come, wait and say so."""
+        """Return the executor that trains chunks; if the first worker has yet to join, wait and report this."""
         place, stage = executor(self.n_jobs), "Waiting for a worker to join the cluster"
         if not place.is_ready():
             show = self.progress or (lambda _: None)
@@ -261,9 +261,9 @@ def train_members(
     *,
     apart: bool = False,
 ) -> list[Chunk]:
-    """Train members in chunks, but for those that an earlier run trained; return the chunks.
+    """Train members in chunks, except those that an earlier run trained; return all chunks.
 
-    The parameters are those of `train_all`, and `apart` as of `rindices.training.chunks.cut`.
+    The parameters are those of `train_all`, and `apart` is that of `rindices.training.chunks.cut`.
     """
     chunks = [chunk for chunk in execution.store.earlier() if not {*chunk.members}.isdisjoint(members)]
     there = {member for chunk in chunks for member in chunk.members}
@@ -280,18 +280,18 @@ def train_all(
     execution: Execution,
     stage: str = "Training",
 ) -> None:
-    """See that all chunks are in the store, by training those that are not.
+    """Train all chunks that are not in the store.
 
     Parameters
     ----------
     chunks, settings
         What to train.
     people
-        Gives the people that a chunk learns from.
+        Returns the people that a chunk learns from.
     execution
-        How and where.
+        How and where to train.
     stage
-        What to call this in `Progress`.
+        Name of the stage in `Progress`.
     """
     steps = schedule_of(chunks[0], settings).max_steps if chunks else 0
     tally = _Tally(stage, chunks, steps, execution)
@@ -314,7 +314,7 @@ def _trained(
     execution: Execution,
     progress: Callable[[Chunk, int], None],
 ) -> Iterator[Chunk]:
-    """Train and store chunks; give each when that is done."""
+    """Train and store chunks; yield each one once it is stored."""
     place, store, stop = execution.ready_executor(), execution.store, threading.Event()
 
     def report(chunk: Chunk, step: int) -> bool:
@@ -322,7 +322,7 @@ def _trained(
         return not stop.is_set()
 
     def train_here(chunk: Chunk, *arguments: Any) -> Chunk:
-        """Train a chunk and store it, while other threads train on."""
+        """Train a chunk and store it, while other threads continue training."""
         store[chunk] = train_chunk(chunk, *arguments, progress=report)
         return chunk
 
@@ -338,14 +338,14 @@ def _trained(
         stop.set()  # threads cannot be killed; they end at their next checkpoint
 
 
-@unconverged_rotations()  # here too, since processes do not know what a fit has settled
+@unconverged_rotations()  # here too, since other processes do not share the warning filters of a fit
 def _train_elsewhere(chunk: Chunk, *arguments: Any) -> tuple[Chunk, Trajectory]:
     devices.prepare()
     return chunk, train_chunk(chunk, *arguments, progress=still_wanted())
 
 
 class _Tally:
-    """Counts steps of models; chunks report from several threads."""
+    """Counts the steps of all models; chunks report from several threads."""
 
     def __init__(self, stage: str, chunks: Sequence[Chunk], max_steps: int, execution: Execution) -> None:
         self._stage, self._max_steps, self._show = stage, max_steps, execution.progress or (lambda _: None)
@@ -356,7 +356,7 @@ class _Tally:
         self._show(Progress(stage, self._resumed, self._total, self._resumed))
 
     def at(self, chunk: Chunk, step: int) -> None:
-        """Take note of a chunk's step; the first is the one at which it begins or goes on."""
+        """Record a chunk's step; the first one recorded is where it begins or resumes."""
         with self._lock:
             if chunk not in self._steps:
                 self._resumed += step * len(chunk.members)
@@ -374,9 +374,10 @@ class _Tally:
 def found_models(
     members: list[Member], chunks: Sequence[Chunk], execution: Execution
 ) -> list[tuple[Trajectory, np.ndarray, int]]:
-    """Return each member's trajectory, which of its checkpoints to look at, and the member's place in it.
+    """Return each member's trajectory, the checkpoints of it to use, and the member's place in it.
 
-    Models that were all frozen before the others ended stay as they were; those that were prolonged, as they ended.
+    Where a chunk ended early because all its models were frozen, its last checkpoint is used for all later ones; of
+    prolonged models, only the last checkpoint is used.
     """
     place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
     longer = {member._replace(prolonged=False): where for member, where in place.items() if member.prolonged}

@@ -1,7 +1,7 @@
-"""A run on disk while it goes on: its plan, finished chunks, and chunks on their way.
+"""The journal of a run in progress, on disk: its plan, finished chunks, and unfinished chunks.
 
-Every file is written beside, flushed to disk and renamed, and carries a checksum: after a sudden end at any moment the
-folder holds whole files of this run only, and training goes on from them.
+Every file is written under another name, flushed to disk and renamed, and carries a checksum: after a crash at any
+moment, the folder contains only complete files of this run, from which training resumes.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from rindices.files import checksum, read_arrays, write_arrays, write_text
 from rindices.problems import InputError
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, Unfinished
 
-_PAUSE = 0.5  # seconds before a write that failed is tried again
+_PAUSE = 0.5  # seconds before a failed write is retried
 
 
 class Journal:
-    """Finished chunks in files of a folder.
+    """Keeps finished chunks as files in a folder.
 
     Parameters
     ----------
     folder
-        Where they are.
+        Folder of these files.
     fingerprint
-        Tells this run from others; files of others are not read.
+        Identifies this run; files of other runs are not read.
     trained
-        Folder of chunks that a finished run left, of which this one is more.
+        Folder with the chunks of a finished run that this run extends.
     """
 
     def __init__(self, folder: Path, fingerprint: str, trained: Path | None = None) -> None:
-        self.folder = Path(folder).absolute()  # workers may be elsewhere
+        self.folder = Path(folder).absolute()  # workers may run in another folder
         self.fingerprint = fingerprint
         self.damaged: list[str] = []  # names of files that could not be read and were trained again
         self._read: dict[Chunk, Trajectory] = {}
@@ -53,7 +53,7 @@ class Journal:
                 self._earlier[chunk] = path
 
     def earlier(self) -> list[Chunk]:
-        """Return the chunks that a finished run left; they are the same whatever happens to this one."""
+        """Return the chunks of the finished run; they stay the same whatever happens to this run."""
         return list(self._earlier)
 
     def __contains__(self, chunk: Chunk) -> bool:
@@ -71,13 +71,13 @@ class Journal:
         return arrays is not None
 
     def __getitem__(self, chunk: Chunk) -> Trajectory:
-        """Return a finished chunk; its weights stay on disk until they are asked for."""
+        """Return a finished chunk; its weights stay on disk until they are needed."""
         if chunk not in self:
             raise FileNotFoundError(f"{self._path(chunk)} was removed or damaged during the run.")
         return self._read[chunk]
 
     def __setitem__(self, chunk: Chunk, trajectory: Trajectory) -> None:
-        """Keep a finished chunk; a network drive may fail once."""
+        """Keep a finished chunk; a failed write is retried once, because network drives fail occasionally."""
         path, owner, arrays = self._path(chunk), _owner(self.fingerprint, chunk), _arrays(trajectory)
         try:
             write_arrays(path, owner, _signed(owner), arrays)
@@ -88,15 +88,15 @@ class Journal:
         self.keeper(chunk).path.unlink(missing_ok=True)
 
     def has_begun(self) -> bool:
-        """Whether there is anything that another run could go on from."""
+        """Return whether there is anything that another run could resume from."""
         return any(path.suffix in (".safetensors", ".unfinished") for path in self.folder.glob("*"))
 
     def keeper(self, chunk: Chunk) -> FileKeeper:
-        """Return a place for a chunk on its way."""
+        """Return the storage of an unfinished chunk."""
         return FileKeeper(self._path(chunk).with_suffix(".unfinished"), _owner(self.fingerprint, chunk))
 
     def chunk_size(self, propose: Callable[[], int]) -> int:
-        """Return the number of models in a chunk as it was planned at first: another would not give the same bits."""
+        """Return the number of models per chunk as first planned: another would not give bitwise identical results."""
         path = self.folder / "plan.json"
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             planned = json.loads(path.read_text(encoding="utf-8"))
@@ -111,13 +111,13 @@ class Journal:
 
 
 class FileKeeper(NamedTuple):
-    """Keeps a chunk on its way in a file; goes along to other processes, and does nothing where the folder is not."""
+    """Keeps an unfinished chunk in a file; can be sent to other processes, and saves nothing without the folder."""
 
     path: Path
     owner: dict[str, str]
 
     def load(self) -> Unfinished | None:
-        """Return what was left, or None."""
+        """Return what was saved, or None."""
         arrays = _read(self.path, self.owner)
         if arrays is None:
             return None
@@ -125,17 +125,17 @@ class FileKeeper(NamedTuple):
         return Unfinished(_trajectory(arrays, weights), _below("states", arrays))
 
     def save(self, unfinished: Unfinished) -> None:
-        """Leave something; a full disk is no reason to stop what can still end well."""
+        """Save an unfinished chunk; a full disk is no reason to stop training that can still succeed."""
         if self.path.parent.is_dir():
             arrays = _arrays(unfinished.trajectory) | {f"states{n}": a for n, a in unfinished.states.items()}
-            with contextlib.suppress(OSError, InputError):  # the latter: no longer writable
+            with contextlib.suppress(OSError, InputError):  # the latter: the file is no longer writable
                 write_arrays(self.path, self.owner, _signed(self.owner), arrays)
 
 
 class _WeightsOnDisk(Mapping[int, Parameters]):
     def __init__(self, path: Path, steps: list[int]) -> None:
         self._path, self._steps = path, steps
-        self._last: tuple[int, Parameters] | None = None  # many models of a chunk are asked for one after the other
+        self._last: tuple[int, Parameters] | None = None  # many models of a chunk are requested one after the other
 
     def __getitem__(self, step: int) -> Parameters:
         if step not in self._steps:
@@ -192,7 +192,7 @@ def _owner(fingerprint: str, chunk: Chunk) -> dict[str, str]:
 
 
 def _chunk_of(path: Path, fingerprint: str) -> Chunk | None:
-    """Return the chunk that a file of this run holds, or None."""
+    """Return the chunk in a file of this run, or None."""
     with contextlib.suppress(OSError, SafetensorError, KeyError, ValueError, TypeError):
         with safe_open(path, framework="numpy") as file:
             texts = file.metadata()
@@ -207,7 +207,7 @@ def _signed(owner: dict[str, str]) -> str:
 
 
 def _read(path: Path, owner: dict[str, str]) -> dict[str, np.ndarray] | None:
-    """Return the arrays of a file, or None where it is missing, damaged or of another run."""
+    """Return the arrays of a file, or None if it is missing, damaged or of another run."""
     with contextlib.suppress(OSError):
         texts, arrays = read_arrays(path)
         if texts == owner | {"sha256": checksum(_signed(owner), arrays)}:

@@ -1,7 +1,7 @@
-"""Where a repetition starts: a linear model of its own controls and of nine tenths of the patients.
+"""The start of a repetition: a linear model of its own controls and of nine tenths of the patients.
 
-Training keeps f near it (`core.losses.prior`), and the R-index is the mean of what the networks and the linear model
-read. Both depend on the seed and the repetition's number only, as all else of a repetition does.
+Training keeps f close to it (`core.losses.prior`), and the R-index is the mean of those of the networks and of the
+linear model. Both depend only on the seed and the repetition's number, like everything else in a repetition.
 """
 
 from contextlib import suppress
@@ -16,12 +16,12 @@ from rindices.core.train import held_out
 from rindices.linear import METHODS, LinearModel, Method, fitted, side_by_side
 from rindices.presets import SCALED_SD
 
-PATIENTS = 0.9  # of the patients that a repetition's linear model learns from
-SHARE = 0.5  # of the linear model in the R-index; from a quarter to three quarters of it differ little
+PATIENTS = 0.9  # share of the patients that a repetition's linear model is fitted to
+SHARE = 0.5  # of the linear model in the R-index; shares from a quarter to three quarters differ little
 _SPLITS = 10  # of the people into halves
-_UNIFORM_MEAN, _UNIFORM_SD = 0.5, 12**-0.5  # of severities as f draws them
-# Exponents of severities that are uniform to a power. Where most patients are severe they would be below 1; f cannot
-# rise so steeply from 0, and what it lacks there would be missing in every severity.
+_UNIFORM_MEAN, _UNIFORM_SD = 0.5, 12**-0.5  # of severities as they are drawn for f
+# Limits for the exponents of severities that are powers of a uniform. If most patients are severely affected, exponents
+# would be below 1; f cannot rise that steeply from 0, and what it lacks there would be missing from every severity.
 _LEAST, _LARGEST = 1.0, 5.0
 
 
@@ -29,16 +29,16 @@ Linear = dict[str, dict[str, np.ndarray]]  # see `core.networks.LINEAR`
 
 
 class Start(NamedTuple):
-    """A linear model as training and scoring need it; regions are scaled.
+    """A linear model in the form that training and scoring need; regions are scaled.
 
     Attributes
     ----------
     prior : Prior
-        What f should make of a brain.
+        The changes that f should make.
     gain, offset : ndarray of shape (regions, patterns) and (patterns,)
-        By which severities are read, of mean 0 and sd 1 among the patients.
+        Coefficients that predict severities, with mean 0 and sd 1 among the patients.
     correlation : ndarray of shape (patterns, patterns)
-        Of the severities.
+        Correlation of the severities.
     """
 
     prior: Prior
@@ -47,13 +47,13 @@ class Start(NamedTuple):
     correlation: np.ndarray
 
     def read(self, people: np.ndarray) -> np.ndarray:
-        """Return severities of scaled people ``(people, patterns)``, of mean 0 and sd 1 among the patients."""
+        """Return severities of scaled people ``(people, patterns)``, with mean 0 and sd 1 among the patients."""
         return self.offset + (people - 1) @ self.gain
 
     def beside(self, r_indices: np.ndarray | None) -> Linear:
         """Return the linear part of a model, on the scale of the networks' R-indices of the same patients.
 
-        Without networks, on that of severities that are uniform among the patients, and alone.
+        Without networks, the linear model stands alone, on the scale of severities that are uniform among the patients.
         """
         n_patterns = len(self.offset)
         if r_indices is None:
@@ -69,7 +69,7 @@ class Start(NamedTuple):
             "change": {
                 "map": self.prior.maps,
                 "exponent": self.prior.exponents,
-                "share": np.float32(r_indices is None),  # f makes people, until its zero is looked at
+                "share": np.float32(r_indices is None),  # f synthesises people, until its change at 0 is known
             },
         }
 
@@ -86,9 +86,9 @@ def start_of(
     n_patterns
         Number of patterns.
     method
-        How they are found.
+        Method by which they are found.
     seed, number, n_folds
-        Of the run, of the repetition, and of the controls that repetitions leave out in turn.
+        Seed of the run, number of the repetition, and number of folds of controls that repetitions leave out in turn.
     """
     rng = np.random.default_rng([seed, number, n_patterns])
     some = rng.permutation(len(patients))[: max(2, round(PATIENTS * len(patients)))]
@@ -102,8 +102,8 @@ def maps_of_halves(
 ) -> np.ndarray:
     """Return the full changes that linear models find in everybody, then in random halves ``(1 + halves, …)``.
 
-    Halves differ from everybody as everybody does from infinitely many people (delete-half jackknife). Those that no
-    model can be fitted to are left out. The parameters are those of `start_of`.
+    Halves differ from the sample as the sample does from the population (delete-half jackknife). Halves to which no
+    model can be fitted are left out. The parameters are those of `start_of`.
     """
     healthy, sick = ((of - 1) / SCALED_SD for of in (controls, patients))
     groups = [(healthy, sick)]
@@ -121,7 +121,7 @@ def maps_of_halves(
 
 
 def from_model(model: LinearModel, patients: np.ndarray) -> Start:
-    """Return a linear model as training needs it, given the scaled patients of the cohort."""
+    """Return a linear model in the form that training needs, given the scaled patients of the cohort."""
     exponents = power_of_uniform(model.mean)
     full = SCALED_SD * (model.mean * (1 + exponents))[:, None] * model.maps
     scores = model.severities((patients - 1) / SCALED_SD)
@@ -149,17 +149,17 @@ def power_of_uniform(mean: np.ndarray) -> np.ndarray:
 def beside_networks(
     starts: list[Start], r_indices: np.ndarray | None, patients: np.ndarray
 ) -> tuple[Linear, np.ndarray]:
-    """Return the linear parts of all models of a checkpoint, and the R-indices of networks and linear models together.
+    """Return the linear parts of all models at a checkpoint, and the R-indices of networks and linear models combined.
 
     Parameters
     ----------
     starts
-        One a model.
+        One per model.
     r_indices
-        Of the patients by the networks ``(models, patients, patterns)``, zeros beyond a model's own patterns; None
-        where there are no networks.
+        The networks' R-indices of the patients ``(models, patients, patterns)``, with zeros beyond a model's own
+        patterns; None without networks.
     patients
-        Scaled.
+        Scaled patients.
     """
     most = max(len(start.offset) for start in starts)
     together, parts = np.zeros((len(starts), len(patients), most), np.float32), []
@@ -181,7 +181,7 @@ def beside_networks(
 
 
 def _padded(kind: str, array: np.ndarray, n_patterns: int) -> np.ndarray:
-    """Add zeros for patterns that other models of a chunk have."""
+    """Add zeros for patterns that only other models of a chunk have."""
     if not np.ndim(array):
         return array
     axis = 0 if kind == "map" else array.ndim - 1
