@@ -193,7 +193,7 @@ def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) 
     band
         The 95th percentile of each with permuted groups.
     limit
-        Limit above which a direction is beyond chance, taken from the first one.
+        The 95th percentile of the first eigenvalue with permuted groups.
 
     Examples
     --------
