@@ -28,7 +28,7 @@ from rindices.analysis.statistics import (
 )
 from rindices.regions import known_columns, known_regions
 
-FEWEST_PEOPLE = 10  # with fewer, a correlation says nothing and its interval does not hold
+FEWEST_PEOPLE = 10  # with fewer, a correlation is uninformative and its interval not valid
 FEWEST_IN_CATEGORY = 3
 STATISTICS = {"continuous": "Pearson r", "dichotomous": "point-biserial r", "categorical": "eta²"}
 _WHOLE = ["coefficient", "low", "high", "p"]

@@ -5,7 +5,7 @@ after permuting labels (Westfall and Young, 1993): five in a hundred randomised 
 variables there are and however they correlate.
 
 A variable can only be mistaken for disease if regions are associated with it. Half of the error rate is therefore
-shared among the variables by how much of the regions each explains within the groups, and half equally.
+shared among the variables by how much regional variance each explains within the groups, and half equally.
 """
 
 from __future__ import annotations

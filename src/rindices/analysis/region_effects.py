@@ -11,7 +11,7 @@ from rindices.analysis.statistics import design, false_discovery, in_group, mean
 from rindices.problems import InputError, shown
 from rindices.settings import OutputSettings
 
-EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0)  # of the bins of severity; the last holds everything from 1
+EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0)  # of the bins of severity; the last holds all from 1 upwards
 FEWEST_IN_BIN = 5  # a mean of fewer is not shown
 LOW, HIGH = OutputSettings.limits
 FEWEST_PEOPLE = 10
@@ -28,7 +28,7 @@ def dose_response(
 ) -> pd.DataFrame:
     """Average the strongest regions of each pattern over patients of similar severity.
 
-    There are five bins of severity between 0 and 1, and one for values from 1; its upper limit of 2 means 2 or more.
+    There are five bins of severity between 0 and 1, and one from 1 upwards; its upper limit of 2 means 2 or more.
 
     Parameters
     ----------

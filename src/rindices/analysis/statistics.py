@@ -1,4 +1,4 @@
-"""Correlations and means with intervals that hold for skewed scores; false discovery rates.
+"""Correlations and means with intervals that are valid for skewed scores; false discovery rates.
 
 R-indices are not normally distributed: in mild disease, many people are near 0 and few near 1. This does not affect
 tests of *independence*, but it does affect Fisher's interval of a correlation. In samples of 100 to 400 people, 1,000

@@ -123,7 +123,7 @@ def panels_of(regions: Mapping[str, Region]) -> list[Panel]:
 
 
 def strongest(panels: list[Panel], sizes: Mapping[str, float], most_slices: int | None) -> list[Panel]:
-    """Return the views of the cortex and at most this many slices, each with the largest changes not yet shown."""
+    """Return the views of the cortex and at most `most_slices` slices, each with the largest changes not yet shown."""
     if most_slices is None:
         return panels
     kept, slices = [one for one in panels if one.side], [one for one in panels if not one.side]
