@@ -164,7 +164,7 @@ class _Machine:
 
 
 def _pairs(items: list[Any]) -> dict[Any, Any]:
-    """Return keys and values. Deeply nested keys, or keys chosen to collide, could bring down the interpreter."""
+    """Return a dictionary. Deeply nested keys, or keys chosen to collide, could bring down the interpreter."""
     for key in items[::2]:
         if type(key) is not str and not (type(key) is int and abs(key) < _LARGEST_KEY):
             raise ArchiveError(f"it has a dictionary with a {type(key).__name__} as key")

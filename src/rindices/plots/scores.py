@@ -35,7 +35,7 @@ from rindices.plots.style import (
 MOST_LINES, LINE_ASIDE = 6, 0.006  # error bars in one bin must not hide each other
 LABEL_DISTANCE = 0.085  # of a panel's height: keeps labels apart where lines end together
 MOST_PATHS = 150  # people per group whose visits are drawn
-INNER_SHARE = 0.98  # of people, who set the scale: a rate from two close visits can be extreme
+INNER_SHARE = 0.98  # share of people who set the scale: a rate from two close visits can be extreme
 WIDE_RANGE = 8.0
 _MEASURES = {
     "distance": "Distance from the controls (robust)",

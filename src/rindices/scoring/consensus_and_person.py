@@ -138,7 +138,7 @@ class Familiar:
     def strangeness(self, people: np.ndarray, gaps: np.ndarray | None = None) -> np.ndarray:
         """Return how far people lie from anything that the model can produce; above 1, they are strangers.
 
-        Regions in `gaps` are imputed by their expectation given the others and add nothing to a person's distance.
+        Regions in `gaps` are imputed by their expectation given the others, so the distance is that of the others.
         """
         mean, sd = self.usual
         share = 1 if gaps is None else 1 - gaps.mean(axis=1)
