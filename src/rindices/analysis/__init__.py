@@ -1,4 +1,4 @@
-"""What follows from R-indices and what could mislead about them: results as tables."""
+"""Analyses of R-indices, and checks of what could be misleading about them, as tables."""
 
 from rindices.analysis.associations_and_resemblance import associations, resemblance
 from rindices.analysis.balance import balance_warnings, flow_table, group_balance

@@ -28,7 +28,7 @@ from rindices.analysis.statistics import (
 )
 from rindices.regions import known_columns, known_regions
 
-FEWEST_PEOPLE = 10  # a correlation of fewer says nothing, and its interval does not hold
+FEWEST_PEOPLE = 10  # with fewer, a correlation is uninformative and its interval not valid
 FEWEST_IN_CATEGORY = 3
 STATISTICS = {"continuous": "Pearson r", "dichotomous": "point-biserial r", "categorical": "eta²"}
 _WHOLE = ["coefficient", "low", "high", "p"]
@@ -64,8 +64,8 @@ def associations(
     -------
     DataFrame
         One row per pattern and variable: ``people``, ``pattern`` (1, 2, …), ``variable``, ``level`` (of a dichotomous
-        variable: the value that counts as 1), ``kind``, ``statistic`` (Pearson's r for continuous variables, point-
-        biserial r for those of two values, η² for text of three or more), ``n``, ``coefficient``, ``low`` and
+        variable: the value coded as 1), ``kind``, ``statistic`` (Pearson's r for continuous variables, point-biserial r
+        for those with two values, η² for text with three or more), ``n``, ``coefficient``, ``low`` and
         ``high`` (95 %), ``p`` (t or F test), ``q`` (Benjamini–Hochberg over the rows), the same for the ``partial``
         coefficient, and ``note``: why there is none.
 
@@ -92,7 +92,7 @@ def associations(
 
 
 class _Adjustment:
-    """Covariates as a basis of what they explain, computed once for all variables that the same people have."""
+    """Covariates as an orthonormal basis, computed once for all variables that are known for the same people."""
 
     def __init__(self, covariates: pd.DataFrame) -> None:
         self.columns, self.complete = design(covariates)
@@ -121,7 +121,7 @@ def _associated(name: str, column: Coded, scores: np.ndarray, adjustment: _Adjus
 
 
 def _adjusted(scores: np.ndarray, column: Coded, adjustment: _Adjustment) -> tuple[Estimate, str]:
-    """Return the partial coefficients, and a note on who they are of, or why there are none."""
+    """Return the partial coefficients, and a note if they are based on fewer people or cannot be estimated."""
     inside = adjustment.complete[column.people]
     smaller = column._replace(values=column.values[inside], people=column.people & adjustment.complete)
     given, partial = adjustment.basis(smaller.people), Estimate.unknown(scores.shape[1])
@@ -138,7 +138,7 @@ def _adjusted(scores: np.ndarray, column: Coded, adjustment: _Adjustment) -> tup
 
 
 def _why_not(column: Coded) -> str:
-    """Say why a variable is not tested, or nothing. Categories are not named: they could be names of people."""
+    """Return why a variable is not tested, or "". Categories are not named: they could be names of people."""
     if len(column.values) < FEWEST_PEOPLE:
         return f"fewer than {FEWEST_PEOPLE} people have a value"
     if np.ptp(column.values) == 0:
@@ -161,30 +161,30 @@ _SUBCORTEX = "subcortex"
 N_SPINS = 2000
 _FOLDER = Path(__file__).parent / "reference_maps"
 _SIDES = ["left", "right"]
-_LEAST_SHARE = 0.5  # of a Desikan region must be covered by what the table has
+_LEAST_SHARE = 0.5  # of a Desikan region that the table must cover
 _LEAST_REGIONS = 20  # of 34 on each side: fewer do not cover the cortex
 _LEAST_STRUCTURES = 5  # on each side
 _RESEMBLANCE_COLUMNS = [
     *("pattern", "measure", "disorder", "n_regions", "r", "p", "p_corrected", "chance"),
     *("beyond", "beyond_p", "beyond_p_corrected"),
 ]
-_CHANCE = 97.5  # centile of the spins that is kept for figures, and that a resemblance has to exceed
+_CHANCE = 97.5  # percentile of the spins that is kept for figures, and that a resemblance must exceed
 
 
 class Spun(NamedTuple):
-    """Correlations of a map with several others: as they are, and after each spin."""
+    """Correlations of a map with several others: as observed, and after each spin."""
 
     found: np.ndarray
     spun: np.ndarray
 
     @property
     def p(self) -> np.ndarray:
-        """How often a spin correlates at least as much with the same map."""
+        """The proportion of spins that correlate at least as strongly with the same map."""
         return (1 + (self.spun >= self.found).sum(axis=0)) / (1 + len(self.spun))
 
     @property
     def p_corrected(self) -> np.ndarray:
-        """How often a spin correlates at least as much with any of the maps."""
+        """The proportion of spins that correlate at least as strongly with any of the maps."""
         largest = self.spun.max(axis=1, keepdims=True)
         return (1 + (largest >= self.found).sum(axis=0)) / (1 + len(self.spun))
 
@@ -196,7 +196,7 @@ def _table(name: str) -> pd.DataFrame:
 
 @cache
 def _enigma(measure: str) -> pd.DataFrame:
-    """Return the maps of a measure: a row for each disorder, a column for each side and region."""
+    """Return the maps of a measure: one row per disorder, one column per side and region."""
     table = _table("enigma")
     own = table[table["measure"] == measure]
     wide = own.pivot(index="disorder", columns=["side", "region"], values="d")
@@ -205,10 +205,10 @@ def _enigma(measure: str) -> pd.DataFrame:
 
 @cache
 def spins(regions: tuple[str, ...], n_spins: int = N_SPINS, seed: int = 0) -> np.ndarray:
-    """Return which Desikan region takes each one's place in random turns of a hemisphere ``(spins, regions)``.
+    """Return which Desikan region takes each one's place in random rotations of a hemisphere ``(spins, regions)``.
 
-    Every region takes the place of one other, such that they move as little as they can beyond the turn; the other
-    hemisphere, its mirror image, turns as a mirror image.
+    Each region takes the place of exactly one, such that together they move as little as possible beyond the rotation;
+    the other hemisphere rotates as the mirror image.
 
     Examples
     --------
@@ -224,16 +224,16 @@ def spins(regions: tuple[str, ...], n_spins: int = N_SPINS, seed: int = 0) -> np
 
 
 def desikan_map(changes: pd.Series, measure: str) -> pd.Series:
-    """Return a map of one measure over Desikan's regions, by side and region, from a map over a table's regions.
+    """Return a map of one measure over the Desikan regions, by side and region, from a map over a table's regions.
 
-    Destrieux's regions are averaged by their share of each Desikan region. A region without a side counts for both.
+    Destrieux regions are averaged by their share of each Desikan region. A region without a side counts for both.
 
     Parameters
     ----------
     changes
-        A value for each column of the table.
+        One value per column of the table.
     measure
-        ``thickness``, ``area``, or ``subcortex`` for volumes of structures below the cortex.
+        ``thickness``, ``area``, or ``subcortex`` for volumes of subcortical structures.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def _from_destrieux(values: pd.Series) -> pd.Series:
 
 
 def _both_sides(values: pd.Series) -> list[str]:
-    """Return the regions that have a value on either side."""
+    """Return the regions that have values on both sides."""
     if values.empty:
         return []
     return sorted({*values.get("left", pd.Series()).index} & {*values.get("right", pd.Series()).index})
@@ -281,12 +281,12 @@ def _standardised(maps: np.ndarray) -> np.ndarray:
 
 
 def _without(maps: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """Return what is left of maps that a standardised one does not explain."""
+    """Return the standardised remainder of maps that a standardised one does not explain."""
     return _standardised(maps - (maps @ shared)[..., None] * shared)
 
 
 def _compared(values: np.ndarray, maps: np.ndarray, orders: np.ndarray) -> tuple[Spun, Spun]:
-    """Correlate a map ``(sides, regions)`` with others ``(maps, sides × regions)``; also beyond what these share."""
+    """Correlate a map ``(sides, regions)`` with others ``(maps, sides × regions)``, also beyond what they share."""
     spun = np.concatenate([values[:, orders[k]].reshape(1, -1) for k in range(len(orders))])
     own, turned, others = _standardised(values.ravel()), _standardised(spun), _standardised(maps)
     shared = _standardised(others.mean(axis=0))
@@ -311,10 +311,10 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
     -------
     DataFrame
         ``pattern``, ``measure`` (``thickness``, ``area`` or ``subcortex``), ``disorder``, ``n_regions``, ``r``, its
-        one-sided ``p`` against spins and ``p_corrected`` (for the choice of the disorder), ``chance`` (the largest
-        correlation over disorders that 39 of 40 spins stay below), and ``beyond``, ``beyond_p``,
+        one-sided ``p`` against spins and ``p_corrected`` (for the choice of the disorder), ``chance`` (the value that
+        the largest correlation over disorders stays below in 39 of 40 spins), and ``beyond``, ``beyond_p``,
         ``beyond_p_corrected``: the same given the mean of all maps. For the subcortex, only a descriptive ``r``.
-        There are no rows if no map is available.
+        Empty if no map is available.
     """
     rows = []
     for pattern, own in patterns.groupby("pattern"):

@@ -1,11 +1,11 @@
-"""The groups of a study: who was read and used, and in what controls and patients differ.
+"""The groups of a study: who was read and used, and how controls and patients differ.
 
-Twenty variables are twenty chances of a difference. So the smallest p of all variables is compared with the smallest p
-after labels were permuted (Westfall and Young, 1993): of randomised studies, five in a hundred have any p ≤ 0.05,
-however many variables there are and however they go together.
+Twenty variables are twenty chances of a difference. Each p is therefore compared with the smallest p of all variables
+after permuting labels (Westfall and Young, 1993): five in a hundred randomised studies have any p ≤ 0.05, however many
+variables there are and however they correlate.
 
-A variable can only be mistaken for disease if regions go with it. Half of the error rate is therefore shared among the
-variables by how much of the regions each explains within the groups, and half equally.
+A variable can only be mistaken for disease if regions are associated with it. Half of the error rate is therefore
+shared among the variables by how much regional variance each explains within the groups, and half equally.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def flow_table(people: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Columns site, group, read, one for each reason that occurs, used. The rows of site ``all`` come
+        Columns site, group, read, one for each reason that occurs, and used. The rows of site ``all`` come
         first, then those of each site, each beginning with the group ``all``. In every row, reasons and used add up to
         read.
 
@@ -72,13 +72,13 @@ def flow_table(people: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-LARGEST_P = 0.05  # of all variables together
-# In large cohorts trifles are significant. A standardised difference of 0.1 is the usual limit of balance in matched
-# studies; a Cramér's V of 0.1 is, in groups of one size, 45 % women against 55 %.
+LARGEST_P = 0.05  # for all variables together
+# In large cohorts, trivial differences are significant. A standardised difference of 0.1 is the usual limit of balance
+# in matched studies; in groups of equal size, a Cramér's V of 0.1 is 45 % women against 55 %.
 SMALLEST_DIFFERENCE = 0.1
-_SHOWN_CATEGORIES = 4  # more would not fit a cell of a table
+_SHOWN_CATEGORIES = 4  # more would not fit into a table cell
 _BALANCE = ["variable", "kind", "n_controls", "n_patients", "controls", "patients", "difference", "p"]
-_GAPS = "number of missing regions"  # of a person
+_GAPS = "number of missing regions"  # per person
 
 
 def group_balance(
@@ -106,7 +106,7 @@ def group_balance(
     -------
     DataFrame
         One row per variable: ``variable``, ``kind`` ("number" or "category"), ``n_controls`` and ``n_patients`` (not
-        missing), ``controls`` and ``patients`` (in words), ``difference`` (numbers: patients minus controls, in pooled
+        missing), ``controls`` and ``patients`` (as text), ``difference`` (numbers: patients minus controls, in pooled
         standard deviations; categories: Cramér's V, 0 to 1), ``p`` (Welch's t test; chi-square test without
         correction; NaN where there is none), ``p_corrected`` (for the number of variables, by permuting labels)
         and ``imbalanced`` (``p_corrected`` of at most 0.05 and a difference beyond 0.1).
@@ -215,20 +215,20 @@ def corrected_p(
     regions: np.ndarray | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """Return p of each variable, corrected for all of them; NaN where it cannot be compared.
+    """Return the p value of each variable, corrected for all of them; NaN if it cannot be compared.
 
     Parameters
     ----------
     variables
         Numbers or text, one row per person.
     patient
-        Who is a patient.
+        True for patients, false for controls.
     site
-        Labels are permuted within sites, but for variables that are the same for everybody of a site.
+        Labels are permuted within sites, except for variables that are constant within each site.
     regions
-        Of the same people; without them all variables count equally.
+        Regions of the same people; without them, all variables count equally.
     seed
-        Of the permutations.
+        Seed of the permutations.
     """
     blocks = np.zeros(len(patient), int) if site is None else pd.factorize(site)[0] + 1
     tested = [_Tested.of(column, blocks) for _, column in variables.items()]
@@ -250,7 +250,7 @@ def corrected_p(
 
 
 def _permuted(patient: np.ndarray, blocks: np.ndarray, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
-    """Return labels that are permuted within blocks ``(people, permutations)``."""
+    """Return labels permuted within blocks ``(people, permutations)``."""
     places = np.argsort(blocks, kind="stable")
     order = np.argsort(rng.random(size) + blocks[:, None], axis=0)
     labels = np.empty(size, bool)
@@ -259,7 +259,7 @@ def _permuted(patient: np.ndarray, blocks: np.ndarray, size: tuple[int, int], rn
 
 
 class _Tested:
-    """A variable as columns that are orthonormal and, unless it is the same for all of a site, have no site's mean."""
+    """A variable as orthonormal columns, centred within sites unless it is constant within each site."""
 
     def __init__(self, people: np.ndarray, columns: np.ndarray, places: np.ndarray) -> None:
         self.people, self.columns, self.places = people, columns, places
@@ -280,11 +280,11 @@ class _Tested:
         return cls(variable.people, inside, places)
 
     def centred(self, labels: np.ndarray) -> np.ndarray:
-        """Return labels ``(people, permutations)`` less the mean of each site."""
+        """Return labels ``(people, permutations)`` minus the mean of each site."""
         return residuals(labels[self.people].astype(float), self.places) if self.varies else labels
 
     def p(self, centred: np.ndarray) -> np.ndarray:
-        """Return p of centred labels: of the share of them that the columns explain."""
+        """Return the p values of centred labels, from the share of their variance that the columns explain."""
         if not self.varies:
             return np.full(centred.shape[1], np.nan)
         total = np.sum(np.square(centred), axis=0)
@@ -293,14 +293,14 @@ class _Tested:
         return chdtrc(self.columns.shape[1], len(centred) * share)
 
     def within_groups(self, patient: np.ndarray, regions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a basis of groups and sites, and regions less their means."""
+        """Return a basis of groups and sites, and the residuals of regions given this basis."""
         if not self.varies:
             return regions, regions
         given = basis(np.column_stack([self.places, patient[self.people]]))
         return given, residuals(regions[self.people], given)
 
     def explained(self, given: np.ndarray, values: np.ndarray) -> float:
-        """Return the mean share of regions that the variable explains within groups and sites, beyond chance."""
+        """Return the mean share of regional variance explained within groups and sites, beyond chance."""
         if not self.varies:
             return 0.0
         columns = basis(residuals(self.columns, given))
@@ -310,7 +310,7 @@ class _Tested:
 
 
 def _shared(tested: list[_Tested], work: Callable[[_Tested], Made]) -> Iterator[tuple[_Tested, Made]]:
-    """Give each variable with what `work` makes, which depends on who has a value: most have one for everybody."""
+    """Yield each variable with the result of `work`, reused for consecutive variables known for the same people."""
     for _, alike in groupby(tested, key=lambda one: one.known):
         first = next(alike)
         made = work(first)
@@ -318,18 +318,18 @@ def _shared(tested: list[_Tested], work: Callable[[_Tested], Made]) -> Iterator[
 
 
 def _p_of(tested: list[_Tested], free: np.ndarray, within: np.ndarray) -> list[np.ndarray]:
-    """Return p of each variable, of labels permuted freely or within sites."""
+    """Return the p values of each variable for labels permuted freely or within sites."""
     return [one.p(left) for one, left in _shared(tested, lambda one: one.centred(within if one.within else free))]
 
 
 def _indicators(blocks: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the means of blocks, less that of all."""
+    """Return an orthonormal basis of the differences between blocks."""
     numbers = np.unique(blocks, return_inverse=True)[1]
     return basis((numbers[:, None] == np.arange(1, numbers.max(initial=0) + 1)).astype(float))
 
 
 def _weights(tested: list[_Tested], patient: np.ndarray, regions: np.ndarray | None) -> np.ndarray:
-    """Return how much of the error rate each variable has."""
+    """Return the share of the error rate that each variable gets."""
     equal = np.full(len(tested), 1 / max(len(tested), 1))
     if regions is None:
         return equal

@@ -1,4 +1,4 @@
-"""Change between visits: of each person, of groups by a mixed model, and the noise of scans beside it."""
+"""Change between visits: of each person, of groups by a mixed model, and compared with scan noise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def change_per_year(
     group
         ``control``, ``patient`` or ``other``, one per visit; that of the first visit counts.
     noise_sd
-        Standard deviation of each severity over scans of a person who has not changed: one number, or one per visit and
+        Standard deviation of each severity over scans of an unchanged person: one number, or one per visit and
         pattern. Without it, changes have no intervals.
     freedom
         Degrees of freedom of the estimate `noise_sd`.
@@ -48,11 +48,11 @@ def change_per_year(
     Returns
     -------
     DataFrame
-        ``participant_id``, ``group``, ``n_visits``, ``years`` (first to last), ``r1_per_year``, … by the names of the
-        columns; one row per person who was seen at two different times or more. ``r1_change`` is the change from the
-        first visit to the last along the line, with two visits their difference; ``r1_change_low`` and
-        ``r1_change_high`` are its limits, and ``r1_reliable`` is 1 or −1 where these exclude 0 (reliable change, for
-        worse or better), 0 where they do not; all three NaN without `noise_sd`.
+        ``participant_id``, ``group``, ``n_visits``, ``years`` (first to last), ``r1_per_year``, … named after the
+        columns; one row per person seen at two or more different times. ``r1_change`` is the change along the line from
+        the first visit to the last (with two visits, their difference); ``r1_change_low`` and ``r1_change_high`` are
+        its limits, and ``r1_reliable`` is 1 or −1 if these exclude 0 (reliable change, for worse or better) and 0
+        otherwise; all three are NaN without `noise_sd`.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def group_change(
     Parameters
     ----------
     r_indices, participant_id, years, group
-        As in `change_per_year`; people who were seen once are ignored.
+        As in `change_per_year`; people seen only once are ignored.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def _row(fit: _Fitted) -> tuple[object, ...]:
 
 
 def _less(first: _Fitted, second: _Fitted) -> _Fitted:
-    """Return the difference of two slopes, with the degrees of freedom of Welch and Satterthwaite."""
+    """Return the difference between two slopes, with Welch–Satterthwaite degrees of freedom."""
     (a, n), (b, m) = first, second
     variances = a.error**2, b.error**2
     if np.isnan(sum(variances)):
@@ -161,12 +161,12 @@ def _less(first: _Fitted, second: _Fitted) -> _Fitted:
 
 
 def _visits(r_indices: pd.DataFrame, participant_id: ArrayLike, years: ArrayLike, group: ArrayLike) -> pd.DataFrame:
-    """Return the visits of people who were seen at two different times or more, in the order of time; rows by place."""
+    """Return the visits of people seen at two or more different times, in order of time, indexed by position."""
     names = [str(name) for name in r_indices]
     visits = pd.DataFrame(np.asarray(r_indices, float), columns=names).assign(years=np.asarray(years, float))
     ids, groups = pd.Series(participant_id).reset_index(drop=True), np.asarray(group, object)
     same_people(len(visits), participant_id=ids, group=groups)
-    in_group(groups, "patient")  # names of groups are checked
+    in_group(groups, "patient")  # checks the names of groups
     complete = np.isfinite(visits[[*names, "years"]].to_numpy()).all(axis=1) & ids.notna()
     visits = visits.assign(participant_id=ids, group=groups)[complete].sort_values("years", kind="stable")
     by_person = visits.groupby("participant_id", sort=False)
@@ -176,13 +176,13 @@ def _visits(r_indices: pd.DataFrame, participant_id: ArrayLike, years: ArrayLike
     return visits.assign(person=pd.Index(order).get_indexer(visits["participant_id"]))
 
 
-SHORT_YEARS = 1.05  # healthy people hardly change in a year, whatever its days; in several, some age faster than others
+SHORT_YEARS = 1.05  # a year, give or take: healthy people hardly change in one; in several, some age faster than others
 FEWEST_SHORT = 10  # degrees of freedom; with fewer, later visits are used too
 FEWEST = 5
 
 
 class ScanNoise(NamedTuple):
-    """Noise of the regions of one scan.
+    """Noise of the regions in one scan.
 
     Attributes
     ----------
@@ -236,12 +236,12 @@ def scan_noise(regions: pd.DataFrame, participant_id: ArrayLike, years: ArrayLik
 
 
 def _contrasts(visits: pd.DataFrame, values: np.ndarray) -> ScanNoise:
-    from scipy.linalg import helmert  # which a table that is only checked need not wait for
+    from scipy.linalg import helmert  # slow to import, and not needed for checking a table
 
     visits = visits[visits["id"].duplicated(keep=False)].sort_values(["id", "years"], kind="stable")
     parts, times = [np.empty((0, values.shape[1]))], [np.empty(0)]
     for _, own in visits.groupby("id", sort=False):
-        matrix = helmert(len(own))  # orthonormal: the mean is out, and variances stay
+        matrix = helmert(len(own))  # orthonormal: removes the mean and keeps variances
         parts.append(matrix @ values[own.index])
         times.append(matrix @ own["years"].to_numpy())
     vectors, time, n_controls = np.vstack(parts), np.concatenate(times), len(parts) - 1
@@ -252,16 +252,16 @@ def _contrasts(visits: pd.DataFrame, values: np.ndarray) -> ScanNoise:
     return ScanNoise(vectors, freedom if freedom >= FEWEST else 0, n_controls, float(span))
 
 
-FEWEST_PEOPLE = 5  # seen twice or more; of fewer, the variance between people cannot be told
-FEWEST_THRICE = 10  # seen three times or more: with two visits, a slope of one's own cannot be told from noise
-_NOTHING = 1e-12  # variance within people where severities do not vary
+FEWEST_PEOPLE = 5  # seen twice or more; with fewer, the variance between people cannot be estimated
+FEWEST_THRICE = 10  # seen three times or more; with two visits, individual slopes cannot be told from noise
+_NOTHING = 1e-12  # variance within people below which severities do not vary
 BOTH, BY_PERSON = "intercept and slope", "slopes by person"
 
 
 class Line(NamedTuple):
     """Mean severity at time 0, mean change per year with its standard error, random effects of the model, and a note.
 
-    The note says why there is no line, or why people have no slopes of their own.
+    The note says why there is no line, or why there are no random slopes.
     """
 
     start: float = np.nan
@@ -274,16 +274,16 @@ class Line(NamedTuple):
 def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Line:
     """Fit score ~ years + (1 + years | person) by restricted maximum likelihood.
 
-    Where fewer than ten were seen three times or more, or the fit does not converge, the mean of the slopes of single
-    people and its standard error are taken: with an intercept alone, differences of their slopes would be left to
-    residuals that are taken to be independent, and chance be called change too often.
+    If fewer than ten people were seen three times or more, or the fit does not converge, the mean of individual slopes
+    and its standard error are used instead: with a random intercept alone, differences between slopes would be treated
+    as independent residuals, and chance would be mistaken for change too often.
 
     Parameters
     ----------
     scores, years
-        Of each visit, both finite.
+        Score and time of each visit, both finite.
     person
-        Whose visit it is: 0, 1, 2 ...; everybody was seen at two different times or more.
+        Person of each visit: 0, 1, 2 ...; all were seen at two or more different times.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Lin
 
 
 def _by_person(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Line:
-    """Return the mean of lines through each person's visits, and the standard error of the mean slope."""
+    """Return the mean of the lines through each person's visits, with the standard error of the mean slope."""
     n_visits = np.bincount(person)
     mean, middle = (np.bincount(person, of) / n_visits for of in (scores, years))
     time = years - middle[person]
@@ -317,7 +317,7 @@ def _by_person(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Lin
 
 
 class _Moments(NamedTuple):
-    """Rough variances to begin with; far from these, the search for the best often fails."""
+    """Rough variances as starting values, without which the optimisation often fails."""
 
     residual: float
     intercept: float
@@ -341,7 +341,7 @@ def _moments(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> _Mome
 
 
 def _fitted(scores: np.ndarray, years: np.ndarray, person: np.ndarray, moments: _Moments) -> Line | None:
-    """Return the line, or None where the fit fails; severities are fitted in units of their residual sd."""
+    """Return the line, or None if the fit fails; severities are fitted in units of their residual sd."""
     from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams
 
     unit, design = np.sqrt(moments.residual), np.column_stack([np.ones_like(years), years])
@@ -351,7 +351,7 @@ def _fitted(scores: np.ndarray, years: np.ndarray, person: np.ndarray, moments: 
     start = MixedLMParams.from_components(fe_params=fixed, cov_re=np.diag(variances))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # whether it converged is asked below
+            warnings.simplefilter("ignore")  # convergence is checked below
             fit = model.fit(reml=True, start_params=start, method=["lbfgs", "bfgs"])
             (first, slope), error = fit.fe_params, fit.bse_fe[1]
     except (np.linalg.LinAlgError, ValueError):

@@ -1,8 +1,8 @@
-"""What a difference between the groups may do: severities that go with a variable in which the groups differ.
+"""Confounding by group differences: severities that are associated with a variable in which the groups differ.
 
-A difference of age, sex or site can be mistaken for disease. Severities of controls tell, as they have no disease.
-They do not tell of a covariate that was removed. What it explains in controls is gone by construction, and what it does
-beyond that, in patients older than any control, cannot show in them. There, patients have to be looked at.
+A difference in age, sex or site can be mistaken for disease. Severities of controls, who have no disease, reveal this,
+but not for a covariate that was removed: what it explains in controls is gone by construction, and what it does beyond
+that, in patients older than any control, cannot show in them. For such a covariate, patients have to be examined.
 """
 
 import math
@@ -29,8 +29,8 @@ from rindices.analysis.statistics import (
 _COLUMNS = ["pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q"]
 _COLUMNS += ["n_patients", "coefficient_patients", "q_patients", "imbalanced", "difference", "adjusted", "explained"]
 _COLUMNS += ["remark"]
-_LARGEST_Q = 0.05  # the usual false discovery rate: of what is below, one in twenty is expected to be chance
-_SMALLEST_REST = 0.01  # of the variance of the group: with less, a variable and the group are the same thing
+_LARGEST_Q = 0.05  # the usual false discovery rate: one in twenty findings is expected to be due to chance
+_SMALLEST_REST = 0.01  # of the variance of the group: with less, a variable cannot be separated from the group
 
 
 def group_check(
@@ -59,9 +59,9 @@ def group_check(
     -------
     DataFrame
         One row per pattern and variable: ``pattern``, ``variable``, ``kind``, ``statistic``, ``removed``;
-        ``n_controls``, ``coefficient``, ``p``, ``q`` (as in `associations`, in controls; no p and q where the variable
-        was removed), ``n_patients``, ``coefficient_patients``, ``q_patients`` (the same in patients; none where
-        their categories make it another statistic), ``imbalanced`` (as in `group_balance`), ``difference``,
+        ``n_controls``, ``coefficient``, ``p``, ``q`` (as in `associations`, in controls; no p and q if the variable
+        was removed), ``n_patients``, ``coefficient_patients``, ``q_patients`` (the same in patients; missing if
+        their categories require another statistic), ``imbalanced`` (as in `group_balance`), ``difference``,
         ``adjusted``, ``explained`` and ``remark``. ``difference`` is the mean severity of patients minus that of
         controls, and ``adjusted`` the same after adjusting for the variable. ``explained`` is the proportion of the
         difference that adjustment removes: negative if it increases the difference, and NaN if there is no clear
@@ -99,13 +99,13 @@ def group_check(
 
 
 def _unlike(controls: pd.DataFrame, patients: pd.DataFrame) -> pd.Series:
-    """Whether coefficients of the two groups mean different things: η² of three sites, and r of two of them."""
+    """Return whether coefficients differ in meaning between the groups, such as η² of three sites and r of two."""
     named = (controls["level"] != "") & (patients["level"] != "")
     return (controls["kind"] != patients["kind"]) | (named & (controls["level"] != patients["level"]))
 
 
 def _adjusted(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients: np.ndarray) -> np.ndarray:
-    """Return, for each pattern, the groups' difference, what is left adjusted for a variable, and the share lost."""
+    """Return each pattern's group difference, the same adjusted for a variable, and the proportion explained by it."""
     variable = coded(column, both & np.isfinite(scores).all(axis=1))
     group = patients[variable.people].astype(float)[:, None]
     if len(group) < 4 or np.ptp(group) == 0:
@@ -120,7 +120,7 @@ def _adjusted(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients:
 
 
 def _direction(column: pd.Series, both: np.ndarray, patients: np.ndarray) -> float:
-    """Return the mean of patients less that of controls, or the difference of shares of the level that counts as 1."""
+    """Return the mean of patients minus that of controls, or the difference in proportions of the level coded as 1."""
     variable = coded(column, both)
     in_patients = patients[variable.people]
     if variable.kind == "categorical" or not in_patients.any() or in_patients.all():
@@ -129,13 +129,13 @@ def _direction(column: pd.Series, both: np.ndarray, patients: np.ndarray) -> flo
 
 
 def _clear(row: Any) -> bool:
-    """Whether severities go with a variable, by the false discovery rate, and it is no trifle."""
+    """Return whether severities are associated with a variable, significantly (q) and not just trivially."""
     size = math.sqrt(row.coefficient) if row.kind == "categorical" else abs(row.coefficient)
     return row.q < _LARGEST_Q and size > SMALLEST_DIFFERENCE
 
 
 def _link(row: Any) -> str:
-    """Say how the score of a pattern goes with a variable, in one group."""
+    """Describe how the score of a pattern is associated with a variable in one group."""
     q = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.2g}"
     rises, size, own = row.coefficient > 0, f"(r = {row.coefficient:.2f}, {q})", f"pattern {row.pattern}"
     return {
@@ -146,7 +146,7 @@ def _link(row: Any) -> str:
 
 
 def _remark(row: Any, direction: float, of_patients: Any) -> str:
-    """Say what a variable may do to a pattern; nothing where severities do not go with it in either group."""
+    """Describe what a variable may do to a pattern; "" if it is not associated with severities in either group."""
     if not _clear(row):
         sentence = (
             f"In patients, but not clearly in controls, {_link(of_patients)}: the disease may be associated with "
@@ -171,7 +171,7 @@ def _remark(row: Any, direction: float, of_patients: Any) -> str:
 
 
 def _remark_on_patients(row: Any, imbalanced: bool) -> str:
-    """Say what is left of a variable that was removed, where the groups differ in it."""
+    """Describe the remaining association in patients with a variable that was removed; "" if there is none."""
     if not _clear(row):
         return ""
     if not imbalanced:

@@ -1,9 +1,9 @@
-"""Whether severities foretell an event: proportional hazards, what they add to covariates, and curves of thirds.
+"""Prediction of an event by severities: proportional hazards, what they add to covariates, and curves of thirds.
 
-Hazards are modelled by statsmodels: Cox's model with Efron's ties, entry times and strata, or, where an event is only
-known to lie between two visits, a discrete-time model with a complementary log-log link, whose coefficients are log
-hazard ratios too (Prentice and Gloeckler 1978, Biometrics 34:57). There, baselines of sites differ by a factor each: a
-baseline of four steps for every site would have more parameters than small sites have events.
+Hazards are modelled with statsmodels: a Cox model with Efron's ties, entry times and strata or, if an event is only
+known to lie between two visits, a discrete-time model with a complementary log-log link, whose coefficients are also
+log hazard ratios (Prentice and Gloeckler 1978, Biometrics 34:57). In the latter, the baselines of sites differ by a
+factor: a baseline of four steps for every site would have more parameters than small sites have events.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from scipy.special import chdtrc, ndtr, ndtri
 from rindices.analysis.statistics import basis, design, false_discovery
 from rindices.problems import counted
 
-STEP = 0.1  # of severity, that hazard ratios are given for
-FEWEST_EVENTS = 10  # a variable
+STEP = 0.1  # of severity: the unit of hazard ratios
+FEWEST_EVENTS = 10  # per variable
 _MOST_STEPS = 30
-_TIMES = 6  # at which numbers at risk are given
-_BINS = 4  # of time, in which the discrete-time model's baseline is constant
+_TIMES = 6  # approximate number of times at which numbers at risk are given
+_BINS = 4  # of time, within which the discrete-time model's baseline is constant
 RESAMPLES = 50
 _MOST_COMPARED = 1000  # people: concordance compares all pairs of them
 
@@ -53,14 +53,14 @@ class FollowUp(NamedTuple):
     site: np.ndarray | None = None
 
     def of(self, rows: np.ndarray) -> FollowUp:
-        """Return some of the people."""
+        """Return the follow-up of some people."""
         return FollowUp(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
 
     def filled(self) -> FollowUp:
-        """Return the same with what empty cells leave no doubt about, so that nobody is left out for their outcome.
+        """Return the same with unambiguous empty cells filled in, so that nobody is left out because of their outcome.
 
-        Who did not have the event was free of it until `time`; who had it was free of it when observation began, and
-        no other event came first.
+        People without the event were free of it until `time`; people with it were free of it when observation began,
+        and no other event came first.
         """
         seen, other = self.seen, self.competing
         if seen is not None:
@@ -72,14 +72,14 @@ class FollowUp(NamedTuple):
 
     @property
     def complete(self) -> np.ndarray:
-        """People for whom everything that is used is known."""
+        """Who has all values that are used."""
         parts = [np.asarray(part, float) for part in self[:5] if part is not None]
         finite = np.logical_and.reduce([np.isfinite(part) for part in parts])
         return finite if self.site is None else finite & pd.notna(self.site)
 
 
 class Hazard(NamedTuple):
-    """A log hazard ratio, its standard error, and p of the test that it is the same at all times."""
+    """A log hazard ratio, its standard error, and p of the test that it is constant over time."""
 
     slope: float
     error: float
@@ -100,18 +100,18 @@ def prognosis(
     covariates
         Variables in every model; the model with these alone is the reference.
     n_resamples
-        Number of bootstrap samples for ``gain_corrected``, which is unknown with none.
+        Number of bootstrap samples for ``gain_corrected``, which is NaN with none.
 
     Returns
     -------
     DataFrame
-        One row per pattern: ``n``, ``n_events``, ``kind`` of the model, ``hazard_ratio`` for 0.1 of severity with
+        One row per pattern: ``n``, ``n_events``, ``kind`` of the model, ``hazard_ratio`` per 0.1 of severity with
         ``low``, ``high``, ``p`` and ``q``; ``p_proportional``, small if the ratio changes with time (Schoenfeld
         residuals); ``concordance`` of covariates and severity, ``base`` of covariates alone, ``gain``, and
         ``gain_corrected`` for the optimism of fitting the same people (bootstrap); ``note``.
     """
     columns, complete = design(covariates)
-    follow_up = follow_up.filled()._replace(competing=None)  # which ends the observation as the last contact does
+    follow_up = follow_up.filled()._replace(competing=None)  # which ends observation just as the last contact does
     followed = follow_up._replace(entry=None, seen=None, site=None).complete
     complete &= follow_up.complete
     rows = []
@@ -152,7 +152,7 @@ def _estimates(hazard: Hazard | None) -> dict[str, float]:
 
 
 def _hazard(follow_up: FollowUp, columns: np.ndarray) -> Hazard | None:
-    """Return the hazard ratio of the first column; None where it cannot be estimated."""
+    """Return the hazard ratio of the first column; None if it cannot be estimated."""
     from statsmodels.tools.sm_exceptions import PerfectSeparationError
 
     scale = columns.std(axis=0)
@@ -171,7 +171,7 @@ def _cox(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
 
     strata = None if follow_up.site is None else pd.factorize(follow_up.site)[0]
     model = PHReg(follow_up.time, columns, follow_up.event, entry=follow_up.entry, strata=strata, ties="efron")
-    start = _quick_cox(follow_up.time, follow_up.event, columns)  # which spares most of its steps
+    start = _quick_cox(follow_up.time, follow_up.event, columns)  # which saves most of its steps
     fit = model.fit(start_params=start)
     return Hazard(float(fit.params[0]), float(fit.bse[0]), _proportional(fit, follow_up))
 
@@ -192,7 +192,7 @@ def _proportional(model: object, follow_up: FollowUp) -> float:
 
 
 def _discrete(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
-    """Fit the stretches of time in which somebody is known to have been free of the event, or to have had it."""
+    """Fit the intervals of time in which a person is known to have been free of the event, or to have had it."""
     import statsmodels.api as sm
 
     happened, seen = follow_up.event == 1, np.asarray(follow_up.seen, float)
@@ -212,7 +212,7 @@ def _discrete(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
     rows = pd.concat(parts, ignore_index=True).assign(site=0)
     if follow_up.site is not None:
         rows["site"] = pd.factorize(follow_up.site)[0][rows["person"]]
-    for level in ("site", "bin"):  # where all or none have the event, its hazard fits them whatever the severity
+    for level in ("site", "bin"):  # if all or none have the event, their hazard fits them whatever the severity
         rows = rows[rows.groupby(level)["event"].transform("nunique") == 2]
     base = basis(pd.get_dummies(rows[["bin", "site"]].astype("category")).to_numpy(float))
     link = sm.families.links.CLogLog()
@@ -226,9 +226,9 @@ def _discrete(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
 
 
 def concordance(time: np.ndarray, event: np.ndarray, risk: np.ndarray) -> float:
-    """Return how often, of two people whose order is known, the one with the higher risk has the event first.
+    """Return how often, in two people whose order is known, the one with the higher risk has the event first.
 
-    Harrell's C; ties of risk count a half.
+    Harrell's C; ties in risk count one half.
 
     Examples
     --------
@@ -239,12 +239,12 @@ def concordance(time: np.ndarray, event: np.ndarray, risk: np.ndarray) -> float:
 
 
 def _known_order(time: np.ndarray, event: np.ndarray) -> np.ndarray:
-    """Return of which pairs the first is known to have had the event before the second."""
+    """Return for which pairs the first person is known to have had the event before the second."""
     return (event == 1)[:, None] & ((time > time[:, None]) | ((time == time[:, None]) & (event == 0)))
 
 
 def _concordance(order: np.ndarray, risk: np.ndarray, times_drawn: np.ndarray) -> float:
-    """Return the concordance where each person was drawn some times."""
+    """Return the concordance with each person weighted by how often they were drawn."""
     higher = np.sign(risk[:, None] - risk)
     pairs = float(times_drawn @ order @ times_drawn)
     return 0.5 + 0.5 * float(times_drawn @ (order * higher) @ times_drawn) / pairs if pairs else np.nan
@@ -254,7 +254,7 @@ def _quick_cox(time: np.ndarray, event: np.ndarray, columns: np.ndarray) -> np.n
     """Return log hazard ratios by Newton's method (Breslow's ties): fast enough to resample."""
     order = np.argsort(-time, kind="stable")
     x, happened = columns[order], event[order] == 1
-    # The risk set of an event is everybody up to the last one of the same time.
+    # The risk set of an event is everybody up to the last person with the same time.
     last = len(time) - 1 - np.searchsorted(time[order][::-1], time[order], side="left")[happened]
     slopes = np.zeros(x.shape[1])
     for _ in range(_MOST_STEPS):
@@ -274,7 +274,7 @@ def _quick_cox(time: np.ndarray, event: np.ndarray, columns: np.ndarray) -> np.n
 def _gain(
     follow_up: FollowUp, score: np.ndarray, fixed: np.ndarray, hazard: Hazard | None, n_resamples: int
 ) -> dict[str, float]:
-    """Return the concordance of covariates with and without a severity, and what is left of the gain in new people."""
+    """Return the concordance of covariates with and without a severity, and the gain to expect in new people."""
     names = ("concordance", "base", "gain", "gain_corrected")
     if hazard is None:
         return dict.fromkeys(names, np.nan)
@@ -285,7 +285,7 @@ def _gain(
     models, order, once = (both, both[:, 1:]), _known_order(own.time, own.event), np.ones(len(chosen))
 
     def compared(rows: np.ndarray, *drawn: np.ndarray) -> list[list[float]]:
-        """Fit both models to some rows; return their concordances in people who were drawn so many times."""
+        """Fit both models to some rows; return their concordances, with people weighted by each of `drawn`."""
         slopes = [_quick_cox(own.time[rows], own.event[rows], columns[rows]) for columns in models]
         risks = [columns @ slope for columns, slope in zip(models, slopes, strict=True)]
         return [[_concordance(order, risk, times) for risk in risks] for times in drawn]
@@ -303,9 +303,9 @@ def _gain(
 
 
 def curve(follow_up: FollowUp, times: np.ndarray) -> pd.DataFrame:
-    """Return who is at risk and how many have had the event at some times, other events allowed for.
+    """Return the number at risk and the cumulative incidence at some times, allowing for competing events.
 
-    Kaplan and Meier's estimate, or with competing events that of Aalen and Johansen; entry times allowed for.
+    The Kaplan–Meier estimate or, with competing events, the Aalen–Johansen estimate, allowing for entry times.
 
     Returns
     -------
@@ -352,7 +352,7 @@ def _variance(
     before: np.ndarray,
     incidence: np.ndarray,
 ) -> float:
-    """Return the variance of a cumulative incidence (delta method); without competing events it is Greenwood's."""
+    """Return the variance of a cumulative incidence (delta method); without competing events, it is Greenwood's."""
     past = moments <= t
     if not past.any():
         return 0.0
@@ -370,8 +370,8 @@ def survival_curves(scores: pd.DataFrame, follow_up: FollowUp) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``pattern``, ``third`` (1 is the mildest), ``n``, and the columns of `curve`; ``shown`` at the few times for
-        which numbers at risk are written.
+        ``pattern``, ``third`` (1 is the mildest), ``n``, the columns of `curve`, and ``shown``: true at the few times
+        for which numbers at risk are written.
     """
     follow_up = follow_up.filled()
     parts, complete = [], follow_up._replace(seen=None, site=None).complete

@@ -1,4 +1,4 @@
-"""What happens to regions as severities rise: averages by severity, subgroups beside controls, and single people."""
+"""Regions at increasing severity: averages by severity, subgroups compared with controls, and single people."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -11,11 +11,11 @@ from rindices.analysis.statistics import design, false_discovery, in_group, mean
 from rindices.problems import InputError, shown
 from rindices.settings import OutputSettings
 
-EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0)  # of the bins of severity; the last holds all above 1
+EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0)  # of the bins of severity; the last holds all from 1 upwards
 FEWEST_IN_BIN = 5  # a mean of fewer is not shown
 LOW, HIGH = OutputSettings.limits
 FEWEST_PEOPLE = 10
-_LEAST_CHANGE = 0.005  # sd; less is written 0.00
+_LEAST_CHANGE = 0.005  # sd; anything smaller would be written as 0.00
 
 
 def dose_response(
@@ -28,7 +28,7 @@ def dose_response(
 ) -> pd.DataFrame:
     """Average the strongest regions of each pattern over patients of similar severity.
 
-    There are five bins of severity between 0 and 1, and one for values above 1; its upper limit of 2 means 2 or more.
+    There are five bins of severity between 0 and 1, and one from 1 upwards; its upper limit of 2 means 2 or more.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def group_effects(
     group
         ``control``, ``patient`` or ``other``, one per person.
     covariates
-        Further regressors besides the group; people who lack one are excluded. Regions that were corrected before keep
+        Further regressors besides the group; people who lack one are excluded. Regions corrected beforehand keep
         their values, but the intervals then account for the estimation of these effects.
     smallest
         Minimum number of patients and of controls.
@@ -126,7 +126,7 @@ def group_effects(
 
 
 def whole_brain(z_scores: pd.DataFrame, controls: np.ndarray) -> np.ndarray:
-    """Return how small each brain is overall: the first component of the controls' regions, higher for smaller brains.
+    """Return how small each brain is overall: the first principal component of controls, higher for smaller brains.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class _Subgroup(NamedTuple):
 def subgroup_sizes(
     r_indices: pd.DataFrame, group: ArrayLike, *, low: float = LOW, high: float = HIGH, smallest: int = FEWEST_PEOPLE
 ) -> pd.DataFrame:
-    """Count the patients with little, some or much of one pattern and little of all others.
+    """Count the patients with a low, middle or high severity of one pattern and low severities of all others.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def subgroup_sizes(
     group
         ``control``, ``patient`` or ``other``, one per person.
     low, high
-        Limits of severity: below `low` is little, above `high` is much.
+        Limits of severity: values below `low` are low, values above `high` are high.
     smallest
         Minimum number of patients and of controls for a comparison.
 
@@ -206,7 +206,7 @@ def subgroup_effects(
         ``pattern``, ``level``, ``region``, ``n`` (patients), ``effect`` (Cohen's d with the pooled standard
         deviation; negative: smaller than in controls), ``low`` and ``high`` (95 %, large-sample error), ``t`` and
         ``p`` (Welch's t test) and ``q`` (Benjamini–Hochberg over all comparisons; the low subgroup has rows for each
-        pattern, but is one comparison a region).
+        pattern, but counts as one comparison per region).
     """
     same_people(len(r_indices), z_scores=z_scores)
     regions, controls = z_scores.to_numpy(float), in_group(group, "control")
@@ -230,7 +230,7 @@ def subgroup_effects(
 
 
 def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: float) -> Iterator[_Subgroup]:
-    """Give the patients of each pattern and level, one after the other."""
+    """Yield the subgroup of patients of each pattern and level."""
     if not 0 < low < high:
         raise InputError(
             f"The subgroup limits should be positive and increasing, but got {shown(float(low))} and "
@@ -249,9 +249,9 @@ def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: fl
 
 
 def _compared(regions: np.ndarray, patients: np.ndarray, others: np.ndarray) -> pd.DataFrame:
-    """Return a row per region: patients less controls, given the columns `others`, a constant among them.
+    """Return one row per region: patients minus controls, given the columns `others`, which include a constant.
 
-    Groups have residual variances of their own, since patients vary more; without covariates this is Welch's t test.
+    Each group has its own residual variance, since patients vary more; without covariates, this is Welch's t test.
     """
     design, groups = np.column_stack([patients, others]), np.stack([patients, ~patients]).astype(float)
     inverse = np.linalg.pinv(design)
@@ -276,7 +276,7 @@ def drivers(
     visit: ArrayLike | None = None,
     n: int = 6,
 ) -> pd.DataFrame:
-    """List the regions that each pattern changed most in each person, without those that it did not change.
+    """List the regions that each pattern changed most in each person, omitting those that it did not change.
 
     Parameters
     ----------

@@ -1,16 +1,16 @@
-"""Correlations and means with intervals that hold for skewed scores; false discovery rates.
+"""Correlations and means with intervals that are valid for skewed scores; false discovery rates.
 
-R-indices are not normal: in mild disease many people are near 0, few near 1. Tests of *independence* do not mind, but
-Fisher's interval of a correlation does. In samples of 100 to 400 people, 1,000 of each of 264 kinds, 95 % intervals by
-Fisher held the truth in 85 to 99 %, those of η² by the noncentral F distribution in 84 to 99 %. Those below measure
-the sampling error in the data themselves and held it in 93 to 97 % (95.2 % on the whole; the 1,000 samples alone make
-± 1.4 %). Where nothing was associated, 5 % of studies had any q < 0.05. ``experiments/calibrate_associations.py``
-measures this again.
+R-indices are not normally distributed: in mild disease, many people are near 0 and few near 1. This does not affect
+tests of *independence*, but it does affect Fisher's interval of a correlation. In samples of 100 to 400 people, 1,000
+of each of 264 kinds, Fisher's 95 % intervals covered the true value in 85 to 99 %, and intervals of η² from the
+noncentral F distribution in 84 to 99 %. Those below estimate the sampling error from the data themselves and covered it
+in 93 to 97 % (95.2 % overall; 1,000 samples alone account for ± 1.4 %). Where nothing was associated, 5 % of studies
+had any q < 0.05. ``experiments/calibrate_associations.py`` repeats this calibration.
 
-p tests independence, which is more than no correlation: where the spread of a variable grows with skewed R-indices but
-its mean does not, p can be too small (below 0.05 in 11 to 12 % for a spread that doubles over their range). The
-interval holds there too (95 %): where p and the interval disagree about 0, trust the interval, unless few people
-determine the coefficient: intervals are then wide, and p is right.
+p tests independence, which is more than zero correlation: if the spread of a variable, but not its mean, grows with
+skewed R-indices, p can be too small (below 0.05 in 11 to 12 % for a spread that doubles over their range). The
+interval is valid there too (95 %): if p and the interval disagree about 0, trust the interval, unless few people
+determine the coefficient; intervals are then wide, and p is right.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from scipy.special import fdtrc, ncfdtr, stdtr, stdtrit  # scipy.stats takes a s
 from rindices.problems import InputError, shown
 
 _TAIL = 0.025  # of a 95 % interval
-_NOTHING_LEFT = 1e-10  # share of a variance that is left where covariates explain all
-_ROUNDING = 1e-24  # share of a sum of squares that is rounding error of its mean
+_NOTHING_LEFT = 1e-10  # share of a variance that remains if covariates explain all
+_ROUNDING = 1e-24  # share of a sum of squares that rounding its mean can leave
 _NEARLY_ONE = 1 - 1e-12
 _FEW = 20  # people; a variance from fewer tends to be too small
 
 
 class Estimate(NamedTuple):
-    """Coefficients of several R-indices with a variable, or means of columns: their 95 % limits and p."""
+    """Coefficients of several R-indices with a variable, or means of columns, with their 95 % limits and p."""
 
     value: np.ndarray
     low: np.ndarray
@@ -48,7 +48,7 @@ class Estimate(NamedTuple):
 
 
 def false_discovery(p: np.ndarray) -> np.ndarray:
-    """Return q of Benjamini and Hochberg; tests without p (NaN) do not count."""
+    """Return Benjamini–Hochberg q values; tests without p (NaN) do not count."""
     from scipy.stats import false_discovery_control
 
     q, tested = np.full(len(p), np.nan), ~np.isnan(p)
@@ -58,12 +58,12 @@ def false_discovery(p: np.ndarray) -> np.ndarray:
 
 
 def t_tail(value: np.ndarray, freedom: float | np.ndarray) -> np.ndarray:
-    """Return the probability that Student's t is above a value."""
+    """Return the probability that Student's t exceeds a value."""
     return stdtr(freedom, -value)
 
 
 def t_limit(tail: float, freedom: float | np.ndarray) -> np.ndarray:
-    """Return the value above which Student's t is with a probability."""
+    """Return the value that Student's t exceeds with probability `tail`."""
     return -stdtrit(freedom, tail)
 
 
@@ -76,9 +76,9 @@ def mean_interval(values: np.ndarray) -> Estimate:
 
 
 def mean_difference(values: np.ndarray, others: np.ndarray) -> Estimate:
-    """Return the mean of each column of `values` less that of `others`, with the interval and p of Welch's t test.
+    """Return the mean of each column of `values` minus that of `others`, with the interval and p of Welch's t test.
 
-    Limits and p are NaN with one person in either group, or where neither varies.
+    Limits and p are NaN with one person in either group, or if neither group varies.
     """
     first, second = _squared_error(values), _squared_error(others)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -100,7 +100,7 @@ def _with_error(mean: np.ndarray, squared_error: np.ndarray, freedom: int | np.n
 
 
 def basis(columns: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of centred `columns` ``(people, n)``; columns that repeat others count once."""
+    """Return an orthonormal basis of centred `columns` ``(people, n)``; redundant columns are dropped."""
     centred = columns - columns.mean(axis=0)
     scale = np.sqrt(np.sum(centred**2, axis=0))
     varies = scale**2 > _ROUNDING * np.sum(columns**2, axis=0)
@@ -112,7 +112,7 @@ def basis(columns: np.ndarray) -> np.ndarray:
 
 
 def residuals(values: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """Return centred `values` ``(people, n)`` less what an orthonormal basis `given` explains; 0 where it is all."""
+    """Return centred `values` ``(people, n)`` minus what an orthonormal basis `given` explains; 0 if that is all."""
     centred = values - values.mean(axis=0)
     left = centred
     if given.shape[1]:
@@ -125,11 +125,11 @@ def residuals(values: np.ndarray, given: np.ndarray) -> np.ndarray:
 def correlation(r_indices: np.ndarray, variable: np.ndarray, n_given: int = 0) -> Estimate:
     """Correlate R-indices ``(people, patterns)`` with a variable ``(people,)``, both centred.
 
-    For partial correlations give residuals, and the number of covariates in `n_given`: n − 2 − `n_given` degrees of
-    freedom. p is that of the t test. The interval is symmetric on Fisher's scale; its width is the jackknife's: how
-    much the coefficient moves as each person is left out. Few influential people make it wider, by the degrees of
-    freedom of Student's t: a variance from n values of kurtosis κ is worth 2n / (κ − 1) of them (Satterthwaite). If it
-    is worth few, as with a rare category, the interval is never narrower than Fisher's.
+    For partial correlations, pass residuals, and the number of covariates as `n_given`: there are n − 2 − `n_given`
+    degrees of freedom. p is that of the t test. The interval is symmetric on Fisher's scale; its width is a jackknife
+    estimate: how much the coefficient moves as each person is left out. If few people are influential, it widens with
+    the degrees of freedom of Student's t: a variance from n values of kurtosis κ has 2n / (κ − 1) (Satterthwaite). If
+    these are few, as with a rare category, the interval is never narrower than Fisher's.
     """
     n_people, freedom = len(variable), len(variable) - 2 - n_given
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -151,11 +151,11 @@ def correlation(r_indices: np.ndarray, variable: np.ndarray, n_given: int = 0) -
 
 
 def explained_variance(r_indices: np.ndarray, categories: np.ndarray, n_given: int = 0) -> Estimate:
-    """Find the share of the variance of R-indices ``(people, patterns)`` that categories explain: η².
+    """Estimate η², the share of the variance of R-indices ``(people, patterns)`` that categories explain.
 
-    For partial η² give residuals of R-indices and of indicators of categories, and the number of covariates in
+    For partial η², pass residuals of R-indices and of category indicators, and the number of covariates as
     `n_given`. p is that of the F test. The interval inverts the noncentral F distribution, which is right for normal
-    scores and fixed sizes of the categories, and is then stretched about the (unbiased) estimate by the ratio of the
+    scores and fixed category sizes, and is then stretched about the (unbiased) estimate by the ratio of the
     standard error of η² in these data to that under these assumptions. A lower limit of 0 stays 0, and the upper one is
     never below η² itself, which is biased upwards.
     """
@@ -191,22 +191,22 @@ def _fisher(coefficient: np.ndarray) -> np.ndarray:
 
 
 def _standardised(values: np.ndarray) -> np.ndarray:
-    """Scale centred values, people last, to variance 1; people lie side by side in memory, which is faster."""
+    """Scale centred values, people last, to variance 1; people are contiguous in memory, which is faster."""
     values = np.ascontiguousarray(values)
     return values / np.sqrt(np.mean(np.square(values), axis=-1, keepdims=True))
 
 
 def _correlations_without_each(x: np.ndarray, y: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Return ``(patterns, people)`` correlations as each person is left out; `x` and `y` have mean 0 and variance 1.
+    """Return correlations ``(patterns, people)`` without each person; `x` and `y` have mean 0 and variance 1.
 
-    Without one of n people, means move by x / (n − 1): all sums lose n / (n − 1) of the person's product.
+    Without one of n people, means shift by x / (n − 1): all sums lose n / (n − 1) of the person's product.
     """
     weight = 1 / (len(y) - 1)
     return (r[:, None] - weight * (x * y)) / np.sqrt((1 - weight * np.square(x)) * (1 - weight * np.square(y)))
 
 
 def _share(ratio: np.ndarray, between: int, within: int, tail: float) -> np.ndarray:
-    """Return the η² for which an F ratio as small as the observed has probability `tail`; 0 where none is so small."""
+    """Return the η² at which an F ratio as small as the observed one has probability `tail`; 0 if there is none."""
     size = between + within + 1
     low, high = np.zeros_like(ratio), np.where(np.isfinite(ratio), 4 * (between * ratio + size), np.nan)
     low = np.where(np.isfinite(ratio), low, np.nan)
@@ -231,16 +231,16 @@ class Coded(NamedTuple):
 
 
 def coded(column: pd.Series, among: np.ndarray | None = None) -> Coded:
-    """Turn the known values, of some people only where these are given, into numbers and say of which kind they are.
+    """Return the known values of a column, of all people or only those `among`, as numbers with their kind.
 
-    Two distinct values are dichotomous, other numbers continuous, other text categorical. Of two numbers the larger
-    has code 1, of two texts the one that is later in the alphabet. True/false and pandas categories are no numbers.
+    Two distinct values are dichotomous, other numbers continuous, other text categorical. The larger of two numbers is
+    coded as 1, as is the alphabetically later of two texts. True/false and pandas categories do not count as numbers.
     """
     people = column.notna().to_numpy(copy=True)
     values = column[people].infer_objects()
     is_number = is_numeric_dtype(values) and not is_bool_dtype(values)
     if is_number:
-        people[people] = np.isfinite(values.to_numpy(float))  # an infinite number says as little as a missing one
+        people[people] = np.isfinite(values.to_numpy(float))  # infinite numbers count as missing
     people = people if among is None else people & among
     if is_number:
         numbers = column[people].to_numpy(float)
@@ -254,13 +254,13 @@ def coded(column: pd.Series, among: np.ndarray | None = None) -> Coded:
 
 
 def as_numbers(column: Coded) -> np.ndarray:
-    """Return a column of zeros and ones for each category but the first, or the values as one column."""
+    """Return an indicator column for each category but the first, or the values as one column."""
     values = column.values[:, None]
     return (values == np.arange(1, len(column.levels))).astype(float) if column.levels else values
 
 
 def design(covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers and indicators of categories side by side, and who has all of them; zeros for who has not."""
+    """Return numbers and category indicators side by side, zero where missing, and who has all of them."""
     everybody = np.ones(len(covariates), bool)
     columns, complete = np.empty((len(covariates), 0)), everybody
     for _, column in covariates.items():
@@ -271,12 +271,12 @@ def design(covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_group(group: ArrayLike, name: str) -> np.ndarray:
-    """Return who is a ``control``, a ``patient`` or ``other``.
+    """Return who is in a group: ``control``, ``patient`` or ``other``.
 
     Raises
     ------
     InputError
-        If there is a group of another name.
+        If there is a group with another name.
     """
     groups = np.asarray(group, object)
     strange = sorted({*map(str, groups)} - {*GROUPS})
@@ -286,12 +286,12 @@ def in_group(group: ArrayLike, name: str) -> np.ndarray:
 
 
 def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str = "y") -> np.ndarray:
-    """Return who is a patient: 1 or true, where controls are 0 or false.
+    """Return who is a patient, labelled 1 or true; controls are labelled 0 or false.
 
     Raises
     ------
     InputError
-        If there are other labels, not one a person, or fewer people than `fewest` in a group.
+        If there are other labels, not one label per person, or fewer people than `fewest` in a group.
     """
     values = np.asarray(labels)
     if values.shape != (n_people,):
@@ -313,12 +313,12 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
 
 
 def same_people(n_people: int, **tables: Sized) -> None:
-    """Check that tables have one row a person.
+    """Check that tables have one row per person.
 
     Raises
     ------
     InputError
-        If one has more rows or fewer.
+        If a table has more or fewer rows.
     """
     for name, table in tables.items():
         if len(table) != n_people:

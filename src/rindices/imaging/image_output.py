@@ -1,4 +1,4 @@
-"""Comparisons of maps and painted patterns as files: NIfTI images and tables; clusters of voxels that differ."""
+"""Files of map comparisons and painted patterns: NIfTI images and tables; clusters of significant voxels."""
 
 import gzip
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from rindices.imaging.voxelwise import REGRESSION, THRESHOLD, Comparison, Result
 from rindices.problems import InputError, Remedy, counted, listed
 
 _LABELS, _NAMES = ("label", "index", "number"), ("region", "name")
-_ROUNDING = 1e-3  # of a label that is stored as a fraction
+_ROUNDING = 1e-3  # tolerance for labels stored as floating-point numbers
 _COLUMNS = ["pattern", "level", "cluster", "x", "y", "z", "peak_t", "peak_q", "n_voxels", "size_mm3"]
 
 
@@ -31,8 +31,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
     -------
     DataFrame
         ``pattern``, ``level``, ``rule``, ``n_patients``, ``n_controls``, ``without_map``, ``without_covariates``,
-        ``freedom``, ``n_voxels`` (tested), ``n_significant`` (q < 0.05), ``t_map`` and ``q_map`` (names of files; ""
-        where there are none) and ``note``.
+        ``freedom``, ``n_voxels`` (tested), ``n_significant`` (q < 0.05), ``t_map`` and ``q_map`` (file names; ""
+        if there are none) and ``note``.
     """
     rows = []
     for comparison in comparisons:
@@ -46,7 +46,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
 
 
 def write_comparisons(folder: str | Path, comparisons: Sequence[Comparison]) -> list[Path]:
-    """Write images of t and q and the tables of comparisons and clusters; earlier images are removed.
+    """Write the images of t and q and the tables of comparisons and clusters; earlier images are removed.
 
     Outside the mask, and where nothing could be computed, t is 0 and q is 1, so that viewers do not show a finding.
 
@@ -79,7 +79,7 @@ def _name(comparison: Comparison, kind: str) -> str:
 
 
 def _image(comparison: Comparison, kind: str, outside: float) -> Any:
-    """Return t or q as an image that says what it is; NIfTI has room for 79 letters."""
+    """Return t or q as an image with a description of up to 79 characters, NIfTI's limit."""
     result: Any = comparison.result
     values, affine = getattr(result, kind).astype(np.float32), result.space.grid.affine
     image = library("nibabel").Nifti1Image(result.space.volume(values, outside), affine)
@@ -100,7 +100,7 @@ def _save(image: Any, path: Path) -> None:
 
 
 def _remove_others(folder: Path, names: str, kept: Sequence[Path]) -> None:
-    """Remove images of an earlier time."""
+    """Remove images from earlier runs."""
     for path in set(folder.glob(names)) - set(kept):
         path.unlink()
 
@@ -115,12 +115,12 @@ def cluster_table(comparisons: Sequence[Comparison], *, threshold: float = THRES
     comparisons
         From `compare_maps`.
     threshold
-        Of q.
+        Threshold of q.
 
     Returns
     -------
     DataFrame
-        ``pattern``, ``level``, ``cluster`` (1 is the largest), ``x``, ``y`` and ``z`` of the peak in mm (MNI where the
+        ``pattern``, ``level``, ``cluster`` (1 is the largest), ``x``, ``y`` and ``z`` of the peak in mm (MNI if the
         maps are), ``peak_t``, ``peak_q``, ``n_voxels`` and ``size_mm3``.
     """
     rows = [
@@ -146,24 +146,24 @@ def _clusters(result: Result, threshold: float) -> list[list[float]]:
 
 
 def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, folder: Path) -> tuple[list[Path], str]:
-    """Write one image a pattern and severity: the atlas with each region's change, in sd of controls.
+    """Write one image per pattern and severity: the atlas with each region's change, in sd of controls.
 
     Parameters
     ----------
     patterns
-        Columns region, pattern and change_sd; severity where there are several, otherwise it is 1.
+        Columns region, pattern and change_sd, and severity if there are several; otherwise it is 1.
     atlas
         Image of whole numbers, one for each region, 0 outside.
     names
-        Which number is which region: columns ``label`` (or ``index``, ``number``) and ``region`` (or ``name``). Several
+        The region of each number: columns ``label`` (or ``index``, ``number``) and ``region`` (or ``name``). Several
         labels may belong to one region.
     folder
-        Where ``pattern-1_severity-0.5.nii.gz`` and so on go; those of an earlier time are removed.
+        Folder for ``pattern-1_severity-0.5.nii.gz`` and so on; images from earlier runs are removed.
 
     Returns
     -------
     tuple of (list of Path, str)
-        The images, and what had no partner, in words.
+        The images, and a note on regions and labels without a match.
 
     Raises
     ------

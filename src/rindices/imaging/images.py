@@ -1,4 +1,4 @@
-"""Image files, and the table that says whose they are: opened with nibabel; their grid, mask, and values there."""
+"""Image files, opened with nibabel, and the table of the people they belong to: grids, masks and voxel values."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from scipy.ndimage import map_coordinates
 from rindices.files import plain
 from rindices.problems import InputError, Remedy, counted, did_you_mean, listed, shown
 
-_NEAR = 1e-3  # mm: affines are stored with single precision
+_NEAR = 1e-3  # mm: affines are stored in single precision
 _ROUNDING = 1e-6  # of a voxel
-_LEAST_COVERED = 0.5  # of the standard brain; below this, the maps are hardly in its space
+_LEAST_COVERED = 0.5  # of the standard brain; below this, the maps are probably not in its space
 _DAMAGED = (OSError, EOFError, zlib.error, ValueError)
-_ALIGNED, _MNI = 2, 4  # NIfTI's codes of spaces
+_ALIGNED, _MNI = 2, 4  # NIfTI's space codes
 
 
 class Grid(NamedTuple):
-    """Where the voxels of an image are: how many along each axis, and their positions in mm."""
+    """The voxel grid of an image: the number of voxels along each axis, and their positions in mm."""
 
     shape: tuple[int, ...]
     affine: np.ndarray
 
     @property
     def key(self) -> tuple[tuple[int, ...], bytes]:
-        """The same for most grids that are the same; some that hardly differ have keys of their own."""
+        """A key that most equal grids share; grids that hardly differ may have different keys."""
         return self.shape, np.round(self.affine, 3).tobytes()
 
     @property
@@ -41,7 +41,7 @@ class Grid(NamedTuple):
         return float(abs(np.linalg.det(self.affine[:3, :3])))
 
     def same_as(self, other: Grid) -> bool:
-        """Tell whether voxels are at the same places."""
+        """Return whether the voxels are at the same positions."""
         return self.shape == other.shape and np.allclose(self.affine, other.affine, rtol=0, atol=_NEAR)
 
 
@@ -63,19 +63,19 @@ def library(name: str) -> ModuleType:
 
 
 def open_image(path: Path, what: str) -> Any:
-    """Open an image of three dimensions; its values are not read yet.
+    """Open a three-dimensional image; its values are not read yet.
 
     Parameters
     ----------
     path
         The file.
     what
-        How messages call it: ``Row 5 of maps.csv``, ``The mask``.
+        Its name in messages: ``Row 5 of maps.csv``, ``The mask``.
 
     Raises
     ------
     InputError
-        If there is no such file, or it is no image of three dimensions.
+        If there is no such file, or it is not a three-dimensional image.
     """
     nibabel = library("nibabel")
     if not path.is_file():
@@ -102,7 +102,7 @@ def grid_of(image: Any) -> Grid:
 
 
 def volume_of(image: Any, path: Path, what: str) -> np.ndarray:
-    """Read the values of an opened image ``(x, y, z)``, as they are stored where no scale is applied."""
+    """Read the values of an opened image ``(x, y, z)``, in their stored type unless they are scaled."""
     try:
         return np.asanyarray(image.dataobj).reshape(image.shape[:3], order="F")
     except _DAMAGED as error:
@@ -117,9 +117,9 @@ def sampled(volume: np.ndarray, source: Grid, target: Grid, voxels: np.ndarray, 
     volume, source
         The image and its grid.
     target, voxels
-        The other grid, and which of its voxels: places in the volume raveled in Fortran's order.
+        The other grid, and which of its voxels: positions in the volume raveled in Fortran order.
     linear
-        Whether to interpolate; otherwise the nearest voxel counts, as masks need it.
+        Whether to interpolate; otherwise the nearest voxel is used, as masks require.
     """
     places = np.stack(np.unravel_index(voxels, target.shape, order="F")).astype(float)
     move = np.linalg.inv(source.affine) @ target.affine
@@ -132,7 +132,7 @@ def sampled(volume: np.ndarray, source: Grid, target: Grid, voxels: np.ndarray, 
 
 
 def differences(grid: Grid, expected: Grid) -> str:
-    """Say how a grid differs: ``shape 79 × 95 × 79 instead of 91 × 109 × 91``."""
+    """Describe how a grid differs: ``shape 79 × 95 × 79 instead of 91 × 109 × 91``."""
     ours, theirs = _told(grid), _told(expected)
     differing = [f"{name} {ours[name]} instead of {theirs[name]}" for name in ours if ours[name] != theirs[name]]
     return (
@@ -161,9 +161,9 @@ class Space(NamedTuple):
     Attributes
     ----------
     grid
-        That of the maps.
+        Grid of the maps.
     voxels
-        Places of the voxels inside the mask, in the volume raveled in Fortran's order, as NIfTI stores it.
+        Positions of the voxels inside the mask, in the volume raveled in Fortran order, as NIfTI stores it.
     code
         NIfTI's code for the space.
     """
@@ -173,14 +173,14 @@ class Space(NamedTuple):
     code: int = _ALIGNED
 
     def volume(self, values: np.ndarray, outside: float) -> np.ndarray:
-        """Put values of the voxels into a volume; `outside` is the value of all others and of those without one."""
+        """Put values of the voxels into a volume; all other voxels, and missing values, become `outside`."""
         whole = np.full(np.prod(self.grid.shape), outside, values.dtype)
         whole[self.voxels] = np.where(np.isnan(values), outside, values)
         return whole.reshape(self.grid.shape, order="F")
 
 
 class MapFile(NamedTuple):
-    """A person's map: where it is, how messages call it, and its grid."""
+    """A person's map: its path, its name in messages, its grid, and NIfTI's code for its space."""
 
     path: Path
     name: str
@@ -212,10 +212,9 @@ def common_space(maps: Sequence[MapFile], mask: str | Path | None, *, resample: 
     maps
         At least one.
     mask
-        An image of two values, the smaller outside, or of ones everywhere; the standard (MNI) brain where there is
-        none.
+        An image with two values, the smaller one outside, or with ones everywhere; by default the standard (MNI) brain.
     resample
-        Whether maps and masks of other grids are allowed.
+        Whether maps and masks on other grids are allowed.
 
     Raises
     ------
@@ -286,13 +285,13 @@ _MISSING = {"", "na", "n/a", "nan", "none"}
 
 
 class MapTable(NamedTuple):
-    """A checked table of people and their maps, and how messages call it."""
+    """A checked table of people and their maps, and its name in messages."""
 
     table: pd.DataFrame
     name: str
 
     def file(self, position: int) -> tuple[Path, str]:
-        """Return the path in a row, and what messages call that row."""
+        """Return the path in a row, and the row's name in messages."""
         return Path(self.table[PATH].iloc[position]), f"Row {self.table.index[position]} of {self.name}"
 
 
@@ -302,14 +301,14 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     path
-        Its columns: ``participant_id``, ``visit`` (optional) and ``path`` (also called ``map`` or ``file``), relative
-        to the folder of the table. Others are ignored.
+        File with the columns ``participant_id``, ``visit`` (optional) and ``path`` (or ``map`` or ``file``), relative
+        to the folder of the table. Other columns are ignored.
 
     Returns
     -------
     DataFrame
-        ``participant_id``, ``visit`` (where there is one) and ``path``, as text; "" for people without a map. The index
-        is the row of the file; the header is row 1.
+        ``participant_id``, ``visit`` (if there is one) and ``path``, as text; "" for people without a map. The index is
+        the row number in the file; the header is row 1.
 
     Raises
     ------
@@ -341,7 +340,7 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
 
 
 def map_table(maps: pd.DataFrame | str | Path) -> MapTable:
-    """Return the table of a file, or check one that is given; its paths are relative to the working folder."""
+    """Return the table in a file, or check a given one, whose paths are relative to the working directory."""
     if isinstance(maps, pd.DataFrame):
         return MapTable(_checked(maps, Path(), "maps"), "maps")
     return MapTable(read_map_table(maps), Path(maps).name)
@@ -383,6 +382,6 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
 
 
 def as_text(values: pd.Series) -> list[str]:
-    """Return identifiers as text without spaces around; a visit 1.0 is the visit 1."""
+    """Return identifiers as text without surrounding spaces; a visit 1.0 becomes 1."""
     whole = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
     return ["" if pd.isna(value) else str(value).strip() for value in whole]

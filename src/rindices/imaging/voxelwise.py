@@ -1,8 +1,8 @@
 """Patients in whom one pattern prevails, compared with controls voxel by voxel.
 
-A model's people, covariates and variable of interest are the same at every voxel, so its orthonormal basis is too. t
+A model's people, covariates and variable of interest are the same at every voxel, and so is its orthonormal basis. t
 follows from the products of the basis with the maps and from their sums of squares. Both are sums over people: maps
-are added in blocks as they are read and then forgotten, and memory does not grow with the number of maps.
+are added in blocks as they are read and then discarded, so memory does not grow with the number of maps.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from rindices.settings import ImageSettings
 THRESHOLD = 0.05  # of the false discovery rate
 REGRESSION = "regression"
 _BLOCK_BYTES, _BLOCK_MAPS = 2**26, 32
-_PASS_BYTES = 2**30  # of sums; models beyond it wait for another reading of the maps
-_NOTHING_LEFT = 1e-10  # share of the sum of squares that is rounding error where a model explains all
-_MOST_GAPS = 0.1  # share of the voxels that a map may lack; beyond it, the map is hardly of this brain
+_PASS_BYTES = 2**30  # of sums; models beyond it wait for another pass over the maps
+_NOTHING_LEFT = 1e-10  # share of the sum of squares that is rounding error if a model explains all
+_MOST_GAPS = 0.1  # share of voxels that a map may lack; beyond it, the map hardly covers this brain
 
 
 class Result(NamedTuple):
-    """What a comparison found; one value a voxel of `space`, NaN where it could not be computed.
+    """The result of a comparison: one value per voxel of `space`, NaN where it could not be computed.
 
     Attributes
     ----------
     t
-        Student's t; negative: less than in controls, or less the higher the R-index.
+        Student's t; negative: lower than in controls, or lower at higher R-indices.
     q
-        Benjamini and Hochberg's, over the voxels of this comparison.
+        Benjamini–Hochberg q values over the voxels of this comparison.
     freedom
         Degrees of freedom.
     space
-        Where the voxels are.
+        Positions of the voxels.
     """
 
     t: np.ndarray
@@ -78,7 +78,7 @@ class Comparison(NamedTuple):
     n_patients, n_controls
         Number of people compared; regressions have no controls.
     without_map, without_covariates
-        Patients and controls that were excluded, and why; people who lack both count as without map.
+        Number of patients and controls excluded for either reason; people who lack both count as without map.
     note
         Why there is no result, or "".
     result
@@ -97,7 +97,7 @@ class Comparison(NamedTuple):
 
 
 class _Study(NamedTuple):
-    """People, one row each: R-indices, groups, covariates as numbers, who has all of them, and rows of `maps`."""
+    """People, one row each: R-indices, groups, covariates as numbers, who has all covariates, and rows of `maps`."""
 
     scores: pd.DataFrame
     group: np.ndarray
@@ -108,7 +108,7 @@ class _Study(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """Whom to compare: everybody concerned, and the variable whose effect is sought."""
+    """A comparison to make: the people in it, and the variable of interest."""
 
     pattern: int
     level: str
@@ -172,19 +172,19 @@ def compare_maps(
 
 
 def _rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
-    """Return for each person the position of their row in a checked table of maps; −1 for who has no map.
+    """Return the position of each person's row in a checked table of maps; −1 for people without a map.
 
     Parameters
     ----------
     maps
         From `map_table`.
     people
-        ``participant_id`` and, where there are visits, ``visit``; one row per person.
+        ``participant_id`` and, if there are visits, ``visit``; one row per person.
 
     Raises
     ------
     InputError
-        If nobody has a map, or a person has several and the visit is not known.
+        If nobody has a map, or a person has several maps and the visit is not known.
     """
     table, name = maps
     by = [column for column in (ID, VISIT) if column in table and column in people]
@@ -235,7 +235,7 @@ def _questions(study: _Study, low: float, high: float, regressions: bool) -> Ite
 
 
 def _planned(question: _Question, study: _Study) -> tuple[Comparison, Model | None]:
-    """Count who can be compared, and make the model where there are enough."""
+    """Count the people who can be compared, and make the model if there are enough."""
     no_map = question.people & (study.rows < 0)
     incomplete = question.people & ~study.complete & ~no_map
     members = np.flatnonzero(question.people & ~no_map & ~incomplete)
@@ -301,10 +301,10 @@ class Model(NamedTuple):
     Attributes
     ----------
     people
-        Their places in the list of all.
+        Their positions among all people.
     weights
-        Orthonormal rows ``(columns of the design, people)``: the constant, the covariates, and last what of the
-        variable of interest these leave.
+        Orthonormal rows ``(columns of the design, people)``: the constant, the covariates, and last the part of the
+        variable of interest that these do not explain.
     freedom
         Degrees of freedom.
     """
@@ -315,12 +315,12 @@ class Model(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        """The same for models of the same people and variable."""
+        """A key that is the same for models of the same people and variable."""
         return self.people.tobytes() + self.weights[-1].tobytes()
 
 
 def make_model(people: np.ndarray, interest: np.ndarray, covariates: np.ndarray) -> Model | None:
-    """Return the model of a variable ``(people,)`` given covariates ``(people, n)``; none where they explain it."""
+    """Return the model of a variable ``(people,)`` given covariates ``(people, n)``; None if they explain it."""
     given = basis(covariates)
     left = residuals(interest[:, None].astype(float), given)[:, 0]
     length = np.linalg.norm(left)
@@ -343,16 +343,16 @@ def t_values(
     models
         From `make_model`.
     read
-        Returns the values ``(voxels,)`` of a person, given their place; called from several threads.
+        Returns the values ``(voxels,)`` of a person, given their position; called from several threads.
     n_voxels
-        How many there are.
+        Number of voxels.
     progress
         Called with the number of maps read so far and in total.
 
     Returns
     -------
     list of ndarray
-        NaN where a map has no value, or where nothing is left to chance, as in voxels that are 0 in everybody.
+        NaN where a map has no value or no residual variance is left, as in voxels that are 0 in everybody.
     """
     n_sums = max(len(model.weights) + 1 for model in models)
     n_at_once = max(1, _PASS_BYTES // (8 * n_voxels * n_sums))
@@ -367,7 +367,7 @@ def t_values(
             for block in np.split(people, range(n_maps, len(people), n_maps)):
                 values = np.stack(list(pool.map(read, block)))
                 values[np.isinf(values)] = np.nan
-                # t does not change when every map has the same image subtracted: it keeps sums of squares small.
+                # Subtracting the same image from every map leaves t unchanged and keeps sums of squares small.
                 origin = np.nan_to_num(values[0]) if origin is None else origin
                 values -= origin
                 for sums in every_sum:
@@ -387,7 +387,7 @@ class _Sums:
         self.products, self.squares = np.zeros((len(model.weights), n_voxels)), np.zeros(n_voxels)
 
     def add(self, people: np.ndarray, values: np.ndarray) -> None:
-        """Add the maps of some people, as far as they belong to the model."""
+        """Add the maps of the people who belong to the model."""
         _, here, there = np.intersect1d(people, self.model.people, assume_unique=True, return_indices=True)
         own = values[here]
         self.products += self.model.weights[:, there] @ own

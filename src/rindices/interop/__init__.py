@@ -1,1 +1,1 @@
-"""What others made, brought in: the authors' published checkpoints, and tables of MUSE volumes."""
+"""Import of the authors' published checkpoints, and of tables of MUSE volumes."""

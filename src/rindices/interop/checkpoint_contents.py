@@ -1,7 +1,7 @@
-"""What is in a checkpoint of the authors' package.
+"""The contents of a checkpoint of the authors' package.
 
-It holds options and, under whole numbers, one or more states of training (entries). An entry has the four networks in
-torch's layout, in which the weights of a layer are outputs × inputs, and ours inputs × outputs.
+It holds options and, under whole numbers, one or more training states (entries). An entry has the four networks in
+torch's layout, in which the weights of a layer are outputs × inputs; ours are inputs × outputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rindices.interop.torch_archive import ArchiveError, read_archive
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 from rindices.problems import InputError, Remedy, counted, listed, one_line
 
-# Where the authors keep each layer: the network, and the layer in it.
+# The authors' names for each network and for the layers in it.
 _NETWORKS = Parameters("netMapping", "netDecomposer", "netReconstruction", "netDiscriminator")
 _LAYERS = Parameters(
     transformation={
@@ -38,9 +38,9 @@ _LARGEST_NUMBER = 1e30  # its square and sums of it are finite, and single preci
 
 
 class Published(NamedTuple):
-    """A model that the authors published: what it is of, and which pattern of the file they call r1, r2, and so on.
+    """A model that the authors published: its subject, and which patterns of the file they call r1, r2, and so on.
 
-    It is told by its number of patterns and the range of its second covariate.
+    It is recognised by its number of patterns and the range of its second covariate.
     """
 
     title: str
@@ -62,7 +62,7 @@ class OfficialModel:
     Attributes
     ----------
     entry
-        Its number.
+        Number of the entry in the file.
     models
         The networks: one model, so that all arrays have a leading axis of length 1.
     scaler
@@ -72,9 +72,9 @@ class OfficialModel:
     effects
         Covariates × regions: the difference between a region at the covariate's maximum and at its minimum.
     correlation
-        Of the severities' copula; None where it is not stored.
+        Correlation of the severities' copula; None if it is not stored.
     n_updates
-        Updates made in training, if the file says so.
+        Number of training updates, if it is stored.
     """
 
     entry: int
@@ -98,7 +98,7 @@ class OfficialModel:
 
     @property
     def published(self) -> Published | None:
-        """Which of the published models it is, if any."""
+        """The published model that it is, if any."""
         ranges = np.stack([self.covariate_minimum, self.covariate_maximum], axis=1)
         for one in PUBLISHED:
             same_range = len(ranges) == 2 and np.allclose(ranges[1], one.covariate_range, rtol=1e-6)
@@ -107,7 +107,7 @@ class OfficialModel:
         return None
 
     def as_published(self) -> OfficialModel:
-        """Return the model with its patterns in the order in which a published one is described."""
+        """Return the model with its patterns in the order of the publication, if it is a published one."""
         order = list(self.published.order if self.published else range(self.n_patterns))
         f, g1, g2, *others = self.models
         severity, patterns, output = f["severity"], g1["patterns"], g2["output"]
@@ -124,7 +124,7 @@ class OfficialModel:
         """Return correction and scaling in our form, with names for the covariates."""
         if not covariates:
             return Preprocessing(None, self.scaler)
-        # The authors bring covariates to 0 … 1 and remove their effects down to 0, the least value in training.
+        # The authors scale covariates to 0 … 1 and remove their effects down to 0, the smallest value in training.
         slopes = self.effects / (self.covariate_maximum - self.covariate_minimum)[:, None]
         named = tuple(Covariate(name) for name in covariates)
         return Preprocessing(CovariateResidualizer(named, self.covariate_minimum, slopes), self.scaler)
@@ -138,14 +138,14 @@ def read_checkpoint(path: str | Path, entry: int | None = None) -> OfficialModel
     path
         The checkpoint, a ``.pt`` or ``.pth`` file.
     entry
-        Number of the entry; it may be left out if there is only one.
+        Number of the entry; may be omitted if there is only one.
 
     Raises
     ------
     ArchiveError
-        If the file is no such checkpoint, is damaged, or is made to do harm.
+        If the file is not such a checkpoint, is damaged, or is malicious.
     InputError
-        If the entry is not there, or not named where there are several.
+        If the entry does not exist, or is not given although there are several.
     """
     content = read_archive(path)
     try:
@@ -216,7 +216,7 @@ def _scaler(content: dict) -> ControlScaler:
 
 
 def _correction(content: dict, n_regions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return least and greatest value of each covariate, and effects; all empty where nothing was corrected."""
+    """Return the minimum and maximum of each covariate, and the effects; all empty if nothing was corrected."""
     where = "correction_variables"
     variables = content.get(where)
     if variables is None or variables == {}:
@@ -230,14 +230,14 @@ def _correction(content: dict, n_regions: int) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _models(state: dict, n_regions: int) -> Parameters:
-    """Return the networks as one model; the shapes have to be those that our networks have."""
+    """Return the networks as one model; their shapes must be those of our networks."""
     decomposer = _array(state.get("netDecomposer"), "model.1.bias", (None,), "netDecomposer")
     n_patterns = len(decomposer) // n_regions
     if not 1 <= n_patterns <= _MOST_PATTERNS:
         raise ArchiveError(f"it has {n_patterns} patterns")
     shapes = networks.shapes(networks.sizes(n_regions, n_patterns))
     read = []
-    for source, places, layers in list(zip(_NETWORKS, _LAYERS, shapes, strict=True))[:4]:  # none is linear
+    for source, places, layers in list(zip(_NETWORKS, _LAYERS, shapes, strict=True))[:4]:  # there is no linear model
         expected = {f"{places[layer]}.{kind}" for layer, kinds in layers.items() for kind in kinds}
         stored: Any = state.get(source)
         read.append({layer: _layer(stored, source, places[layer], shape) for layer, shape in layers.items()})
@@ -258,7 +258,7 @@ def _layer(stored: Any, source: str, place: str, shapes: dict[str, tuple[int, ..
 
 
 def _correlation(phi: Any, n_patterns: int) -> np.ndarray | None:
-    """Return the correlation whose Cholesky factor `phi` is, row by row."""
+    """Return the correlation whose Cholesky factor is stored row by row in `phi`."""
     if phi is None:
         return None
     factor = np.zeros((n_patterns, n_patterns))
@@ -270,7 +270,7 @@ def _correlation(phi: Any, n_patterns: int) -> np.ndarray | None:
 
 
 def _updates(optimiser: Any) -> int | None:
-    """Return how many updates the optimiser of the networks has counted; newer torch counts in a tensor."""
+    """Return the number of updates counted by the networks' optimiser; newer versions of torch count in a tensor."""
     match optimiser:
         case {"state": {0: {"step": int() | np.ndarray() as step}}} if np.size(step) == 1 and 0 < np.max(step) < 2**53:
             return int(np.max(step))

@@ -20,7 +20,7 @@ from rindices.value_kinds import Names, wanted_names
 
 _OLDEST = 130  # years
 _HEADS = ((500.0, 3000.0), (5e5, 3e6))  # mL and mm³
-# Regions whose controls lie this many sd above 0 are sizes, so that another unit can be told by their medians.
+# Regions whose controls lie this many sd above 0 are sizes, so that their medians can reveal another unit.
 _SIZE_FROM_SD = 3
 
 
@@ -34,19 +34,19 @@ def import_official(
     path
         The checkpoint.
     features
-        Names of the regions in the checkpoint's order: names, comma-separated text, a file with one name a line, or
+        Names of the regions in the checkpoint's order: names, comma-separated text, a file with one name per line, or
         ``"muse72"`` for the published models (see `rindices.interop.muse`).
     covariates
-        Names of the covariates in the checkpoint's order. If not given, their ranges decide where they can: sex, age
-        and the intracranial volume (``MUSE_Volume_702``).
+        Names of the covariates in the checkpoint's order. If not given, they are inferred from their ranges if
+        possible: sex, age and the intracranial volume (``MUSE_Volume_702``).
     entry
-        Number of the entry; it may be left out if there is only one.
+        Number of the entry; may be omitted if there is only one.
 
     Returns
     -------
     SurrealGAN
-        A fitted model with one repetition. Its patterns stay in the checkpoint's order, but for the published model of
-        brain ageing, whose patterns are numbered as in its publication.
+        A fitted model with one repetition. Its patterns stay in the checkpoint's order, except in the published model
+        of brain ageing, whose patterns are numbered as in its publication.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def import_official(
         "scale": SeverityScale(curves),
         "familiar": None,
         "maps": {},
-        "seed": None,  # the authors' random numbers are not known
+        "seed": None,  # the authors' seed is not known
         "n_features_in": source.n_regions,
         "feature_names_in": np.array(contract.features, dtype=object),
     }
@@ -107,7 +107,7 @@ def _contract(source: OfficialModel, features: Names, covariates: tuple[str, ...
     # An average control whose covariates are in the middle of their ranges.
     typical = source.scaler.mean + source.effects.sum(axis=0) / 2
     is_size = (source.scaler.mean > _SIZE_FROM_SD * source.scaler.sd) & (typical > 0)
-    # The training people are not in the file, so their ranges are not known.
+    # The training data are not in the file, so their ranges are not known.
     unknown = (None,) * len(regions)
     return Contract(
         features=regions,
@@ -120,7 +120,7 @@ def _contract(source: OfficialModel, features: Names, covariates: tuple[str, ...
 
 
 def origin(source: OfficialModel) -> str:
-    """Say which published model it is and how its patterns are numbered; nothing for others."""
+    """Return a note on which published model it is and how its patterns are numbered; "" for others."""
     if source.published is None:
         return ""
     order = source.published.order

@@ -3,7 +3,7 @@
 The inputs are the five single regions 35, 71, 72, 73 and 95, then the sums of left and right of all paired regions in
 ascending order (23+30, 31+32, 36+37, ...). The ventricles (4, 11, 49 to 52) are left out. Volumes are in mm³.
 
-A sum is named by its numbers and the region: ``MUSE_47+48 hippocampus``; a single region likewise: ``MUSE_35 brain
+A sum is named after its numbers and the region, ``MUSE_47+48 hippocampus``, as is a single region: ``MUSE_35 brain
 stem``.
 """
 
@@ -41,7 +41,7 @@ def muse_regions() -> pd.DataFrame:
     -------
     DataFrame
         Indexed by number, with the columns hemisphere (left, right, none), tissue (grey, white, ventricle), name,
-        and short (another name that is in use, or nothing).
+        and short (another name in use, or "").
 
     Examples
     --------
@@ -71,20 +71,20 @@ def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
     ----------
     table
         One row per person. Columns are called ``MUSE_Volume_47``, ``H_MUSE_Volume_47``, ``DL_MUSE_Volume_47``, ``47``
-        or ``Right Hippocampus``; capitals, spaces, points and underscores do not matter. Other columns are ignored.
+        or ``Right Hippocampus``; case, spaces, points and underscores do not matter. Other columns are ignored.
     complete
-        Whether all regions must be there; else up to a fifth of the 72 may be missing, as in another segmentation.
+        Whether all regions are required; if not, up to a fifth of the 72 may be missing, as in another segmentation.
 
     Returns
     -------
     DataFrame
-        The 72 regions, or those of them that are there, in order, in mm³, with the table's index. Volumes in mL are
+        The 72 regions, or those that are available, in order, in mm³, with the table's index. Volumes in mL are
         converted.
 
     Raises
     ------
     InputError
-        If regions are missing or there twice, or the values are no volumes in mm³ or mL.
+        If regions are missing or duplicated, or the values are not volumes in mm³ or mL.
 
     Examples
     --------
@@ -117,19 +117,19 @@ def with_muse72(
 ) -> pd.DataFrame:
     """Return the table with its MUSE columns replaced by the 72 inputs; other columns stay.
 
-    Sums of regions that MUSE also writes (``MUSE_Volume_601`` and the like) are dropped with the rest, but for the
-    intracranial volume (702) where it is a covariate; in mL it is converted, as regions are.
+    Sums of regions that MUSE also writes (``MUSE_Volume_601`` and the like) are dropped with the rest, except for the
+    intracranial volume (702) if it is a covariate; like the regions, it is converted if it is in mL.
 
     Parameters
     ----------
     table
-        As for `muse72`. A table that has the 72 inputs already is returned as it is.
+        As for `muse72`. A table that already has the 72 inputs is returned as it is.
     exclude
         Columns to leave out first: names, patterns or a file with names.
     complete
         As for `muse72`.
     covariates
-        Names of covariates. If one of them is MUSE's intracranial volume, the table's column of it stays under that
+        Names of covariates. If one of them is MUSE's intracranial volume, the table's column with it is kept under that
         name.
     """
     columns = [str(name) for name in table.columns]
@@ -148,7 +148,7 @@ def with_muse72(
 
 
 def is_head_size(column: str) -> bool:
-    """Tell whether a column holds MUSE's intracranial volume.
+    """Return whether a column holds MUSE's intracranial volume.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def _plain(name: str) -> str:
 
 @cache
 def _names() -> dict[str, int]:
-    """Return the number of each way to write a region's name."""
+    """Return the region's number for each spelling of its name."""
     return {
         _plain(text): number
         for number, hemisphere, _, name, short in muse_regions().reset_index().to_numpy().tolist()
@@ -215,10 +215,10 @@ def _refuse_text(volumes: pd.DataFrame) -> None:
 
 
 def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
-    """Return what turns the volumes into mm³; the size of the whole brain tells the unit."""
+    """Return the factor that converts the volumes to mm³; the size of the whole brain reveals the unit."""
     brains = sums.sum(axis=1)
     if np.isnan(brains).all():
-        return 1.0  # the gaps are told later, by column and person
+        return 1.0  # missing values are reported later, by column and person
     typical = float(np.nanmedian(brains))
     factor = next((factor for factor in (1.0, _ML) if _LEAST_BRAIN <= typical * factor <= _LARGEST_BRAIN), None)
     if factor is None:

@@ -1,15 +1,15 @@
-"""Torch's zip archives and the pickles in them read as data, without torch, and without running anything.
+"""Torch's zip archives and the pickles in them, read as data without torch and without running anything.
 
-Python's own `pickle.Unpickler` can be told which classes to find, but its other instructions still call what they
-find (``__setstate__``, ``__new__``, ``append``), and one short instruction can make it reserve gigabytes. Here a small
-stack machine makes containers, numbers and text. Every instruction that is obeyed is written out, nothing is ever
-imported or looked up, and a call reaches only functions of ours. What is not written out is refused by name: also what
-torch never writes, as newer protocols than the second.
+Python's own `pickle.Unpickler` can be limited to certain classes, but its other instructions still call what they
+find (``__setstate__``, ``__new__``, ``append``), and one short instruction can make it reserve gigabytes. Here, a small
+stack machine builds containers, numbers and text. Every supported instruction is written out, nothing is ever imported
+or looked up, and calls reach only functions of ours. Anything else is refused by name, including what torch never
+writes, such as protocols newer than the second.
 
-Torch never compresses the entries of an archive. So is it demanded here: what is read can then not be larger than the
-file, whatever sizes it claims. A torch tensor is a window (offset, size, strides) on a stored block of numbers; a NumPy
-array is a shape and bytes. Both become NumPy arrays, by a few functions that are written anew and compare every number
-with the bytes that are there before any memory is touched.
+Torch never compresses the entries of an archive, and neither may they be compressed here: what is read cannot then be
+larger than the file, whatever sizes it claims. A torch tensor is a window (offset, size, strides) on a stored block of
+numbers; a NumPy array is a shape and bytes. Both become NumPy arrays through a few functions of ours, which check every
+number against the bytes that exist before touching any memory.
 """
 
 import math
@@ -28,7 +28,7 @@ from rindices.problems import InputError, one_line
 
 MOST_INSTRUCTIONS = 1_000_000  # a checkpoint with one entry has about 3,000
 _LARGEST_KEY = 2**31
-Calls = Mapping[str, Callable[..., Any] | None]  # our functions by the names of others'; None: mentioned, never called
+Calls = Mapping[str, Callable[..., Any] | None]  # our functions by the names they replace; None: never called
 
 
 class ArchiveError(InputError):
@@ -37,20 +37,20 @@ class ArchiveError(InputError):
 
 @dataclass(frozen=True)
 class Name:
-    """The dotted name of a function or class that a pickle mentions; only a text, never the thing itself."""
+    """The dotted name of a function or class that a pickle mentions; only text, never the thing itself."""
 
     text: str
 
 
 @dataclass(eq=False)
 class Unfinished:
-    """An array of which a pickle has said that it will come, but not yet its shape and contents."""
+    """An array that a pickle has announced, but whose shape and contents are still to come."""
 
     finished: Any = None
 
 
 def run_pickle(data: bytes, calls: Calls, finish: Callable[[Any, Any], Any], load: Callable[[Any], Any]) -> Any:
-    """Return what a pickle describes.
+    """Return the object that a pickle describes.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def run_pickle(data: bytes, calls: Calls, finish: Callable[[Any, Any], Any], loa
     calls
         Dotted names that it may mention, with our own functions for those that it may call.
     finish
-        Takes an object and its state, and returns the object with the state put in.
+        Takes an object and its state, and returns the object with the state set.
     load
         Takes the description of a stored array and returns it.
 
@@ -107,7 +107,7 @@ class _Machine:
 
     def obey(self, name: str, argument: Any) -> None:
         if name in _VALUES:
-            value = _VALUES[name](self, argument)  # first, as it may leave another stack
+            value = _VALUES[name](self, argument)  # evaluated first, as it may replace the stack
             self.stack.append(value)
         elif name in _ACTIONS:
             _ACTIONS[name](self, argument)
@@ -164,7 +164,7 @@ class _Machine:
 
 
 def _pairs(items: list[Any]) -> dict[Any, Any]:
-    """Return keys and values. Keys that are deep or chosen to collide could stop the interpreter itself."""
+    """Return a dictionary. Deeply nested keys, or keys chosen to collide, could bring down the interpreter."""
     for key in items[::2]:
         if type(key) is not str and not (type(key) is int and abs(key) < _LARGEST_KEY):
             raise ArchiveError(f"it has a dictionary with a {type(key).__name__} as key")
@@ -174,7 +174,7 @@ def _pairs(items: list[Any]) -> dict[Any, Any]:
 _Instruction = Callable[[_Machine, Any], Any]
 _NUMBERS = ("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT")
 _TEXTS = ("UNICODE", "BINUNICODE", "SHORT_BINBYTES", "BINBYTES")
-# Instructions that put a value on the stack, and others.
+# Instructions that push a value onto the stack, and others.
 _VALUES: dict[str, _Instruction] = {
     **dict.fromkeys((*_NUMBERS, *_TEXTS), lambda _, argument: argument),
     "NONE": lambda *_: None,
@@ -225,18 +225,18 @@ _STORAGES = {
 
 
 def read_archive(path: str | Path) -> Any:
-    """Return what a torch checkpoint holds: dictionaries, lists, numbers, text and NumPy arrays.
+    """Return the contents of a torch checkpoint: dictionaries, lists, numbers, text and NumPy arrays.
 
     Parameters
     ----------
     path
-        A file that ``torch.save`` of torch 1.6 or later wrote.
+        A file written by ``torch.save`` of torch 1.6 or later.
 
     Raises
     ------
     ArchiveError
-        If the file holds anything but numbers and text in plain containers, is damaged, or is made to do harm.
-        Nothing in it has been run then.
+        If the file holds anything but numbers and text in plain containers, is damaged, or is malicious.
+        Nothing in it has been run.
     """
     path = Path(path)
     if not path.is_file():
@@ -265,12 +265,12 @@ class _Stored:
 
 
 class _Archive:
-    """An open archive; nothing of it is ever written to the disk, so that names of entries can do no harm."""
+    """An open archive; nothing in it is ever written to disk, so that names of entries can do no harm."""
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
         self.archive = archive
         self.blocks: dict[str, np.ndarray] = {}
-        self.text_bytes = 0  # that were made of text so far
+        self.text_bytes = 0  # created from text so far
         self.entries = {entry.filename: entry for entry in archive.infolist()}
         if len(self.entries) != len(archive.infolist()):
             raise ArchiveError("two of its entries have the same name")
@@ -295,7 +295,7 @@ class _Archive:
         return run_pickle(self.read("data.pkl"), {**_CALLS, "_codecs.encode": self.encode}, _finish, self.block)
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of one entry; its checksum is compared by `zipfile`."""
+        """Return the bytes of one entry; `zipfile` verifies its checksum."""
         entry = self.entries.get(f"{self.folder}/{name}")
         if entry is None:
             raise ArchiveError(f"its entry {one_line(name)} is missing")
@@ -342,10 +342,10 @@ def _finish(thing: Any, state: Any) -> Any:
     match thing, state:
         case Unfinished(finished=None), (_, shape, dtype, bool(by_columns), data):
             return _from_bytes(dtype, data, shape, "F" if by_columns else "C")
-        case np.dtype(), (_, "<" | "|", None, None, None, *_):  # no other byte order, and no parts
+        case np.dtype(), (_, "<" | "|", None, None, None, *_):  # no other byte order, and no fields
             return thing
         case dict(), dict():
-            return thing  # what torch notes about the versions of layers
+            return thing  # torch's record of the versions of layers
     raise ArchiveError(f"it tries to set the state of a {type(thing).__name__} in an unknown way")
 
 
@@ -363,7 +363,7 @@ def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: A
     _check_counts(strides)
     numbers, n_numbers = stored.numbers, math.prod(size)
     last = offset + sum((length - 1) * stride for length, stride in zip(size, strides, strict=True))
-    # More numbers than are stored would come of strides of 0: a small file could fill the memory.
+    # Strides of 0 could yield more numbers than are stored: a small file could fill the memory.
     if n_numbers and (last >= len(numbers) or n_numbers > len(numbers)):
         raise ArchiveError(
             f"a tensor of size {one_line(size)}, strides {one_line(strides)} and offset {offset} "

@@ -1,8 +1,8 @@
-"""Brains drawn as filled outlines: what a pattern does to regions, with a name and a value for each of them.
+"""Brains drawn as filled outlines: the effect of a pattern on regions, each with its name and value.
 
-A page takes ``draw_brain(table, pattern).svg(key)``, with a key of its own for each drawing, as it is; ``limit`` says
-where its colours end, and ``regions[name].title`` what a region is called in words. Opacity grows linearly with the
-change, and scales end at 1, 2 or 4, so that two reports can be laid side by side.
+A page can include ``draw_brain(table, pattern).svg(key)`` as it is, with a different key for each drawing; ``limit`` is
+the end of its colour scale, and ``regions[name].title`` the full name of a region. Opacity grows linearly with the
+change, and scales end at 1, 2 or 4, so that two reports can be compared side by side.
 """
 
 from collections import defaultdict
@@ -27,17 +27,17 @@ from rindices.regions import Region, known_regions, split_measure
 
 SEVERITIES = (0.25, 0.5, 1.0)
 WIDTH = 960  # pixels
-_LARGEST = 0.7  # pixels for half a millimetre, which is the unit of outlines
-_MARGIN, _GAP, _HEAD, _TEXT = 72, 10, 22, 13  # pixels: names of rows, between pictures, names of views, letters
-_SCALE, _BAR, _SCALE_WIDTH = 58, 12, 300  # pixels: height of the scale of colours and of its bar, and its width
+_LARGEST = 0.7  # pixels per half millimetre, the unit of outlines
+_MARGIN, _GAP, _HEAD, _TEXT = 72, 10, 22, 13  # pixels: row labels, gaps between pictures, view labels, font size
+_SCALE, _BAR, _SCALE_WIDTH = 58, 12, 300  # pixels: height of the colour scale and of its bar, width of the bar
 _EDGE, _FAINT = 0.45, 0.16  # opacity of lines, and of regions whose sign is uncertain
-_ENDS_OF_AMOUNTS = (0.25, 0.5, *COLOUR_ENDS)  # where colours can end: amounts are smaller than changes
+_ENDS_OF_AMOUNTS = (0.25, 0.5, *COLOUR_ENDS)  # possible ends of the scale: amounts are smaller than changes
 _KEYS = {"unsure": "uncertain", "unknown": "no value"}
 UNIT = "change (sd of controls)"
 
 
 class View(NamedTuple):
-    """A view in the drawing, and where it stands."""
+    """A view and its position in the drawing."""
 
     panel: Panel
     severity: str
@@ -48,7 +48,7 @@ class View(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A piece in the drawing: where its view starts, its look, and its name with its value.
+    """A piece in the drawing: the origin of its view, its look, and its name with its value.
 
     The look is ``whole``, ``unknown``, ``unsure``, ``lower``, ``higher`` or ``amount``; the latter three have an
     opacity.
@@ -64,7 +64,7 @@ class Placed(NamedTuple):
 
 
 class Text(NamedTuple):
-    """What is written, where, and whether it starts, ends or is centred there."""
+    """A text, its position, and whether it starts, ends or is centred there."""
 
     across: float
     down: float
@@ -79,7 +79,7 @@ class BrainDrawing:
     Attributes
     ----------
     pattern
-        Its number.
+        Number of the pattern.
     regions
         Known regions by their name in the table, with their full names as titles.
     lines
@@ -91,13 +91,13 @@ class BrainDrawing:
     missing
         Names in the table that are not drawn: not in a known atlas, or without an outline.
     width
-        In pixels.
+        Width in pixels.
     unsure
-        Names in the table that are drawn in grey, because the sign of their change is uncertain.
+        Names in the table that are drawn in grey because the sign of their change is uncertain.
     unit
         Meaning of the colours.
     is_amount
-        Whether values have no sign; they are then drawn in the colour of the surrounding text, from 0.
+        Whether the values are unsigned; they are then drawn from 0, in the colour of the surrounding text.
     """
 
     pattern: int
@@ -112,14 +112,14 @@ class BrainDrawing:
     is_amount: bool = False
 
     def with_amounts(self, amounts: Mapping[str, float], unit: str) -> "BrainDrawing":
-        """Return the same views of the brain, coloured by values without a sign, such as a spread.
+        """Return the same views of the brain, coloured by unsigned values such as a spread.
 
         Parameters
         ----------
         amounts
-            Of regions by the name in the table.
+            Values by the region's name in the table.
         unit
-            What they are.
+            Meaning of the colours.
 
         Examples
         --------
@@ -144,7 +144,7 @@ class BrainDrawing:
 
     @property
     def height(self) -> float:
-        """In pixels."""
+        """The height in pixels."""
         rows = len(self.changes) * sum(height for _, height in self._zooms())
         return round(rows + len(self.lines) * _HEAD + _GAP + _SCALE, 1)
 
@@ -153,12 +153,12 @@ class BrainDrawing:
         return 0 if len(self.changes) == 1 else _MARGIN
 
     def _zooms(self) -> list[tuple[float, float]]:
-        """Return pixels for the unit of outlines and height of each line; lines of a kind are alike."""
+        """Return the pixels per unit of outlines and the height of each line; lines of one kind share a scale."""
         fits: dict[bool, list[float]] = defaultdict(lambda: [_LARGEST])
         for line in self.lines:
             room = self.width - self._margin - _GAP * len(line)
             fits[line[0].side != ""].append(room / sum(panel.size[0] for panel in line))
-        fits[False] += fits[True]  # slices are no larger than the cortex
+        fits[False] += fits[True]  # slices are not scaled up more than the cortex
         zooms = [min(fits[line[0].side != ""]) for line in self.lines]
         tallest = [max(panel.size[1] for panel in line) for line in self.lines]
         return [(zoom, zoom * size + _GAP) for zoom, size in zip(zooms, tallest, strict=True)]
@@ -225,7 +225,7 @@ class BrainDrawing:
 
     @property
     def _swatches(self) -> dict[str, Rect]:
-        """Beside the bar, what other brain there is in the drawing looks like."""
+        """The legend beside the bar: looks in the drawing that are not on the colour scale."""
         (left, top, width, height), looks = self._bar, {one.look for one in self._placed()}
         others = [look for look in _KEYS if look in looks]
         return {look: (left + width + 30, top + 20 * place, 18, height) for place, look in enumerate(others)}
@@ -233,13 +233,13 @@ class BrainDrawing:
     def svg(self, key: str = "") -> str:
         """Return SVG text for a page or a file; browsers show the name of the region under the pointer.
 
-        Lines and text have the colour of the surrounding text. A page can set the other colours with the ``fill`` and
+        Lines and text take the colour of the surrounding text. A page can set the other colours with the ``fill`` and
         ``stop-color`` of ``svg.brain .lower`` and ``svg.brain .higher``, for example in dark mode.
 
         Parameters
         ----------
         key
-            Prefix of the ids inside; two drawings of one pattern on a page need different ones.
+            Prefix of the ids inside; two drawings of the same pattern on a page need different ones.
         """
         placed, key = list(self._placed()), key or f"brain{self.pattern}"
         rings = dict.fromkeys(one.piece.rings for one in placed)
@@ -260,7 +260,7 @@ class BrainDrawing:
 
     @matplotlib.rc_context(STYLE)
     def figure(self) -> Figure:
-        """Return the same as a matplotlib figure."""
+        """Return the drawing as a matplotlib figure."""
         figure = Figure(figsize=(self.width / 96, self.height / 96))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.axis("off")
@@ -293,9 +293,9 @@ class Layout(NamedTuple):
     Attributes
     ----------
     per_line
-        Number of views side by side; with fewer, the brain is larger and slices are placed below.
+        Maximum number of views side by side; with fewer, the brain is larger and slices are placed below.
     width
-        In pixels; letters have 13.
+        Width in pixels; text has a size of 13.
     most_slices
         Maximum number of slices, chosen to show the strongest regions of the pattern; by default, all slices that show
         something.
@@ -324,14 +324,14 @@ def draw_brain(
     Parameters
     ----------
     patterns
-        Columns ``region``, ``pattern`` and ``change_sd``. With a column ``severity`` its severities are drawn; without
-        one the changes are those of severity 1, and smaller severities are scaled from them.
+        Columns ``region``, ``pattern`` and ``change_sd``. If there is a column ``severity``, its severities are drawn;
+        otherwise the changes are those at severity 1, and smaller severities are scaled from them.
     only
         The pattern to draw.
     severities
-        Which of them to draw, a row for each.
+        Severities to draw, one row each.
     measure
-        Which of several measures of the same regions to draw, out of `measures_of`.
+        The measure to draw, one of `measures_of`, if the same regions have several.
     unsure, unit
         See `BrainDrawing`.
     layout

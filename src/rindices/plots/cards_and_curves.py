@@ -1,4 +1,4 @@
-"""The small figures of a pattern's card, and curves: of people without an event, and of the power of studies."""
+"""The small figures of a pattern's card, follow-up curves and power curves."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,9 +25,9 @@ from rindices.plots.style import (
     score_columns,
 )
 
-FEWEST_FOR_BARS = 20  # of fewer people every one is drawn
-_SIZE = (2.9, 1.9)  # inches: fits a telephone
-_BIN, _INNER = 0.1, 0.995  # width of a bar; the share of people who set the scale: the last bar holds who is beyond
+FEWEST_FOR_BARS = 20  # with fewer people, each is drawn
+_SIZE = (2.9, 1.9)  # inches: fits the screen of a phone
+_BIN, _INNER = 0.1, 0.995  # width of a bar; share of people who set the scale: the last bar holds the rest
 _SMALL = 8.5  # points
 
 
@@ -40,9 +40,9 @@ def severity_histogram(people: pd.DataFrame, column: str, training: pd.DataFrame
     people
         Columns ``group`` and the one to draw. With fewer than 20 people in a group, each is drawn as a mark.
     column
-        Such as ``severity1``.
+        Column to draw, such as ``severity1``.
     training
-        The same columns for the training sample, if `people` are others; drawn as hollow bars.
+        The same columns for the training sample, if `people` are not part of it; drawn as hollow bars.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def severity_histogram(people: pd.DataFrame, column: str, training: pd.DataFrame
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """Return the limits of bars: from 0, or below where people are, to where nearly everybody is."""
+    """Return the edges of bars, from 0 or the lowest value, if negative, to a limit that nearly everybody is below."""
     low = min(0.0, np.floor(values.min(initial=0.0) / _BIN) * _BIN)
     high = max(1.2, np.ceil(np.quantile(values, _INNER) / _BIN) * _BIN) if len(values) else 1.2
     return np.arange(round(low / _BIN), round(high / _BIN) + 1) * _BIN
@@ -110,7 +110,7 @@ def severity_by_age(people: pd.DataFrame, column: str, age: str) -> Figure:
     people
         Columns ``group``, the severity and the age.
     column, age
-        Their names.
+        Names of the severity and the age.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def pattern_mixture(people: pd.DataFrame, limits: Sequence[float]) -> Figure:
     people
         Columns ``group`` and ``severity1`` ... or ``r1`` ...
     limits
-        Limit for each pattern, above which a person has it.
+        Limit for each pattern, above which a person counts as having it.
 
     Examples
     --------
@@ -174,7 +174,7 @@ _NAMES = {1: "mildest third", 2: "middle third", 3: "most severe third"}
 _LINES = {1: ":", 2: "--", 3: "-"}
 _PANEL, _HEIGHT = 3.4, 3.3  # inches
 _SHARES = (0, 0.25, 0.5, 0.75, 1)
-_HEAD, _ROW, _BELOW = -0.24, 0.085, 54  # of a panel's height: where numbers begin, and their rows; points they take
+_HEAD, _ROW, _BELOW = -0.24, 0.085, 54  # start and rows of the numbers, relative to a panel's height; their points
 
 
 @matplotlib.rc_context(STYLE)
@@ -188,7 +188,7 @@ def follow_up_curves(curves: pd.DataFrame, time: str = "time", *, competing: boo
     time
         Label of the time axis.
     competing
-        Whether other events may come first; the curves then show cumulative incidence.
+        Whether other events may occur first; the curves then show cumulative incidence.
 
     Examples
     --------
@@ -236,14 +236,14 @@ _PANEL = 2.9  # inches
 
 @matplotlib.rc_context(STYLE)
 def power_curves(chances: pd.DataFrame, n_controls: int, n_patients: int) -> Figure:
-    """Draw the chance to find all patterns against the people of each group, a panel for each strength.
+    """Draw the probability of finding all patterns against the number of people per group, one panel per strength.
 
     Parameters
     ----------
     chances
         Columns ``people``, ``patterns``, ``strength``, ``chance``, ``low`` and ``high``.
     n_controls, n_patients
-        The study that is planned, which is marked at the smaller number.
+        Group sizes of the planned study, marked at the smaller of the two.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Figures with a row for each region or variable: patterns, subgroups of patients, and clinical associations."""
+"""Figures with one row per region or variable: patterns, subgroups of patients, and clinical associations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,8 +27,8 @@ from rindices.regions import pair_sides, split_measure
 MOST_VARIABLES = 40
 LEAST_REACH = 0.2  # a panel of tiny correlations must not look like one of strong ones
 SIGNIFICANT = 0.05
-ASIDE = 0.17  # of a row: twins of equal change must not hide each other
-_DOTS_HEIGHT, _LEVELS_HEIGHT, _PANEL_EXTRAS = 0.24, 0.26, 0.5  # inches: of rows; what a panel takes beside them
+ASIDE = 0.17  # of a row: left and right with equal changes must not hide each other
+_DOTS_HEIGHT, _LEVELS_HEIGHT, _PANEL_EXTRAS = 0.24, 0.26, 0.5  # inches: heights of rows; extra height of a panel
 _FONT = 8.5  # points
 _BESIDE_ONE, _BESIDE_TWO = 48, 92  # points
 _LEGEND_COLUMNS = 5
@@ -44,8 +44,8 @@ def forest(associations: pd.DataFrame, *, people: str = "patients") -> Figure:
     ----------
     associations
         Columns ``people``, ``pattern``, ``variable``, ``level``, ``kind``, ``n``, ``coefficient``, ``low``, ``high``
-        and ``q``. Categorical variables (eta²) get a panel of their own. Of more than 40 variables the strongest
-        40 are drawn.
+        and ``q``. Categorical variables (eta²) get a panel of their own. If there are more than 40 variables, the 40
+        strongest are drawn.
     people
         Group of people whose associations are drawn.
 
@@ -75,7 +75,7 @@ def forest(associations: pd.DataFrame, *, people: str = "patients") -> Figure:
 
 
 def _named(variable: Any, level: Any) -> str:
-    """Return a variable with the value that counts as 1, which a file may give back as a number or a gap."""
+    """Return a variable with the level coded as 1, which may be a number or missing when read from a file."""
     if pd.isna(level) or level == "":
         return str(variable)
     return f"{variable}: {level:g}" if isinstance(level, float) else f"{variable}: {level}"
@@ -112,12 +112,12 @@ def _scale(axes: Axes, part: pd.DataFrame, people: str) -> None:
 
 @matplotlib.rc_context(STYLE)
 def disorder_dots(resemblance: pd.DataFrame) -> Figure:
-    """Draw the correlation of each pattern's map with the case-control map of each disorder, a panel for each measure.
+    """Draw the correlation of each pattern's map with the case-control map of each disorder, one panel per measure.
 
     Parameters
     ----------
     resemblance
-        Columns ``pattern``, ``measure``, ``disorder``, ``r``, ``p_corrected`` and ``chance``; dotted lines are at
+        Columns ``pattern``, ``measure``, ``disorder``, ``r``, ``p_corrected`` and ``chance``; dotted lines mark
         ``chance``.
 
     Examples
@@ -158,21 +158,21 @@ def pattern_dots(
     names: Mapping[str, str] | None = None,
     width: float = WIDTH,
 ) -> Figure:
-    """Draw the regions that change most at severity 1, both hemispheres on one row, patterns on a common scale.
+    """Draw the regions that change most at severity 1, both hemispheres in one row, patterns on a common scale.
 
     Parameters
     ----------
     patterns
-        Columns ``region``, ``pattern``, ``change_sd``, ``change_percent`` and ``spread_sd``; where ``decomposed_sd``
-        is there and known, faint marks show it.
+        Columns ``region``, ``pattern``, ``change_sd``, ``change_percent`` and ``spread_sd``; ``decomposed_sd``, if
+        present and known, is shown as faint marks.
     only
-        Draw only this pattern, on the scale common to all.
+        Draw only this pattern, on the scale shared by all.
     top
         Number of rows per pattern; regions without any change are left out.
     names
         Full names of regions, if known.
     width
-        Of the figure, in inches.
+        Width of the figure, in inches.
 
     Examples
     --------
@@ -207,11 +207,11 @@ def pattern_dots(
 
 
 def _strongest(rows: pd.DataFrame, top: int, known: Mapping[str, str]) -> pd.DataFrame:
-    """Return one pattern's strongest regions with their side, name and row; twins share a row."""
+    """Return one pattern's strongest regions with their side, name and row; left and right share a row."""
     regions = rows["region"].astype(str)
     pairs = pair_sides(regions)
     sides, names = zip(*(pairs.get(region, ("", region)) for region in regions), strict=True)
-    # A region without a twin has a row of its own, even where two have the same name.
+    # A region without a counterpart has a row of its own, even if another has the same name.
     keys = [name if side else place for place, (side, name) in enumerate(zip(sides, names, strict=True))]
     strength = rows["change_sd"].abs().groupby(keys).transform("max")
     labels = {name: region_label(name, pairs, known) for name in set(names)}
@@ -226,9 +226,9 @@ def _strongest(rows: pd.DataFrame, top: int, known: Mapping[str, str]) -> pd.Dat
 
 
 def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> tuple[str, str]:
-    """Return the full name of a region, or of both sides together, and the table's name to stand beside it.
+    """Return the full name of a region, or of both sides together, and the name in the table to show beside it.
 
-    Where no full name is known, the table's name comes alone.
+    If no full name is known, the name in the table is returned alone.
 
     Examples
     --------
@@ -324,7 +324,7 @@ def _sizes(sizes: pd.DataFrame) -> str:
 def _row_panels(
     counts: Sequence[int], row_height: float, *, sharex: bool = False, width: float = WIDTH
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a panel per count of rows, one below another, every row equally high (inches)."""
+    """Return a figure with one panel per count of rows, stacked, with rows of equal height (inches)."""
     # A panel of one row still has a title and an axis to show.
     heights = [max(count, 2) * row_height for count in counts]
     total = sum(heights) + _PANEL_EXTRAS * len(counts) + 0.5
@@ -334,7 +334,7 @@ def _row_panels(
 
 
 def _name_rows(axes: Axes, names: Sequence[object]) -> None:
-    """Write a name at each row, the first on top, with every second row shaded."""
+    """Label the rows, the first at the top, and shade every second one."""
     axes.set_yticks(range(len(names)), [safe_label(name) for name in names], fontsize=_FONT)
     axes.set_ylim(max(len(names), 2) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -345,7 +345,7 @@ def _name_rows(axes: Axes, names: Sequence[object]) -> None:
 
 
 def _write_beside(axes: Axes, texts: Sequence[str], offset: float, head: str) -> None:
-    """Write a text right of each row and a head above, so many points away, where no mark or name can be."""
+    """Write a text to the right of each row and a heading above, `offset` points away, clear of marks and names."""
     place: Any = {"textcoords": "offset points", "fontsize": _FONT, "annotation_clip": False, "ha": "right"}
     if head:
         axes.annotate(head, (1, 1), (offset, 2), xycoords="axes fraction", color=GREY, va="bottom", **place)
@@ -364,7 +364,7 @@ def _draw_estimates(
 ) -> None:
     """Draw marks on rows, hollow where they are not filled, with their intervals where both limits are known.
 
-    `look` is their colour and marker; `told` says something of each to whoever points at it.
+    `look` is their colour and marker; `told` holds the hover text of each.
     """
     (low, high), (colour, marker) = limits, look
     known = low.notna() & high.notna()

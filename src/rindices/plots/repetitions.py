@@ -1,4 +1,4 @@
-"""Figures of how well trainings agree: repetitions over training and settings, without a disease, and two runs."""
+"""Figures of agreement between repeated trainings and between two runs, and of the spectrum of patients."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,9 +15,9 @@ from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WID
 from rindices.problems import counted
 
 CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0
-WIDEST_DODGE = 0.72  # of the distance between two numbers of patterns
+WIDEST_DODGE = 0.72  # relative to the distance between two numbers of patterns
 MARKER, SMALL_MARKER = 6.0, 3.6
-# An interval from three models can reach far below anything seen; it must not flatten the rest.
+# An interval from three models can reach far below all values; it must not flatten the rest.
 MOST_BELOW = 0.25
 _LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (2, 1)))
 _PANELS = (
@@ -78,22 +78,22 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
 
 
 def _mark_chance(axes: Axes, chance: float, lowest: float, label: str) -> None:
-    """Draw the line of chance and give room from it, or from the lowest value, up to perfect agreement."""
+    """Draw the chance line and scale the axis from it, or from the lowest value, up to perfect agreement."""
     axes.axhline(chance, color=GREY, linewidth=1, linestyle=(0, (1, 2)))
     axes.set(ylim=(min(chance, lowest) - 0.05, 1.04), ylabel=label)
 
 
 @matplotlib.rc_context(STYLE)
 def agreement_over_settings(selection: pd.DataFrame) -> Figure:
-    """Draw how well repeated trainings agree, and patients fit, with each setting, with the chosen one marked.
+    """Draw the agreement of repeated trainings and the misfit of patients for each setting, with the chosen one marked.
 
     Parameters
     ----------
     selection
         Columns ``n_patterns``, ``orthogonality``, ``n_models``, ``best`` (true once per setting), ``chosen`` (true in
         one row, a best one), ``pattern_agreement``, ``dimension_correlation``, ``difference_correlation``, and each
-        of these three with ``_low`` and ``_high`` for its interval; where it is known, also ``misfit``. Only
-        the best rows are drawn. An interval that reaches far below all values leaves the panel.
+        of these three with ``_low`` and ``_high`` for its interval; ``misfit``, if known. Only the best rows are
+        drawn. An interval that reaches far below all values is cut off.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
 
 
 def _placed(best: pd.DataFrame) -> pd.DataFrame:
-    """Add the rank of the orthogonality, the place along the axis, each a little aside, and who counts as hollow."""
+    """Add the rank of the orthogonality, the position along the axis, offset by rank, and which marks are hollow."""
     rank = best["orthogonality"].rank(method="dense").astype(int)
     distance = min(0.14, WIDEST_DODGE / rank.max())
     return best.assign(
@@ -168,7 +168,7 @@ def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None
 
 def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
     handles, weights = [], sorted(best["orthogonality"].unique())
-    for rank, weight in enumerate(weights if len(weights) > 1 else (), start=1):  # one is no choice
+    for rank, weight in enumerate(weights if len(weights) > 1 else (), start=1):  # a single one is no choice
         (colour, marker), line = _look(rank), _LINES[(rank - 1) % len(_LINES)]
         look: Any = {"color": colour, "marker": marker, "linestyle": line, "markersize": MARKER - 1}
         handles.append(Line2D([], [], **look, label=f"orthogonality {weight:g}"))
@@ -184,16 +184,16 @@ def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
 
 @matplotlib.rc_context(STYLE)
 def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) -> Figure:
-    """Draw how much patients vary relative to controls in each direction, compared with permuted groups.
+    """Draw the variance of patients relative to controls in each direction, compared with permuted groups.
 
     Parameters
     ----------
     eigenvalues
-        Variance of patients relative to controls, the largest first.
+        Variance of patients relative to controls, in descending order.
     band
-        The 95th centile of each with permuted groups.
+        The 95th percentile of each with permuted groups.
     limit
-        Limit for the first.
+        The 95th percentile of the first eigenvalue with permuted groups.
 
     Examples
     --------
@@ -222,21 +222,21 @@ def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) 
 
 _FIRST, _SECOND = INK, GREY
 _ROW, _PANEL = 0.22, 3.0  # inches
-_LETTERS = 30  # of a name, below a panel
+_LETTERS = 30  # longest name on an axis
 
 
 @matplotlib.rc_context(STYLE)
 def two_maps(changes: pd.DataFrame, names: tuple[str, str], top: int = 15) -> Figure:
-    """Draw the change of each region by two patterns, those that change most on top.
+    """Draw the change of each region in two patterns, with the largest changes at the top.
 
     Parameters
     ----------
     changes
         Columns region, first and second: changes in sd of controls.
     names
-        What the two are called.
+        Names of the two patterns.
     top
-        How many regions are shown.
+        Number of regions shown.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def two_maps(changes: pd.DataFrame, names: tuple[str, str], top: int = 15) -> Fi
 
 @matplotlib.rc_context(STYLE)
 def two_scores(first: pd.Series, second: pd.Series, names: tuple[str, str]) -> Figure:
-    """Draw everybody's score by two runs against each other.
+    """Draw the scores of all people from two runs against each other.
 
     Examples
     --------

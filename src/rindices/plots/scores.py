@@ -1,4 +1,4 @@
-"""Figures of people: their severities, what regions do as these rise, change over time, and who is far from others."""
+"""Figures of people: severities, regional z scores by severity, change over time, and outliers."""
 
 from collections.abc import Sequence
 from string import ascii_letters
@@ -32,10 +32,10 @@ from rindices.plots.style import (
     short_name,
 )
 
-MOST_LINES, LINE_ASIDE = 6, 0.006  # bars of one bin must not hide each other
-LABEL_DISTANCE = 0.085  # of a panel's height: labels of lines that end together still stand apart
-MOST_PATHS = 150  # people of a group whose visits are drawn
-INNER_SHARE = 0.98  # of the people who set the scale: a rate from two close visits can be anything
+MOST_LINES, LINE_ASIDE = 6, 0.006  # error bars in one bin must not hide each other
+LABEL_DISTANCE = 0.085  # of a panel's height: keeps labels apart where lines end together
+MOST_PATHS = 150  # people per group whose visits are drawn
+INNER_SHARE = 0.98  # share of people who set the scale: a rate from two close visits can be extreme
 WIDE_RANGE = 8.0
 _MEASURES = {
     "distance": "Distance from the controls (robust)",
@@ -46,7 +46,7 @@ _MEASURES = {
 
 @matplotlib.rc_context(STYLE)
 def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
-    """Draw the severities of each group, one panel per pattern: every person, quartiles, density.
+    """Draw the severities of each group, one panel per pattern: every person, quartiles and density.
 
     Parameters
     ----------
@@ -79,13 +79,13 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
 
 
 def _present(people: pd.DataFrame) -> list[Group]:
-    """Return the groups that have somebody."""
+    """Return the groups that are not empty."""
     return [group for group in GROUPS if (people["group"] == group.key).any()]
 
 
 def _draw_group(axes: Axes, position: int, values: np.ndarray, group: Group) -> None:
     centre = position + 0.05
-    # Evenly spaced quantiles have the density of all, and do not take seconds where there are many people.
+    # Evenly spaced quantiles have the same density, without taking seconds in large samples.
     smoothed = values if len(values) <= CROWD else np.quantile(values, (np.arange(CROWD) + 0.5) / CROWD)
     violin: Any = axes.violinplot([smoothed], positions=[centre], side="high", widths=0.75, showextrema=False)
     for body in violin["bodies"]:
@@ -108,7 +108,7 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
     r_indices
         Severities, or R-indices, of the same people in the same order, one column per pattern: ``severity1``, ``r3``.
     concordance
-        The concordance to write above each panel.
+        Concordance to write above each panel.
 
     Examples
     --------
@@ -129,13 +129,13 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
 
 @matplotlib.rc_context(STYLE)
 def dose_response(table: pd.DataFrame) -> Figure:
-    """Draw the mean z score of regions against severity, one panel per pattern, each line with its name.
+    """Draw the mean z score of regions against severity, one panel per pattern, with each line labelled.
 
     Parameters
     ----------
     table
-        Columns ``pattern``, ``region``, ``n``, ``severity``, ``mean``, ``mean_low`` and ``mean_high``. Of each
-        pattern the six regions are drawn that reach farthest from zero.
+        Columns ``pattern``, ``region``, ``n``, ``severity``, ``mean``, ``mean_low`` and ``mean_high``. For each
+        pattern, the six regions that reach farthest from zero are drawn.
 
     Examples
     --------
@@ -159,14 +159,14 @@ def dose_response(table: pd.DataFrame) -> Figure:
         axes.set_title(f"Pattern {number} ({least}{counts.max():,} people per point)", loc="left", fontweight="bold")
         axes.set_ylabel("z score (sd of controls)")
         axes.tick_params(labelbottom=True)
-    for axes, regions in zip(panels, names, strict=True):  # the common scale is known now
+    for axes, regions in zip(panels, names, strict=True):  # only now is the common scale known
         _name_lines(axes, regions)
     panels[-1].set_xlabel("Severity (mean of the people at each point; bars: 95 % interval)")
     return figure
 
 
 def _draw_line(axes: Axes, line: pd.DataFrame, rank: int, colour: str) -> None:
-    """Draw the means of a region with their intervals, a little aside of the others."""
+    """Draw the means of a region with their intervals, slightly offset from the others."""
     marker = MARKERS[rank % len(MARKERS)]
     across = line["severity"] + (rank - (MOST_LINES - 1) / 2) * LINE_ASIDE
     axes.plot(across, line["mean"], color=colour, marker=marker, markersize=4, linewidth=1.3, zorder=3)
@@ -176,8 +176,8 @@ def _draw_line(axes: Axes, line: pd.DataFrame, rank: int, colour: str) -> None:
 
 
 def _name_lines(axes: Axes, names: list[Any]) -> None:
-    """Write the name of each line at its right end, apart from each other."""
-    lines = axes.lines[1:]  # the first is that of zero
+    """Label each line at its right end, keeping the labels apart."""
+    lines = axes.lines[1:]  # the first is the zero line
     ends = np.asarray([line.get_xydata()[-1] for line in lines])  # type: ignore[index]
     low, high = axes.get_ylim()
     heights = _apart((ends[:, 1] - low) / (high - low), LABEL_DISTANCE)
@@ -189,10 +189,10 @@ def _name_lines(axes: Axes, names: list[Any]) -> None:
 
 
 def _apart(wanted: np.ndarray, distance: float) -> np.ndarray:
-    """Return heights near the wanted ones, in the same order, at least so far apart and inside the panel."""
+    """Return heights near the wanted ones, in the same order, at least `distance` apart and inside the panel."""
     order = np.argsort(wanted, kind="stable")
     rank = np.arange(len(wanted)) * distance
-    # Going up and going down each give a spacing that holds; so does their mean, which pushes to neither side.
+    # An upward and a downward pass each give a valid spacing; so does their mean, which favours neither side.
     loose = wanted[order] - rank
     even = (np.maximum.accumulate(loose) + np.minimum.accumulate(loose[::-1])[::-1]) / 2
     placed = np.clip(even, 0.02, 0.98 - rank[-1]) + rank
@@ -201,13 +201,13 @@ def _apart(wanted: np.ndarray, distance: float) -> np.ndarray:
 
 @matplotlib.rc_context(STYLE)
 def trajectories(visits: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
-    """Draw severities over time, one panel per pattern: people as faint lines, the line of each group's model.
+    """Draw severities over time, one panel per pattern: people as faint lines, and the line of each group's model.
 
     Parameters
     ----------
     visits
-        Columns ``participant_id``, ``group``, ``years`` and ``severity1`` ... or ``r1`` ...; of each group, the first
-        people are drawn.
+        Columns ``participant_id``, ``group``, ``years`` and ``severity1`` ... or ``r1`` ...; the first 150 people of
+        each group are drawn.
     change_summary
         Columns ``group``, ``pattern``, ``start`` and ``mean``, the change per year.
 
@@ -249,7 +249,7 @@ def trajectories(visits: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
 
 @matplotlib.rc_context(STYLE)
 def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
-    """Draw the change of severities per year: every person faintly, the mean of each group with its 95 % interval.
+    """Draw the change in severities per year: each person faintly, and each group's mean with its 95 % interval.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
 
 
 def _set_limits(axes: Axes, rates: pd.DataFrame, summary: pd.DataFrame) -> None:
-    """Scale to most people and to all means, and say how many lie beyond."""
+    """Scale to most people and to all means, and write how many people lie beyond."""
     edges = rates.melt()["value"].quantile([(1 - INNER_SHARE) / 2, (1 + INNER_SHARE) / 2])
     ends = [*edges, *summary[["mean", "low", "high"]].to_numpy(dtype=float).ravel(), 0.0]
     margin = 0.08 * (np.nanmax(ends) - np.nanmin(ends)) or 0.1
@@ -309,13 +309,13 @@ def _set_limits(axes: Axes, rates: pd.DataFrame, summary: pd.DataFrame) -> None:
 
 @matplotlib.rc_context(STYLE)
 def outlier_distances(people: pd.DataFrame) -> Figure:
-    r"""Draw how far each person lies from others, one panel per measure, with outliers marked.
+    r"""Draw how far each person lies from the others, one panel per measure, with outliers marked.
 
     Parameters
     ----------
     people
-        Columns ``group``, ``distance`` (robust, unknown for people who were left out before), ``far_in``, the measures
-        by which a person is an outlier, and where they are known ``size`` and ``farthest``.
+        Columns ``group``, ``distance`` (robust; missing for people who were already left out), ``far_in`` (the measures
+        by which a person is an outlier) and, if known, ``size`` and ``farthest``.
 
     Examples
     --------
@@ -326,7 +326,7 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
     """
     known = people[people["distance"].notna()]
     measures = {name: words for name, words in _MEASURES.items() if name in known and known[name].notna().any()}
-    far_in = known["far_in"].astype(object).fillna("")  # empty cells may come back from a file as numbers
+    far_in = known["far_in"].astype(object).fillna("")  # empty cells may be read from a file as numbers (NaN)
     present = _present(known)
     figure = Figure(figsize=(WIDTH, 0.8 + 0.6 * len(present)), layout="constrained")
     panels = figure.subplots(1, len(measures), squeeze=False, sharey=True).ravel()
@@ -347,7 +347,7 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
 
 
 def _widen(axes: Axes, values: pd.Series) -> None:
-    """Make the scale logarithmic where a few lie so far that the rest would be one heap."""
+    """Make the scale logarithmic if a few people lie so far out that the rest would be squeezed together."""
     if values.min() > 0 and values.max() >= WIDE_RANGE * values.median():
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

@@ -1,4 +1,4 @@
-"""How every figure looks, and how it becomes a file: colours, labels, panels; SVG that can be pointed at, PNG."""
+"""The look and output of every figure: colours, labels and panels; SVG with hover texts, and PNG."""
 
 import io
 import re
@@ -19,8 +19,8 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-# What each colour stands for, on a light and on a dark page; groups, patterns and signs never share one, and those of
-# one kind differ with every common kind of colour blindness. Sides have shapes, not colours.
+# What each colour stands for, on light and dark pages; groups, patterns and signs never share one, and colours of one
+# kind differ with every common form of colour blindness. Hemispheres have shapes, not colours.
 PALETTE = {
     "ink": ("#000000", "#e8e8e8"),
     "paper": ("#ffffff", "#16191c"),
@@ -35,20 +35,20 @@ PALETTE = {
     "pattern5": ("#4a3728", "#cfae94"),
     "pattern6": ("#9d8ad6", "#d9cffb"),
     "lower": ("#2166ac", "#6cb4f5"),
-    "higher": ("#c4300a", "#ff7a5c"),  # with yellow in it: who does not see red would take crimson for grey
+    "higher": ("#c4300a", "#ff7a5c"),  # yellowish: without red vision, crimson would look grey
 }
 INK, PAPER, GREY, CONTROL, PATIENT, OTHER, *PATTERN_COLOURS, LOWER, HIGHER = (light for light, _ in PALETTE.values())
-STRIP = ("#fdecea", "#b3261e", "#7a150f")  # a warning: ground, edge, letters
-SHADES = (INK, "#5f6a73", "#9aa3ab")  # of what is neither group, pattern nor sign
-# Where colours of changes can end: at the least that holds this centile of all of them.
+STRIP = ("#fdecea", "#b3261e", "#7a150f")  # a warning: background, edge, text
+SHADES = (INK, "#5f6a73", "#9aa3ab")  # for anything but groups, patterns and signs
+# Possible ends of the colour scale of changes: the smallest that covers this percentile of all changes.
 COLOUR_ENDS, _CENTILE = (1.0, 2.0, 4.0), 98
 MARKERS = ("o", "s", "^", "D", "v", "<", ">")
-WIDTH = 9.6  # inches: a figure over the whole width of the page
+WIDTH = 9.6  # inches: a figure of full page width
 LONGEST_LABEL = 46  # opercular part of the inferior frontal gyrus
 CROWD = 2000  # above this a group's points are drawn smaller and fainter
 COLUMNS = 3
 
-# Text stays text, so that a reader can search it and a browser can bring a font for any script.
+# Text stays text, so that readers can search it and browsers can supply a font for any script.
 STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -66,7 +66,7 @@ STYLE: Any = {
 
 
 class Group(NamedTuple):
-    """How one group of people looks in every figure."""
+    """The look of one group of people in every figure."""
 
     key: str
     label: str
@@ -82,44 +82,44 @@ GROUPS = (
 
 
 def plain_text(text: object) -> str:
-    """Return a line of text without formulas and control characters."""
+    """Return a line of text without formulas or control characters."""
     return "".join(letter if letter.isprintable() else " " for letter in str(text)).replace("$", r"\$")
 
 
 def safe_label(text: object, longest: int = LONGEST_LABEL) -> str:
-    """Make any text safe to draw: no formulas, no control characters, not too long (the middle goes)."""
+    """Make any text safe to draw: no formulas, no control characters, not too long (the middle is cut)."""
     shown = str(text)
     if len(shown) > longest:
         half = longest // 2
         shown = f"{shown[:half]}…{shown[1 - half :]}"
-    # East Asian letters are wider than the box that is measured when the font lacks them; browsers drop these spaces.
+    # East Asian characters are wider than the box measured when the font lacks them; browsers drop these spaces.
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in shown)
     return "  " * wide + plain_text(shown)
 
 
 def score_columns(table: pd.DataFrame) -> list[str]:
-    """Return the names severity1, severity2, ... in a table; where there are none, r1, r2, ... of its R-indices."""
+    """Return the severity columns of a table (severity1, ...) or, if there are none, its R-indices (r1, ...)."""
     severities, r_indices = (table.filter(regex=rf"^{name}\d+$") for name in ("severity", "r"))
     return [str(name) for name in (severities if severities.shape[1] else r_indices)]
 
 
 def measure_of(name: object) -> str:
-    """Return what a column is called: severity or R-index."""
+    """Return the name of a column's measure: severity or R-index."""
     return "severity" if str(name).startswith("severity") else "R-index"
 
 
 def short_name(name: str) -> str:
-    """Return a column as it stands beside an axis: ``Severity 1`` or ``R1``."""
+    """Return the axis label of a column: ``Severity 1`` or ``R1``."""
     return name.replace("severity", "Severity ").replace("r", "R", name[0] == "r")
 
 
 def look_of(pattern: int) -> tuple[str, str]:
-    """Return colour and marker of a pattern, the same in every figure; 42 patterns differ in the pair of both."""
+    """Return the colour and marker of a pattern, the same in every figure; 42 patterns have different pairs."""
     return PATTERN_COLOURS[(pattern - 1) % len(PATTERN_COLOURS)], MARKERS[(pattern - 1) % len(MARKERS)]
 
 
 def colour_end(changes: Iterable[float], limits: Sequence[float] = COLOUR_ENDS) -> float:
-    """Return where colours end: at 1, 2 or 4, the least that holds nearly all changes; what is beyond has full colour.
+    """Return the end of the colour scale: the smallest of 1, 2 and 4 that covers nearly all changes; others saturate.
 
     Examples
     --------
@@ -132,12 +132,12 @@ def colour_end(changes: Iterable[float], limits: Sequence[float] = COLOUR_ENDS) 
 
 
 def signed(value: float) -> str:
-    """Return a change with its sign, a true minus, and two digits that count."""
+    """Return a change with its sign, a true minus, and two significant digits."""
     return f"{value:+.2g}".replace("-", "−") if value else "0"
 
 
 def mark_legend(figure: Figure, marks: Sequence[tuple[Any, str, str]], columns: int) -> None:
-    """Write above a figure what each mark means, given as colour, marker and label."""
+    """Add a legend above a figure, with each mark given as colour, marker and label."""
     handles = [
         Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=5, label=label)
         for colour, marker, label in marks
@@ -152,7 +152,7 @@ def farthest(values: pd.Series, names: pd.Series, most: int) -> list[Any]:
 
 
 def make_panels(n_panels: int, width: float, height: float, *, sharey: bool = False) -> tuple[Figure, list[Axes]]:
-    """Return a figure with this many panels of a size in inches."""
+    """Return a figure with this many panels, each of the given size in inches."""
     columns = min(COLUMNS, n_panels)
     rows = -(-n_panels // columns)
     # A single narrow panel still needs room for its legend.
@@ -174,35 +174,35 @@ def draw_points(
     alpha: float = 1.0,
     label: str | None = None,
 ) -> None:
-    """Draw people as points, a crowd so small and faint that it does not become one block."""
+    """Draw people as points, smaller and fainter in a crowd so that they do not merge into one block."""
     share = min(1.0, (CROWD / max(len(up), 1)) ** 0.5)
     edge = 1.4 if marker == "x" else 0.0  # a cross is nothing but lines
     size, opacity = max(area * share, 1.0), max(alpha * share, min(alpha, 0.12))
     axes.scatter(across, up, s=size, alpha=opacity, color=colour, marker=marker, linewidths=edge, label=label)
 
 
-MANY_POINTS = 2000  # above this a figure's points are drawn as images, or the file grows with the cohort
+MANY_POINTS = 2000  # above this, points are drawn as images; otherwise the file would grow with the cohort
 FINE_DPI, COARSE_DPI, FINE_IMAGES = 200, 80, 3
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HOVER, _BETWEEN = "hover:", "\u241f"
-_STRIP, _LETTERS = "strip", 11  # letters an inch
+_STRIP, _LETTERS = "strip", 11  # characters per inch
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 _FINE = re.compile(r"-?\d+\.\d{3,}")  # no screen shows a hundredth of a point
 
 
 def hover(artist: Any, texts: Iterable[object]) -> None:
-    """Let a reader point at each mark of an artist and be told a text; as many texts as marks, in their order."""
+    """Attach a hover text to each mark of an artist; as many texts as marks, in the same order."""
     words = ["".join(letter for letter in str(text) if letter.isprintable()) for text in texts]
     if words and len(words) <= MANY_POINTS:
         artist.set_gid(_HOVER + _BETWEEN.join(word.replace(_BETWEEN, " ") for word in words))
 
 
 def strip_above(figure: Figure, text: str) -> None:
-    """Write a warning above a figure, which is part of it wherever it is shown or saved."""
+    """Write a warning above a figure, as part of it wherever it is shown or saved."""
     with _any_letter():
         figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # which would move what lies outside
-    for legend in figure.legends:  # which would move up to the strip when the page is cut around both
+    figure.set_layout_engine("none")  # it would move anything outside the figure
+    for legend in figure.legends:  # they would move up to the strip when the page is cropped around both
         legend.set_bbox_to_anchor((0, 0, 1, 1), figure.transFigure)
     ground, edge, ink = STRIP
     look: Any = {"facecolor": ground, "edgecolor": edge, "boxstyle": "square,pad=0.5", "linewidth": 0.8}
@@ -219,7 +219,7 @@ def figure_svg(fig: Figure, name: str = "") -> str:
     fig
         The figure.
     name
-        Prefix of its ids, so that several figures can be on one page.
+        Prefix of the ids, so that several figures can be on one page.
 
     Examples
     --------
@@ -231,13 +231,13 @@ def figure_svg(fig: Figure, name: str = "") -> str:
     many = sum(np.shape(cloud.get_offsets())[0] for cloud in clouds) > MANY_POINTS
     for cloud in clouds:
         cloud.set_rasterized(many)
-    # With many images each is coarser, so that the file stays small.
+    # With many images, each is coarser, which keeps the file small.
     dpi = FINE_DPI * min(1.0, (FINE_IMAGES / max(len(clouds), 1)) ** 0.5)
     return _tidy(_rendered(fig, "svg", max(round(dpi), COARSE_DPI), "Date"), name)
 
 
 def figure_png(fig: Figure, path: Path) -> Path:
-    """Write a figure as a PNG file of 300 dots per inch and return its path.
+    """Write a figure as a PNG file at 300 dots per inch and return its path.
 
     The file is not written atomically.
 
@@ -255,7 +255,7 @@ def figure_png(fig: Figure, path: Path) -> Path:
 
 @contextmanager
 def _any_letter() -> Iterator[None]:
-    """Be silent about a letter that the measuring font lacks: the reader's browser draws it."""
+    """Silence warnings about characters that the measuring font lacks: the reader's browser draws them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
         warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
@@ -266,15 +266,15 @@ def _any_letter() -> Iterator[None]:
 def _rendered(figure: Figure, kind: str, dpi: int, unnamed: str) -> bytes:
     buffer = io.BytesIO()
     with _any_letter():
-        around = "tight" if figure.get_label() == _STRIP else None  # the strip lies outside
+        around = "tight" if figure.get_label() == _STRIP else None  # the strip lies outside the figure
         figure.savefig(buffer, format=kind, dpi=dpi, metadata={unnamed: None}, bbox_inches=around)
     return buffer.getvalue()
 
 
 def _tidy(data: bytes, name: str) -> str:
-    """Return an SVG without what only matplotlib needs, its ids under a name, and with texts of marks."""
+    """Return an SVG without what only matplotlib needs, with prefixed ids and with hover texts on marks."""
     root = ElementTree.fromstring(data)
-    for parent in root.findall(f".//{{{_SVG}}}style/.."):  # it would reach the whole page
+    for parent in root.findall(f".//{{{_SVG}}}style/.."):  # it would apply to the whole page
         for style in parent.findall(f"{{{_SVG}}}style"):
             parent.remove(style)
     for metadata in root.findall(f"{{{_SVG}}}metadata"):

@@ -1,1 +1,1 @@
-"""From models to a person's numbers: severity, the reference of held-out controls, intervals."""
+"""From models to a person's results: severity, the reference of held-out controls, and intervals."""

@@ -1,11 +1,11 @@
-"""From repetitions to a person's numbers: R-indices and how uncertain they are, severities, limits, centiles and flags.
+"""From repetitions to a person's results: R-indices and their uncertainty, severities, limits, centiles and flags.
 
 The consensus brings repetitions to one order of patterns, without those that disagree.
 
-Strangers are flagged by how far they lie from anything that a model can produce: healthy brains, changed by its
-patterns or not. A plain distance from controls would flag the sick. Here patients belong to those who are expected:
-people made from the controls by the learned patterns, at severities that the model takes for likely. What counts as far
-is learned from controls who were left out.
+Strangers are flagged by their distance from anything that a model can produce: healthy brains, with or without the
+changes of its patterns. A plain distance from controls would flag the sick. Here, patients are among the expected
+people, who are synthesised from the controls by the learned patterns, at severities that the model considers likely.
+What counts as far is learned from controls who were left out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Consensus(NamedTuple):
 
 
 def find_consensus(members: np.ndarray, pairs: np.ndarray | None = None) -> Consensus:
-    """Choose the medoid (highest mean agreement with the others), leave out who disagrees with it, match patterns."""
+    """Choose the medoid (highest mean agreement with the others), leave out models that disagree, match patterns."""
     pairs = pairwise(members) if pairs is None else pairs
     n_members, _, n_patterns = members.shape
     if n_members == 1:
@@ -65,7 +65,7 @@ def find_consensus(members: np.ndarray, pairs: np.ndarray | None = None) -> Cons
 
 
 def aligned(members: np.ndarray, consensus: Consensus) -> np.ndarray:
-    """R-indices of the kept models in the medoid's order of patterns → ``(kept, people, patterns)``."""
+    """Return R-indices of the kept models in the medoid's order of patterns → ``(kept, people, patterns)``."""
     return np.stack([members[k][:, order] for k, order in zip(consensus.kept, consensus.orders, strict=True)])
 
 
@@ -75,12 +75,12 @@ class Selected:
 
     models: Parameters  # arrays with a leading axis
     members: list[int]  # their numbers
-    left_out: dict[int, str]  # number of a member: why
+    left_out: dict[int, str]  # reasons by number of the model
     correlation: np.ndarray  # of severities, mean over these models
 
 
 def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> Selected:
-    """Bring the sound models of a setting's best checkpoint to one order of patterns; leave out who disagrees."""
+    """Bring the sound models of a setting's best checkpoint to one order of patterns; leave out those that disagree."""
     n_patterns = judged.point.n_patterns
     trajectories = found_models(members_of([judged.point], range(judged.n_repetitions)), chunks, execution)
     patients = np.stack([of.r_indices[rows[judged.best], k, :, :n_patterns] for of, rows, k in trajectories]).astype(
@@ -112,23 +112,23 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     return Selected(models, kept, dict(sorted(left_out.items())), np.mean(correlations, axis=0))
 
 
-FEWEST_CONTROLS = 20  # fewer say nothing of how far healthy people lie
-_FOLDS = 20  # the more, the nearer is what is judged to what is used
-_BEYOND = 2.2  # sd of the logarithm of held-out controls' distances: 1.4 % of them, were it normal
+FEWEST_CONTROLS = 20  # fewer do not show how far healthy people lie
+_FOLDS = 20  # the more, the closer is the population tested to the one used
+_BEYOND = 2.2  # sd of held-out controls' log distances: exceeded by 1.4 % of them if normal
 
 
 @dataclass(frozen=True, eq=False)
 class Familiar:
-    """People whom a model can produce, and how far healthy people lie from their middle.
+    """People whom a model can produce, and how far healthy people lie from their mean.
 
     Attributes
     ----------
     population : Population
-        Of controls and of people made from them, scaled.
+        Population of controls and of people synthesised from them, scaled.
     usual : ndarray of shape (2,)
         Mean and sd of the logarithm of the distances of controls that the population was not estimated from.
     surprise : ndarray of shape (1,)
-        How far regions of such controls lie from what the others let expect, relative to what a population says.
+        How far regions of such controls lie from their expectation given the others, relative to its estimated sd.
     """
 
     population: Population
@@ -136,9 +136,9 @@ class Familiar:
     surprise: np.ndarray
 
     def strangeness(self, people: np.ndarray, gaps: np.ndarray | None = None) -> np.ndarray:
-        """Return how far people lie from all that the model can produce; above 1 they are strangers.
+        """Return how far people lie from anything that the model can produce; above 1, they are strangers.
 
-        Regions in `gaps` are what is expected given the others, and add nothing to a distance: it is one of the others.
+        Regions in `gaps` are imputed by their expectation given the others, so the distance is that of the others.
         """
         mean, sd = self.usual
         share = 1 if gaps is None else 1 - gaps.mean(axis=1)
@@ -159,10 +159,10 @@ def fit_familiar(
     correlation: np.ndarray | None,
     seed: int,
 ) -> Familiar | None:
-    """Learn what people a model can produce: controls, and as many made from them; None with too few controls.
+    """Learn which people a model can produce: controls, and as many synthesised from them; None with too few controls.
 
-    Controls who are left out are left out of the effects of covariates, too: with few controls for the number of
-    covariates, residuals of one fit to all of them would show each to the others.
+    Controls who are left out are also left out of the estimation of covariate effects: with few controls for the number
+    of covariates, the residuals of a single fit to all of them would let each influence the others.
 
     Parameters
     ----------
@@ -171,11 +171,11 @@ def fit_familiar(
     healthy
         Controls, each as if it had been left out.
     fitted
-        The same controls, scaled as effects that were estimated in all of them leave them.
+        The same controls, scaled, as residuals of effects estimated in all of them.
     design
-        Of these effects, see `rindices.preprocessing.covariates.design_of`; None without covariates.
+        Design of these effects, see `rindices.preprocessing.covariates.design_of`; None without covariates.
     seed
-        Of the draws.
+        Seed of the draws.
     """
     n_controls, n_models = len(healthy.brains), len(healthy.held_out)
     if n_controls < FEWEST_CONTROLS:
@@ -204,13 +204,13 @@ def fit_familiar(
     )
 
 
-DRAWS = 40  # of missing regions; in pairs, so that few say what is expected
-_REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
-_STRANGEST = 3  # regions that are named where a person is a stranger
+DRAWS = 40  # imputations of missing regions; in antithetic pairs, so that few give the expectation
+_REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report shows
+_STRANGEST = 3  # regions that are named if a person is a stranger
 
 
 class FittedModel(Protocol):
-    """What is needed of a model to score people: a fitted `rindices.SurrealGAN`."""
+    """What scoring needs from a model: a fitted `rindices.SurrealGAN`."""
 
     inference: str
     models_: Parameters
@@ -223,16 +223,16 @@ class FittedModel(Protocol):
 
 
 class Scaled(NamedTuple):
-    """People as the networks see them; what takes a table of regions takes this instead, without covariates.
+    """People as the networks see them, accepted instead of a table of regions, and then without covariates.
 
     Attributes
     ----------
     values
         Corrected and scaled regions.
     covariates
-        As they were given.
+        Covariates as they were given.
     gaps
-        Which regions were missing: in their place is what is expected, given the others. None where all were there.
+        Which regions were missing and are imputed by their expectation given the others; None if none were.
     """
 
     values: np.ndarray
@@ -246,15 +246,15 @@ class Scaled(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What a model says about people, pattern by pattern.
+    """The scores of people, pattern by pattern.
 
     Attributes
     ----------
     r_indices, spread
         R-indices, and their standard deviation over repetitions.
     more_sd
-        Standard deviation of the R-indices beyond that of other people: what missing regions make, and the error of
-        what was learned of a site; 0 where there is neither.
+        Standard deviation of the R-indices in addition to that of other people, from missing regions and from the error
+        of estimated site effects; 0 without either.
     """
 
     r_indices: np.ndarray
@@ -263,7 +263,7 @@ class Scores(NamedTuple):
 
 
 def score_people(model: FittedModel, people: Scaled) -> Scores:
-    """Return what the repetitions of a model say about people, those with gaps by several ways to fill them."""
+    """Return people's scores from a model's repetitions, by multiple imputation for people with missing regions."""
     members = inference.r_indices(model.models_, people.values)
     more_sd = _site_sd(model, people, members.mean(axis=0))
     medoid = model.inference == "medoid"
@@ -281,11 +281,11 @@ def score_people(model: FittedModel, people: Scaled) -> Scores:
 
 
 def _site_sd(model: FittedModel, people: Scaled, r_indices: np.ndarray) -> np.ndarray:
-    """Return the error of the R-indices that comes from what controls left unknown of people's sites.
+    """Return the standard error of the R-indices due to uncertainty in the effects of people's sites.
 
-    Errors of offsets and scales of regions move R-indices by their slopes; those of offsets that go together as people
-    do, as R-indices of healthy people vary; and those of scales that go together, by how far R-indices are from healthy
-    people's. Estimates of two regions' variances correlate by the square of their correlation.
+    Errors in the offsets and scales of regions shift R-indices by their slopes; errors in offsets that covary as people
+    do, in proportion to the spread of healthy people's R-indices; and errors in scales that covary, in proportion to
+    the distance from those. Estimates of two regions' variances correlate by the square of the regions' correlation.
     """
     harmonizer, errors = model.preprocessing_.harmonizer, np.zeros(r_indices.shape)
     if harmonizer is None or people.covariates is None or model.scale_.reference is None:
@@ -312,20 +312,20 @@ def spread_over_repetitions(members: np.ndarray) -> np.ndarray:
 def person_columns(
     scale: SeverityScale, scores: Scores, level: float, networks: np.ndarray | None
 ) -> dict[str, np.ndarray]:
-    """Return the columns of ``r_indices.csv`` that say how ill people are, a value a person.
+    """Return the columns of ``r_indices.csv`` with people's scores, one value per person.
 
-    What the model does not know has no columns: intervals and centiles of imported models.
+    There are no columns for what is not available, such as intervals and centiles of imported models.
 
     Parameters
     ----------
     scale
-        The model's.
+        The model's scale.
     scores
-        What the model says of people.
+        The model's scores of the people.
     level
-        Of the intervals of severities.
+        Confidence level of the intervals of severities.
     networks
-        The networks' own reading, where R-indices are not just that.
+        R-indices of the networks alone, if the R-indices are not just these.
     """
     parts = {"r{}": scores.r_indices, "r{}_sd": scores.spread, "severity{}": scale.severities(scores.r_indices)}
     if scale.quantiles is not None:
@@ -338,7 +338,7 @@ def person_columns(
 
 
 def person_flags(model: FittedModel, people: Scaled, said: Iterable[str], strangeness: np.ndarray) -> list[str]:
-    """Say who lacks regions, and who is unlike anybody that the model can produce, besides what was said before."""
+    """Add flags for missing regions, and for people unlike anyone the model can produce, to those in `said`."""
     regions, parts = np.array(model.contract_.features, dtype=object), [[text] if text else [] for text in said]
     if people.gaps is not None:
         for row in np.flatnonzero(people.gaps.any(axis=1)).tolist():
@@ -352,21 +352,21 @@ def person_flags(model: FittedModel, people: Scaled, said: Iterable[str], strang
 
 
 def training_of(model: FittedModel) -> dict[str, list[list[float]]]:
-    """Return the severities of the people of a model's training at their centiles, by group; none where not known."""
+    """Return the centiles of severity in a model's training sample by group, without groups that are unknown."""
     scale = model.scale_
     centiles = {"control": scale.reference, "patient": scale.patients}
     return {group: scale.severities(of.T).T.tolist() for group, of in centiles.items() if of is not None}
 
 
 def reference_of(model: FittedModel) -> list[list[float]] | None:
-    """Return the 5th, 50th and 95th centile of the severities of held-out controls, where they are known."""
+    """Return the 5th, 50th and 95th centile of the severities of held-out controls, or None if they are not known."""
     if model.scale_.reference is None:
         return None
     return model.scale_.severities(model.scale_.reference[:, _REFERENCE].T).T.tolist()
 
 
 def unknown_of(model: FittedModel) -> list[str]:
-    """Say what a model cannot tell about people, and why."""
+    """Return sentences on what a model cannot provide for people, and why."""
     scale = model.scale_
     if model.seed_ is None:
         return ["The model was imported without its training data, so severities have no intervals or centiles."]
@@ -381,7 +381,7 @@ def unknown_of(model: FittedModel) -> list[str]:
         "is not affected, but if nearly all patients are severely affected, severities are too low (by about a third "
         "in simulated cohorts). Compare people with each other rather than with 1."
     )
-    # Without patterns that are found again, f has little to change at any severity.
+    # Without reproducible patterns, f has little to change at any severity.
     from_linear = model.verdict_[0] in ("reproducible", "weak") and inference.linear_makes_people(model.models_)
     cases = {few: scale.quantiles is None, nobody: scale.reference is None, severe: from_linear}
     return [sentence for sentence, holds in cases.items() if holds]

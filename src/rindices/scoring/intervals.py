@@ -1,11 +1,11 @@
-"""The interval of a person's severity, and that of their true change between two visits.
+"""Intervals of a person's severity, and of their true change between two visits.
 
-A healthy brain is changed as one repetition has learned it, to a given share of the full change of one pattern; other
-patterns are drawn. Repetitions that have neither made that person nor learned from that brain score it. The interval of
-a real person holds the severities with which the score is no surprise.
+A healthy brain is changed as one repetition has learned, to a given share of the full change of one pattern; other
+patterns are drawn. Repetitions that neither synthesised that person nor learned from that brain score it. The interval
+of a real person contains the severities that are compatible with the score.
 
-For a change, that brain is changed to each severity, and scanned twice with the noise of the user's own scanner. What
-differs between people stays with a person from visit to visit, so changes are known better than severities.
+For a change, that brain is changed to each severity and scanned twice, with the noise of the user's own scanner. What
+differs between people persists from visit to visit, so changes are known more precisely than severities.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from rindices.scoring.severity_and_reference import (
     split_variance,
 )
 
-FEWEST = 3  # repetitions: one makes people, others score them
-_PEOPLE = 400  # made for each severity of each pattern
-_ABSENT = 0.25  # share of people without a pattern, of those besides the one in question
-_BEYOND = 0.1  # share of the others in whom it is more severe than any that was learned from
+FEWEST = 3  # repetitions: one synthesises people, others score them
+_PEOPLE = 400  # synthesised for each severity of each pattern
+_ABSENT = 0.25  # share of people without a given pattern, other than the one in question
+_BEYOND = 0.1  # share of the others in whom it is more severe than in anyone learned from
 _FURTHEST = 1.5
-_POWER = 0.16  # of excluding a severity that is not there; without such a limit, intervals end at 0 by chance
-_FEW = 99  # as 200 controls and 200 patients, or 150 and 300: with more, repetitions alone make intervals that hold
+_POWER = 0.16  # of excluding a severity that is not present; without such a limit, intervals end at 0 by chance
+_FEW = 99  # as 200 controls and 200 patients, or 150 and 300: with more, repetitions alone give valid intervals
 _FEWEST_HALVES = 5
-_UNITS = (0.2, 5.0)  # of a half's map, at most
-_EDGE = 0.02  # normal scores nearer to 0 or 1 would grow without bound
-# f is asked at these
+_UNITS = (0.2, 5.0)  # limits for the unit of a half's map
+_EDGE = 0.02  # normal scores of values closer to 0 or 1 would grow without bound
+# f is evaluated at these
 SEVERITIES_OF_F = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2, 2.5])
 
 
 def severity_intervals(
     scale: SeverityScale, r_indices: np.ndarray, level: float, more_sd: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and the greatest severity with which such an R-index is no surprise; NaN where unknown.
+    """Return the lowest and highest severity that are compatible with an R-index; NaN if unknown.
 
-    All severities whose central `level` of R-indices holds the person's (Neyman's construction): right for people
-    of each severity, whatever share of the patients has it. From 0 on, and never without the severity itself. Where
-    an R-index is lower than those of most healthy people, chance would exclude all that can be: the upper limit is that
-    of the 16th centile of healthy people at least (power-constrained limits; Cowan et al., 2011).
-    With `more_sd` ``(people, patterns)``, R-indices scatter by so much more than those of people made.
+    These are all severities for which the central `level` of R-indices contains the person's (Neyman construction):
+    valid at each severity, whatever share of the patients has it. Limits are never below 0, and always include the
+    severity itself. If an R-index is lower than those of most healthy people, chance would exclude every possible
+    severity: the upper limit is at least that of the 16th centile of healthy people (power-constrained limits; Cowan et
+    al., 2011). `more_sd` ``(people, patterns)`` is scatter of R-indices in addition to that of synthesised people.
     """
     if scale.quantiles is None:
         nothing = np.full(r_indices.shape, np.nan)
@@ -83,13 +83,13 @@ def severity_intervals(
 
 
 class Healthy(NamedTuple):
-    """Brains to begin with."""
+    """Healthy brains to start from."""
 
     brains: np.ndarray  # (controls, regions), scaled
-    held_out: np.ndarray  # (repetitions, controls): who has not learned from them
+    held_out: np.ndarray  # (repetitions, controls): which repetitions have not learned from them
 
     def of(self, n_repetitions: int) -> Healthy:
-        """Return what the first repetitions know of them."""
+        """Return the same for the first repetitions only."""
         return Healthy(self.brains, self.held_out[:n_repetitions])
 
 
@@ -99,20 +99,20 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
     Parameters
     ----------
     models
-        Of the repetitions behind the consensus.
+        Models of the repetitions behind the consensus.
     healthy
         Controls.
     composition
         How patterns add up in f.
     correlation
-        Of the severities' normal scores.
+        Correlation of the severities' normal scores.
     seed
-        Of the draws.
+        Seed of the draws.
     """
     rng, n_models = np.random.default_rng([seed, len(healthy.brains)]), len(healthy.held_out)
     curves = inference.doses(models, healthy.brains, composition, SEVERITIES_OF_F)
     by_pattern, known = [], np.flatnonzero(healthy.held_out.any(axis=0))
-    known = known if len(known) else np.arange(len(healthy.brains))  # those whom all have seen are read too well
+    known = known if len(known) else np.arange(len(healthy.brains))  # those seen by all repetitions are scored too well
     for pattern in range(len(correlation)):
         brain = known[rng.integers(len(known), size=(len(DOSES), _PEOPLE)).ravel()]
         maker = _makers(healthy.held_out[:, brain], rng)
@@ -130,9 +130,9 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
 
 
 def few(n_controls: int, n_patients: int) -> bool:
-    """Whether people are so few that what all repetitions have in common is an error to be reckoned with.
+    """Return whether people are so few that errors shared by all repetitions matter.
 
-    By what decides the error of a difference between two groups: half of the harmonic mean of their sizes.
+    The criterion determines the error of a difference between two groups: half the harmonic mean of their sizes.
 
     Examples
     --------
@@ -145,24 +145,24 @@ def few(n_controls: int, n_patients: int) -> bool:
 def widened(
     scale: SeverityScale, models: Parameters, brains: np.ndarray, composition: str, halves: np.ndarray, seed: int
 ) -> SeverityScale:
-    """Return a scale whose intervals also allow for how well so few people show what the disease changes.
+    """Return a scale whose intervals also allow for how imprecisely so few people show what the disease changes.
 
-    All repetitions learn from nearly the same people, and so they share what these people's sample gets wrong: people
-    whom one of them makes do not show it. Those whom we make here differ from what was learned as maps of halves of the
-    people differ, each in the unit of the learned one, since an error of the unit is no error of severity.
+    All repetitions learn from nearly the same people and so share the sampling error, which does not show in people
+    synthesised by one of them. People synthesised here deviate from what was learned as much as maps of halves of the
+    people differ, each in the unit of the learned one, since an error in the unit is not an error in severity.
 
     Parameters
     ----------
     scale
-        As repetitions alone make it; severities stay.
+        Scale from the repetitions alone; its severities are kept.
     models, composition
         What was learned.
     brains
-        Of healthy people, scaled.
+        Brains of healthy people, scaled.
     halves
         See `maps_of_halves`.
     seed
-        Of the draws.
+        Seed of the draws.
     """
     if scale.quantiles is None or len(halves) <= _FEWEST_HALVES:
         return scale
@@ -174,14 +174,14 @@ def widened(
         made = brains[rng.integers(len(brains), size=len(z))] + z @ learned
         other = made + np.einsum("pm,pmr->pr", z, errors[rng.integers(len(errors), size=len(z))])
         moved = (inference.r_indices(models, other) - inference.r_indices(models, made)).mean(axis=0)[:, pattern]
-        spread.append(np.median(np.abs(moved).reshape(len(DOSES), -1), axis=1) / ndtri(0.75))  # some halves mislead
+        spread.append(np.median(np.abs(moved).reshape(len(DOSES), -1), axis=1) / ndtri(0.75))  # robust to odd halves
     middle, normal = scale.quantiles[:, :, len(LEVELS) // 2, None], ndtri(LEVELS)
     sides = np.sign(normal) * np.hypot(scale.quantiles - middle, normal * np.array(spread)[:, :, None])
     return replace(scale, quantiles=increasing(increasing(middle + sides).swapaxes(1, 2)).swapaxes(1, 2))
 
 
 def _errors_of_maps(halves: np.ndarray, learned: np.ndarray, brains: np.ndarray) -> np.ndarray:
-    """Return how maps of halves differ from those of everybody, all matched to the learned ones and in their unit."""
+    """Return how maps of halves differ from those of everybody, all matched to the learned maps and in their unit."""
     root = np.linalg.cholesky(LedoitWolf().fit(brains).precision_).T
     n_patterns, matched = len(learned), []
     for maps in halves:
@@ -193,7 +193,7 @@ def _errors_of_maps(halves: np.ndarray, learned: np.ndarray, brains: np.ndarray)
 
 
 def _makers(held_out: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Choose a repetition for each person, one that has learned from the brain, so that others are left to score it."""
+    """Choose a repetition for each person, preferably one that has learned from the brain; others then score it."""
     chance = rng.random(held_out.shape) - held_out
     return chance.argmax(axis=0)
 
@@ -212,7 +212,7 @@ def draw_others(own: np.ndarray, pattern: int, correlation: np.ndarray, rng: np.
 def make_people(
     models: Parameters, brains: np.ndarray, z: np.ndarray, maker: np.ndarray, composition: str
 ) -> np.ndarray:
-    """Return each brain as its maker changes it, relative to no disease."""
+    """Return each brain as changed by its repetition (`maker`), relative to no disease."""
     made = np.empty_like(brains)
     for one in np.unique(maker):
         model, mine = jax.tree.map(lambda leaf, one=one: leaf[one : one + 1], models), maker == one
@@ -227,7 +227,7 @@ def make_people(
 def _scatter(scores: np.ndarray, unseen: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return the quantiles of one pattern's consensus at each dose, from scores of people in the order of `DOSES`.
 
-    `unseen` are the repetitions that score a person, `others` all that did not make it.
+    `unseen` are the repetitions that score a person, `others` all that did not synthesise that person.
     """
     means = mean_known(scores, unseen)
     expected = increasing(means.reshape(len(DOSES), -1).mean(axis=1))
@@ -242,13 +242,13 @@ def _scatter(scores: np.ndarray, unseen: np.ndarray, others: np.ndarray) -> np.n
 
 
 def fit_curves(models: Parameters, brains: np.ndarray, composition: str) -> np.ndarray:
-    """Return the curve of each pattern at `KNOTS`, mean over models: never falling, from 0 to 1."""
+    """Return the curve of each pattern at `KNOTS`, averaged over models: increasing, from 0 to 1."""
     means = increasing(inference.doses(models, brains, composition, KNOTS).mean(axis=0))
     return (means - means[:, :1]) / (means[:, -1:] - means[:, :1])
 
 
 class Scored(NamedTuple):
-    """The scale of a consensus, the R-indices of the controls as people whom it has not seen, and how they are made."""
+    """The scale of a consensus, the R-indices of controls as if it had not seen them, and how these are obtained."""
 
     scale: SeverityScale
     r_indices: np.ndarray
@@ -258,11 +258,11 @@ class Scored(NamedTuple):
 def fit_scale(
     models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray | None, seed: int
 ) -> Scored:
-    """Return the scale of a consensus, and what it says of the controls.
+    """Return the scale of a consensus, and the scores of the controls.
 
-    A person's severity is the one with which such an R-index is the median: R-indices of people whom f changes fully
-    are mostly below 1, and those of healthy people above 0. Such curves and intervals need several repetitions, and a
-    reference needs controls that were held out; without them there are the curves of f alone, or none.
+    A person's severity is the one at which their R-index is the median: R-indices of people whom f changes fully are
+    mostly below 1, and those of healthy people above 0. Such curves and intervals need several repetitions, and a
+    reference needs held-out controls; otherwise, curves are those of f alone, and there is no reference.
     """
     n_models = len(healthy.held_out)
     scores = inference.r_indices(models, healthy.brains)
@@ -277,26 +277,26 @@ def fit_scale(
 
 
 def usual_severities(quantiles: np.ndarray) -> np.ndarray:
-    """Return the severity with which each of `KNOTS` is the median R-index ``(patterns, knots)``; from 0 on."""
+    """Return the severity at which each of `KNOTS` is the median R-index ``(patterns, knots)``; at least 0."""
     medians = quantiles[:, :, np.flatnonzero(LEVELS == 0.5)[0]]
     return np.stack([np.interp(KNOTS, increasing(of), DOSES) for of in medians])
 
 
-_PEOPLE_WHO_CHANGE = 500  # made for each pattern
-# Of simulated people's true changes, readings follow 0.84 to 1.0, by how severe they are (0.93 on average).
+_PEOPLE_WHO_CHANGE = 500  # synthesised for each pattern
+# Measured changes are 0.84 to 1.0 of the true ones in simulated people, depending on severity (0.93 on average).
 _GAIN_SD = 0.15
-_CHANGES = np.linspace(-2, 2, 401)  # that are tried; limits lie between
+_CHANGES = np.linspace(-2, 2, 401)  # candidates; limits are interpolated between them
 
 
 class Noise(NamedTuple):
-    """Noise of one scan: of regions, from controls who came again, or of the severities themselves, as it was given."""
+    """Noise of one scan: of regions, from controls with repeated visits, or of the severities, as given by the user."""
 
     vectors: np.ndarray | None  # (contrasts, regions) in sd of controls
     freedom: float
-    sd: np.ndarray  # (patterns,) of severities; 0 where there are vectors
+    sd: np.ndarray  # (patterns,) of severities; 0 if there are vectors
 
     def of_regions(self, n_people: int, rng: np.random.Generator) -> np.ndarray | float:
-        """Draw the noise of scans."""
+        """Draw the noise of scans; 0 if that of regions is not known."""
         if self.vectors is None:
             return 0.0
         return SCALED_SD * rng.standard_normal((n_people, len(self.vectors))) @ self.vectors / np.sqrt(self.freedom)
@@ -311,24 +311,24 @@ def paired_readings(
     noise: Noise,
     seed: int,
 ) -> np.ndarray:
-    """Return severities that are read of people made, in two scans each → ``(patterns, 2, people, DOSES)``.
+    """Return measured severities of synthesised people, in two scans each → ``(patterns, 2, people, DOSES)``.
 
     Parameters
     ----------
     models
-        Of the repetitions behind the consensus.
+        Models of the repetitions behind the consensus.
     scale
-        What R-indices are read on.
+        Scale that converts R-indices to severities.
     brains
-        Of healthy people, scaled.
+        Brains of healthy people, scaled.
     composition
         How patterns add up in f.
     correlation
-        Of the severities' normal scores; independent where None.
+        Correlation of the severities' normal scores; None for independence.
     noise
-        Of a scan.
+        Noise of one scan.
     seed
-        Of the draws.
+        Seed of the draws.
     """
     rng = np.random.default_rng([seed, len(brains)])
     curves = inference.doses(models, brains, composition, SEVERITIES_OF_F)
@@ -361,16 +361,16 @@ def paired_readings(
 def change_limits(
     readings: np.ndarray, change: np.ndarray, centre: np.ndarray, level: float, freedom: float = np.inf
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the limits of the true change of people, for one pattern; NaN where no change is likely.
+    """Return the limits of people's true change in one pattern; NaN if none is compatible with the measured change.
 
     Parameters
     ----------
     readings
-        Of people made ``(2, people, DOSES)``, see `paired_readings`.
+        Measured severities of synthesised people ``(2, people, DOSES)``, see `paired_readings`.
     change
-        That were read, from the first visit to the last.
+        Measured change from the first visit to the last.
     centre
-        Mean severity of the visits: the true ones are taken to lie about it.
+        Mean severity of the visits: the true severities are assumed to be centred on it.
     level
         Confidence level of the intervals.
     freedom
@@ -395,5 +395,5 @@ def change_limits(
 
 
 def can_tell(scale: SeverityScale, n_models: int) -> bool:
-    """Whether intervals of severities, and so of changes, are known."""
+    """Return whether intervals of severities, and hence of changes, are available."""
     return scale.quantiles is not None and n_models >= FEWEST

@@ -1,11 +1,11 @@
-"""The scale that a model's R-indices are read on: severity, and the place among healthy people.
+"""The scale of a model's R-indices: severity, and centile among healthy people.
 
-R is about a person's place among patients, whatever their severities are; the curve of a pattern turns it into the
-share of the largest change that was learned. The scale is fitted elsewhere, and stored with the model.
+R is roughly a person's rank among the patients, whatever their severities are; the curve of a pattern converts it to
+the share of the largest change that was learned. The scale is fitted elsewhere, and stored with the model.
 
 Healthy people are controls whom a model has not seen. Networks memorise the controls that they learn from, so these
 vary less than healthy people do. Each repetition leaves some out; a control is scored by the repetitions that did not
-see it.
+learn from that control.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ import numpy as np
 
 from rindices.preprocessing import SCALED_SD
 
-KNOTS = np.linspace(0, 1, 17)  # R-indices at which curves are known
-# Beyond the largest change that was learned there are people, too; what f makes of them is extrapolated.
+KNOTS = np.linspace(0, 1, 17)  # R-indices at which curves are defined
+# There are people beyond the largest change that was learned, too; for them, f extrapolates.
 DOSES = np.array([0, 0.04, 0.08, 0.13, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2])
 _TAIL = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.16, 0.25]
 LEVELS = np.array([*_TAIL, 0.5, *(1 - level for level in reversed(_TAIL))])
 CENTILES = np.linspace(0, 1, 101)
-# Of what a scale stores, for each pattern.
+# Shapes of what a scale stores for each pattern.
 SHAPES = {
     "curves": KNOTS.shape,
     "reference": CENTILES.shape,
     "quantiles": (len(DOSES), len(LEVELS)),
     "patients": CENTILES.shape,
 }
-_STEEPER = 1e-9  # so that no two points of a curve are the same
+_STEEPER = 1e-9  # keeps all points of a curve distinct
 
 
 @dataclass(frozen=True, eq=False)
 class SeverityScale:
-    """What turns R-indices into severities, their intervals and centiles; a row for each pattern everywhere.
+    """Conversion of R-indices to severities, their intervals and centiles; all arrays have one row per pattern.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class SeverityScale:
     quantiles : ndarray of shape (patterns, doses, levels), optional
         Quantiles `LEVELS` of the R-indices of people with the severities `DOSES`; increasing along both.
     patients : ndarray of shape (patterns, centiles), optional
-        R-indices of the patients of the training, at each of `CENTILES`.
+        R-indices of the training patients, at each of `CENTILES`.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class SeverityScale:
         return np.clip(np.column_stack(columns), 0, DOSES[-1])
 
     def centiles(self, r_indices: np.ndarray) -> np.ndarray:
-        """Return where people lie among the held-out controls, from 0 to 100; NaN where there are none."""
+        """Return people's centiles among the held-out controls, from 0 to 100; NaN if there are none."""
         if self.reference is None:
             return np.full(r_indices.shape, np.nan)
         rows = zip(r_indices.T, self.reference, strict=True)
@@ -74,7 +74,7 @@ class SeverityScale:
 
 
 def on_line(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Interpolate, and go on along the first and the last piece outside; `x` is made to increase.
+    """Interpolate linearly, and extrapolate along the first and the last piece; `x` is made to increase.
 
     Examples
     --------
@@ -88,23 +88,23 @@ def on_line(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def increasing(values: np.ndarray) -> np.ndarray:
-    """Return numbers that never fall along the last axis, and always rise a little."""
+    """Return the running maximum along the last axis, plus tiny steps that make it strictly increasing."""
     return np.maximum.accumulate(values, axis=-1) + _STEEPER * np.arange(values.shape[-1])
 
 
 def doses_at(r_indices: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return the severity at which each person's own edges ``(people, DOSES)``, which rise, are the R-index."""
+    """Return the severity at which each person's own increasing edges ``(people, DOSES)`` reach the R-index."""
     below = np.clip((edges <= r_indices[:, None]).sum(axis=1) - 1, 0, len(DOSES) - 2)[:, None]
     low, high = (np.take_along_axis(edges, below + step, axis=1)[:, 0] for step in (0, 1))
     share = np.clip((r_indices - low) / (high - low), 0, 1)
     return DOSES[below[:, 0]] + share * np.diff(DOSES)[below[:, 0]]
 
 
-_MOST_LEVERAGE = 0.9  # of a control; nearly nobody else tells its covariates' effects beyond
+_MOST_LEVERAGE = 0.9  # of a control; beyond it, almost nobody else informs the effects of its covariates
 
 
 class Variances(NamedTuple):
-    """Of scores around what is expected: between people, and between repetitions about one person."""
+    """Variances of scores around their expectation: between people, and between repetitions within a person."""
 
     person: np.ndarray
     repetition: np.ndarray
@@ -119,9 +119,9 @@ class Variances(NamedTuple):
 def split_variance(scores: np.ndarray, unseen: np.ndarray, scored: np.ndarray | None = None) -> Variances:
     """Split the variance of centred `scores` ``(repetitions, people, patterns)`` of people who are `unseen`.
 
-    Where nobody has two such scores (as with five repetitions that each leave out another fifth), repetitions are taken
-    to differ about a person as those of `scored` do that have learned from it, who differ less. Without these, all of
-    the variance is taken to be between people.
+    If nobody has two such scores (as with five repetitions that each leave out a different fifth), the variance within
+    a person is that of the `scored` repetitions that have learned from the person, which differ less. Without these,
+    all variance is attributed to differences between people.
     """
     several = unseen.sum(axis=0) > 1
     if several.any():
@@ -142,7 +142,7 @@ def _within(scores: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def mean_known(scores: np.ndarray, unseen: np.ndarray) -> np.ndarray:
-    """Return the mean of each person's known `scores` ``(repetitions, people, patterns)``; 0 where there are none."""
+    """Return the mean of each person's known `scores` ``(repetitions, people, patterns)``; 0 if there are none."""
     total = np.where(unseen[..., None], scores, 0).sum(axis=0)
     return total / np.maximum(unseen.sum(axis=0), 1)[:, None]
 
@@ -155,7 +155,7 @@ def leave_one_out(controls: np.ndarray, leverage: np.ndarray) -> np.ndarray:
     controls : ndarray of shape (controls, regions)
         Residuals of a least-squares fit to these controls, scaled by their own mean and sd.
     leverage : ndarray of shape (controls,)
-        Of each in that fit.
+        Leverage of each in that fit.
 
     Examples
     --------
@@ -173,21 +173,21 @@ def leave_one_out(controls: np.ndarray, leverage: np.ndarray) -> np.ndarray:
 
 
 class HeldOut(NamedTuple):
-    """How controls get R-indices as the consensus would give them to people like them whom nobody has seen.
+    """Conversion of controls' scores to the R-indices that the consensus would give to similar, unseen people.
 
     Repetitions have their own means, and a mean over few varies more than the consensus: both are allowed for.
-    Whoever was seen by all gets the score of those, stretched to vary as much as those of the others.
+    Controls seen by all repetitions get their mean score, stretched to vary as much as those of the others.
 
     Attributes
     ----------
     held_out : ndarray of shape (repetitions, controls)
-        Whom each repetition has not learned from.
+        Controls that each repetition has not learned from.
     means : ndarray of shape (repetitions that left somebody out, patterns)
-        Of the scores of these.
+        Mean scores of the controls that each of them left out.
     shrinkage : ndarray of shape (controls, patterns)
-        Of what a control's scores by few repetitions are above the mean.
+        Factor for the deviation of a control's scores by few repetitions from the mean.
     always : ndarray of shape (2, patterns)
-        Mean score of those whom all have seen, and how much theirs are stretched.
+        Mean score of the controls seen by all, and the factor by which their scores are stretched.
     """
 
     held_out: np.ndarray
@@ -197,7 +197,7 @@ class HeldOut(NamedTuple):
 
     @classmethod
     def of(cls, scores: np.ndarray, held_out: np.ndarray, n_repetitions: int) -> HeldOut:
-        """Learn it from the scores of controls ``(repetitions, controls, patterns)``, `n_repetitions` in consensus."""
+        """Fit it to scores of controls ``(repetitions, controls, patterns)``; `n_repetitions` are in the consensus."""
         seen, (known, left) = scores.mean(axis=0), (np.asarray(held_out.any(axis=axis)) for axis in (0, 1))
         if known.sum() < 2:
             return cls(np.zeros_like(held_out), np.zeros((1, 1)), np.zeros((1, 1)), np.array([[0.0], [1.0]]))
@@ -205,13 +205,13 @@ class HeldOut(NamedTuple):
         centred, by = scores[left] - means[:, None], held_out[left]
         shrinkage = split_variance(centred, by).shrinkage(by.sum(axis=0), n_repetitions)
         honest = mean_known(centred, by) * shrinkage
-        always = seen if known.all() else seen[~known]  # the others' scores are partly of repetitions that left them
+        always = seen if known.all() else seen[~known]  # the others' are partly from repetitions that left them out
         spread = always.std(axis=0)
         stretch = np.divide(honest[known].std(axis=0), spread, out=np.ones_like(spread), where=spread > 1e-12)
         return cls(held_out, means, shrinkage, np.stack([always.mean(axis=0), stretch]))
 
     def scores(self, scores: np.ndarray, control: np.ndarray) -> np.ndarray:
-        """Return R-indices of scans of controls, from scores ``(repetitions, scans, patterns)`` and whose they are."""
+        """Return R-indices of scans, from scores ``(repetitions, scans, patterns)`` and the control of each scan."""
         left, (mean, stretch) = np.asarray(self.held_out.any(axis=1)), self.always
         seen = (scores.mean(axis=0) - mean) * stretch
         if not left.any():

@@ -1,4 +1,4 @@
-"""Simulated cohorts with known severities: to try the software, to check it, and to plan a study."""
+"""Simulated cohorts with known severities, for trying out the software, checking it, and planning a study."""
 
 from rindices.simulate.healthy_people import ReferencePopulation
 from rindices.simulate.patterns import KINDS, SEVERITIES

@@ -1,8 +1,8 @@
-"""The healthy people that a simulated cohort is made of: drawn from the embedded population, or the user's own.
+"""The healthy people in a simulated cohort: drawn from the embedded population, or the user's own.
 
-The population is described by one small parameter file. Volumes follow linear effects of age, squared age and sex; what
-is left over keeps each region's own distribution (quantiles) and the correlation between regions (Gaussian copula). No
-person in a draw is a real person.
+The population is described by one small parameter file. Volumes follow linear effects of age, squared age and sex; the
+residuals keep each region's own distribution (quantiles) and the correlation between regions (Gaussian copula). No
+drawn person is a real person.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OWN = Remedy("controls")
 N_CONTROLS, N_PATIENTS = 492, 900  # as in the paper
 PLAIN = ("source", "licence", "unit", "n_people", "age_mean", "age_square_mean", "share_of_sex_1")
 ARRAYS = ("probabilities", "age_quantiles", "smallest", "effects", "residual_quantiles")
-_MOST_PEOPLE = 1_000_000  # of a group: no cohort is larger, and a slip of the keyboard fills the memory
+_MOST_PEOPLE = 1_000_000  # per group: no cohort is larger, and a typing error could fill the memory
 NOT_REGIONS = frozenset({"participant_id", "diagnosis", "age", "sex", "site", "icv", "tiv", "education"})
 
 
@@ -36,9 +36,9 @@ class ReferencePopulation:
     Attributes
     ----------
     source, licence, unit : str
-        Where the parameters come from, their terms, and the unit of the volumes.
+        Origin of the parameters, their licence, and the unit of the volumes.
     n_people : int
-        How many people the parameters were fitted to.
+        Number of people that the parameters were fitted to.
     age_mean, age_square_mean, share_of_sex_1 : float
         Means of age, of squared centred age and of sex (0/1); the effects refer to deviations from them.
     probabilities : ndarray of shape (n_probabilities,)
@@ -50,7 +50,7 @@ class ReferencePopulation:
     smallest : ndarray of shape (n_regions,)
         Smallest observed volumes; no draw goes below half of them, so that volumes stay above zero.
     effects : ndarray of shape (n_regions, 4)
-        Mean volume, change per year, per squared year, and of sex 1 against sex 0.
+        Mean volume, and its change per year, per squared year, and for sex 1 compared with sex 0.
     residual_quantiles : ndarray of shape (n_regions, n_probabilities)
         Quantiles of what age and sex leave unexplained.
     correlation : ndarray of shape (n_regions, n_regions)
@@ -115,7 +115,7 @@ class ReferencePopulation:
         return pd.concat([pd.DataFrame({"age": age, "sex": sex}), table], axis=1)
 
     def aged(self, people: pd.DataFrame, years: float) -> pd.DataFrame:
-        """Return people of the population so many years later, grown older as its people of different age tell."""
+        """Return people of the population `years` later, aged by its cross-sectional effects of age."""
         age, sex = (people[name].to_numpy(float) for name in ("age", "sex"))
         names, later = list(self.regions), age + years
         volumes = people[names].to_numpy() + self._expected(later, sex) - self._expected(age, sex)
@@ -123,9 +123,9 @@ class ReferencePopulation:
         return pd.concat([people[["age", "sex"]].assign(age=later.round(2)), volumes], axis=1)
 
     def scan_noise(self, n: int, share: float, rng: np.random.Generator) -> np.ndarray:
-        """Draw the noise of `n` scans; its sd is a `share` of that between people of one age and sex.
+        """Draw the noise of `n` scans; its sd is a `share` of that between people of the same age and sex.
 
-        Half of its variance goes together between regions as their volumes do, half is of each region alone.
+        Half of its variance is correlated between regions as their volumes are, half is specific to each region.
         """
         own, common = rng.standard_normal((2, n, len(self.regions)))
         low, high = (
@@ -142,13 +142,13 @@ class ReferencePopulation:
 
     def _residuals(self, n: int, rng: np.random.Generator) -> np.ndarray:
         scores = rng.standard_normal((n, len(self.regions))) @ np.linalg.cholesky(self.correlation).T
-        # Interpolating between quantiles, with the observed extremes at 0 and 1, invents no value beyond them.
+        # Interpolation between quantiles, with the observed extremes at 0 and 1, yields no value beyond them.
         parts = zip(ndtr(scores).T, self.residual_quantiles, strict=True)
         return np.column_stack([np.interp(level, self.probabilities, quantiles) for level, quantiles in parts])
 
 
 class HealthyPeople(NamedTuple):
-    """People before any disease is put in, in random order.
+    """People before any disease is added, in random order.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class HealthyPeople(NamedTuple):
     regions : list of str
         Region columns of ``table``.
     n_controls : int
-        The first so many rows stay controls, the others become patients.
+        Number of rows, from the first, that stay controls; the others become patients.
     """
 
     table: pd.DataFrame
@@ -248,8 +248,8 @@ def _check_people(controls: pd.DataFrame) -> None:
 
 
 def _check_volumes(volumes: pd.DataFrame) -> None:
-    # Atrophy takes a share of the volume: in scaled values such as z-scores it would have no meaning. A volume of zero
-    # stays zero, and a missing one missing; both are left to the user's own analysis.
+    # Atrophy removes a share of the volume, which would be meaningless in scaled values such as z-scores. A volume of
+    # zero stays zero, and a missing one stays missing; both are left to the user's own analysis.
     values = volumes.to_numpy(dtype=float, na_value=np.nan)
     wrong = (values < 0) | np.isinf(values)
     if wrong.any():
@@ -262,7 +262,7 @@ def _check_volumes(volumes: pd.DataFrame) -> None:
 
 
 def numbers_in(table: pd.DataFrame) -> np.ndarray:
-    """Return the cells as numbers; NaN where one is none.
+    """Return the cells as numbers, with NaN for any that are not numbers.
 
     Examples
     --------
@@ -273,7 +273,7 @@ def numbers_in(table: pd.DataFrame) -> np.ndarray:
 
 
 def first_of(table: pd.DataFrame, wrong: np.ndarray) -> str:
-    """Say what the first wrong cell holds and where it is, rows counted as in a file with a header.
+    """Describe the first wrong cell and its position, with rows counted as in a file with a header.
 
     Examples
     --------

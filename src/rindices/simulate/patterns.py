@@ -1,8 +1,8 @@
-"""What a simulated disease does: which regions each pattern changes, by how much, and how severe it is in whom.
+"""The simulated disease: which regions each pattern changes, by how much, and how severe it is in each patient.
 
-The first three patterns are those of the paper (section 4.2 and Table 5). Further ones are ours, built alike.
+The first three patterns are those of the paper (section 4.2 and Table 5). Further ones are ours, built in the same way.
 Severities are rows of a given table, or follow a distribution, joined by a Gaussian copula: normal scores, which may be
-correlated among the patterns and with age, become uniform levels, and these the severities of that level.
+correlated between patterns and with age, are turned into uniform levels, and these into severities at those quantiles.
 """
 
 import re
@@ -54,11 +54,11 @@ class Kind:
     table_5 : tuple of tuple of str
         Bilateral regions of the paper's three patterns.
     shared : int
-        Bilateral regions that two neighbouring patterns have in common.
+        Number of bilateral regions that two neighbouring patterns have in common.
     atrophy : float
         Share of the volume lost at severity 1.
     noise : float
-        Standard deviation of the factor, of mean 1, by which this loss varies between people and regions.
+        Standard deviation of the factor (mean 1) by which this loss varies between people and regions.
     shape : {"even", "dense", "half", "graded", "signed"}
         How a pattern's loss is spread over regions; see `regional_losses`.
     shift : float
@@ -97,14 +97,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 
 def named_patterns(kind: Kind, n_patterns: int) -> dict[str, tuple[str, ...]]:
-    """Give the regions of each pattern, by their names in the embedded population.
+    """Return the regions of each pattern, by their names in the embedded population.
 
     Parameters
     ----------
     kind : Kind
-        Decides the size and the overlap of the patterns.
+        Determines the size and the overlap of the patterns.
     n_patterns : int
-        1 to 8. The first three are the paper's; each further one shares regions only with the one before.
+        1 to 8. The first three are the paper's; each further one shares regions only with the previous one.
 
     Examples
     --------
@@ -125,12 +125,12 @@ def named_patterns(kind: Kind, n_patterns: int) -> dict[str, tuple[str, ...]]:
 def regional_losses(
     kind: Kind, patterns: Mapping[str, Sequence[str]], regions: Sequence[str], rng: np.random.Generator
 ) -> np.ndarray:
-    """Share of each region that each pattern takes at severity 1 ``(patterns, regions)``.
+    """Return the share of each region that each pattern removes at severity 1 ``(patterns, regions)``.
 
-    ``even``: the same in all regions of a pattern. ``graded``: from a tenth of the strongest loss to the whole of it.
+    ``even``: the same in all regions of a pattern. ``graded``: from the strongest loss down to a tenth of it.
     ``signed``: every other bilateral region grows. ``dense``: exponentially distributed over all regions. ``half``: the
-    same in a random half of all regions. All shapes have the sum of squares of the even one, so that they are about as
-    easy to see.
+    same in a random half of all regions. All shapes have the same sum of squares as the even one, so that they are
+    about equally easy to detect.
 
     Examples
     --------
@@ -160,15 +160,15 @@ def regional_losses(
 def random_patterns(
     kind: Kind, n_patterns: int, regions: Sequence[str], rng: np.random.Generator
 ) -> dict[str, tuple[str, ...]]:
-    """Draw patterns of the kind's size and overlap from any regions.
+    """Draw patterns with the kind's size and overlap from any regions.
 
-    Neighbouring patterns share regions, and from three patterns on the last also shares with the first, so that
+    Neighbouring patterns share regions, and with three or more patterns, the last also shares with the first, so that
     each pattern has as many regions in common with others as in the paper.
 
     Parameters
     ----------
     kind : Kind
-        Decides the size and the overlap of the patterns.
+        Determines the size and the overlap of the patterns.
     n_patterns : int
         At least 1.
     regions : sequence of str
@@ -197,7 +197,7 @@ def random_patterns(
     return {f"p{k + 1}": tuple(dealt[(k * stride + i) % n_needed] for i in range(size)) for k in range(n_patterns)}
 
 
-# How each pattern's severities may be distributed: in words, and as the severity that a share of patients stays below.
+# Possible distributions of each pattern's severities: in words, and as quantile functions.
 SEVERITIES: Mapping[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = MappingProxyType(
     {
         "uniform": ("uniform from 0 to 1", lambda share: share),
@@ -214,12 +214,12 @@ Correlation = float | Sequence[Sequence[float]] | np.ndarray
 
 
 def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int) -> np.ndarray:
-    """Turn what the user gave into a valid correlation matrix, or say what is wrong with it.
+    """Return the user's input as a valid correlation matrix, or raise an error that says what is wrong with it.
 
     Parameters
     ----------
     correlation : float, array of shape (n_patterns, n_patterns) or None
-        One number for all pairs of patterns, a whole matrix, or nothing for independence.
+        One number for all pairs of patterns, a whole matrix, or None for independence.
     n_patterns : int
         Number of patterns.
 
@@ -234,7 +234,7 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
         symmetric = matrix.shape == (n_patterns, n_patterns) and np.allclose(matrix, matrix.T, rtol=0, atol=1e-8)
         scaled = symmetric and np.allclose(np.diag(matrix), 1, rtol=0, atol=1e-8)
         valid = scaled and np.linalg.eigvalsh(matrix)[0] >= 1e-8
-    except (TypeError, ValueError):  # no numbers, rows of different lengths, or an infinite number
+    except (TypeError, ValueError):  # not numbers, rows of different lengths, or an infinite number
         valid = False
     if not valid:
         lowest = f"{-1 / (n_patterns - 1):.3g}" if n_patterns > 1 else "-1"
@@ -255,20 +255,20 @@ def draw_severities(
     people: HealthyPeople,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, str]:
-    """Draw the severities of all patients, and say in a sentence which they are.
+    """Draw the severities of all patients; return them with a sentence that describes them.
 
     Parameters
     ----------
     severities : str, DataFrame or ndarray of shape (n, n_patterns)
-        A distribution out of ``SEVERITIES``, or a table whose rows are drawn with replacement.
+        A distribution from ``SEVERITIES``, or a table whose rows are drawn with replacement.
     n_patterns : int
-        Number of columns.
+        Number of patterns, and of columns of a table.
     correlation : float, array of shape (n_patterns, n_patterns) or None
-        Correlation of the patterns' normal scores in people of one age; nothing for independence.
+        Correlation of the patterns' normal scores in people of the same age; None for independence.
     age_correlation : float
         Correlation of the normal scores with those of the patients' ages.
     people : HealthyPeople
-        Who becomes a patient.
+        The people of the cohort, and which of them become patients.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -313,7 +313,7 @@ def draw_severities(
 
 
 def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray:
-    """Return the severities of a table, one row per patient, or say what is wrong with it."""
+    """Return the severities in a table, one row per patient, or raise an error that says what is wrong with it."""
     names = [f"s{k}" for k in range(1, n_patterns + 1)]
     table = (
         severities
@@ -343,7 +343,7 @@ def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray
 
 
 def _age_scores(people: HealthyPeople, correlation: float) -> np.ndarray:
-    """Return the normal scores of the ranks of the patients' ages, of standard deviation 1, as a column."""
+    """Return the normal scores of the patients' ages, scaled to a standard deviation of 1, as a column."""
     if not -1 < correlation < 1:
         raise InputError(
             "Expected ",

@@ -1,4 +1,4 @@
-"""Cohorts whose patients are healthy people with a known disease put in (section 4.2 of the paper)."""
+"""Cohorts whose patients are healthy people with a known disease added (section 4.2 of the paper)."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from rindices.simulate.patterns import (
 )
 
 _MOST_VISITS = 20
-_WIDEST = 5  # spread of healthy brains; far beyond, volumes would be negative
+_WIDEST = 5  # spread of healthy brains; far beyond this, volumes would be negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,9 @@ class SimulatedCohort:
     ----------
     table : DataFrame
         One row per person in random order: participant_id, diagnosis ("CN" or "PT"), age, sex (or whatever the given
-        table of controls holds), regions.
+        table of controls contains), regions.
     truth : DataFrame
-        One row per patient and visit, in the order of ``table``: participant_id, visit where there are several, and
+        One row per patient and visit, in the order of ``table``: participant_id, visit if there are several, and
         the severities s1 to sM.
     patterns : mapping of str to tuple of str
         Regions that each pattern p1 to pM changes.
@@ -65,7 +65,7 @@ class SimulatedCohort:
     note: str
 
     def save(self, table_path: str | os.PathLike[str], truth_path: str | os.PathLike[str] | None = None) -> None:
-        """Write the table, and the truth where a path is given, as CSV with six significant digits.
+        """Write the table and, if a path is given, the truth as CSV with six significant digits.
 
         Parameters
         ----------
@@ -119,14 +119,14 @@ def simulate_cohort(
         Seed of all random draws.
     controls : DataFrame, optional
         Your own healthy people instead of the embedded population: region columns and any others, which are kept.
-        Rows are split at random into controls and patients. Patterns are those of the paper where the columns have
-        its regions, and otherwise drawn at random; ``note`` says which.
+        Rows are split at random into controls and patients. Patterns are those of the paper if the columns include
+        its regions, and drawn at random otherwise; ``note`` says which.
     regions : sequence of str, optional
         Region columns of ``controls``; by default all numeric columns except well-known covariates.
     severities : {"uniform", "mild", "absent", "severe"}, or a table or array of shape (n, n_patterns)
         Distribution of each pattern's severities: uniform on [0, 1]; Beta(1, 3); exactly 0 in half of the patients
-        and uniform in the others; Beta(3, 1). A table has the columns s1 to sM, from 0 to 1; patients are drawn from
-        it with replacement, by whole rows. Without disease ("null"), all severities are 0.
+        and uniform in the others; Beta(3, 1). A table has the columns s1 to sM, from 0 to 1; its rows are drawn as a
+        whole, with replacement. Without disease ("null"), all severities are 0.
     severity_correlation : float or array of shape (n_patterns, n_patterns), optional
         Correlation between the patterns' severities, on the scale of a Gaussian copula; independent by default.
         Not available with a table of severities, whose own correlation is preserved.
@@ -182,7 +182,7 @@ def simulate_cohort(
     lost = pd.DataFrame(losses, list(patterns), people.regions)
     rates = visit_rng.uniform(0, 2 * progression, true.shape) * bool(chosen_kind.atrophy)
     parts = []
-    for years in range(n_visits):  # everything but time and noise is drawn alike at all visits
+    for years in range(n_visits):  # everything but time and noise is drawn identically at all visits
         severity, seen, noise = true + years * rates, people, None
         if n_visits > 1:
             population = ReferencePopulation.load()
@@ -195,7 +195,7 @@ def simulate_cohort(
 
 
 def _varying(people: HealthyPeople, spread: float) -> HealthyPeople:
-    """Return healthy people who differ from their mean `spread` times as much; no volume falls below a tenth of it."""
+    """Return healthy people who deviate `spread` times as much from their mean; no volume is below a tenth of it."""
     if spread == 1:
         return people
     volumes = people.table[people.regions]
@@ -239,7 +239,7 @@ def _check_visits(n_visits: int, progression: float, scan_noise: float, controls
 
 
 def _by_person(*visits: pd.DataFrame) -> pd.DataFrame:
-    """Put the tables of visits together, each person's one after the other."""
+    """Combine the tables of visits, keeping each person's visits together."""
     named = [f"m{12 * years:02d}" if years else "bl" for years in range(len(visits))]
     table = pd.concat([part.assign(visit=name) for name, part in zip(named, visits, strict=True)])
     table = table.sort_index(kind="stable").reset_index(drop=True)
@@ -253,7 +253,7 @@ def _choose_people(
     n_patients: int | None,
     rng: np.random.Generator,
 ) -> tuple[HealthyPeople, str]:
-    """Take people from the given table, or draw them; say which."""
+    """Take people from the given table, or draw them; return them with a note on which."""
     if controls is not None:
         people = own_people(controls, regions, n_controls, n_patients, rng)
         return people, "People: the table of controls provided, split at random."
@@ -268,7 +268,7 @@ def _choose_people(
 def _choose_patterns(
     kind: Kind, n_patterns: int, regions: Sequence[str], rng: np.random.Generator
 ) -> tuple[dict[str, tuple[str, ...]], str]:
-    """Take the paper's regions where they all exist, and others at random where not; say which."""
+    """Take the paper's regions if they all exist, otherwise random ones; return them with a note on which."""
     patterns = named_patterns(kind, n_patterns)
     if {region for pattern in patterns.values() for region in pattern} <= set(regions):
         further = f" (p4 to p{n_patterns}: additional regions, built in the same way)" if n_patterns > 3 else ""
@@ -288,7 +288,7 @@ def _with_disease(
 ) -> pd.DataFrame:
     """Shrink the patients' regions: v becomes v - v * severity * N(1, noise) * loss, one pattern after the other.
 
-    Then comes the shift that all patients share, then noise of the scan; no region loses more than 99 % by that.
+    The shift shared by all patients follows, then scan noise, by which no region loses more than 99 %.
     """
     volumes = people.table[people.regions].to_numpy(dtype=float, copy=True, na_value=np.nan)
     for severity, (name, pattern) in zip(severities.T, patterns.items(), strict=True):
@@ -306,7 +306,7 @@ def _with_disease(
 def _assemble(
     people: pd.DataFrame, n_controls: int, severities: np.ndarray, rng: np.random.Generator
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Shuffle the rows and number them afterwards, so that neither order nor number tells the group."""
+    """Shuffle the rows and number them afterwards, so that neither order nor number reveals the group."""
     order = rng.permutation(len(people))
     shuffled, is_patient = people.iloc[order].reset_index(drop=True), order >= n_controls
     width = max(4, len(str(len(order))))
