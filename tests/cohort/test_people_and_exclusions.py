@@ -239,6 +239,8 @@ def test_a_dictionary_explains_labels_codes_units_and_gaps():
     )
     asked = {"dictionary": SAYS, "features": [*REGIONS, "scanner_type"]}
     refused_with("'scanner_type' is a category according to the data dictionary", make_cohort, coded(), **asked)
+    typed = {"dictionary": SAYS, "control": "control", "patients": "patient,pateint"}
+    refused_with(r"'pateint' \(from .*Did you mean 'patient'", make_cohort, coded(), **typed)
 
 
 def test_a_bids_folder_is_read_with_its_dictionaries(tmp_path):

@@ -231,6 +231,8 @@ def test_tables_of_synthseg_and_their_quality(tmp_path):
     assert list(table.columns[1:]) == [*columns[1:], "qc general white matter", "qc thalamus", "program"]
     assert (found.programs, table["qc general white matter"].tolist()) == ({"SynthSeg": 3}, [0.9, 0.8, 0.7])
     assert dictionary["total intracranial"] == {"Description": "intracranial volume", "Units": "mm3"}
+    pd.DataFrame(quality).replace(0.8, "low").to_csv(tmp_path / "synthseg" / "qc.csv", index=False)
+    refused_with(r"qc\.csv: could not convert .* 'low'", gathered, tmp_path / "synthseg", tmp_path / "t.csv")
 
 
 def test_files_of_cat12(tmp_path):
@@ -249,8 +251,9 @@ def test_files_of_cat12(tmp_path):
         [3.5, 4.5, 5.5],
     )
     assert (found.programs, dictionary["lHip"]["Units"]) == ({"CAT12 r1233": 3}, "mL")
-    (tmp_path / "label/catROI_IXI9.xml").write_text("<S><neuromorpho")
-    refused_with(r"catROI_IXI9\.xml cannot be read", gathered, tmp_path, tmp_path / "t.csv")
+    for broken in ("<S><neuromorpho", form.format("<item>lHip</item>", "4,1")):
+        (tmp_path / "label/catROI_IXI9.xml").write_text(broken)
+        refused_with(r"catROI_IXI9\.xml cannot be read", gathered, tmp_path, tmp_path / "t.csv")
 
 
 def test_other_folders_are_refused(tmp_path):

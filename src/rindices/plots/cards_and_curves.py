@@ -172,7 +172,7 @@ def pattern_mixture(people: pd.DataFrame, limits: Sequence[float]) -> Figure:
 
 _NAMES = {1: "mildest third", 2: "middle third", 3: "most severe third"}
 _LINES = {1: ":", 2: "--", 3: "-"}
-_PANEL, _HEIGHT = 3.4, 3.3  # inches
+_PANEL, _HEIGHT = 2.9, 3.3  # inches; curves of power are as high as wide
 _SHARES = (0, 0.25, 0.5, 0.75, 1)
 _HEAD, _ROW, _BELOW = -0.24, 0.085, 54  # start and rows of the numbers, relative to a panel's height; their points
 
@@ -229,9 +229,6 @@ def _draw_third(axes: Axes, rows: pd.DataFrame, third: int, place: int, *, compe
     if place == 0:
         left = float(np.min(times))
         axes.text(left, _HEAD, "At risk, in this order", ha="left", **look)
-
-
-_PANEL = 2.9  # inches
 
 
 @matplotlib.rc_context(STYLE)

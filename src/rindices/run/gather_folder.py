@@ -156,10 +156,8 @@ def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[s
         id(one): same[0].person for same in by_numbers.values() for one in same[1:] if one.person != same[0].person
     }
     kept = [replace(one, problem=f"the same numbers as {twins[id(one)]}") if id(one) in twins else one for one in kept]
-    note = (
-        f"{counted(len(copies), 'person is', 'people are')} in several files with the same numbers; each is used once."
-    )
-    return kept, [note] if copies else []
+    many = counted(len({*copies}), "person is", "people are")
+    return kept, [f"{many} in several files with the same numbers; each is used once."] if copies else []
 
 
 def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:

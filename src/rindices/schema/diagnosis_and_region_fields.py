@@ -4,6 +4,7 @@ Regions are checked for gaps, some of which may be imputed, for impossible value
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -103,13 +104,14 @@ class DiagnosisField(Field[pd.Series]):
                 " should name at least one label.\n"
                 f"Choose from the labels in {self._where}: {labels_with_counts(counts)}.",
             )
-        unknown = [label for label in wanted if label not in counts or label == NO_LABEL]
-        if unknown and not self._codes:
+        known = {*counts, *chain(*self._codes.values())} - {NO_LABEL}
+        unknown = [label for label in wanted if label not in known]
+        if unknown:
             raise InputError(
                 f"The label {unknown[0]!r} (from ",
                 Remedy(name),
                 f") does not occur in {self._where}."
-                f"{did_you_mean(unknown[0], list(counts))}\nLabels found: {labels_with_counts(counts)}.\n"
+                f"{did_you_mean(unknown[0], [*counts, *self._codes])}\nLabels found: {labels_with_counts(counts)}.\n"
                 f"Spell it as in the table, or remove it from ",
                 Remedy(name),
                 ".",

@@ -274,6 +274,9 @@ class Rows(NamedTuple):
     rows: list[list[str]]
 
 
+Quality = Mapping[str, tuple[Rows, list[str]]]  # of each person: a table with names of quality, and the person's cells
+
+
 def read_dlmuse(folder: Path, settings: GatherSettings) -> Found | None:
     """Return everyone in the tables of NiChart DLMUSE below a folder; None if there are none."""
     return _found([table for table in _tables(folder, settings) if _is_muse(table.columns)], "DLMUSE", {})
@@ -283,7 +286,7 @@ def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
     """Return everyone in SynthSeg's tables below a folder; None if there are none."""
     tables = list(_tables(folder, settings))
     quality = {
-        row[0]: {f"qc {name}": float(cell) for name, cell in zip(table.columns[1:], row[1:], strict=True)}
+        row[0]: (table._replace(columns=[f"qc {name}" for name in table.columns]), row[1:])
         for table in tables
         if _QUALITY in table.columns
         for row in table.rows
@@ -292,7 +295,7 @@ def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
     return _found([table for table in tables if _HEAD in table.columns], "SynthSeg", quality)
 
 
-def _found(tables: list[Rows], program: str, quality: dict[str, dict[str, float]]) -> Found | None:
+def _found(tables: list[Rows], program: str, quality: Quality) -> Found | None:
     """Return the people in tables, without sums of other columns."""
     known = known_columns(name for table in tables for name in table.columns)
     sums = [name for name, one in known.items() if one.kind == "total"]
@@ -318,16 +321,17 @@ def _read(path: Path) -> Rows | None:
         return Rows(path, columns, [row for row in csv.reader(file) if row]) if len(columns) > 1 else None
 
 
-def _people(table: Rows, sums: list[str], program: str, quality: dict[str, dict[str, float]]) -> Iterator[Measured]:
+def _people(table: Rows, sums: list[str], program: str, quality: Quality) -> Iterator[Measured]:
     for person, *cells in table.rows:
-        values, problem = dict(quality.get(person, {})), ""
+        values, problem = dict[str, float](), ""
         if len(cells) + 1 != len(table.columns):
             problem = f"{table.file.name} has {len(cells) + 1} of {len(table.columns)} cells in this row"
-        try:
-            named = zip(table.columns[1:], cells, strict=False)
-            values = {name: float(cell) for name, cell in named if name not in sums and cell.strip()} | values
-        except ValueError as error:
-            problem = f"{table.file.name}: {error}"
+        for source, row in ((table, cells), *([quality[person]] if person in quality else [])):
+            try:
+                named = zip(source.columns[1:], row, strict=False)
+                values |= {name: float(cell) for name, cell in named if name not in sums and cell.strip()}
+            except ValueError as error:
+                problem = f"{source.file.name}: {error}"
         yield Measured(person, values, program, table.file, problem)
 
 
@@ -345,11 +349,11 @@ def _cat12_person(path: Path) -> Measured:
     person = path.stem.removeprefix("catROI_")
     try:
         atlas = ET.parse(path).getroot().find(_ATLAS)
-    except ET.ParseError as error:
+        names = [str(item.text) for item in atlas.iterfind("names/item")] if atlas is not None else []
+        numbers = (atlas.findtext(f"data/{_GREY_MATTER}") or "") if atlas is not None else ""
+        volumes = [float(number) for number in numbers.strip("[] \n").split(";") if number.strip()]
+    except (ET.ParseError, ValueError) as error:
         return Measured(person, {}, "CAT12", path, f"{path.name} cannot be read: {error}")
-    names = [str(item.text) for item in atlas.iterfind("names/item")] if atlas is not None else []
-    numbers = (atlas.findtext(f"data/{_GREY_MATTER}") or "") if atlas is not None else ""
-    volumes = [float(number) for number in numbers.strip("[] \n").split(";") if number.strip()]
     if not names or len(names) != len(volumes):
         return Measured(person, {}, "CAT12", path, f"{path.name} has no {_GREY_MATTER} of {_ATLAS}")
     fluid = {name for name, one in known_regions(names).items() if one.title.endswith(_FLUID)}
