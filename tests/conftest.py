@@ -18,7 +18,7 @@ N_REGIONS, N_PATTERNS, BATCH_SIZE = 12, 3, 8
 
 def pytest_configure(config):
     """Let a compiled program that another process is just writing be compiled again, as it is outside of tests."""
-    config.addinivalue_line("filterwarnings", f"ignore:{devices.HALF_WRITTEN}:UserWarning")
+    config.addinivalue_line("filterwarnings", f"ignore:{devices.CACHE_WARNING}:UserWarning")
 
 
 @pytest.fixture(autouse=True)

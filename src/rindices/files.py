@@ -61,7 +61,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     r1
     """
     check_writable(Path(path))
-    path = _led_to(Path(path))
+    path = _link_target(Path(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     name = f".{path.name[:_LONGEST_NAME]}."
     _remove_abandoned(path.parent, name, ".partial")
@@ -247,17 +247,17 @@ def check_writable(path: Path, name: str = "out") -> None:
     if path.exists() and not path.is_file():  # the temporary file would replace it
         what = "a folder" if path.is_dir() else "a device, a pipe or a socket"
         raise InputError(f"{path} is {what}, not a regular file.\nProvide a file name with ", Remedy(name), ".")
-    parent = _led_to(path, name).absolute().parent
+    parent = _link_target(path, name).absolute().parent
     while not parent.exists():
         parent = parent.parent
-    if not parent.is_dir() or not _takes_files(parent):
+    if not parent.is_dir() or not _is_writable(parent):
         what = f"The folder {parent} is not writable" if parent.is_dir() else f"{parent} is a file, not a folder"
         raise InputError(
             f"{what}, so {path} cannot be created there.\nChoose another location with ", Remedy(name), "."
         )
 
 
-def _takes_files(folder: Path) -> bool:
+def _is_writable(folder: Path) -> bool:
     """Return whether a file can be created in a folder, by trying: not every disk reports true permissions."""
     try:
         with tempfile.TemporaryFile(dir=folder):
@@ -266,7 +266,7 @@ def _takes_files(folder: Path) -> bool:
         return False
 
 
-def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
+def _link_target(path: Path, name: str = "out", most_links: int = 40) -> Path:
     """Return the target of a link; refuse links of other users, which could lead to unintended files."""
     if not path.is_symlink():
         return path
@@ -280,7 +280,7 @@ def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
             Remedy(name),
             ".",
         )
-    return _led_to(path.parent / path.readlink(), name, most_links - 1)
+    return _link_target(path.parent / path.readlink(), name, most_links - 1)
 
 
 def check_folder(path: Path | None, name: str) -> None:

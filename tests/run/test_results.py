@@ -10,7 +10,7 @@ from rindices import Correction, InputError, SurrealGAN, load_model, make_report
 from rindices.record import Summary
 from rindices.run.apply_table import apply_table, people_for
 from rindices.run.bids_derivative import write_bids
-from rindices.run.fit_table import carry_out, fit_table, separation
+from rindices.run.fit_table import fit_table, run_plan, separation
 from rindices.run.plan import planned
 from rindices.run.scores_and_analyses import analyse, results_of, scores_of
 from rindices.settings import ApplySettings, ExecutionSettings, OutputSettings, SearchSettings, TableSettings
@@ -148,7 +148,7 @@ def test_patterns_are_compared_with_a_truth_of_another_number(tmp_path, n_found)
     search = SearchSettings(n_found, n_repetitions=2, preset="linear")
     columns = TableSettings(features=tuple(cohort.table.columns[4:20]))
     plan = planned(tmp_path / "people.csv", tmp_path / "run", columns, search, OutputSettings())
-    recovery = carry_out(plan, ExecutionSettings(), truth=cohort.truth).recovery
+    recovery = run_plan(plan, ExecutionSettings(), truth=cohort.truth).recovery
     matched = {*recovery.matched_patterns} & {*range(1, n_found + 1)}
     numbers = recovery.n_known, len({*recovery.matched_truth}), len(recovery.matched_patterns), len(matched)
     assert numbers == (2, *[min(n_found, 2)] * 3)

@@ -83,9 +83,9 @@ def check(
 def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable:
     """Compare the groups before training; the output so far can be read while this is computed."""
     console.print(f"Comparing patients and controls{long_wait(cohort.features.size)} …")
-    from rindices.run.first_look_and_power import with_look
+    from rindices.run.first_look_and_power import with_first_look
 
-    checked = with_look(checked, cohort, on_command_line)
+    checked = with_first_look(checked, cohort, on_command_line)
     if (look := checked.look) is None:
         return checked
     console.print(f"{look.headline} {look.verdicts}", style="bold")

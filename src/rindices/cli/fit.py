@@ -143,7 +143,7 @@ def fit(
         plan = planned(table, out, columns, search, output)
     _describe_cohort(plan.cohort)
     if not execution.overwrite and plan.is_complete():
-        console.print(f"This run is already complete, so there is nothing to do. {_how_else(plan)}")
+        console.print(f"This run is already complete, so there is nothing to do. {_way_to_missing_output(plan)}")
         end(out, "Done before.", report=(out / "report.html").is_file())
         return
     for name, change in ({} if execution.overwrite else plan.more()).items():
@@ -196,7 +196,7 @@ def _describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, 
     end(out, took, report=report, **{name: getattr(summary, name) for name in kept})
 
 
-def _how_else(plan: PlannedRun) -> str:
+def _way_to_missing_output(plan: PlannedRun) -> str:
     """Return how to obtain output that was requested but that the finished run does not have."""
     from rindices.record import read_summary
 
@@ -225,14 +225,14 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
     devices.prepare()  # before JAX is first used
     with ThreadPoolExecutor(1) as beside:  # a GPU takes seconds to start; meanwhile the engine is loaded
         place = beside.submit(devices.in_words)
-        from rindices.run.fit_table import carry_out
+        from rindices.run.fit_table import run_plan
         from rindices.training.execution import parallel
     console.print(f"Training on {place.result()}{long_wait(plan.cohort.features.size)}.")
     ending = Ending()
 
     def work() -> Summary:
         with parallel(execution.dask, execution.workers), training_bars() as bars:
-            return carry_out(
+            return run_plan(
                 plan,
                 execution,
                 command=" ".join(map(quoted, ["rindices", *sys.argv[1:]])),

@@ -268,7 +268,7 @@ def _region_warnings(
         for what, names in grouped([*suspects], [*suspects.values()]).items()
     ]
     plain = {name: kind for name, kind in zip(regions, kinds, strict=True) if not kind.suspicion}
-    sorts = _sorts_of(plain, dict(zip(regions, block.T, strict=True)))
+    sorts = _groups_by_measure(plain, dict(zip(regions, block.T, strict=True)))
     if len(sorts) > 1:
         which = listed(f"{len(names)} {sort}" for sort, names in sorts.items())
         several = (
@@ -287,7 +287,7 @@ def _region_warnings(
     return warnings
 
 
-def _sorts_of(regions: Mapping[str, Kind], values: Mapping[str, NDArray[np.float64]]) -> dict[str, list[str]]:
+def _groups_by_measure(regions: Mapping[str, Kind], values: Mapping[str, NDArray[np.float64]]) -> dict[str, list[str]]:
     """Group regions by what they measure; those with uninformative names join the group that they resemble."""
     sorts = grouped([*regions], [*regions.values()])
     unsaid, said = sorts.pop("regions", []), [*sorts]

@@ -30,7 +30,7 @@ _SMALLEST_SPREAD = 0.05  # with many unrelated regions, distances hardly differ,
 _LARGEST_RATIO = 10.0
 
 
-def with_middles(block: NDArray[np.float64]) -> NDArray[np.float64]:
+def with_medians(block: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return people × regions with gaps replaced by the region's median, which is not unusual."""
     return np.where(np.isnan(block), np.nanmedian(block, axis=0), block) if np.isnan(block).any() else block
 
@@ -314,7 +314,7 @@ def _leave_out_outliers(
 ) -> None:
     """Measure how far each row in use is from the others, note outliers, and leave them out on request."""
     positions = np.flatnonzero(record.used)
-    block = with_middles(observed.regions.values[positions])
+    block = with_medians(observed.regions.values[positions])
     measures, outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.measures.loc[positions] = measures.to_numpy()
     who = positions[list(outliers)]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rindices.cohort.exclusions_and_outliers import Record, unusable
 from rindices.cohort.people import People, follow_up_of
-from rindices.cohort.training_table import told_with
+from rindices.cohort.training_table import with_notes
 from rindices.problems import (
     Blank,
     InputError,
@@ -129,7 +129,7 @@ def read_people(
     batches: Iterable[pd.DataFrame] = [frame]
     if file is not None:
         batches = [file.read()] if whole or check.visit else file.batches()
-    with told_with(source.notes):
+    with with_notes(source.notes):
         for batch in batches:
             people = check.observe(batch)
             if people is not None:

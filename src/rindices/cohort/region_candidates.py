@@ -148,9 +148,9 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     totals = _totals([name for name in rest if name not in constant], dict(zip(rest, values.T, strict=True)), known)
     places = [place for place, name in enumerate(rest) if name not in constant and name not in totals]
     others = [rest[place] for place in places]
-    strangers = _strangers(others, values[:, places], {name for name in others if name in known})
+    strangers = _unidentified(others, values[:, places], {name for name in others if name in known})
     regions = tuple(name for name in others if name not in strangers)
-    notes = _notes(aside, constant, known) + _of_totals(totals)
+    notes = _notes(aside, constant, known) + _note_on_totals(totals)
     return Candidates(regions, aside | constant | totals, strangers, notes)
 
 
@@ -176,7 +176,7 @@ def _totals(
     return by_name | sums
 
 
-def _of_totals(totals: Mapping[str, str]) -> list[Text]:
+def _note_on_totals(totals: Mapping[str, str]) -> list[Text]:
     """Report which totals are left out, and how to include them."""
     if not totals:
         return []
@@ -240,7 +240,7 @@ def _only_values(values: NDArray[np.float64]) -> list[float | None]:
     return [float(one[0]) if len(one) and np.ptp(one) <= 1e-9 * np.abs(one).max() else None for one in present]
 
 
-def _strangers(names: Sequence[str], values: NDArray[np.float64], by_name: set[str]) -> tuple[str, ...]:
+def _unidentified(names: Sequence[str], values: NDArray[np.float64], by_name: set[str]) -> tuple[str, ...]:
     """Return the columns that neither their names nor their values identify as regions."""
     by_name = by_name | {name for pair in pairs_of_sides(names) for name in pair}
     by_name |= {

@@ -122,7 +122,7 @@ def look_at(
         dictionary=settings.dictionary,
         diagnosis_column=settings.diagnosis,
     )
-    with told_with(source.notes):
+    with with_notes(source.notes):
         table = source.frame if prepare is None else prepare(source.frame)
         looked = _look(table, replace(settings, id=source.id_column), source.dictionary)
     name = " + ".join(part.path.resolve().name for part in labelled_parts(path)) or Path(path).resolve().name
@@ -163,7 +163,7 @@ def make_cohort(
 
 
 @contextmanager
-def told_with(notes: Sequence[Text]) -> Iterator[None]:
+def with_notes(notes: Sequence[Text]) -> Iterator[None]:
     """Add the notes from joining tables to any error: people who are missing from one of the tables have gaps."""
     try:
         yield
@@ -306,7 +306,7 @@ class Looked:
 
     def cohort(self, **choices: object) -> Cohort:
         """Check everything and assign people to groups; `choices` are settings that do not affect what was found."""
-        with told_with(self.told):
+        with with_notes(self.told):
             return _cohort(replace(self, settings=replace(self.settings, **choices)))  # type: ignore[arg-type]
 
 

@@ -16,7 +16,7 @@ from joblib import cpu_count
 
 from rindices.problems import InputError, counted
 
-HALF_WRITTEN = "Error (reading|writing) persistent compilation cache entry"  # JAX's warning
+CACHE_WARNING = "Error (reading|writing) persistent compilation cache entry"  # JAX's warning
 _SETTINGS: Any = jax.config
 
 
@@ -44,7 +44,7 @@ def prepare() -> None:
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         # Another process may be writing the entry, or may have been killed while writing: the program is recompiled.
-        warnings.filterwarnings("ignore", HALF_WRITTEN, UserWarning)
+        warnings.filterwarnings("ignore", CACHE_WARNING, UserWarning)
 
 
 def describe() -> Device:

@@ -254,7 +254,7 @@ def update_generators(
     def total(made: Synthesis, parameters: Parameters) -> tuple[Array, Losses]:
         parameters = rules.rounded(parameters)
         fake = seen_by_discriminator(made.patients, data.whitening)
-        adversarial = _fooled(parameters.discriminator, fake, batch.counts)
+        adversarial = _fooling_loss(parameters.discriminator, fake, batch.counts)
         others = regularisers(parameters, batch.controls, batch.draws, made, data, training)
         losses = Losses(adversarial=adversarial, discriminator=jnp.zeros(()), **others)
         return terms.objective(losses, rules.weights), losses
@@ -326,10 +326,10 @@ def _adversarial(
     draws = _correlated(independent, raw, training, data.active)
     patients, _ = synthesised_patients(f, x, draws.earlier, training, data.active)
     fake = seen_by_discriminator(patients, data.whitening)
-    return _fooled(discriminator, fake, _weights(draws, Copula(raw, None), training))
+    return _fooling_loss(discriminator, fake, _weights(draws, Copula(raw, None), training))
 
 
-def _fooled(discriminator: Network, fake: Array, people: Array | float) -> Array:
+def _fooling_loss(discriminator: Network, fake: Array, people: Array | float) -> Array:
     logits = networks.discriminate(discriminator, fake).astype(fake.dtype)
     return terms.cross_entropy(logits, 1, people / jnp.mean(people))
 

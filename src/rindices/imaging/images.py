@@ -133,7 +133,7 @@ def sampled(volume: np.ndarray, source: Grid, target: Grid, voxels: np.ndarray, 
 
 def differences(grid: Grid, expected: Grid) -> str:
     """Describe how a grid differs: ``shape 79 × 95 × 79 instead of 91 × 109 × 91``."""
-    ours, theirs = _told(grid), _told(expected)
+    ours, theirs = _grid_text(grid), _grid_text(expected)
     differing = [f"{name} {ours[name]} instead of {theirs[name]}" for name in ours if ours[name] != theirs[name]]
     return (
         ", ".join(differing)
@@ -141,7 +141,7 @@ def differences(grid: Grid, expected: Grid) -> str:
     )
 
 
-def _told(grid: Grid) -> dict[str, str]:
+def _grid_text(grid: Grid) -> dict[str, str]:
     sizes, origin = np.linalg.norm(grid.affine[:3, :3], axis=0), grid.affine[:3, 3]
     return {
         "shape": _times(grid.shape),

@@ -162,7 +162,7 @@ def compare_maps(
     """
     study = _study(map_table(maps), r_indices, group, covariates)
     settings = settings or ImageSettings()
-    questions = _questions(study, *(settings.limits or (LOW, HIGH)), settings.regressions)
+    questions = _comparisons(study, *(settings.limits or (LOW, HIGH)), settings.regressions)
     planned = [_planned(question, study) for question in questions]
     models = {model.key: model for _, model in planned if model is not None}  # the low subgroup is compared once
     results = _results(models, study, settings.mask, settings.resample, progress) if models else {}
@@ -225,7 +225,7 @@ def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates
     return _Study(scores, groups[kept], columns, complete, maps, _rows_of(maps, people))
 
 
-def _questions(study: _Study, low: float, high: float, regressions: bool) -> Iterator[_Question]:
+def _comparisons(study: _Study, low: float, high: float, regressions: bool) -> Iterator[_Question]:
     controls, patients = in_group(study.group, "control"), in_group(study.group, "patient")
     for subgroups in subgroups_of(study.scores, study.group, low, high):
         yield _Question(*subgroups[:3], controls | subgroups.members, subgroups.members.astype(float))

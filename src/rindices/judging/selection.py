@@ -21,7 +21,7 @@ from rindices.judging.study import Study
 from rindices.problems import counted
 from rindices.settings import Basis
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, members_of
-from rindices.training.execution import Execution, found_models, train_members
+from rindices.training.execution import Execution, train_members, trajectories_of
 
 FIRST_REPETITIONS = 3  # of each setting, before most settings are dropped
 # Standard errors of the difference between two misfits beyond which one is worse: finally, and in the first stage.
@@ -102,7 +102,7 @@ class Swept:
         return (len(self.judged) + len(self.untried)) * self.n_repetitions
 
     @property
-    def asks_for_fit(self) -> bool:
+    def has_fit(self) -> bool:
         """Whether the fit of synthesised patients was measured."""
         return any(one.misfit is not None for one in self.judged)
 
@@ -207,10 +207,10 @@ def choose(judged: Sequence[Judged]) -> Judged:
     good = [one for one in best if one.fits(best) and one.value > UNLIKELY]
     if not good:
         return max(best, key=_rank)
-    return _climbed(good, _AS_WELL)
+    return _largest_agreeing(good, _AS_WELL)
 
 
-def _climbed(good: Sequence[Judged], margin: float) -> Judged:
+def _largest_agreeing(good: Sequence[Judged], margin: float) -> Judged:
     """Begin with the fewest patterns and continue while the next number agrees as well, within `margin`."""
     first, *more = sorted(good, key=lambda one: one.point.n_patterns)
     for one in more:
@@ -228,7 +228,9 @@ def rivals(judged: Sequence[Judged]) -> list[Point]:
     """
     best, chosen = best_of_each_number(judged), choose(judged)
     good = [one for one in best if one.fits(best) and one.value > UNLIKELY]
-    most = max([chosen, *([_climbed(good, _PERHAPS_AS_WELL)] if good else [])], key=lambda one: one.point.n_patterns)
+    most = max(
+        [chosen, *([_largest_agreeing(good, _PERHAPS_AS_WELL)] if good else [])], key=lambda one: one.point.n_patterns
+    )
     numbers = {one.point.n_patterns for one in best if one.fits(best, HARDLY) and one.value > UNLIKELY}
     numbers = {of for of in numbers if of <= most.point.n_patterns} | {chosen.point.n_patterns}
     return [one.point for one in best if one.point.n_patterns in numbers]
@@ -256,7 +258,7 @@ def judge(
     with_misfit: bool = False,
 ) -> Judged:
     """Measure how well the first repetitions of a setting agree at each checkpoint, and find the best checkpoint."""
-    models = found_models(members_of([point], range(n_repetitions), cohort), chunks, execution)
+    models = trajectories_of(members_of([point], range(n_repetitions), cohort), chunks, execution)
     steps = max((trajectory.steps for trajectory, _, _ in models), key=len)
     r_indices = np.stack([of.r_indices[rows, k, :, : point.n_patterns] for of, rows, k in models])
     losses = {name: np.stack([of.losses[name][rows, k] for of, rows, k in models]) for name in models[0][0].losses}
@@ -333,7 +335,7 @@ def basis_of(swept: Swept, asked: str | int | Sequence[int], spectrum: Spectrum 
         return "counted" if spectrum is not None and spectrum.found_again else "unsupported"
     if not swept.chosen.value > UNLIKELY:
         return "unsupported"
-    if not swept.asks_for_fit:
+    if not swept.has_fit:
         return "agreement"
     return "fit" if swept.chosen.fits(rivals) else "unsupported"
 
@@ -363,7 +365,7 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
     elif basis == "agreement":
         words = [f"{name}: {agreement}, best of the numbers above one; this preset chooses by agreement alone."]
     else:
-        fit = "both fits the patients and " if swept.asks_for_fit else ""
+        fit = "both fits the patients and " if swept.has_fit else ""
         lack = f"no setting {fit}reaches an agreement of {UNLIKELY:g} or more"
         if spectrum is not None and not spectrum.differs:
             lack = "patients and controls differ no more than expected by chance, so the data support no number"

@@ -295,8 +295,8 @@ def separated(
     if min(patient.sum(), (~patient).sum()) < 2 * _FOLDS:
         return None
     rng, strata = np.random.default_rng(0), [patient] if sites is None else [sites, patient]
-    fold = _dealt(strata, _FOLDS, rng)
-    group = _dealt([*strata[:-1], fold, patient], _GROUPS, rng)  # so that no fold loses all its patients at once
+    fold = _random_parts(strata, _FOLDS, rng)
+    group = _random_parts([*strata[:-1], fold, patient], _GROUPS, rng)  # so that no fold loses all its patients at once
 
     def auc(people: np.ndarray) -> float:
         own = None if covariates is None else covariates[people]
@@ -319,7 +319,7 @@ def separated(
     return Separated(whole, min(low, whole), max(high, whole))
 
 
-def _dealt(strata: list[np.ndarray], n_parts: int, rng: np.random.Generator) -> np.ndarray:
+def _random_parts(strata: list[np.ndarray], n_parts: int, rng: np.random.Generator) -> np.ndarray:
     """Assign people at random to parts, each with its share of every stratum."""
     order, part = rng.permutation(len(strata[0])), np.empty(len(strata[0]), int)
     part[order[np.lexsort([of[order] for of in strata])]] = np.arange(len(order)) % n_parts

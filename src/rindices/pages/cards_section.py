@@ -130,7 +130,7 @@ def _card(
     return {
         "place": place,
         "colour": f"pattern{(place - 1) % len(PATTERN_COLOURS) + 1}",
-        "doubt": _doubt(rows, people[name]),
+        "doubt": _implausibility(rows, people[name]),
         "changes": _changes(rows, view.region_names),
         "regions": _strongest(rows, view.region_names),
         "histogram": view.gallery.draw(f"severities_{place}", figure, alt),
@@ -142,7 +142,7 @@ def _card(
     }
 
 
-def _doubt(rows: pd.DataFrame, scores: pd.Series) -> str:
+def _implausibility(rows: pd.DataFrame, scores: pd.Series) -> str:
     """Return why a pattern is implausible, as when a model has more patterns than the data; empty if it is not."""
     if rows["change_sd"].abs().max() > _IMPOSSIBLE:
         return f"its changes exceed {_IMPOSSIBLE:g} standard deviations of controls"

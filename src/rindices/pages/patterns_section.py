@@ -79,7 +79,7 @@ def brains_of(view: RunView) -> Brains:
     regions, outlined = known_regions(names), outlined_regions(names)
     titles = {name: f"{regions[name].title} ({name})" if name in regions else name for name in names}
     drawings = _drawings(view) if has_outlines(view.run) and not painted else {}
-    drawn = _painted(painted, view.gallery) if painted else dict[int, list[Picture]]()
+    drawn = _atlas_pictures(painted, view.gallery) if painted else dict[int, list[Picture]]()
     for pattern, several in drawings.items():
         drawn[pattern] = [_kept(view, one, measure) for measure, one in several.items()]
     return Brains(
@@ -93,7 +93,7 @@ def brains_of(view: RunView) -> Brains:
             pattern: [{"pieces": one.piece_names, "limit": one.limit} for one in several.values()]
             for pattern, several in drawings.items()
         },
-        {pattern: _unseen(view, pattern, [*several.values()], titles) for pattern, several in drawings.items()},
+        {pattern: _hidden_regions(view, pattern, [*several.values()], titles) for pattern, several in drawings.items()},
         {pattern: [_spread(view, *one) for one in several.items()] for pattern, several in drawings.items()}
         if view.results.patterns["spread_sd"].notna().any()
         else {},
@@ -134,7 +134,7 @@ def _spread(view: RunView, measure: str, drawing: BrainDrawing) -> Picture:
     return view.gallery.keep(name, drawn.figure(), drawn.svg(name), alt)
 
 
-def _unseen(view: RunView, pattern: int, drawings: list[BrainDrawing], titles: Mapping[str, str]) -> list[str]:
+def _hidden_regions(view: RunView, pattern: int, drawings: list[BrainDrawing], titles: Mapping[str, str]) -> list[str]:
     patterns, unsure = view.results.patterns, unsure_regions(view.results.patterns, pattern)
     own = patterns[patterns["pattern"] == pattern].sort_values("change_sd", key=abs, ascending=False, kind="stable")
     drawn = {name for one in drawings for name in one.drawn}
@@ -156,7 +156,7 @@ def voxelwise_section(view: RunView) -> dict[str, object] | None:
     }
 
 
-def _painted(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
+def _atlas_pictures(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
     found: dict[str, dict[float, Nifti1Image]] = {}
     for path in paths:
         if name := re.fullmatch(r"pattern-(\d+)_severity-([\d.]+)\.nii\.gz", path.name):
@@ -303,10 +303,10 @@ def resemblance_section(view: RunView) -> dict[str, object]:
     """Return the correlations of patterns with maps of disorders, or what the table has instead if no map fits."""
     table = view.analyses.get("resemblance")
     if table is None:
-        return {"rows": None, "what": _what(view), "subcortex": None}
+        return {"rows": None, "what": _other_contents(view), "subcortex": None}
     cortex, subcortex = table[table["measure"] != _SUBCORTEX], _subcortex(table[table["measure"] == _SUBCORTEX])
     if cortex.empty:
-        return {"rows": None, "what": _what(view), "subcortex": subcortex}
+        return {"rows": None, "what": _other_contents(view), "subcortex": subcortex}
     alt = "Correlation of each pattern with the case-control map of each disorder. The table gives the values."
     rows = [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)]
     return {
@@ -318,7 +318,7 @@ def resemblance_section(view: RunView) -> dict[str, object]:
     }
 
 
-def _what(view: RunView) -> str:
+def _other_contents(view: RunView) -> str:
     """Return what the table contains instead of regions with a disorder map, in words."""
     found = {column.measure for column in known_columns(view.region_names).values() if column.kind == "region"}
     known = sorted(found - {""})

@@ -113,7 +113,7 @@ def search_section(view: RunView) -> dict[str, object] | None:
     """Return the settings that were tried; None if there was only one."""
     if view.run.selection is None or view.run.selection["best"].sum() < 2:
         return None
-    best = _remarked(view.run.selection[view.run.selection["best"]], view.run)
+    best = _with_remarks(view.run.selection[view.run.selection["best"]], view.run)
     fits = "misfit" in best
     ordered = best.sort_values("misfit" if fits else "pattern_agreement", ascending=fits, kind="stable")
     # The chosen setting is always shown, however long the list is.
@@ -146,7 +146,7 @@ def _setting(one: pd.Series, weights: bool) -> str:
     return counted(int(one["n_patterns"]), "pattern") + f" with orthogonality {one['orthogonality']:g}" * weights
 
 
-def _remarked(best: pd.DataFrame, run: Run) -> pd.DataFrame:
+def _with_remarks(best: pd.DataFrame, run: Run) -> pd.DataFrame:
     """Add a remark on the outcome of each setting."""
     search = run.summary.search
     runners_up = [(one["n_patterns"], one["orthogonality"]) for one in search.runners_up]

@@ -185,7 +185,7 @@ class BrainDrawing:
                 look = "unsure" if unsure else sign if values else "unknown"
                 opacity = round(min(1.0, abs(mean)), 3) if values and not unsure else None
                 told = (
-                    f"{self.regions[name].title} ({name}): {_told(change.get(name), not self.is_amount)}"
+                    f"{self.regions[name].title} ({name}): {_level_text(change.get(name), not self.is_amount)}"
                     for name in piece.names
                 )
                 yield Placed(
@@ -383,5 +383,5 @@ def _template() -> jinja2.Template:
     return jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined).from_string(text)
 
 
-def _told(value: float | None, has_sign: bool) -> str:
+def _level_text(value: float | None, has_sign: bool) -> str:
     return "no value" if value is None else f"{signed(value) if has_sign else f'{value:.2g}'} sd"

@@ -242,7 +242,7 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
         results=results,
         selection=None if summary.applied else _selection(folder / SELECTION, summary.n_patterns),
         truth=_truth(folder / TRUTH, summary, results.r_indices[_ID]),
-        analyses=_some(folder / ANALYSIS, _ANALYSES) | _some(folder / VOXELWISE, _COMPARISONS),
+        analyses=_present_tables(folder / ANALYSIS, _ANALYSES) | _present_tables(folder / VOXELWISE, _COMPARISONS),
     )
 
 
@@ -267,7 +267,7 @@ def _read(path: Path, required: Sequence[str], text: Collection[str] = _TEXT) ->
     return table
 
 
-def _some(folder: Path, required: Mapping[str, tuple[str, ...]]) -> dict[str, pd.DataFrame]:
+def _present_tables(folder: Path, required: Mapping[str, tuple[str, ...]]) -> dict[str, pd.DataFrame]:
     paths = {name: folder / f"{name}.csv" for name in required}
     tables = {name: _read(path, required[name]) for name, path in paths.items() if path.is_file()}
     return {name: table for name, table in tables.items() if len(table)}

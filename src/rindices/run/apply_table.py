@@ -118,7 +118,12 @@ def apply_table(
     summary = _summary(fitted, counts).updated(
         model={"file": model.name, "sha256": record.sha256_of(model)},
         source=path.name,
-        warnings=(*notes, *(worded(one, wording) for one in few_events), *_of_strangers(counts), *unknown_of(fitted)),
+        warnings=(
+            *notes,
+            *(worded(one, wording) for one in few_events),
+            *_warning_on_strangers(counts),
+            *unknown_of(fitted),
+        ),
         level=output.level,
         scan_noise=output.scan_noise,
         reference=reference_of(fitted),
@@ -238,7 +243,7 @@ def adapt_model(
     return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), notes)
 
 
-def _of_strangers(counts: Counter[str]) -> list[str]:
+def _warning_on_strangers(counts: Counter[str]) -> list[str]:
     """Return a warning about people unlike anyone the model can produce, with likely causes."""
     if not counts["strangers"]:
         return []

@@ -244,7 +244,7 @@ def check_cohort(
         columns=_columns(looked, kinds, wording),
         kinds={name: tuple(names) for name, names in grouped(looked.roles.regions, kinds).items()},
         labels={str(label): int(number) for label, number in looked.found.labels.value_counts().items()},
-        **_warned_of((*looked.told, *looked.notes), curtain, wording),
+        **_warning_fields((*looked.told, *looked.notes), curtain, wording),
     )
     refused, verdict = None, dict[str, object](usable=True)
     for settled in _SETTLED:
@@ -339,11 +339,11 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
         "flow": tuple(Flow.model_validate(row) for row in flow.to_dict("records")),
         "balance": tuple(Balance.model_validate(row) for row in rows.to_dict("records")),
         "outliers": tuple(FoundOutlier(row=one.row, text=one.text, cells=dict(one.cells)) for one in cohort.outliers),
-        **_warned_of((*cohort.messages, *balance_warnings(balance)), curtain, wording),
+        **_warning_fields((*cohort.messages, *balance_warnings(balance)), curtain, wording),
     }
 
 
-def _warned_of(messages: Sequence[Text], curtain: Curtain, wording: Wording) -> dict[str, Any]:
+def _warning_fields(messages: Sequence[Text], curtain: Curtain, wording: Wording) -> dict[str, Any]:
     """Return the warnings about a table, with and without people's ids, and the settings that would help."""
     said = tuple(worded(one, wording) for one in messages)
     return {"warnings": tuple(map(curtain, said)), "shown_warnings": said, "advice": fixes_in(messages)}

@@ -283,7 +283,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     )
 
 
-def with_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> CheckedTable:
+def with_first_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> CheckedTable:
     """Return a checked table with the first look at its people, or with the reasons for refusing them."""
     try:
         return checked.model_copy(update={"look": first_look(cohort)})

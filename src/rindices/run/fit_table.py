@@ -114,10 +114,10 @@ def fit_table(
     if not overwrite and plan.is_complete():
         return FittedRun(plan.out, record.read_summary(plan.out), plan.cohort)
     execution = ExecutionSettings(overwrite=overwrite)
-    return FittedRun(plan.out, carry_out(plan, execution, progress=progress), plan.cohort)
+    return FittedRun(plan.out, run_plan(plan, execution, progress=progress), plan.cohort)
 
 
-def carry_out(
+def run_plan(
     plan: PlannedRun,
     execution: ExecutionSettings,
     *,
@@ -209,7 +209,7 @@ def _complete_model(
     plan: PlannedRun, search: SurrealGANSearch, balance: pd.DataFrame, wording: Wording
 ) -> record.Results:
     """Complete and write the model: its source table, the final verdict, and the results for its own people."""
-    from rindices.run.scores_and_analyses import keep_training, results_of
+    from rindices.run.scores_and_analyses import results_of, store_training_results
 
     cohort, table, model = plan.cohort, plan.table, search.best_estimator_
     model.contract_ = replace(
@@ -226,7 +226,7 @@ def _complete_model(
     search.verdict_ = search.verdict_.with_differences(differences_that_count(balance))
     model.verdict_ = search.verdict_.state, worded(search.verdict_.message, wording)
     results = results_of(model, cohort, plan.output.level)
-    keep_training(model, results)
+    store_training_results(model, results)
     model.save(plan.out / record.MODEL)
     return results
 
@@ -258,7 +258,7 @@ def summarise(
         "reliable_reason": model.verdict_[1],
         "evidence": asdict(verdict.evidence),
         "separation": separation(cohort, search.correction),
-        "search": _searched(search),
+        "search": _search_record(search),
         "balance": balance.to_dict("records"),
         "warnings": [
             without_people(worded(messages, wording))
@@ -315,7 +315,7 @@ def _people(cohort: Cohort) -> record.Summary:
     )
 
 
-def _searched(search: SurrealGANSearch) -> dict[str, object]:
+def _search_record(search: SurrealGANSearch) -> dict[str, object]:
     results = search.results_
     others = results[(results["n_repetitions"] == search.n_repetitions) & ~results["chosen"]]
     others = others.sort_values("misfit").head(_RUNNERS_UP)

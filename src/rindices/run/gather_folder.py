@@ -88,7 +88,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         usable = [one.values for one in people if not one.problem]
         usual = {name for name, n in Counter(chain.from_iterable(usable)).items() if 2 * n > len(usable)}
         people = [
-            replace(one, problem=_lacking(one))
+            replace(one, problem=_missing_text(one))
             if one.missing and not one.problem and usual - one.values.keys()
             else one
             for one in people
@@ -101,7 +101,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
             f"{counted(len(troubled), 'entry', 'entries')} in {folder} cannot be used:\n{named}{more}\n"
             "Correct the files, or exclude these entries with ",
             Remedy("leave_out", True),
-            *_ways_out(people),
+            *_remedies(people),
             ".",
         )
     kept = [one for one in people if not one.problem and one.values]
@@ -122,11 +122,11 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
     )
 
 
-def _lacking(one: Measured) -> str:
+def _missing_text(one: Measured) -> str:
     return f"{listed(one.missing)} {'is' if len(one.missing) == 1 else 'are'} missing"
 
 
-def _ways_out(people: Sequence[Measured]) -> list[str | Remedy]:
+def _remedies(people: Sequence[Measured]) -> list[str | Remedy]:
     if not any("longitudinal" in one.problem for one in people):
         return []
     return [", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True)]
@@ -179,7 +179,7 @@ def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
     lacking = table.isna().sum(axis=1)
     for one, n_gaps in zip(people, lacking.tolist(), strict=True):
         if n_gaps:
-            why = f" ({_lacking(one)})" if one.missing else ""
+            why = f" ({_missing_text(one)})" if one.missing else ""
             notes.append(f"{one.person} lacks {n_gaps} of {table.shape[1]} columns{why}.")
     ids = {"participant_id": [one.person for one in people]}
     if any(one.session for one in people):

@@ -18,7 +18,7 @@ from rindices.preprocessing import SCALED_SD
 from rindices.problems import OutsideTraining
 from rindices.record import Results, Summary
 from rindices.scoring.consensus_and_person import Scaled, person_columns, person_flags
-from rindices.scoring.intervals import Noise, can_tell, change_limits, fit_curves, paired_readings
+from rindices.scoring.intervals import Noise, change_limits, fit_curves, has_intervals, paired_readings
 from rindices.scoring.severity_and_reference import CENTILES, DOSES, KNOTS
 from rindices.settings import OutputSettings
 
@@ -109,7 +109,7 @@ def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.
     return np.where(np.isnan(honest), r_indices, honest)
 
 
-def keep_training(model: SurrealGAN, results: Results) -> None:
+def store_training_results(model: SurrealGAN, results: Results) -> None:
     """Store the results of the training people in the model, for reports on whoever is scored later."""
     columns = [name for name in results.patterns if name not in ("region", "pattern")]
     tables = {str(name): results.patterns[name] for name in columns}
@@ -194,7 +194,7 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
         tables["dose_response"] = analysis.dose_response(z_scores, scores, group, patterns)
     tables |= change_of(model, results, summary)
     if "change" in tables:
-        tables["change_summary"] = analysis.group_change(results.scores, *_whose(results))
+        tables["change_summary"] = analysis.group_change(results.scores, *_people_of_training(results))
     if summary.follow_up:
         tables |= _prognosis(results, summary)
     tables["resemblance"] = analysis.resemblance(results.patterns)
@@ -214,7 +214,7 @@ def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str
     """
     if "years" not in results.r_indices or results.r_indices["years"].isna().all():
         return {}
-    scores, scans = results.scores, analysis.scan_noise(results.z_scores, *_whose(results))
+    scores, scans = results.scores, analysis.scan_noise(results.z_scores, *_people_of_training(results))
     source, freedom, noise = "unknown", np.nan, np.full(scores.shape, np.nan)
     if summary.scan_noise:
         source, noise = "given", np.broadcast_to(np.array(summary.scan_noise), scores.shape)
@@ -222,7 +222,7 @@ def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str
         source, freedom, noise = "controls", float(scans.freedom), _noise_sd(model, results, scans)
     change = analysis.change_per_year(
         scores,
-        *_whose(results),
+        *_people_of_training(results),
         noise,
         freedom=np.inf if source == "given" else freedom,
         level=summary.level,
@@ -249,7 +249,7 @@ def _with_true_change(
     ends = [f"{name}_{end}" for name in names for end in ("change_low", "change_high", "reliable")]
     change = change.assign(**dict.fromkeys(ends, np.nan))
     sd = np.zeros(len(names)) if scans is not None else given[0]
-    if not can_tell(model.scale_, len(model.members_)) or np.isnan(sd).any():
+    if not has_intervals(model.scale_, len(model.members_)) or np.isnan(sd).any():
         return change
     healthy = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
     z_scores = results.z_scores.to_numpy()[healthy if healthy.sum() >= _FEW_CONTROLS else slice(None)]
@@ -268,7 +268,7 @@ def _with_true_change(
     return change
 
 
-def _whose(results: Results) -> tuple[pd.Series, pd.Series, pd.Series]:
+def _people_of_training(results: Results) -> tuple[pd.Series, pd.Series, pd.Series]:
     rows = results.r_indices
     return rows["participant_id"], rows["years"], rows["group"]
 

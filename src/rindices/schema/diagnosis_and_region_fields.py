@@ -77,18 +77,18 @@ class DiagnosisField(Field[pd.Series]):
                 f"No one has a label in {self._where}.\nExpected each person's diagnosis, such as CN or AD."
             )
         usual = CONTROL_NAMES | {code for name in CONTROL_NAMES for code in self._codes.get(name, ())}
-        sick = self._asked(self._patients, counts, "patients")
-        healthy = self._asked(self._control, counts, "control")
+        sick = self._requested(self._patients, counts, "patients")
+        healthy = self._requested(self._control, counts, "control")
         controls = [label for label in labels if label.casefold() in usual and label not in sick]
-        healthy = healthy or self._recognised(controls, counts)
+        healthy = healthy or self._usual_controls(controls, counts)
         both = [label for label in healthy if label in sick]
         if both:
             label, one = f"The label {both[0]!r} is in both ", ".\nName it in only one of them."
             raise InputError(label, Remedy("control"), " and ", Remedy("patients"), one)
-        sick = sick or self._remaining([label for label in labels if label not in healthy], healthy, counts)
+        sick = sick or self._remaining_patients([label for label in labels if label not in healthy], healthy, counts)
         return Groups(groups_of(values, healthy, sick), healthy, sick)
 
-    def _asked(self, labels: Labels, counts: dict[str, int], name: str) -> tuple[str, ...]:
+    def _requested(self, labels: Labels, counts: dict[str, int], name: str) -> tuple[str, ...]:
         if labels is None:
             return ()
         items = list(labels) if isinstance(labels, Sequence) else [labels]
@@ -118,7 +118,7 @@ class DiagnosisField(Field[pd.Series]):
             )
         return tuple(dict.fromkeys(wanted))
 
-    def _recognised(self, usual: list[str], counts: dict[str, int]) -> tuple[str, ...]:
+    def _usual_controls(self, usual: list[str], counts: dict[str, int]) -> tuple[str, ...]:
         if len(usual) == 1:
             return (usual[0],)
         if len(counts) == 1:
@@ -138,7 +138,9 @@ class DiagnosisField(Field[pd.Series]):
             ".",
         )
 
-    def _remaining(self, others: list[str], healthy: tuple[str, ...], counts: dict[str, int]) -> tuple[str, ...]:
+    def _remaining_patients(
+        self, others: list[str], healthy: tuple[str, ...], counts: dict[str, int]
+    ) -> tuple[str, ...]:
         like = {*CONTROL_NAMES, *map(str.casefold, healthy)}
         meant = [label for label in others if label.casefold() in like]
         plain = [label for label in others if label not in meant]

@@ -187,8 +187,8 @@ class VisitField(Field[Timeline]):
         self._refuse(column, ~is_date if is_date.any() else other, roster)
         labels = column.unique().tolist()
         times = {label: _years_of_label(label) for label in labels}
-        timed = None not in times.values() and not _may_count(labels)
-        ordered = sorted(labels, key=lambda label: (times[label] if timed else 0.0, _natural(label)))
+        timed = None not in times.values() and not _may_be_waves(labels)
+        ordered = sorted(labels, key=lambda label: (times[label] if timed else 0.0, _sort_key(label)))
         years = column.map(times).to_numpy(dtype=np.float64) if timed else None
         ranks = {label: float(rank) for rank, label in enumerate(ordered)}
         return Timeline(ids, column.map(ranks).to_numpy(dtype=np.float64), years, visits=column)
@@ -221,7 +221,7 @@ def _years_of_label(label: str) -> float | None:
     return None if match is None else float(match[2] or match[3]) / _A_YEAR[(match[1] or match[4])[0].lower()]
 
 
-def _may_count(labels: list[str]) -> bool:
+def _may_be_waves(labels: list[str]) -> bool:
     """Return whether labels such as W1, W2 and W3 may be wave numbers; w12, w24 and m06 are not."""
     matches = [_LETTER.fullmatch(_PREFIX.sub("", label.strip())) for label in labels]
     numbers = {float(match[2]) for match in matches if match}
@@ -229,7 +229,7 @@ def _may_count(labels: list[str]) -> bool:
     return few or 1 < len(numbers) > max(numbers) - min(numbers)
 
 
-def _natural(label: str) -> list[tuple[int, float, str]]:
+def _sort_key(label: str) -> list[tuple[int, float, str]]:
     """Return a key that sorts ses-2 before ses-10, and baseline before everything else."""
     name = _PREFIX.sub("", label.strip()).casefold()
     if name in _FIRST_WORDS:

@@ -215,7 +215,7 @@ def _people(overall: NDArray[np.float64], rows: NDArray[np.int64], group: pd.Ser
     if other is None:
         return []
     times = _times(overall, other)
-    text = f"The values of {_who(other, rows, group)} are {times} the others' in all regions."
+    text = f"The values of {_marked_people(other, rows, group)} are {times} the others' in all regions."
     return [Problem(text, (_ONE_UNIT,))]
 
 
@@ -228,9 +228,8 @@ def _columns(
         other = _in_another_unit(values, group)
         if other is not None:
             columns.append(name)
-            lines.append(
-                f"Column {name!r}: the values of {_who(other, rows, group)} are {_times(values, other)} the others'."
-            )
+            people = _marked_people(other, rows, group)
+            lines.append(f"Column {name!r}: the values of {people} are {_times(values, other)} the others'.")
     more = (
         [f"{counted(len(lines) - 3, 'more column is', 'more columns are')} affected in the same way."]
         if len(lines) > 3
@@ -280,7 +279,7 @@ def _times(powers: NDArray[np.float64], marked: NDArray[np.bool_]) -> str:
     return f"{10 ** abs(power):,} times {'larger' if power > 0 else 'smaller'} than"
 
 
-def _who(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -> str:
+def _marked_people(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -> str:
     """Describe who is marked: a whole group, or a number of people with their rows."""
     groups = group.to_numpy(dtype=object)
     whole = [name for name in ("control", "patient", "other") if marked.any() and (marked == (groups == name)).all()]

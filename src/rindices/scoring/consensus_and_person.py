@@ -34,7 +34,7 @@ from rindices.scoring.intervals import Healthy, make_people, severity_intervals
 from rindices.scoring.severity_and_reference import SeverityScale, leave_one_out
 from rindices.settings import State
 from rindices.training.chunks import Chunk, members_of
-from rindices.training.execution import Execution, found_models
+from rindices.training.execution import Execution, trajectories_of
 
 _KEPT_SHARE = 0.8  # members must agree with the medoid at least this far above chance, relative to the typical member
 
@@ -82,7 +82,7 @@ class Selected:
 def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> Selected:
     """Bring the sound models of a setting's best checkpoint to one order of patterns; leave out those that disagree."""
     n_patterns = judged.point.n_patterns
-    trajectories = found_models(members_of([judged.point], range(judged.n_repetitions)), chunks, execution)
+    trajectories = trajectories_of(members_of([judged.point], range(judged.n_repetitions)), chunks, execution)
     patients = np.stack([of.r_indices[rows[judged.best], k, :, :n_patterns] for of, rows, k in trajectories]).astype(
         float
     )

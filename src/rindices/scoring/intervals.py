@@ -394,6 +394,6 @@ def change_limits(
     return least, most
 
 
-def can_tell(scale: SeverityScale, n_models: int) -> bool:
+def has_intervals(scale: SeverityScale, n_models: int) -> bool:
     """Return whether intervals of severities, and hence of changes, are available."""
     return scale.quantiles is not None and n_models >= FEWEST

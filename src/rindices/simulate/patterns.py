@@ -292,7 +292,7 @@ def draw_severities(
                 Remedy("severities"),
                 f" from {', '.join(SEVERITIES)}.",
             )
-        rows = _given(severities, n_patterns)
+        rows = _given_severities(severities, n_patterns)
         note = f"Severities: drawn from the {counted(len(rows), 'row')} of the table provided."
         return rows[rng.integers(len(rows), size=n_patients)], note
     if severities not in SEVERITIES:
@@ -312,7 +312,7 @@ def draw_severities(
     return quantile(ndtr(scores)), f"Severities: {note}."
 
 
-def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray:
+def _given_severities(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray:
     """Return the severities in a table, one row per patient, or raise an error that says what is wrong with it."""
     names = [f"s{k}" for k in range(1, n_patterns + 1)]
     table = (

@@ -255,7 +255,9 @@ class Workbook:
             for number, row in rows:
                 self._refuse_nameless(row, first, names)
                 named = zip(row, names, strict=False)
-                self._values[number] = [_shown(cell) if name in text_columns else cell.value for cell, name in named]
+                self._values[number] = [
+                    _cell_text(cell) if name in text_columns else cell.value for cell, name in named
+                ]
         self.names = named_columns(names, path)
         formulas = []
         if any(len(row) < len(names) or None in row for row in self._values.values()):
@@ -323,7 +325,7 @@ def _column(values: Sequence[Any]) -> pd.Series:
     return pd.Series([_text(value) or np.nan for value in values], dtype=object)
 
 
-def _shown(cell: Any) -> str | None:
+def _cell_text(cell: Any) -> str | None:
     form = cell.number_format or ""
     zeros = len(form) if re.fullmatch("0{2,}", form) and type(cell.value) in (int, float) else 0
     return None if cell.value is None else _text(cell.value).zfill(zeros)

@@ -96,7 +96,7 @@ class Cluster:
 
     def is_ready(self) -> bool:
         """Return whether there are workers; those of this machine start, or fail to, within a short time."""
-        with self._within_reach():
+        with self._check_scheduler():
             return self.one_machine or bool(self.client.nthreads())
 
     def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
@@ -109,13 +109,13 @@ class Cluster:
             ]
             return pool.submit(_call, expected, function, *values)
 
-        with self._within_reach():
+        with self._check_scheduler():
             expected, pool, tasks = self._checked_versions(), self.client.get_executor(pure=False), iter(tasks)
             jobs, deserted = set(map(send, islice(tasks, _WAITING))), 0
             try:
                 while jobs:
                     ended, jobs = wait(jobs, _LOOK_SECONDS, FIRST_COMPLETED)
-                    deserted = 0 if ended or self._is_inhabited() else deserted + 1
+                    deserted = 0 if ended or self._has_workers() else deserted + 1
                     if deserted == _DESERTED:
                         raise LostWorkers("no workers are left.")
                     for job in ended:
@@ -126,13 +126,13 @@ class Cluster:
                     for job in jobs:
                         job.cancel()
 
-    def _is_inhabited(self) -> bool:
+    def _has_workers(self) -> bool:
         """Return whether any worker is left; Dask does not replace a local worker that dies while starting."""
         workers = self.client.cluster.workers.values() if self.one_machine else [self]
         return any(getattr(worker, "pid", True) for worker in workers) and not self._is_closed()
 
     @contextmanager
-    def _within_reach(self) -> Iterator[None]:
+    def _check_scheduler(self) -> Iterator[None]:
         """Raise `LostWorkers` if the scheduler is gone, which Dask reports in many ways."""
         try:
             yield

@@ -104,13 +104,13 @@ class Local(NamedTuple):
             backend=self.backend,
             return_as="generator_unordered",
             batch_size=1,
-            initializer=_leave_with,  # for processes; threads do not call it
+            initializer=_exit_with,  # for processes; threads do not call it
             initargs=(os.getpid(),),
         )
         return pool(joblib.delayed(function)(*task) for task in tasks)
 
 
-def _leave_with(master: int) -> None:
+def _exit_with(master: int) -> None:
     """End this process, whatever it is doing, once its parent `master` is gone: nobody is left to work for."""
 
     def watch() -> None:
@@ -371,7 +371,7 @@ class _Tally:
         return sum(step * len(chunk.members) for chunk, step in self._steps.items())
 
 
-def found_models(
+def trajectories_of(
     members: list[Member], chunks: Sequence[Chunk], execution: Execution
 ) -> list[tuple[Trajectory, np.ndarray, int]]:
     """Return each member's trajectory, the checkpoints of it to use, and the member's place in it.

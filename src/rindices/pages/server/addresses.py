@@ -67,7 +67,7 @@ _CHANGES: dict[str, Handler] = {
     "/gather": table_page.gather,
     "/train": run_pages.begin,
     "/stop": run_pages.stop,
-    "/continue": run_pages.go_on,
+    "/continue": run_pages.resume,
     "/report": run_pages.write_again,
     "/apply": apply_page.score,
     "/person": apply_page.keep_person,

@@ -212,7 +212,7 @@ def stop(desk: Desk, request: Request) -> Response:
     return RedirectResponse(address("/run", ("run", name)), 303)
 
 
-def go_on(desk: Desk, request: Request) -> Response:
+def resume(desk: Desk, request: Request) -> Response:
     """Continue a training where it stopped, with its run.toml; if there is none yet, start again."""
     name = request.query_params.get("run", "")
     words = desk.words("fit", config=f"{name}/{record.SETTINGS}", out=name, log_json=True)

@@ -208,9 +208,9 @@ def look_part(desk: Desk, request: Request) -> Response:
 def _looked(check: Check) -> tuple[CheckedTable | None, tuple[Picture | None, ...]]:
     if check.found is None or check.cohort is None:
         return check.found, ()
-    from rindices.run.first_look_and_power import look_pictures, with_look  # the engine: seconds to load, once
+    from rindices.run.first_look_and_power import look_pictures, with_first_look  # the engine: seconds to load, once
 
-    found = with_look(check.found, check.cohort, on_page)
+    found = with_first_look(check.found, check.cohort, on_page)
     return found, look_pictures(found.look) if found.look else ()
 
 
