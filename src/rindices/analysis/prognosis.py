@@ -22,6 +22,7 @@ from rindices.problems import counted
 STEP = 0.1  # of severity: the unit of hazard ratios
 FEWEST_EVENTS = 10  # per variable
 _MOST_STEPS = 30
+_LARGEST = 30.0  # log hazard ratio, or standard error of one, that a sound fit does not reach
 _TIMES = 6  # approximate number of times at which numbers at risk are given
 _BINS = 4  # of time, within which the discrete-time model's baseline is constant
 RESAMPLES = 50
@@ -162,7 +163,7 @@ def _hazard(follow_up: FollowUp, columns: np.ndarray) -> Hazard | None:
             fit = (_cox if follow_up.seen is None else _discrete)(follow_up, (columns - columns.mean(axis=0)) / scale)
         except (np.linalg.LinAlgError, ValueError, PerfectSeparationError):
             return None
-    is_estimated = np.isfinite([fit.slope, fit.error]).all() and 0 < fit.error < _MOST_STEPS
+    is_estimated = np.isfinite([fit.slope, fit.error]).all() and 0 < fit.error < _LARGEST
     return Hazard(fit.slope / scale[0], fit.error / scale[0], fit.p_proportional) if is_estimated else None
 
 
@@ -258,7 +259,7 @@ def _quick_cox(time: np.ndarray, event: np.ndarray, columns: np.ndarray) -> np.n
     last = len(time) - 1 - np.searchsorted(time[order][::-1], time[order], side="left")[happened]
     slopes = np.zeros(x.shape[1])
     for _ in range(_MOST_STEPS):
-        weight = np.exp(np.clip(x @ slopes, -_MOST_STEPS, _MOST_STEPS))
+        weight = np.exp(np.clip(x @ slopes, -_LARGEST, _LARGEST))
         total = np.cumsum(weight)[last]
         first = np.cumsum(weight[:, None] * x, axis=0)[last] / total[:, None]
         second = np.cumsum(weight[:, None, None] * x[:, :, None] * x[:, None, :], axis=0)[last] / total[:, None, None]
