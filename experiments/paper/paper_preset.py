@@ -6,7 +6,7 @@
     python experiments/paper/paper_preset.py --judge trained             # on cores: results/paper_preset*.csv
     python experiments/paper/paper_preset.py --part 4 --out hard         # at the paper's difficulty, three cohorts each
     python experiments/paper/paper_preset.py --judge hard --name matched_paper
-    python experiments/paper/paper_preset.py --part 5 --out long         # the same, eight times as long, also with decay
+    python experiments/paper/paper_preset.py --part 5 --out long         # there, eight times as long, also with decay
     python experiments/paper/paper_preset.py --judge long --name paper_long
 
 Each part is one program of 250 or 350 models (part 3: one for each formula), takes less than ten minutes on one H200
@@ -44,7 +44,7 @@ LOOKS = (25_000, 50_000, 75_000, 100_000, 125_000, 150_000, 175_000, 200_000)
 N_MODELS = 10
 MIDDLE = 0.4  # λ of the variants
 VARIED_KINDS = ("basic", "mild")
-HARDER = {"basic": 1.75, "mild": 1.7}  # relative to healthy people; regression on the truth then does as well as the paper's
+HARDER = {"basic": 1.75, "mild": 1.7}  # times the healthy spread: matches the paper's regression on the truth
 _BEGAN = time.perf_counter()
 
 
