@@ -160,7 +160,7 @@ def run(size: Scope, out: Path) -> None:
         for n_patterns, cases in wholes.items():
             if not results.has(n_patterns=n_patterns):
                 halves = [case._replace(part=part) for case in cases for part in ("1", "2")]
-                seeds = [2 * half.seed + int(half.part) for half in halves]  # different seeds: halves must not agree because of the same start
+                seeds = [2 * half.seed + int(half.part) for half in halves]  # halves must not agree by the same start
                 groups.append(Group(n_patterns, halves, seeds, [preset.weights], size.n_models))
         if not groups:
             return

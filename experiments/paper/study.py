@@ -31,7 +31,7 @@ from rindices.judging.agreement_and_misfit import concordance, match_patterns
 from rindices.presets import Correction, blind
 
 SIZE = (850, 2204)
-SITES = {"A": (0.4, 0.25), "B": (0.3, 0.3), "C": (0.2, 0.3), "D": (0.1, 0.15)}  # proportions of controls and of patients
+SITES = {"A": (0.4, 0.25), "B": (0.3, 0.3), "C": (0.2, 0.3), "D": (0.1, 0.15)}  # shares of controls and of patients
 ATROPHY, NOISE = 0.2, 0.05  # as in the paper's mild cohorts
 OLDER = 0.25  # log weight for being drawn as a patient, per sd of age
 AGE_EFFECT, CORRELATION = 0.3, 0.4  # of severities, as normal scores
