@@ -14,7 +14,7 @@ from rindices.presets import LearningRates, LossWeights, Schedule, Training
 def models_steps_per_second(
     people: TrainingPeople, *, n_models: int, n_patterns: int, batch_size: int, every: int, seconds: float
 ) -> float:
-    """Train as in a run (all models at once on an accelerator, else one per core), not counting compilation."""
+    """Train as in a run (all models at once on an accelerator, otherwise one per core), without compilation."""
     on_cores = devices.describe().platform == "cpu"
     n_threads, models_each = (devices.n_cores(), 1) if on_cores else (1, n_models)
     schedule = {"batch_size": batch_size, "checkpoint_every": every, "min_steps": 0, "max_steps": 10**9}

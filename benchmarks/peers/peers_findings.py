@@ -14,7 +14,7 @@ import pandas as pd
 RESULTS = Path(__file__).parents[2] / "results" / "peers.csv"
 BOUND, LINEAR, OURS, PCA = "regression told the truth", "rindices, linear", "rindices", "PCA of z-scores"
 SURREAL, SMILE, HYDRA, SUSTAIN, NMF, OPNMF = "Surreal-GAN", "Smile-GAN", "HYDRA", "SuStaIn", "NMF", "opNMF"
-OLDER = ("discriminant NMF", "factor analysis", "LDA")  # in the paper's comparison; not in the tables of halves and costs
+OLDER = ("discriminant NMF", "factor analysis", "LDA")  # in the paper's comparison; not in halves() and costs()
 METHODS = (BOUND, OURS, LINEAR, SURREAL, SMILE, HYDRA, SUSTAIN, NMF, OPNMF, *OLDER, PCA)
 PEERS = METHODS[3:]
 REAL, AUTHORS, ONE, NONE = "real people", "authors' sample", "one pattern", "no disease"

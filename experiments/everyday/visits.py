@@ -5,8 +5,8 @@
 
 People are new to the models, and half of the scan noise is correlated between regions (`simulate_cohort`).
 `visits_noise.csv`: intraclass correlation of regions, R-indices and severities of unchanged people over two scans.
-`visits_reliable.csv`: proportion of people whose change is called reliable, by the true change of a pattern, if the
-noise is estimated from so many returning controls; `plain` uses the sd of the controls' own severities instead.
+`visits_reliable.csv`: proportion of people whose change is called reliable, by the true change of a pattern and the
+number of returning controls from whom noise is estimated; `plain` uses the sd of the controls' own severities instead.
 `visits_groups.csv`: slopes of patients minus controls from the mixed model, a row per study and pattern.
 """
 
