@@ -7,8 +7,8 @@
 `at_zero` is the fraction of f's change at severity 1 that is already present at 0; above `inference.MOST_AT_ZERO`, the
 linear model beside the networks synthesises people instead of f. `inside` is the proportion of fresh patients' true
 severities, in the model's units, within 95 % intervals; `raw` that of the severities as simulated; `f_…` the same if f
-is used regardless. With few people, intervals allow for how little these reveal about the changes
-(`intervals.widened`); `alone_…` is without that.
+is used regardless. With few people, intervals allow for how well so few show the changes (`intervals.widened`);
+`alone_…` is without that.
 """
 
 from __future__ import annotations

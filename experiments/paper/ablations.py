@@ -3,10 +3,10 @@
     python experiments/paper/ablations.py --out results/ablations.csv
     python experiments/paper/ablations.py --matched --out results/matched_ablations.csv
 
-Weights are set to 0; the others are those of the default preset, and λ is the one with the best agreement on the cohort
-(table1.csv in the same folder). Five kinds of cohorts, three cohorts each, ten models (`--matched`: three). Section B.3
-swaps two letters: its "ζ = 0 (no cn loss)" is η here. Without κ, λ, μ and η, the terms of Smile-GAN remain
-(pseudo-Smile-GAN).
+Weights are set to 0; the others are those of the preset `blind` (`--matched`: `paper`), and λ is the one with the best
+agreement on the cohort (table1.csv or matched_paper.csv in the same folder). Five kinds of cohorts, three cohorts each,
+ten models (`--matched`: three). Section B.3 swaps two letters: its "ζ = 0 (no cn loss)" is η here. Without κ, λ, μ and
+η, the terms of Smile-GAN remain (pseudo-Smile-GAN).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python experiments/paper/choice_of_patterns.py --out results/choice_of_patterns.csv
 
-Ten cohorts each (and ten without disease), M = 1 to 5, eight models, settings of the default preset. A row per cohort
+Ten cohorts each (and ten without disease), M = 1 to 5, eight models, settings of the preset `blind`. A row per cohort
 and M has the highest agreement over looks. M = 1 is shown but never chosen, because its agreement is inflated.
 """
 

@@ -4,7 +4,7 @@
 
 Models: 30 repetitions are trained once on each cohort, and a consensus of 2 to 30 of them is drawn 20 times. Each is
 compared with another that shares no model. People: cohorts of 100 to 2,000 patients and half as many controls, ten
-models. Default preset, looks chosen by agreement, five kinds of cohorts, three cohorts each.
+models. Preset `blind`, looks chosen by agreement, five kinds of cohorts, three cohorts each.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python experiments/paper/robustness.py --out results/robustness.csv
 
-γ, κ, ζ, μ and η are varied one at a time; the others are those of the default preset, and λ is the one with the best
+γ, κ, ζ, μ and η are varied one at a time; the others are those of the preset `blind`, and λ is the one with the best
 agreement on the cohort (table1.csv in the same folder). Basic and mild, three cohorts each, ten models.
 """
 

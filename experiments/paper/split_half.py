@@ -4,7 +4,7 @@
     python experiments/paper/split_half.py --diagnose --out results/split_half_diagnosis.csv    # from there, on cores
 
 B.7: the five kinds of cohorts with three patterns, and cohorts as large as the paper's (850 + 2204) with two; three
-cohorts each, ten models per half, default preset. There is a row per cohort and half: concordance with the truth in the
+cohorts each, ten models per half, preset `blind`. There is a row per cohort and half: concordance with the truth in the
 other half, agreement of the two models there, and correlation of their pattern maps. R-indices from the first half's
 model are kept in the same folder. B.8, in a second table: support vector machines classify patients and controls of the
 second half by these R-indices and by all regions.

@@ -2,7 +2,7 @@
 
     python experiments/paper/table1.py --out results/table1.csv
 
-Three cohorts of each kind, λ from 0.1 to 0.8, ten models; all other settings are those of the default preset. Each λ
+Three cohorts of each kind, λ from 0.1 to 0.8, ten models; all other settings are those of the preset `blind`. Each λ
 and look has a row: agreement, and the concordance of single models and of their consensus with the truth.
 """
 
