@@ -1,13 +1,12 @@
-"""Accuracy of the default estimator on the paper's five cohorts, beside ridge regression that is told the truth.
+"""Accuracy of the default estimator on the paper's five cohorts, compared with ridge regression on the truth.
 
     python benchmarks/accuracy.py --seeds 0 1 2
     python benchmarks/accuracy.py --controls healthy.csv              # the same on real healthy people
     python benchmarks/accuracy.py --severities absent mild severe     # severities that are not uniform
 
-Pattern-c-index of the consensus of ten repetitions, all choices made without the truth; error of severities, and share
-of people whose 95 % interval holds their true severity (both without the unit of the learned change). Ridge
-regression (penalty by cross-validation, five shuffled folds, z-scored patients) is the ceiling of what a
-linear method can tell.
+Pattern-c-index of the consensus of ten repetitions, with all choices made without the truth; error of severities, and
+coverage of 95 % intervals (both without converting the truth to the model's units). Ridge regression (penalty by
+cross-validation, five shuffled folds, z-scored patients) is the ceiling for linear methods.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def ridge_ceiling(patients: np.ndarray, truth: np.ndarray) -> float:
 def measure(
     kind: str, severities: str, seed: int, own: pd.DataFrame | None, repetitions: int, covariates: list[str]
 ) -> dict[str, float | str | int]:
-    """Fit one cohort and compare with the truth."""
+    """Fit one cohort and compare the result with the truth."""
     sizes = {} if own is None else {"controls": own, "n_controls": len(own) // 3}
     cohort = simulate_cohort(kind, severities=severities, seed=seed, **sizes)
     regions = cohort.table.drop(columns=[name for name in NOT_REGIONS if name in cohort.table])
@@ -66,7 +65,7 @@ def measure(
         "consensus": consensus,
         "ridge": ceiling,
         "difference": consensus - ceiling,
-        "bias": float(max(errors.mean(axis=0), key=abs)),  # of the pattern where it is largest
+        "bias": float(max(errors.mean(axis=0), key=abs)),  # of the pattern in which it is largest
         "rmse": float(np.sqrt((errors**2).mean())),
         "covered": float(((low <= truth) & (truth <= high)).mean()),
         "agreement": model.agreement_.pattern_agreement,

@@ -1,10 +1,10 @@
-"""How long a default fit takes from the table to the report, each time in a new process. Made for a GPU.
+"""Time of a default fit from the table to the report, in a new process each time. Intended for a GPU.
 
     python benchmarks/default_fit.py --out results/default_fit.csv
 
-10 repetitions, 1392 people x 128 regions. The first run compiles; the others find its programs in the cache. Then two
-fits in one more process, as in a notebook: the second one (`again`) finds libraries and programs loaded. Regions have
-neutral names, so that the report draws no brains: that needs nilearn, and takes the same time on any device.
+10 repetitions, 1392 people x 128 regions. The first run compiles; the others find its programs in the cache. Two fits
+in one more process follow, as in a notebook: the second (`again`) finds libraries and programs loaded. Neutral names of
+regions keep the report from drawing brains, which needs nilearn and takes the same time on any device.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ for number in (1, 2):
     fit_table(sys.argv[1], f"{sys.argv[2]}/twice{number}")
     print(time.perf_counter() - began)
 """
-# Looks twenty times a second where each thread is: work is done in threads, which profilers do not follow.
+# Samples all threads twenty times a second: work is done in threads, which profilers do not follow.
 PROFILED = """
 import atexit, collections, sys, threading, time
 found = collections.Counter()
@@ -58,7 +58,7 @@ main()
 
 
 def main() -> None:
-    """Fit, several times."""
+    """Time several fits."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--runs", type=int, default=3)
@@ -91,7 +91,7 @@ def main() -> None:
         print(done.stdout, done.stderr[-600:], flush=True)
         for kind, seconds in zip(("warm, in Python", "again"), map(float, done.stdout.split()), strict=True):
             rows.append({"run": kind, "seconds": seconds, "exit": done.returncode, "report": True})
-    # Not before: this process would take the device's memory.
+    # Not earlier, because this process would occupy the device's memory.
     found = pd.DataFrame(rows).assign(device=devices.describe().kind)
     found.to_csv(chosen.out, index=False, float_format="%.3f")
 

@@ -1,11 +1,11 @@
-"""How fast a GPU trains, how near that is to its limits, and which changes of the program would help.
+"""Measure how fast a GPU trains, how close that is to its limits, and which changes of the program would help.
 
     python benchmarks/device_speed.py --out results/device_speed.csv            # rates of all variants, about 2 minutes
     python benchmarks/device_speed.py --accuracy "bfloat16 data" --out FOLDER   # does a variant cost accuracy?
 
-A variant changes what is traced, in this script only. Bytes and operations are what XLA counts for one step; the limits
-are those of one H200 (4.8 TB/s; 990 TFLOP/s in bfloat16). A program for several numbers of patterns is padded to
-the largest of them, so its rate is that of the largest with all models.
+Variants change the traced program, in this script only. Bytes and operations are those that XLA counts for one step;
+the limits are those of one H200 (4.8 TB/s; 990 TFLOP/s in bfloat16). A program for several numbers of patterns is
+padded to the largest of them, so it runs at the rate of the largest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INDEPENDENT = replace(Training(), latent="independent")
 
 
 class Size(NamedTuple):
-    """What is trained together."""
+    """The models trained together."""
 
     batch: int
     models: int
@@ -59,13 +59,13 @@ _adam = optax.scale_by_adam
 
 
 def _flat(training: Training) -> networks.Parameters:
-    """Return the optimisers, each working on one vector of all weights of a network."""
+    """Return optimisers that each work on one vector of all weights of a network."""
     return networks.Parameters(*(optax.flatten(of) for of in _optimisers(training)))
 
 
 _optimisers = step.optimisers
 VARIANTS: dict[str, dict[str, Any]] = {
-    "as it is": {"inner": 100},  # loops of known length
+    "as it is": {"inner": 100},  # loops of fixed length
     "steps one by one": {},
     "float32": {"precision": jnp.float32},
     "bfloat16 data": {"data": jnp.bfloat16},
@@ -80,7 +80,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 @contextlib.contextmanager
 def traced_as(variant: dict[str, Any]) -> Iterator[None]:
-    """Trace steps in a variant."""
+    """Trace steps as in a variant."""
     with contextlib.ExitStack() as changes:
         if "adam" in variant:
             changes.enter_context(mock.patch.object(step, "_ADAM", variant["adam"]))
@@ -90,7 +90,7 @@ def traced_as(variant: dict[str, Any]) -> Iterator[None]:
 
 
 class Program(NamedTuple):
-    """A program ready to compile, and what it starts from."""
+    """A program ready to compile, with its initial states and arguments."""
 
     lowered: Any
     states: Any
@@ -98,7 +98,7 @@ class Program(NamedTuple):
 
 
 def program(size: Size, variant: dict[str, Any]) -> Program:
-    """Trace the training of so many models on made-up people."""
+    """Trace the training of models on simulated noise."""
     rng = np.random.default_rng(0)
     people = core.People(*(1 + 0.1 * rng.standard_normal((n, N_REGIONS)) for n in PEOPLE))
     data, _ = core._data(people, N_REGIONS, 0)
@@ -117,7 +117,7 @@ def program(size: Size, variant: dict[str, Any]) -> Program:
             after, losses = step.step(before, own, member.weights, member.rates, training, size.batch, precision, moves)
             return after, jax.tree.map(lambda a, b: a + b.astype(a.dtype), sums, losses)
 
-        inner = variant.get("inner", 1)  # a loop whose length is known needs no look at the device before each step
+        inner = variant.get("inner", 1)  # a loop of fixed length needs no check on the device before each step
 
         def some_steps(number: Any, carry: tuple[step.TrainState, Losses]) -> tuple[step.TrainState, Losses]:
             return jax.lax.fori_loop(0, inner, lambda k, carry: one_step(number * inner + k, carry), carry)
@@ -135,7 +135,7 @@ def program(size: Size, variant: dict[str, Any]) -> Program:
 
 
 def _made_up(shapes: step.TrainState, keys: jax.Array, rng: np.random.Generator) -> step.TrainState:
-    """Return states of these shapes with random weights: to draw them as training does would compile once more."""
+    """Return states of these shapes with random weights; drawing them as in training would need another compilation."""
 
     def weights(leaf: Any) -> jax.Array:
         return jnp.asarray(0.1 * rng.standard_normal(leaf.shape, np.float32))
@@ -146,7 +146,7 @@ def _made_up(shapes: step.TrainState, keys: jax.Array, rng: np.random.Generator)
 
 
 def rate(compiled: Any, made: Program, n_models: int, seconds: float) -> float:
-    """Return the models' steps per second."""
+    """Return model steps per second."""
     states, _ = compiled(made.states, *made.arguments, 100)
     jax.block_until_ready(states)
     began = time.perf_counter()
@@ -163,7 +163,7 @@ def rate(compiled: Any, made: Program, n_models: int, seconds: float) -> float:
 
 
 def variants(out: Path, small: bool, seconds: float, names: list[str] | None) -> None:
-    """Measure all variants at all sizes; programs are compiled side by side."""
+    """Measure the variants; programs are compiled in parallel."""
     chosen = [(size, name) for size in SIZES for name in VARIANTS if size in SIZES[:2] or name == "as it is"]
     if names:
         chosen = [(size, name) for size in (*SIZES[:3], Size(32, 10)) for name in names]
@@ -204,7 +204,7 @@ def variants(out: Path, small: bool, seconds: float, names: list[str] | None) ->
 
 
 def accuracy(name: str, out: Path, small: bool) -> None:
-    """Train ten models on three kinds of cohorts in a variant, from random weights; print their concordance."""
+    """Train ten models on three kinds of cohorts from random weights, as in a variant, and print their concordance."""
     sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("experiments", "experiments/paper")]
     import many_cohorts
     from cases import Case, whole
@@ -234,7 +234,7 @@ def accuracy(name: str, out: Path, small: bool) -> None:
 
 
 def write(rows: list[dict[str, Any]], path: Path) -> pd.DataFrame:
-    """Write what is known so far."""
+    """Write the rows so far."""
     path.parent.mkdir(parents=True, exist_ok=True)
     table = pd.DataFrame(rows)
     table.to_csv(path, index=False, float_format="%.6g")
@@ -242,7 +242,7 @@ def write(rows: list[dict[str, Any]], path: Path) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Measure rates, or the accuracy of variants."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path, required=True, help="CSV to write; for --accuracy a folder")
     options.add_argument("--accuracy", nargs="+", choices=list(VARIANTS))

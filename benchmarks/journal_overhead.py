@@ -1,10 +1,10 @@
-"""What the journal costs: the share of a run's time that is spent writing, reading and checking its files.
+"""Measure the cost of the journal: the fraction of a run's time spent writing, reading and checking its files.
 
     python benchmarks/journal_overhead.py                                   # a fit with ten repetitions
     python benchmarks/journal_overhead.py --patterns 2 3 4 5 --orthogonality 0.2 0.4 0.8    # an exhaustive sweep
 
-Two runs by the clock differ by more than that on most machines, so the journal's own time is added up instead: all of
-it counts, also where other threads trained on meanwhile.
+On most machines, two runs differ by more than that, so the journal's own time is added up instead: all of it counts,
+even while other threads continue training.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rindices.training.journal import FileKeeper, Journal
 
 
 class Clock:
-    """Adds up the time spent in some methods."""
+    """A sum of the time spent in some methods."""
 
     def __init__(self) -> None:
         self.seconds, self._lock = 0.0, threading.Lock()
 
     def around(self, owner: type, name: str) -> None:
-        """Count the time spent in a method; calls within calls count once."""
+        """Count the time spent in a method; nested calls count once."""
         method: Callable[..., Any] = getattr(owner, name)
         inside = threading.local()
 
@@ -47,7 +47,7 @@ class Clock:
 
 
 def main() -> None:
-    """Run once with a journal and print its share."""
+    """Run once with a journal and print its share of the time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--patterns", type=int, nargs="*", default=[3])
     parser.add_argument("--orthogonality", type=float, nargs="*", default=[0.8])

@@ -1,4 +1,4 @@
-"""Time and device memory of a large cohort: 50,000 people × 145 regions, five patterns, ten repetitions; for a GPU.
+"""Time and device memory for a large cohort: 50,000 people × 145 regions, five patterns, ten repetitions; for a GPU.
 
     python benchmarks/large.py
 
@@ -17,7 +17,7 @@ from rindices.core import devices
 
 
 def main() -> None:
-    """Fit once and print what it took."""
+    """Fit once and print the time and memory used."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--controls", type=int, default=20_000)
     parser.add_argument("--patients", type=int, default=30_000)

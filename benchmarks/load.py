@@ -1,10 +1,9 @@
-"""Large tables and many calls: time and memory of scoring, beside what is asked of them; for two cores.
+"""Large tables and many calls: time and memory of scoring, compared with their targets; for two cores.
 
     python benchmarks/load.py
 
-The models are of real size (145 and 200 regions, three patterns, ten repetitions) but hardly trained, which changes
-nothing about time and memory. The command runs in a process of its own each time; what it compiles, it keeps in an
-empty folder, so that nothing is compiled before it starts.
+The models have realistic sizes (145 and 200 regions, three patterns, ten repetitions) but are hardly trained, which
+does not affect time and memory. The command runs in a new process each time, with an empty compilation cache.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from rindices.core import devices
 from rindices.presets import Schedule, fast
 
 _REPETITIONS, _PATTERNS = 10, 3
-# A process starts with the peak memory of the one that starts it: a small one must.
+# A process starts with the peak memory of its parent, so a small process launches it.
 _LAUNCHER = """
 import resource, subprocess, sys, time
 start = time.perf_counter()
@@ -37,11 +36,11 @@ done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
 print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 sys.exit(done.returncode)
 """
-_LINES = 2_000  # different rows of a table; the others have their measures and other ids
+_LINES = 2_000  # different rows of a table; the others repeat their measures with other ids
 
 
 class Measured(NamedTuple):
-    """One line of the result."""
+    """A line of the result."""
 
     what: str
     asked: str
@@ -87,7 +86,7 @@ def _covariates(n_people: int) -> pd.DataFrame:
 
 
 def _model(n_regions: int) -> SurrealGAN:
-    """Return a model of real size after two steps; its repetitions are copies, which nothing would leave out."""
+    """Return a model of realistic size after two steps; its repetitions are copies, so none is left out."""
     people = pd.DataFrame(_measures(400, n_regions), columns=_names(n_regions))
     preset = replace(fast(), schedule=Schedule(32, 2, 2, checkpoint_every=2, whitening=0.0))
     model = SurrealGAN(_PATTERNS, n_repetitions=1, preset=preset, random_state=0)
@@ -98,7 +97,7 @@ def _model(n_regions: int) -> SurrealGAN:
 
 
 def _table(path: Path, n_people: int, n_regions: int, *, gap: bool) -> Path:
-    """Write a table of people, the last of whom may lack a region."""
+    """Write a table of people; the last row lacks a region if `gap`."""
     rows = [",".join(map("{:.4f}".format, row)) for row in _measures(_LINES, n_regions).tolist()]
     with path.open("w") as file:
         file.write(",".join(["participant_id", "diagnosis", "age", "sex", *_names(n_regions)]) + "\n")
@@ -139,7 +138,7 @@ def _calls(model: SurrealGAN, n_calls: int) -> Measured:
 
 
 def _resident() -> float:
-    """Return the memory that this process holds, in MB."""
+    """Return the resident memory of this process, in MB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 

@@ -1,9 +1,9 @@
-"""Train one model of the authors' package and keep what it says about the patients as time goes on.
+"""Train one model of the authors' package, and record its R-indices of the patients over time.
 
     python official_quality_worker.py TABLE.csv SEED SECONDS OUT.npz
 
 Runs in that package's own environment, through its public function and with its defaults; only looks at its model are
-put around it, and their time is not counted. Seconds are the processor's: what else runs on the machine does not count.
+added, and their time is not counted. Times are processor times, unaffected by other work on the machine.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ NEVER = 10**6  # epochs
 
 
 class TimeIsUpError(Exception):
-    """Ends a training that would otherwise go on for hours."""
+    """Ends a training that would otherwise continue for hours."""
 
 
 def main() -> None:
-    """Train until the time is up and write seconds, steps and R-indices of each look."""
+    """Train until the time is up, and write the time, steps and R-indices of each look."""
     path, seed, seconds, out = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
     torch.set_num_threads(1)
     table = pd.read_csv(path)
@@ -57,7 +57,7 @@ def main() -> None:
     quietly = contextlib.redirect_stdout(io.StringIO())
     try:
         with tempfile.TemporaryDirectory() as folder, quietly, contextlib.suppress(TimeIsUpError):
-            # A single repetition fails where it would be saved and compared with others, so that is put off for ever.
+            # A single repetition fails when it is saved and compared with others, so saving is postponed forever.
             repetitive_representation_learning(
                 table,
                 3,
@@ -69,7 +69,7 @@ def main() -> None:
                 start_repetition=seed,
                 stop_repetition=seed + 1,
             )
-    finally:  # it may also end by an error of its own
+    finally:  # the package may also end with an error
         seconds_, steps_, r_indices = zip(*looks, strict=True)
         np.savez(out, seconds=np.array(seconds_), steps=np.array(steps_), r_indices=np.array(r_indices))
 

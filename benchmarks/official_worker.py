@@ -1,8 +1,8 @@
-"""Count the training steps per second of the authors' package, in that package's own environment.
+"""Measure the training steps per second of the authors' package, in that package's own environment.
 
     python official_worker.py TABLE.csv BATCH_SIZE SECONDS
 
-The package is used through its public function; only the counting of its steps is put around it.
+The package is used through its public function; only the counting of steps is added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WARM_UP = 20
 
 
 class TimeIsUpError(Exception):
-    """Ends a training that would otherwise go on for hours."""
+    """Ends a training that would otherwise continue for hours."""
 
 
 def main() -> None:

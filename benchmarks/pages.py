@@ -1,9 +1,9 @@
-"""How long the pages of `rindices open` take on the server: 5,000 people, 200 regions.
+"""Time of the pages of `rindices open` on the server: 5,000 people, 200 regions.
 
     python benchmarks/pages.py --out results/pages.csv      # two minutes on two cores
 
-Processor time of the first answer, in which a table or a run is read, and of the same page again. A page that is not
-ready at once says so and asks again, so that nobody waits in front of nothing.
+Processor time of the first response, for which a table or a run is read, and of the same page again. A page that is not
+ready at once says so and reloads, so that nobody waits in front of a blank page.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PAGES = {
 
 
 def write_people(path: Path, n_people: int) -> None:
-    """Write random people of two groups and four sites."""
+    """Write a table of random people in two groups at four sites."""
     rng = np.random.default_rng(0)
     regions = 5 + 0.5 * rng.standard_normal((n_people, REGIONS))
     patient = np.arange(n_people) % 2 == 1
@@ -52,7 +52,7 @@ def write_people(path: Path, n_people: int) -> None:
 
 
 def main() -> None:
-    """Make a folder, and ask for each page twice."""
+    """Make a table and a run, and request each page twice."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--people", type=int, default=PEOPLE)
@@ -70,7 +70,7 @@ def main() -> None:
         for page, (answer, query) in PAGES.items():
             scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": []}
             took = []
-            for clock in (time.process_time, time.thread_time):  # the first answer is worked on in another thread
+            for clock in (time.process_time, time.thread_time):  # the first response is prepared in another thread
                 began = clock()
                 while True:
                     try:

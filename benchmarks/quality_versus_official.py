@@ -1,12 +1,12 @@
-"""Quality against the authors' package (PyPI `SurrealGAN` 0.1.1), against time and steps.
+"""Quality compared with the authors' package (PyPI `SurrealGAN` 0.1.1), by time and steps.
 
     make bench-official                                         # once: installs the package into its own environment
-    python benchmarks/quality_versus_official.py --minutes 20   # two of their models, so long on each cohort
+    python benchmarks/quality_versus_official.py --minutes 20   # two of their models, 20 minutes per cohort
 
-On the same cohorts and cores, one model a core: two of theirs with its defaults; two of ours with the same settings
-(`official`); two of ours with our training from random weights (`blind`). Mean pattern concordance of the single models
-with the truth, against time (reading the table left out on both sides, our compilation included) and against steps.
-Their time is the processor's, so that other work on the machine does not count; ours is the clock's, so nothing else
+On the same cohorts and cores, one model per core: two of theirs with the package's defaults; two of ours with the same
+settings (`official`); two of ours with our training from random weights (`blind`). Mean pattern concordance of single
+models with the truth, by time (excluding the reading of the table on both sides, including our compilation) and by
+steps. Their time is processor time, unaffected by other work on the machine; ours is wall-clock time, so nothing else
 should run.
 """
 
@@ -36,7 +36,7 @@ N_MODELS = 2
 
 
 class Cohort:
-    """A simulated cohort in the forms that both packages want."""
+    """A simulated cohort in the formats of both packages."""
 
     def __init__(self, kind: str) -> None:
         made = simulate_cohort(kind, seed=0)
@@ -52,12 +52,12 @@ class Cohort:
         return TrainingPeople(controls, scaled[~self.control], whitening_matrix(controls, preset.schedule.whitening))
 
     def relabelled(self) -> pd.DataFrame:
-        """Return the table with the labels that the authors' package wants."""
+        """Return the table with the labels that the authors' package expects."""
         return self.table.assign(diagnosis=np.where(self.control, -1, 1))
 
 
 class Curve:
-    """Looks at some models that train at the same time."""
+    """Looks at models that train simultaneously."""
 
     def __init__(self, seconds: np.ndarray, steps: np.ndarray, r_indices: list[np.ndarray], truth: np.ndarray) -> None:
         self.seconds, self.steps = seconds, steps
@@ -78,7 +78,7 @@ class Curve:
 
 
 def theirs(python: Path, cohort: Cohort, seconds: float) -> Curve:
-    """Train models of the authors' package, a process and a core each."""
+    """Train models of the authors' package, each in its own process on one core."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cohort.relabelled().to_csv(folder / "cohort.csv", index=False)
@@ -99,7 +99,7 @@ def theirs(python: Path, cohort: Cohort, seconds: float) -> Curve:
 
 
 def ours(preset: Preset, people: TrainingPeople, truth: np.ndarray, max_steps: int) -> Curve:
-    """Train our models, a thread each."""
+    """Train our models, each in its own thread."""
     start = time.perf_counter()
 
     def looks(number: int) -> Iterator[tuple[float, int, np.ndarray]]:
@@ -118,7 +118,7 @@ def ours(preset: Preset, people: TrainingPeople, truth: np.ndarray, max_steps: i
 
 
 def main() -> None:
-    """Compare on each kind of cohort and print."""
+    """Compare the packages on each kind of cohort, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--official", type=Path, default=HERE.parent / ".venv-official/bin/python")
     parser.add_argument("--kinds", nargs="*", default=list(TARGETS))

@@ -1,4 +1,4 @@
-"""How many steps of models a device makes in a second: the measurement that the benchmarks share."""
+"""Model steps per second on a device: the measurement shared by the benchmarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rindices.presets import LearningRates, LossWeights, Schedule, Training
 def models_steps_per_second(
     people: TrainingPeople, *, n_models: int, n_patterns: int, batch_size: int, every: int, seconds: float
 ) -> float:
-    """Train as a run does (an accelerator all models at once, a processor one a core); compilation is left out."""
+    """Train as in a run (all models at once on an accelerator, otherwise one per core), without compilation."""
     on_cores = devices.describe().platform == "cpu"
     n_threads, models_each = (devices.n_cores(), 1) if on_cores else (1, n_models)
     schedule = {"batch_size": batch_size, "checkpoint_every": every, "min_steps": 0, "max_steps": 10**9}

@@ -1,4 +1,4 @@
-"""How much faster two single-threaded Dask workers train than one, on this machine.
+"""Speed-up of two single-threaded Dask workers over one, on this machine.
 
 python benchmarks/scaling.py                       # about three minutes on two idle cores
 python benchmarks/scaling.py --workers 1 2 4 --models 8
@@ -15,13 +15,13 @@ from rindices.training.execution import parallel
 
 
 def measure(workers: int, n_models: int, n_steps: int) -> float:
-    """Return the seconds that a cluster of some workers takes for the models, its programs compiled before."""
+    """Return the seconds that a cluster takes to train the models, with programs already compiled."""
     table = simulate_cohort("basic", seed=0).table
     regions = table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
     patients = table["diagnosis"] == "PT"
     settings = {"n_patterns": 3, "max_steps": n_steps, "random_state": 0, "models_per_chunk": 1}
     with parallel("local", workers):
-        # As many models as workers, so that each has its program; of the same length, so that it is the same program.
+        # Enough models to give each worker the program, and as long as those measured, so that it is the same program.
         SurrealGAN(n_repetitions=2 * workers, **settings).fit(regions, patients)
         begin = time.perf_counter()
         SurrealGAN(n_repetitions=n_models, **settings).fit(regions, patients)
@@ -29,7 +29,7 @@ def measure(workers: int, n_models: int, n_steps: int) -> float:
 
 
 def main() -> None:
-    """Measure, and print the ratio to the first number of workers."""
+    """Measure each number of workers, and print the speed-up over the first."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--models", type=int, default=8)

@@ -1,6 +1,6 @@
-"""Models' steps per second, all models together, on whatever device JAX finds.
+"""Model steps per second, all models together, on the device that JAX finds.
 
-python benchmarks/throughput.py                    # the two sizes of the README's table
+python benchmarks/throughput.py                    # two usual sizes
 python benchmarks/throughput.py --regions 139 --batch 112 --models 150
 """
 
@@ -16,7 +16,7 @@ from rindices.core.train import TrainingPeople
 
 
 def measure(n_regions: int, n_patterns: int, batch_size: int, n_models: int, every: int, seconds: float) -> float:
-    """Return the steps per second of `n_models` together."""
+    """Return the model steps per second of `n_models` together."""
     rng = np.random.default_rng(0)
     people = TrainingPeople(
         1 + 0.1 * rng.standard_normal((492, n_regions)), 0.97 + 0.1 * rng.standard_normal((900, n_regions))
@@ -26,7 +26,7 @@ def measure(n_regions: int, n_patterns: int, batch_size: int, n_models: int, eve
 
 
 def main() -> None:
-    """Measure the sizes asked for and print a line each."""
+    """Measure the chosen sizes, and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--regions", type=int, default=139)
     parser.add_argument("--patterns", type=int, default=3)

@@ -1,9 +1,9 @@
-"""What training from random weights costs a processor, beside that of version 0.1.0, in one run.
+"""Processor cost of training from random weights, compared with that of version 0.1.0, in one run.
 
     python benchmarks/training_cost.py
 
-Processor time of all cores, so that other work on the machine counts little: of a step of one model, from two lengths
-of training, and of what comes after training (scale, intervals, reference). Both are put together to a fit.
+Processor time of all cores, hardly affected by other work on the machine: of a step of one model, from two lengths of
+training, and of the work after training (scale, intervals, reference). Both are combined into the cost of a fit.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ SHORT, LONG, REPETITIONS, ROUNDS = 500, 2500, 4, 3
 
 
 def earlier() -> Preset:
-    """Return the training of version 0.1.0: everybody in every repetition, independent severities."""
+    """Return the training of version 0.1.0: all controls in every repetition, independent severities."""
     now = blind()
     return replace(now, schedule=replace(now.schedule, folds=0), training=replace(now.training, latent="independent"))
 
 
 def cost(preset: Preset, steps: int) -> tuple[float, float]:
-    """Return processor seconds of training, and of the whole fit."""
+    """Return the processor seconds of training and of the whole fit."""
     table = simulate_cohort("basic", seed=0).table
     regions, patient = table.iloc[:, 4:], (table["diagnosis"] == "PT").to_numpy()
     preset = replace(preset, schedule=replace(preset.schedule, min_steps=steps, max_steps=steps))
@@ -41,7 +41,7 @@ def cost(preset: Preset, steps: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure both in turn, and compare."""
+    """Measure both trainings, and compare them."""
     trainings = {"now": blind(), "earlier": earlier()}
     for preset in trainings.values():
         cost(preset, SHORT)  # compiles

@@ -1,10 +1,10 @@
-"""Speed against the authors' package (PyPI `SurrealGAN` 0.1.1) on the same table, machine and run.
+"""Speed compared with the authors' package (PyPI `SurrealGAN` 0.1.1), on the same table and machine, in one run.
 
     make bench-official                          # once: installs the package into its own environment
     python benchmarks/versus_official.py         # batches of 32 and of 300
 
-Ten of our models against one process of theirs at its default threads, and against two processes at once. The unit is
-models' steps per second: one step of one model counts one.
+Ten of our models against one process of theirs with its default threads, and against two simultaneous processes. The
+unit is model steps per second: one step of one model counts as one.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ N_MODELS = 10
 
 
 def shared_table(n_regions: int) -> pd.DataFrame:
-    """Return a basic cohort with the first regions, labelled as the authors' package wants it (-1 and 1)."""
+    """Return a basic cohort with the first regions, labelled as the authors' package expects (-1 and 1)."""
     table = simulate_cohort("basic", seed=0).table.drop(columns=["age", "sex"])
     table["diagnosis"] = np.where(table["diagnosis"] == "CN", -1, 1)
     return table.iloc[:, : 2 + n_regions]
 
 
 def our_rate(table: pd.DataFrame, batch_size: int, seconds: float) -> float:
-    """Return our models' steps per second, compilation left out as the other's warm-up is."""
+    """Return our model steps per second, excluding compilation, as the other package's warm-up is excluded."""
     regions = table.iloc[:, 2:].to_numpy()
     is_control = (table["diagnosis"] == -1).to_numpy()
     scaled = ControlScaler.fit(regions[is_control]).transform(regions)
@@ -45,7 +45,7 @@ def our_rate(table: pd.DataFrame, batch_size: int, seconds: float) -> float:
 
 
 def official_rate(python: Path, table: pd.DataFrame, batch_size: int, seconds: float, processes: int) -> float:
-    """Return the summed rate of some processes of the authors' package that run at once."""
+    """Return the total rate of simultaneous processes of the authors' package."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.csv")
         table.to_csv(path, index=False)
@@ -58,7 +58,7 @@ def official_rate(python: Path, table: pd.DataFrame, batch_size: int, seconds: f
 
 
 def main() -> None:
-    """Measure both in turn and print the ratios."""
+    """Measure both packages in turn, and print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--official", type=Path, default=HERE.parent / ".venv-official/bin/python")
     parser.add_argument("--batch", type=int, nargs="*", default=[32, 300])

@@ -1,10 +1,10 @@
-"""Time and memory of comparing maps: 300 images of the brain at 2 mm, four subgroups of patients against controls.
+"""Time and memory for comparing maps: 300 brain images at 2 mm, four subgroups of patients against controls.
 
-    python benchmarks/voxelwise.py                             # beside nilearn and a plain loop over voxels
+    python benchmarks/voxelwise.py                             # compared with nilearn and a plain loop over voxels
     python benchmarks/voxelwise.py --maps 1000 --only ours
 
-The images are compressed noise inside the standard brain. Each way runs in a process of its own, reads the same files
-and ends with t of four comparisons; ours also computes q and clusters and writes all files. The loop fits a part of the
+The images are compressed noise inside the standard brain. Each method runs in its own process, reads the same files and
+computes t for four comparisons; ours also computes q and clusters and writes all files. The loop fits some of the
 voxels and is extrapolated.
 """
 
@@ -35,7 +35,7 @@ SUBGROUPS = ((0.1, 0.1), (0.5, 0.1), (0.9, 0.1), (0.1, 0.5))  # r1, r2: low, mid
 
 
 def make(folder: Path, n_maps: int) -> None:
-    """Write images of noise, a third of them of controls, and the tables beside them."""
+    """Write images of noise, a third of them of controls, with a mask and a table of people."""
     rng = np.random.default_rng(0)
     whole = load_mni152_brain_mask(resolution=1)
     places = np.indices(SHAPE).reshape(3, -1)
@@ -59,7 +59,7 @@ def make(folder: Path, n_maps: int) -> None:
 
 
 def ours(folder: Path, people: pd.DataFrame) -> float:
-    """Compare and write; return seconds."""
+    """Compare the maps and write the results; return seconds."""
     start = time.perf_counter()
     scores = people[["participant_id", "r1", "r2"]]
     compared = compare_maps(folder / "people.csv", scores, people["group"], people[["age", "sex"]])
@@ -69,7 +69,7 @@ def ours(folder: Path, people: pd.DataFrame) -> float:
 
 
 def designs(people: pd.DataFrame) -> list[tuple[np.ndarray, pd.DataFrame]]:
-    """Return for each subgroup who is compared and the design."""
+    """Return, for each subgroup, the people compared and the design matrix."""
     found = []
     for k in range(len(SUBGROUPS)):
         used = people["subgroup"].isin([-1, k]).to_numpy()
@@ -91,7 +91,7 @@ def nilearn(folder: Path, people: pd.DataFrame) -> float:
 
 
 def loop(folder: Path, people: pd.DataFrame, n_fitted: int = 3000) -> float:
-    """Read all maps, fit some voxels one by one; return seconds for all of them."""
+    """Read all maps and fit some voxels one by one; return the estimated seconds for all voxels."""
     start = time.perf_counter()
     inside = np.asarray(nibabel.load(folder / "mask.nii.gz").dataobj) > 0
     paths = [folder / path for path in people["path"]]
@@ -108,7 +108,7 @@ def loop(folder: Path, people: pd.DataFrame, n_fitted: int = 3000) -> float:
 
 
 def main() -> None:
-    """Make images, run each way in its own process and print a table."""
+    """Make images, run each method in its own process, and print time and memory."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--maps", type=int, default=300)
     parser.add_argument("--only", choices=WAYS, nargs="*", default=list(WAYS))

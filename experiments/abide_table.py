@@ -1,9 +1,9 @@
-"""Make the table of the tutorial on ABIDE I: FreeSurfer volumes, and what is known about the people.
+"""Make the table of the ABIDE I tutorial: FreeSurfer volumes and phenotypic data.
 
 python experiments/abide_table.py --out abide1_volumes.csv
 
-Loads, with your consent to the terms of ABIDE (non-commercial research, share-alike), the summary spreadsheet of the
-Preprocessed Connectomes Project and three small files of each person: about 3,100 files, 100 MB.
+Downloads the summary spreadsheet of the Preprocessed Connectomes Project and three small files per person: about 3,100
+files, 100 MB. By running it you accept the terms of ABIDE (non-commercial research, share-alike).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SCORES = {"FIQ": "fiq", "ADOS_TOTAL": "ados_total", "SRS_RAW_TOTAL": "srs_total"
 
 
 def rows_of(stats: str) -> pd.DataFrame:
-    """Return the table in a stats file of FreeSurfer, by the names of the structures."""
+    """Return the table of a FreeSurfer stats file, indexed by structure name."""
     columns = re.search(r"^# ColHeaders\s+(.*)$", stats, re.MULTILINE)
     if columns is None:
         raise ValueError("This is no stats file of FreeSurfer: it has no line that begins with # ColHeaders.")
@@ -53,7 +53,7 @@ def volumes(aseg: str, left: str, right: str) -> dict[str, float]:
 
 
 def about(people: pd.DataFrame) -> pd.DataFrame:
-    """Return what the spreadsheet says of the people, in words; it writes -9999 where nothing is known."""
+    """Return people's phenotypic data with readable labels; the spreadsheet codes missing values as -9999."""
     known = people.mask(people == -9999)
     table = pd.DataFrame({"participant_id": people["FILE_ID"], "site": people["SITE_ID"]})
     table["diagnosis"] = people["DX_GROUP"].map({1: "ASD", 2: "CN"})
@@ -62,13 +62,13 @@ def about(people: pd.DataFrame) -> pd.DataFrame:
 
 
 def load(name: str) -> str:
-    """Return a text file of the project."""
+    """Download a text file of the project."""
     with urllib.request.urlopen(f"{ADDRESS}/{name}", timeout=60) as answer:
         return answer.read().decode("utf-8")
 
 
 def load_volumes(person: str) -> dict[str, float] | None:
-    """Return a person's volumes, or None where FreeSurfer's files are not there."""
+    """Return a person's volumes, or None if there are no FreeSurfer files."""
     try:
         return volumes(*(load(f"Outputs/freesurfer/5.1/{person}/stats/{name}") for name in FILES))
     except urllib.error.HTTPError:
@@ -76,7 +76,7 @@ def load_volumes(person: str) -> dict[str, float] | None:
 
 
 def main() -> None:
-    """Load all people and write the table."""
+    """Download everybody's files and write the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path, required=True)
     chosen = options.parse_args()

@@ -1,17 +1,16 @@
-"""Whether 95 % intervals of associations hold the truth in 95 %, and whether false discoveries are rare.
+"""Check the coverage of 95 % intervals of associations and the rate of false discoveries.
 
     python experiments/calibrate_associations.py --out results/calibrate_associations.csv
 
-The default is trained with three repetitions (or give a model with ``--model``) and gives severities to simulated
-people, 50,000 in each of two populations: patients of all severities alike, and everybody of a study of mild disease (a
-third controls, few patients with a severe pattern), whose severities are skewed. Scores of known correlation with one
-severity are added: linear with normal and skewed noise, cut into two and into three values, and with a covariate in
-between. The truth is the coefficient in all 50,000. Then samples of some people at a time: a row per population,
-statistic, score, noise, correlation and number of people says how often the interval of
-`rindices.analysis.associations` held the truth, beside the textbook's (Fisher's z; noncentral F). At a true η² of 0
-nothing is below an interval: 97.5 % is right there.
+The default model, trained with three repetitions (or one given with ``--model``), estimates severities in two simulated
+populations of 50,000 people: patients with uniform severities, and a whole study of mild disease (one third controls,
+few patients with a severe pattern), whose severities are skewed. Scores with a known correlation with one severity are
+added: linear with normal and skewed noise, cut into two and into three categories, and with a covariate related to
+both. The truth is the coefficient in all 50,000. Samples are then drawn: a row per population, statistic, score, noise,
+correlation and sample size has the coverage of the intervals of `rindices.analysis.associations`, and that of textbook
+intervals (Fisher's z; noncentral F). A true η² of 0 cannot be below an interval: its nominal coverage is 97.5 %.
 
-Last, data sets without any association, three patterns by ten variables: how often is any q < 0.05?
+Finally, data sets without any association, three patterns by ten variables: how often is any q < 0.05?
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ NOISES = ("normal", "skewed")
 
 
 def populations(model_path: Path | None, n_people: int, rng: np.random.Generator) -> dict[str, pd.DataFrame]:
-    """Return the severities of many simulated people by a model that saw others."""
+    """Return the severities of many simulated people from a model trained on others."""
     if model_path is None:
         table = simulate_cohort("basic", seed=0).table
         model = SurrealGAN(n_repetitions=3, random_state=0)
@@ -55,7 +54,7 @@ def populations(model_path: Path | None, n_people: int, rng: np.random.Generator
 
 
 def scores_of(severity: np.ndarray, rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return scores that follow `severity`, named ``kind|noise|correlation``, and a covariate of both."""
+    """Return scores related to `severity`, named ``kind|noise|correlation``, and a covariate related to both."""
     own = (severity - severity.mean()) / severity.std()
     between = 0.3 * own + np.sqrt(1 - 0.3**2) * rng.standard_normal(len(own))
     columns = {}
@@ -82,12 +81,12 @@ def textbook(found: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def coverage(severities: pd.DataFrame, n_sets: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return how often intervals held the truth; as many data sets for each pattern and number of people."""
+    """Return the coverage of intervals, from `n_sets` data sets per pattern and sample size."""
     rows = []
     for pattern in severities:
         variables, covariates = scores_of(severities[pattern].to_numpy(), rng)
         truth = associations(severities[[pattern]], variables, covariates)
-        # η² of unrelated categories is 0; what 50,000 people show is its bias.
+        # η² of unrelated categories is 0; its value in 50,000 people is bias.
         zero = truth["variable"].str.endswith("|0.0") & (truth["kind"] == "categorical")
         true, true_partial = (np.where(zero, 0.0, truth[name]) for name in ("coefficient", "partial"))
         for size, _ in product(SIZES, range(n_sets)):
@@ -112,7 +111,7 @@ def coverage(severities: pd.DataFrame, n_sets: int, rng: np.random.Generator) ->
 
 
 def summarise(held: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per statistic, kind of score, correlation and number of people."""
+    """Return a row per statistic, kind of score, noise, correlation and number of people."""
     held[["score", "noise", "correlation"]] = held["variable"].str.split("|", expand=True)
     keys = ["statistic", "score", "noise", "correlation", "n"]
     counted = held.groupby(keys).agg(
@@ -126,7 +125,7 @@ def summarise(held: pd.DataFrame) -> pd.DataFrame:
 
 
 def unrelated(n_people: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return ten variables that go along with each other a little, but with nothing else."""
+    """Return ten variables that correlate weakly with each other and with nothing else."""
     common = 0.5 * rng.standard_normal((n_people, 1)) + rng.standard_normal((n_people, 10))
     columns: dict[str, np.ndarray] = {f"normal{k}": common[:, k] for k in range(4)}
     columns |= {f"skewed{k}": np.exp(common[:, k] / 2) for k in range(4, 6)}
@@ -136,7 +135,7 @@ def unrelated(n_people: int, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def false_discoveries(severities: pd.DataFrame, n_sets: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return how often any q is below 0.05 where nothing is associated."""
+    """Return how often any q is below 0.05 although nothing is associated."""
     rows = []
     for size in SIZES:
         any_q, any_partial = [], []
@@ -152,7 +151,7 @@ def false_discoveries(severities: pd.DataFrame, n_sets: int, rng: np.random.Gene
 
 
 def main() -> None:
-    """Calibrate, print and write."""
+    """Measure coverage and false discoveries, print them and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, help="a model file of three patterns instead of a new training")
     parser.add_argument("--people", type=int, default=50_000)

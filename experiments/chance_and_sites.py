@@ -1,11 +1,11 @@
-"""At real sites, the look before training: how often it sees a difference that is not there, and one that is.
+"""Test for a group difference before training, at real sites: rates of false positives and of detection.
 
     JAX_PLATFORMS=cpu LOKY_MAX_CPU_COUNT=1 python experiments/chance_and_sites.py --table abide1_volumes.csv --jobs 16
 
-Healthy people of ABIDE I from sites with 24 or more of them, labelled by chance: half as patients (``even``), or three
-quarters of each site (``few controls``). ``disease``: half are patients, and two patterns in a quarter of the regions
-each take 0 to 1 sd from them. Age, as a curve, sex and head size are covariates, the site is harmonised. Only figures
-of groups are written.
+Healthy people of ABIDE I, from sites with 24 or more of them, are labelled at random: half of each site as patients
+(``even``), or three quarters (``few controls``). With ``disease``, half are patients, and two patterns, each in a
+quarter of the regions, reduce their volumes by 0 to 1 sd. Age (as a curve), sex and head size are covariates, and sites
+are harmonised. Only group statistics are written.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from rindices.presets import Correction, linear
 
 RESULTS = Path(__file__).parents[1] / "results"
 SEEDS = range(940_000, 940_100)
-SHARES = {"even": 0.5, "few controls": 0.75, "disease": 0.5}  # of patients at each site
-FEWEST = 24  # people of a site
-STRENGTH = 1.0  # sd that a pattern takes at severity 1
+SHARES = {"even": 0.5, "few controls": 0.75, "disease": 0.5}  # proportions of patients at each site
+FEWEST = 24  # healthy people per site
+STRENGTH = 1.0  # loss in sd at severity 1
 
 
 def looked(case: tuple[str, int], path: Path) -> dict[str, object]:
-    """Label people by chance, and look."""
+    """Label people at random, and test for a difference."""
     kind, seed = case
     cohort = read_cohort(path, control="CN", patients="ASD", covariates="age,sex,icv", site="site", drop_missing=True)
     site = cohort.covariates["site"]
@@ -54,7 +54,7 @@ def looked(case: tuple[str, int], path: Path) -> dict[str, object]:
 
 
 def main() -> None:
-    """Look at all tables, and print how many seem to differ."""
+    """Test all tables, and print how often a difference is found."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--table", type=Path, required=True)
     options.add_argument("--jobs", type=int, default=2)

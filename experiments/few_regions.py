@@ -1,4 +1,4 @@
-"""How few regions are too few? Two known patterns in 250 of 500 simulated people, each in a share of the regions.
+"""How few regions are too few? Two known patterns in 250 of 500 simulated people, each in a fraction of the regions.
 
 python experiments/few_regions.py --share 0.5 --regions 12 24 40 80
 python experiments/few_regions.py --share 0.25 --regions 12 24
@@ -15,11 +15,11 @@ from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.simulate import simulate_cohort
 
 N_PEOPLE, N_PATTERNS = 250, 2  # in each group
-SHRINKAGE, NOISE = 0.3, 0.1  # at severity 1, and from region to region
+SHRINKAGE, NOISE = 0.3, 0.1  # loss at severity 1; sd of its variation between people and regions
 
 
 def concordance(n_regions: int, share: float, seed: int) -> tuple[np.ndarray, int]:
-    """Return how well each pattern's R-indices follow the truth, and how many of four trainings did not collapse."""
+    """Return the concordance of each pattern's R-indices with the truth, and how many of four trainings were sound."""
     rng = np.random.default_rng(seed)
     healthy = simulate_cohort("basic", n_controls=600, n_patients=30, n_patterns=N_PATTERNS, seed=1).table
     healthy = healthy[healthy["diagnosis"] == "CN"].drop(columns=["participant_id", "diagnosis", "age", "sex"])
@@ -36,7 +36,7 @@ def concordance(n_regions: int, share: float, seed: int) -> tuple[np.ndarray, in
 
 
 def main() -> None:
-    """Print a line for each number of regions and each of two cohorts."""
+    """Print a line per number of regions and cohort."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--share", type=float, default=0.5, help="of the regions that each pattern changes")
     parser.add_argument("--regions", type=int, nargs="+", default=[12, 24, 40, 80])

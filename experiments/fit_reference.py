@@ -31,13 +31,13 @@ HEADER = {
 
 
 def probabilities() -> np.ndarray:
-    """Give 0, 1 and values equally spaced as normal scores, so that the tails are described as finely as the middle."""
+    """Return 0, 1 and values equally spaced as normal scores, which describe the tails as finely as the middle."""
     middle = norm.cdf(np.linspace(-2.8, 2.8, N_PROBABILITIES - 2))
     return np.concatenate([[0.0], middle, [1.0]]).round(5)
 
 
 def shrunk_correlation(residuals: np.ndarray) -> np.ndarray:
-    """Ledoit-Wolf correlation of the residuals' normal scores, which is what a Gaussian copula needs."""
+    """Return the Ledoit–Wolf correlation of the residuals' normal scores, as a Gaussian copula needs it."""
     scores = norm.ppf((rankdata(residuals, axis=0) - 0.5) / len(residuals))
     covariance = LedoitWolf().fit(scores).covariance_
     sd = np.sqrt(np.diag(covariance))
@@ -75,7 +75,7 @@ def fit(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def to_json(parameters: dict[str, Any]) -> str:
-    """Write one line per entry, and one line per row of a matrix, so that people can read the file."""
+    """Return JSON with one line per entry and one line per row of a matrix, to keep the file readable."""
     entries = []
     for key, value in parameters.items():
         if isinstance(value, list) and isinstance(value[0], list):
@@ -87,7 +87,7 @@ def to_json(parameters: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Read the arguments, fit, write and say what was done."""
+    """Fit the reference population, write it and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", type=Path, required=True, help="CSV of healthy people: age, sex, regions")
     parser.add_argument("--out", type=Path, required=True, help="the JSON file to write")

@@ -1,4 +1,4 @@
-"""Train repetitions on many simulated cohorts as members of one program; made for a GPU.
+"""Train repetitions on many simulated cohorts as members of one program; intended for a GPU.
 
 While the device trains one group, threads compile the programs of the next ones.
 """
@@ -33,7 +33,7 @@ _device = threading.Lock()
 
 
 class Cohort(NamedTuple):
-    """What decides one cohort."""
+    """The parameters of a cohort."""
 
     n_controls: int
     n_patients: int
@@ -43,28 +43,28 @@ class Cohort(NamedTuple):
 
 
 class Brains(NamedTuple):
-    """Scaled brains of one cohort, what the discriminator sees them through, and the patients' severities."""
+    """Scaled brains of one cohort, the whitening applied for the discriminator, and the patients' severities."""
 
     controls: np.ndarray
     patients: np.ndarray
     whitening: np.ndarray
     truth: np.ndarray
-    others: np.ndarray | None = None  # not trained on; scored behind the patients
+    others: np.ndarray | None = None  # not trained on; scored after the patients
 
     def scored(self) -> np.ndarray:
-        """Return those whose R-indices are wanted."""
+        """Return the people whose R-indices are computed."""
         return self.patients if self.others is None else np.concatenate([self.patients, self.others])
 
 
 class Group(NamedTuple):
-    """Models that train together: repetitions of each cohort with each weighting."""
+    """Models trained together: repetitions of each cohort with each weighting."""
 
     n_patterns: int
     cohorts: list[Cohort]
     seeds: list[int]  # of the models of each cohort
     weightings: list[LossWeights] | list[list[LossWeights]]  # the same for all cohorts, or a list for each
     n_repetitions: int
-    rates: list[LearningRates] | None = None  # of each cohort, where they are not the preset's
+    rates: list[LearningRates] | None = None  # of each cohort, if they differ from the preset's
 
     def of_cohorts(self) -> list[list[LossWeights]]:
         """Return the weightings of each cohort."""
@@ -73,18 +73,18 @@ class Group(NamedTuple):
         return self.weightings
 
     def n_models(self) -> int:
-        """Return how many models train."""
+        """Return the number of models."""
         return len(self.cohorts) * len(self.of_cohorts()[0]) * self.n_repetitions
 
 
 class Trained(NamedTuple):
-    """R-indices of a group's patients, with padding, and what they cost."""
+    """R-indices of a group's patients, with padding, and the course and cost of training."""
 
     r_indices: np.ndarray  # (looks, cohorts, weightings, repetitions, rows, patterns)
     seconds: float
     changes: np.ndarray  # (looks, cohorts, weightings, repetitions, patterns, regions): of controls, see `pattern_maps`
-    losses: dict[str, np.ndarray]  # (looks, cohorts, weightings, repetitions) each: means since the look before
-    steps: np.ndarray  # (looks, cohorts, weightings, repetitions): where each model stands, or stopped
+    losses: dict[str, np.ndarray]  # (looks, cohorts, weightings, repetitions) each: means since the previous look
+    steps: np.ndarray  # (looks, cohorts, weightings, repetitions): steps of each model so far
 
     def of_cohort(self, place: int, n_patients: int) -> np.ndarray:
         """Return the R-indices of one cohort → ``(looks, weightings, repetitions, patients, patterns)``."""
@@ -92,7 +92,7 @@ class Trained(NamedTuple):
 
 
 def stack(brains: list[Brains], n_rows: int, preset: Preset | None = None) -> tuple[Data, Array]:
-    """Put cohorts behind each other, padded to `n_rows`: what is trained on, and the patients to score."""
+    """Stack cohorts, padded to `n_rows`, and return the training data and the people to score."""
     schedule = (preset or blind()).schedule
     whitened = bool(schedule.whitening)
 
@@ -104,7 +104,7 @@ def stack(brains: list[Brains], n_rows: int, preset: Preset | None = None) -> tu
 
     data = Data(
         controls=padded([one.controls for one in brains]),
-        drawn=jnp.tile(jnp.arange(n_rows), (len(brains), 1)),  # everybody is learned from
+        drawn=jnp.tile(jnp.arange(n_rows), (len(brains), 1)),  # trains on everybody
         seen_patients=padded([1 + (one.patients - 1) @ one.whitening if whitened else one.patients for one in brains]),
         whitening=jnp.asarray(np.stack([one.whitening for one in brains]), jnp.float32) if whitened else None,
         n_controls=jnp.asarray([len(one.controls) for one in brains]),
@@ -116,13 +116,13 @@ def stack(brains: list[Brains], n_rows: int, preset: Preset | None = None) -> tu
 
 
 class Members(NamedTuple):
-    """What tells the models of a group apart; a leading axis."""
+    """What differs between the models of a group, along a leading axis."""
 
     cohort: Array
     key: Array
     weights: LossWeights
     rates: LearningRates
-    controls: Array  # (members, rows): those that each learns from first
+    controls: Array  # (members, rows): indices, starting with those that each member trains on
     n_controls: Array
 
 
@@ -150,7 +150,7 @@ def members_of(group: Group, n_rows: int, preset: Preset) -> Members:
 
 @partial(jax.jit, static_argnames=("n_regions", "n_patterns", "preset"))
 def start(keys: Array, *, n_regions: int, n_patterns: int, preset: Preset) -> TrainState:
-    """Draw the weights of all members."""
+    """Draw the initial weights of all members."""
     sizes = networks.sizes(n_regions, n_patterns)
     return jax.vmap(partial(initial_state, real=sizes, with_padding=sizes, training=preset.training))(keys)
 
@@ -166,7 +166,7 @@ def advance(
     batch_size: int = BATCH_SIZE,
     precision: Any = jnp.float32,
 ) -> tuple[TrainState, Losses]:
-    """Advance all members by `n_steps` (traced), each on its own cohort; losses are means over them."""
+    """Advance all members by `n_steps` (traced), each on its own cohort; losses are means over these steps."""
 
     def one_member(state: TrainState, member: Members) -> tuple[TrainState, Losses]:
         own = jax.tree.map(lambda leaf: leaf[member.cohort], data)
@@ -187,16 +187,16 @@ def advance(
 
 @jax.jit
 def score(parameters: Parameters, patients: Array, cohort_of: Array) -> Array:
-    """R-indices of each member's patients → ``(members, rows, patterns)``."""
-    some = 50  # bounds the memory of the decomposed brains
+    """Return the R-indices of each member's patients → ``(members, rows, patterns)``."""
+    some = 50  # limits the memory for the decomposed brains
     return jax.lax.map(lambda of: predict_r_indices(of[0], patients[of[1]]), (parameters, cohort_of), batch_size=some)
 
 
 @jax.jit
 def pattern_maps(parameters: Parameters, data: Data, cohort_of: Array) -> Array:
-    """Mean change of controls by each pattern alone, relative to no severity → ``(members, patterns, regions)``.
+    """Return the controls' mean change by each pattern alone, relative to none → ``(members, patterns, regions)``.
 
-    For the additive composition, which all experiments use.
+    This assumes the additive composition, which all experiments use.
     """
 
     def one_member(of: tuple[Parameters, Array]) -> Array:
@@ -219,12 +219,12 @@ def steps_of_looks(preset: Preset) -> list[int]:
 
 
 def batch_of(preset: Preset, brains: list[Brains]) -> int:
-    """Return the people of each group in a step: an eighth of the patients where the preset does not say."""
+    """Return the batch size per group: an eighth of the patients unless the preset sets it."""
     return preset.schedule.batch_size or max(1, min(len(one.patients) for one in brains) // 8)
 
 
 def precision_here() -> Any:
-    """Return the precision in which `rindices.core.train` computes on this device."""
+    """Return the precision that `rindices.core.train` uses on this device."""
     return jnp.float32 if jax.devices()[0].platform == "cpu" else jnp.bfloat16
 
 
@@ -237,9 +237,9 @@ def train(
     precision: Any = None,
     after_look: Callable[[Trained], None] | None = None,
 ) -> Trained:
-    """Train a group, and score its patients at each look; what is known so far goes to `after_look`.
+    """Train a group and score its patients at each step in `looks`; `after_look` receives the results so far.
 
-    Where all models have stopped by the preset's rule, the looks that remain are left out.
+    Once all models have stopped by the preset's rule, the remaining looks are skipped.
     """
     looks = steps_of_looks(preset) if looks is None else looks
     data, patients = stack(brains, n_rows, preset)
@@ -247,7 +247,7 @@ def train(
     program = {"training": preset.training, "batch_size": batch_of(preset, brains)}
     program["precision"] = precision or precision_here()
     states = start(members.key, n_regions=data.controls.shape[-1], n_patterns=group.n_patterns, preset=preset)
-    states, _ = advance(states, data, members, 0, **program)  # compiles while another group still trains
+    states, _ = advance(states, data, members, 0, **program)  # compiles while another group trains
     score(states.parameters, patients, members.cohort).block_until_ready()
     pattern_maps(states.parameters, data, members.cohort).block_until_ready()
     shape = (len(group.cohorts), len(group.of_cohorts()[0]), group.n_repetitions)
@@ -274,7 +274,7 @@ def train(
 def train_all(
     groups: list[Group], brains: dict[Cohort, Brains], preset: Preset, **how: Any
 ) -> Iterator[tuple[Group, Trained]]:
-    """Train groups one after the other; yield each as soon as it is done."""
+    """Train groups one after another; yield each when it is done."""
     n_rows = max(max(cohort[:2]) for group in groups for cohort in group.cohorts)  # one program for all sizes
     began = time.perf_counter()
     with ThreadPoolExecutor(N_THREADS) as pool:

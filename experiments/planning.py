@@ -1,10 +1,10 @@
-"""Simulate studies of many sizes, and write what each found: the table that ``rindices power`` reads.
+"""Simulate studies of many sizes, and write what they found: the table that ``rindices power`` reads.
 
 python experiments/planning.py --repeats 7 --out src/rindices/run/planning_grid.csv
 
-Healthy people are drawn from the embedded population (IXI), with as many of its regions as a study has; age and sex are
-covariates. One to three patterns change a quarter of the regions each. What the command says of other sizes is compared
-with new studies by ``--check 40 --out results/planning_check.csv``.
+Healthy people are drawn from the embedded population (IXI), with a random subset of its regions; age and sex are
+covariates. One to three patterns each change a quarter of the regions. ``--check 40 --out results/planning_check.csv``
+compares the command's estimates for other sizes with new studies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rindices.simulate.healthy_people import drawn_people
 def one_study(
     n_controls: int, n_patients: int, n_regions: int, patterns: int, strength: float, seed: int
 ) -> dict[str, float]:
-    """Simulate a study."""
+    """Simulate a study, and return its sizes and results."""
     rng = np.random.default_rng([seed, n_controls, n_patients, n_regions, patterns, int(10 * strength)])
     people = drawn_people(n_controls, n_patients, rng)
     regions = rng.choice(people.regions, n_regions, replace=False)
@@ -42,7 +42,7 @@ def one_study(
 
 
 def compared(n_studies: int, n_sizes: int = 16) -> pd.DataFrame:
-    """Simulate studies of sizes that are not in the table, and say what `chances` says of them."""
+    """Simulate studies of sizes that are not in the table, and compare them with the estimates of `chances`."""
     rng, rows = np.random.default_rng(2), []
     for _ in range(n_sizes):
         n_controls, n_patients = np.round(2 ** rng.uniform(*np.log2([min(SIZES), max(SIZES)]), 2)).astype(int).tolist()
@@ -58,7 +58,7 @@ def compared(n_studies: int, n_sizes: int = 16) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Write a row for each study; after each repeat of all sizes the table is whole."""
+    """Write a row for each size; the table is complete after each repeat of all sizes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--out", type=Path, required=True)

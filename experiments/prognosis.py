@@ -1,12 +1,12 @@
-"""Do intervals of hazard ratios hold, although severities were learned from the same people? Whole fits.
+"""Coverage of intervals of hazard ratios when severities come from a model of the same people, in whole fits.
 
 python experiments/prognosis.py --cohorts 400 --out results/prognosis.csv
 
-A cohort has 100 controls and 200 patients, 24 regions, and two patterns of the kind "basic"; severities are estimated
-by ``preset="linear"``. The hazard of an event rises with the *true* severity of one pattern (log hazard 1.5 at severity
-1) and with age; a third of the people are censored. The true hazard ratio of an *estimated* severity is that of a Cox
-model of the same people with 100 independent draws of their times. Type I errors: the same people with times that
-depend on age alone.
+A cohort has 100 controls and 200 patients, the regions changed by two patterns of the kind "basic" (24 or more), and
+severities estimated by ``preset="linear"``. The hazard of an event rises with the *true* severity of one pattern (log
+hazard 1.5 at severity 1) and with age; a third of the people are censored. The true hazard ratio of an *estimated*
+severity is that of a Cox model of the same people with 100 independent draws of their times. For type I errors, the
+same people have times that depend only on age.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLOPE, AGE, DRAWS = 1.5, 0.03, 100
 
 
 def drawn(log_hazard: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return times and whether the event had happened then."""
+    """Return follow-up times and event indicators."""
     time, end = (
         rng.exponential(np.exp(-log_hazard)),
         rng.exponential(2 * np.exp(-np.median(log_hazard)), len(log_hazard)),

@@ -1,12 +1,12 @@
-"""Make the tables that patterns are laid beside: ENIGMA's maps, where Desikan's regions lie, and what they consist of.
+"""Make the tables that patterns are compared with: ENIGMA's maps, and positions and parts of Desikan's regions.
 
 python experiments/reference_maps.py --enigma summary_statistics --out src/rindices/analysis/reference_maps
 
-``enigma.csv`` has the effect sizes of one case-control study a disorder, as the ENIGMA Toolbox distributes them.
-``desikan_positions.csv`` has the middle of each region on FreeSurfer's sphere, and ``destrieux_to_desikan.csv`` the
-share of each Desikan region that Destrieux's regions cover. Both are made from the outlines that brains are drawn with
-(``region_outlines.csv``), laid on the surface of the average brain that comes with nilearn: a vertex belongs to the
-outline that is seen at its place, from outside or from inside.
+``enigma.csv`` has the effect sizes of one case-control study per disorder, as distributed with the ENIGMA Toolbox.
+``desikan_positions.csv`` has the centre of each region on FreeSurfer's sphere, and ``destrieux_to_desikan.csv`` the
+fraction of each Desikan region that Destrieux's regions cover. Both are made from the outlines used for drawing brains
+(``region_outlines.csv``), projected onto the surface of the average brain that comes with nilearn: a vertex belongs to
+the outline seen at its position in the lateral or the medial view.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from matplotlib.path import Path as Line
 from scipy import ndimage, sparse
 
 OUTLINES = Path(__file__).parents[1] / "src" / "rindices" / "plots" / "region_outlines.csv"
-# Not bd_case-controls_CortSurf: its numbers are those of thickness. Of autism the meta-analysis, which has no gaps.
+# Not bd_case-controls_CortSurf, whose numbers are those of thickness. For autism the meta-analysis: it has no gaps.
 STUDIES = {
     "schizophrenia": ("scz_case-controls_CortThick", "scz_case-controls_CortSurf", "scz_case-controls_SubVol"),
     "bipolar disorder, adults": ("bd_case-controls_CortThick_adult", "bd_case-controls_CortSurf_adult", ""),
@@ -65,7 +65,7 @@ SUBCORTEX = {"accumb": "Accumbens-area", "amyg": "Amygdala", "caud": "Caudate", 
     "thal": "Thalamus-Proper",
     "LatVent": "Lateral-Ventricle",
 }
-SMOOTHINGS = 15  # of the surface, so that the walls of sulci face where their gyri do
+SMOOTHINGS = 15  # of the surface, so that the walls of sulci face the same way as their gyri
 LEAST_SHARE = 0.01
 
 
@@ -90,7 +90,7 @@ def enigma_maps(folder: Path) -> pd.DataFrame:
 
 
 def pictures(atlas: str, view: str) -> np.ndarray:
-    """Return the names of regions at each half millimetre of a view; every place has the nearest one."""
+    """Return the region at each half millimetre of a view; points outside all regions get the nearest one."""
     table = pd.read_csv(OUTLINES, keep_default_na=False)
 
     def rings(row: pd.Series) -> list[np.ndarray]:
@@ -109,7 +109,7 @@ def pictures(atlas: str, view: str) -> np.ndarray:
 
 
 class Surface:
-    """The left half of the average brain."""
+    """The surface of the average brain's left hemisphere."""
 
     def __init__(self) -> None:
         folder = Path(nilearn.__file__).parent / "datasets" / "data" / "fsaverage5"
@@ -136,7 +136,7 @@ class Surface:
     def labels(self, atlas: str) -> np.ndarray:
         """Return the region of each vertex."""
         places = self.smooth[:, 1:]
-        share = (places - places.min(axis=0)) / np.ptp(places, axis=0)  # to the front, and up
+        share = (places - places.min(axis=0)) / np.ptp(places, axis=0)  # to the front, and upwards
         found = np.full(len(places), "", dtype=object)
         for view, seen in (("lateral", self.is_outside), ("medial", ~self.is_outside)):
             picture = pictures(atlas, view)
@@ -148,7 +148,7 @@ class Surface:
 
 
 def positions(surface: Surface, labels: np.ndarray) -> pd.DataFrame:
-    """Return the middle of each region on a sphere of radius 1."""
+    """Return the centre of each region on a sphere of radius 1."""
     rows = []
     for region in sorted({*labels} - {"rest"}):
         middle = np.average(surface.sphere[labels == region], axis=0, weights=surface.area[labels == region])
@@ -157,7 +157,7 @@ def positions(surface: Surface, labels: np.ndarray) -> pd.DataFrame:
 
 
 def shares(surface: Surface, finer: np.ndarray, coarser: np.ndarray) -> pd.DataFrame:
-    """Return what share of each of the coarser regions each of the finer ones covers."""
+    """Return the fraction of each coarser region that each finer region covers."""
     table = pd.crosstab(coarser, finer, values=surface.area, aggfunc="sum").fillna(0)
     table = table.drop(index="rest").drop(columns="rest", errors="ignore")
     table = table.div(table.sum(axis=1), axis=0).rename_axis(index="region", columns="part")

@@ -1,9 +1,9 @@
-"""How many unused people have a region outside the training range: by quantiles, and by smallest and largest value.
+"""Measure how often held-out people have a region outside the training range, by quantiles or by minimum and maximum.
 
 python experiments/region_ranges.py abide1_volumes.csv ixi_gm_volumes.csv --out results/region_ranges.csv
 
-Every table is split at random 20 times: so many people for the contract, the others are checked. Nobody should be
-flagged, but for errors in the tables. Regions are the columns after the last of age, sex, icv and clinical scores.
+Every table is split at random 20 times: a given number of people define the ranges, the others are checked. Apart from
+errors in the tables, nobody should be flagged. Regions are all columns except identifiers, covariates and scores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NO_REGIONS = ("participant_id", "site", "diagnosis", "age", "sex", "icv", "fiq"
 
 
 def flagged(regions: pd.DataFrame, n_training: int, rng: np.random.Generator) -> dict[str, float]:
-    """Return the share of unused people with a flag, in percent."""
+    """Return the percentage of held-out people who are flagged, by rule."""
     order = rng.permutation(len(regions))
     training, unused = regions.iloc[order[:n_training]], regions.iloc[order[n_training:]].to_numpy()
     contract = Contract.of_people(training)
@@ -40,7 +40,7 @@ def main() -> None:
     given, rows = parser.parse_args(), []
     for path in given.tables:
         regions = pd.read_csv(path).drop(columns=list(_NO_REGIONS), errors="ignore").astype(float)
-        regions = regions[(regions > 0).all(axis=1)]  # others are refused by fit and apply
+        regions = regions[(regions > 0).all(axis=1)]  # fit and apply reject the others
         rng = np.random.default_rng(0)
         for size in (size for size in SIZES if size <= len(regions) / 2 + 10):
             splits = pd.DataFrame([flagged(regions, size, rng) for _ in range(SPLITS)])

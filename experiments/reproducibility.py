@@ -1,4 +1,4 @@
-"""Does another half of the cohort show the same patterns? Split-half reproducibility (section B.7 of the paper)."""
+"""Split-half reproducibility: whether both halves of a cohort show the same patterns (section B.7 of the paper)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from rindices.analysis.statistics import patients_of
 from rindices.judging.agreement_and_misfit import compare, match_patterns, pattern_concordance
 from rindices.problems import InputError
 
-_FEWEST = 4  # in a group: two in each half, or nothing can be ordered
+_FEWEST = 4  # per group: two in each half, the fewest that can be ordered
 
 
 class SplitHalf(NamedTuple):
-    """Two models, one trained on each half of a cohort; patterns are numbered as in the first."""
+    """Two models, each trained on one half of a cohort; patterns are numbered as in the first."""
 
     half: np.ndarray  # (people,): 1 or 2
-    r_indices: np.ndarray  # (2, people, patterns), by the model of each half, for everybody
-    patterns: pd.DataFrame  # a row a pattern: how well the models agree about it
-    agreement: pd.DataFrame  # a row a group of patients: how well the models agree about them
-    maps: pd.DataFrame  # region, pattern, half1, half2: change_sd; empty where the estimator draws no maps
+    r_indices: np.ndarray  # (2, people, patterns): everybody's, from the model of each half
+    patterns: pd.DataFrame  # a row per pattern: agreement of the models
+    agreement: pd.DataFrame  # a row per group of patients: agreement of the models
+    maps: pd.DataFrame  # region, pattern, half1, half2: change_sd; empty if the estimator has no maps
 
     @property
     def held_out(self) -> np.ndarray:
-        """R-indices of each person by the model that was trained without her or him, (people, patterns)."""
+        """R-indices of each person from the model trained without that person, (people, patterns)."""
         return np.where((self.half == 1)[:, None], self.r_indices[1], self.r_indices[0])
 
 
@@ -37,22 +37,22 @@ def split_half(
 ) -> SplitHalf:
     """Train on each half of a cohort and compare the two models.
 
-    Controls and patients are halved apart. Each half has its own random numbers, so that models cannot agree by the
+    Halves are stratified by group. Each half has its own random numbers, so that models cannot agree because of the
     same start. Maps are those of all controls.
 
     Parameters
     ----------
     estimator : estimator
-        Unfitted, such as `rindices.SurrealGAN`; it is cloned. It has ``fit(X, y)`` and ``transform(X)`` with
-        ``covariates`` as the last argument where they are given, and possibly ``pattern_maps``.
+        Unfitted estimator such as `rindices.SurrealGAN`; it is cloned. It has ``fit(X, y)`` and ``transform(X)``, with
+        ``covariates`` as the last argument if they are given, and optionally ``pattern_maps``.
     X : array-like of shape (n_people, n_regions)
         Regional measures of controls and patients.
     y : array-like of shape (n_people,)
         0 for controls, 1 for patients.
     covariates : array-like of shape (n_people, n_covariates), optional
-        Handed to the estimator.
+        Passed to the estimator.
     seed : int, default=0
-        Decides the halves, and the estimator's ``random_state`` where it has one.
+        Determines the halves, and the estimator's ``random_state`` if it has one.
     truth : array-like of shape (n_patients, n_true_patterns), optional
         Known severities of the patients, in their order in `X`.
 
@@ -60,10 +60,10 @@ def split_half(
     -------
     SplitHalf
         ``patterns``: pattern, matched (its number in the second model), concordance and correlation of the two
-        R-indices over all patients, map_correlation over regions.
+        R-indices across all patients, map_correlation across regions.
         ``agreement``: patients ("half 1", "half 2", "all"), n_patients, pattern_agreement, dimension_correlation and
         difference_correlation of the two models, and with `truth` concordance_half1 and concordance_half2 of the
-        models of these halves. In each half, one of the models was trained without these patients.
+        models of these halves. For each half, one of the models was trained without its patients.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def _agreement(scores: np.ndarray, half: np.ndarray, truth: Any) -> pd.DataFrame
 
 
 def _maps(models: list[Any], X: Any, covariates: Any, controls: np.ndarray, order: np.ndarray) -> pd.DataFrame:
-    """Put the two maps beside each other, in the first model's numbers of patterns."""
+    """Return the maps of both models side by side, with patterns numbered as in the first."""
     if not all(hasattr(model, "pattern_maps") for model in models):
         return pd.DataFrame(columns=["region", "pattern", "half1", "half2"])
     first, second = (

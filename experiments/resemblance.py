@@ -1,14 +1,14 @@
-"""Are patterns recognised that are made from ENIGMA's maps, and unrelated ones not? Simulated cohorts, whole fits.
+"""Are patterns made from ENIGMA's maps recognised, and unrelated ones not? Simulated cohorts, whole fits.
 
     python experiments/resemblance.py --cohorts 100 --out results/resemblance.csv
     … --cohorts 100 --patterns 1 --first 3000 --maps 0 --out results/resemblance_single.csv
     … --cohorts 60 --people 500 --first 1000 --strengths 2.5 --maps 0 --out results/resemblance_large.csv
 
-A cohort has 250 controls and 250 patients (or as many as `--people` says) with 68 thicknesses: normal, correlated
-between neighbours on the cortex, between the hemispheres and everywhere a little. Patients have two patterns of uniform
-severity (or as many as `--patterns` says), which change the region that changes most by 1.5 or 2.5 sd at severity 1.
-``enigma``: disorders drawn at random. ``unrelated``: random maps as smooth as ENIGMA's. The patterns are found by the
-linear model, and laid beside all disorders.
+A cohort has 250 controls and 250 patients (see `--people`) with 68 thicknesses: normal, with correlations between
+neighbours on the cortex, between the hemispheres and, weakly, between all regions. Patients have two patterns (see
+`--patterns`) of uniform severity, with a largest change of 1.5 or 2.5 sd at severity 1. ``enigma``: disorders drawn at
+random. ``unrelated``: random maps with the spatial correlation of healthy thicknesses. Patterns are estimated by the
+linear model and compared with all disorders.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from rindices.analysis import resemblance
 
 FOLDER = Path(__file__).parents[1] / "src" / "rindices" / "analysis" / "reference_maps"
 N_PEOPLE, STRENGTHS = 250, (1.5, 2.5)
-WIDTH, OTHER_SIDE, EVERYWHERE = 0.45, 0.5, 0.15  # of neighbourhoods (radius 1); correlations
+WIDTH, OTHER_SIDE, EVERYWHERE = 0.45, 0.5, 0.15  # width of neighbourhoods on the sphere (radius 1); correlations
 
 
 def covariance() -> tuple[np.ndarray, list[str]]:
-    """Return how thicknesses of healthy people go together, and their names."""
+    """Return the covariance of thicknesses in healthy people, and their names."""
     table = pd.read_csv(FOLDER / "desikan_positions.csv")
     places = table[["x", "y", "z"]].to_numpy()
     near = np.exp(-(np.linalg.norm(places[:, None] - places, axis=-1) ** 2) / (2 * WIDTH**2))
@@ -43,7 +43,7 @@ def covariance() -> tuple[np.ndarray, list[str]]:
 def maps_of(
     kind: str, n_patterns: int, around: np.ndarray, names: list[str], rng: np.random.Generator
 ) -> tuple[np.ndarray, list[str]]:
-    """Return maps whose largest change is 1, and what they are of."""
+    """Return maps whose largest change is 1, and their disorders."""
     if kind == "unrelated":
         drawn, whose = rng.multivariate_normal(np.zeros(len(around)), around, n_patterns), [""] * n_patterns
     else:
@@ -56,7 +56,7 @@ def maps_of(
 
 
 def one_cohort(kind: str, strength: float, seed: int, n_people: int, n_patterns: int) -> list[dict[str, object]]:
-    """Simulate a cohort, fit it, and say what each pattern resembles."""
+    """Simulate and fit a cohort, and return which disorder each pattern resembles."""
     rng = np.random.default_rng(seed)
     around, names = covariance()
     people = rng.multivariate_normal(np.zeros(len(names)), around, 2 * n_people)
@@ -92,7 +92,7 @@ def one_cohort(kind: str, strength: float, seed: int, n_people: int, n_patterns:
 
 
 def unrelated_maps(n_maps: int, seed: int) -> list[dict[str, object]]:
-    """Lay random maps themselves beside all disorders, without people: how exact the test is."""
+    """Compare random maps directly with all disorders, without people, to see how exact the test is."""
     around, names = covariance()
     drawn = np.random.default_rng(seed).multivariate_normal(np.zeros(len(around)), around, n_maps)
     who = {"pattern": np.repeat(np.arange(n_maps), len(names)), "region": names * n_maps}
@@ -103,7 +103,7 @@ def unrelated_maps(n_maps: int, seed: int) -> list[dict[str, object]]:
 
 
 def main() -> None:
-    """Write a row for each pattern, and print the shares."""
+    """Write a row for each pattern, and print proportions."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cohorts", type=int, default=100, help="of each kind")
     parser.add_argument("--people", type=int, default=N_PEOPLE, help="controls, and as many patients")

@@ -1,13 +1,13 @@
-"""Schizophrenia, scanned twice: from the published table to group tables and a verdict, in one go.
+"""Analyse schizophrenia at two visits: from the published table to group tables and verdicts.
 
 python experiments/schizophrenia.py --table nimh_one_table.csv --runs runs/schizophrenia --out results/schizophrenia
 
-The table is that of the tutorial of PCNtoolkit-demo (NIMH Czechia; Rehák Bučková et al., eLife 95823): 98 patients in
-an early stage and 67 controls, two visits, 148 Destrieux thicknesses. The run folders hold single people and stay
-where they are; ``--out`` gets tables of groups only.
+The table is from the tutorial of PCNtoolkit-demo (NIMH Czechia; Rehák Bučková et al., eLife 95823): 98 patients at an
+early stage and 67 controls, two visits, 148 Destrieux thicknesses. The run folders contain individual data and stay in
+``--runs``; tables in ``--out`` contain only groups.
 
-The contrast was stated before anything was looked at: the mean thickness of the insula, the inferior frontal gyrus and
-the orbital gyri, both sides, is smaller in patients.
+The contrast was specified before looking at the data: the mean thickness of the insula, the inferior frontal gyrus and
+the orbital gyri, on both sides, is smaller in patients.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ SIDED = re.compile(r"^[lr]h_(.+)_thickness$")
 AVERAGED = "{}_thickness"
 HEAD = "icv"
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "schizophrenia.svg"
-_NEAR = 0.25  # sd of the head size, by which two people of a pair may differ
+_NEAR = 0.25  # largest difference in head size within a pair, in sd
 
 
 def people_of(path: Path) -> tuple[pd.DataFrame, list[str]]:
-    """Return the table with the roles of `fit`, and its 148 thicknesses."""
+    """Return the table with the columns for `fit`, and the names of its 148 thicknesses."""
     table = pd.read_csv(path)
     regions = [name for name in table if SIDED.match(name) and "Mean" not in name]
     group = next(name for name in table if set(table[name].astype(str)) >= {"CN", "SCZ"})
@@ -57,7 +57,7 @@ def people_of(path: Path) -> tuple[pd.DataFrame, list[str]]:
 
 
 def averaged(table: pd.DataFrame, regions: list[str]) -> pd.DataFrame:
-    """Return the table with the mean of left and right: fewer regions than controls."""
+    """Return the table with means of left and right, which are fewer than controls."""
     names = list(dict.fromkeys(SIDED.match(name)[1] for name in regions))
     means = {
         AVERAGED.format(name): table[[f"lh_{name}_thickness", f"rh_{name}_thickness"]].mean(axis=1) for name in names
@@ -66,7 +66,7 @@ def averaged(table: pd.DataFrame, regions: list[str]) -> pd.DataFrame:
 
 
 def matched(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Return as many people of either sex in both groups, drawn at random; all their visits."""
+    """Return all visits of a random subset with equally many men and equally many women in both groups."""
     first, rng = table[table["session"] == 1], np.random.default_rng(seed)
     kept: list[str] = []
     for _, own in first.groupby("sex"):
@@ -77,9 +77,9 @@ def matched(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 
 def paired(table: pd.DataFrame) -> pd.DataFrame:
-    """Return pairs of a control and a patient of the same sex and nearly the same head size; all their visits.
+    """Return all visits of pairs of a control and a patient of the same sex and nearly the same head size.
 
-    As many pairs as can be made are, and among these the nearest; pairs that are not near are left out.
+    The number of pairs is maximised first, then their similarity; pairs that differ too much are left out.
     """
     first, kept = table[table["session"] == 1], list[str]()
     for _, own in first.groupby("sex"):
@@ -93,7 +93,7 @@ def paired(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def background(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return how patients and controls compare in age, sex and head size: d, and for sex the shares."""
+    """Compare patients and controls in age and head size (Cohen's d) and sex (proportions)."""
     rows = []
     for who, table in tables.items():
         first = table[table["session"] == 1]
@@ -109,14 +109,14 @@ def background(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def of_regions(table: pd.DataFrame, regions: list[str]) -> pd.DataFrame:
-    """Return Cohen's d of each region at the first visit, given age and sex."""
+    """Return Cohen's d of each region at the first visit, adjusted for age and sex."""
     first = table[table["session"] == 1]
     group = first["diagnosis"].map({"CN": "control", "SCZ": "patient"})
     return group_effects(first[regions], group, first[["age", "sex"]])
 
 
 def drawn(effects: pd.DataFrame) -> bytes:
-    """Return the effects on a cortex, as a file of vectors; regions whose interval has 0 are grey."""
+    """Return a drawing (SVG) of the effects on the cortex; regions whose interval contains 0 are grey."""
     table = effects.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     unsure = effects["region"][effects["low"] * effects["high"] < 0].tolist()
     unit = "Cohen's d, patients minus controls"
@@ -125,7 +125,7 @@ def drawn(effects: pd.DataFrame) -> bytes:
 
 
 def adjusted_difference(values: pd.Series, table: pd.DataFrame) -> dict[str, float]:
-    """Return Cohen's d of patients minus controls given age and sex, with its 95 % interval and p (two-sided)."""
+    """Return Cohen's d, adjusted for age and sex, of patients minus controls, with 95 % interval and two-sided p."""
     patient = (table["diagnosis"] == "SCZ").to_numpy(float)
     columns = np.column_stack([np.ones(len(table)), patient, table["age"], table["sex"]]).astype(float)
     slopes, residual, *_ = np.linalg.lstsq(columns, values.to_numpy(float), rcond=None)
@@ -138,7 +138,7 @@ def adjusted_difference(values: pd.Series, table: pd.DataFrame) -> dict[str, flo
 
 
 def contrast(table: pd.DataFrame, who: str) -> list[dict[str, object]]:
-    """Return the stated contrast at each visit, and its change between them in either group and between groups."""
+    """Return the specified contrast at each visit, and the group difference of its change between visits."""
     names = [f"{side}_{name}_thickness" for side in ("lh", "rh") for name in FRONTO_INSULAR]
     value, rows = table[names].mean(axis=1), []
     for session, own in table.groupby("session"):
@@ -161,7 +161,7 @@ def contrast(table: pd.DataFrame, who: str) -> list[dict[str, object]]:
 
 
 def fitted(table: pd.DataFrame, folder: Path, name: str) -> dict[str, object]:
-    """Fit a table by the linear preset, and return its verdict."""
+    """Fit a table with the linear preset, and return its verdict."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.csv"
     table.to_csv(path, index=False)
@@ -182,7 +182,7 @@ def fitted(table: pd.DataFrame, folder: Path, name: str) -> dict[str, object]:
 
 
 def main() -> None:
-    """Write the contrast, the verdicts, what the pattern resembles and the change between visits, of groups."""
+    """Write group tables: the contrast, the verdicts, resemblance of patterns, and change between visits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", type=Path, required=True)
     parser.add_argument("--runs", type=Path, required=True, help="a folder for tables and runs, with single people")

@@ -1,9 +1,9 @@
-"""Tables 1, 6 and 7 of the paper for its five cohorts: decompositions and regressions beside the truth.
+"""Tables 1, 6 and 7 of the paper for its five cohorts: decompositions and regressions compared with the truth.
 
     python experiments/scoring.py                            # three components (Table 1), the regressions (Table 6)
     python experiments/scoring.py --components 3 4 5 6 7 8 9 10      # and the best three of up to ten (Table 7)
 
-Components have neither sign nor order: each decomposition is given those that fit the truth best.
+Signs and order of components have no meaning: each decomposition gets those that fit the truth best.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOT_REGIONS = ["participant_id", "diagnosis", "age", "sex"]
 
 
 class Match(NamedTuple):
-    """Component ``order[i]`` times ``signs[i]`` stands for severity i."""
+    """Matched components: component ``order[i]`` times ``signs[i]`` represents severity i."""
 
     order: np.ndarray
     signs: np.ndarray
@@ -33,13 +33,13 @@ class Match(NamedTuple):
 
 
 def best_components(components: np.ndarray, truth: np.ndarray) -> Match:
-    """Choose for each severity its own component and sign, so that the mean concordance is largest.
+    """Assign each severity its own component and sign, maximising the mean concordance.
 
-    With as many components as severities this gives order and signs; with more, the best ones of them, for which the
-    paper tries all combinations.
+    With as many components as severities, this determines order and signs; with more, also the best components, for
+    which the paper tries all combinations.
     """
     table = np.array([[concordance(severity, column) for column in components.T] for severity in truth.T])
-    turned = np.maximum(table, 1 - table)  # turning a component turns the order of all pairs; ties stay one half
+    turned = np.maximum(table, 1 - table)  # reversing a component reverses the order of all pairs; ties stay one half
     rows, order = linear_sum_assignment(turned, maximize=True)
     return Match(order, np.where(table[rows, order] < 0.5, -1, 1), turned[rows, order])
 

@@ -1,9 +1,9 @@
-"""Compare settings on the five simulated cohorts, and on the same built from real people; made for a GPU.
+"""Compare settings on the five simulated cohorts, and on the same built from real people; intended for a GPU.
 
     python experiments/settle_preset.py --seeds 0 --controls healthy.csv --out settings.csv
 
-All settings with the same whitening train together, as members of one compiled program. For each setting: the
-checkpoint with the best agreement, and there the difference of the consensus from ridge regression with the truth.
+All settings with the same whitening train together, as members of one compiled program. Each setting is judged at the
+checkpoint with the best agreement, by the concordance of its consensus minus that of ridge regression on the truth.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ N_REPETITIONS = 10
 
 
 class Setting(NamedTuple):
-    """One row of the comparison."""
+    """A row of the comparison."""
 
     name: str
     weights: LossWeights
@@ -63,7 +63,7 @@ def settings() -> list[Setting]:
 
 
 def cohorts(seeds: list[int], own: pd.DataFrame | None) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield name, scaled controls, scaled patients and truth of each cohort."""
+    """Yield the name, scaled controls, scaled patients and truth of each cohort."""
     for seed in seeds:
         for people in (None,) if own is None else (None, own):
             for kind in KINDS:
@@ -77,7 +77,7 @@ def cohorts(seeds: list[int], own: pd.DataFrame | None) -> Iterator[tuple[str, n
 
 
 def compare(rows: list[Setting], controls: np.ndarray, patients: np.ndarray, truth: np.ndarray, steps: int) -> dict:
-    """Train all rows (of the same whitening) at once; return agreement, consensus and step of the best checkpoint."""
+    """Train all rows (with the same whitening) at once; return agreement, accuracy and step of the best checkpoints."""
     from rindices.core.train import TrainingPeople, make_members, train
 
     people = TrainingPeople(controls, patients, whitening_matrix(controls, rows[0].whitening))

@@ -1,12 +1,12 @@
-"""Do severities fall with age where the truth does not? A loss in percent is smaller where a region is already small.
+"""Do severities fall with age if the truth does not? A percentage loss is smaller if a region is already small.
 
     python experiments/severity_and_age.py                    # linear models: minutes on processor cores
     python experiments/severity_and_age.py --preset fast      # the default: for a GPU
     python experiments/severity_and_age.py --controls TABLE   # disease simulated in real healthy people
 
-Disease takes the same percentage of a region at any age in these cohorts, and regions shrink with age. Severities are
-read in sd of controls of the same age, so that an equal percentage is a smaller change in older people. Of logarithms,
-an equal percentage is an equal change.
+In these cohorts, disease takes the same percentage of a region at any age, and regions shrink with age. Severities are
+estimated in sd of controls, after correction for age, so an equal percentage is a smaller change in older people. With
+logarithms, equal percentages are equal changes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCALES = {"volumes": lambda volumes: volumes, "logarithms": lambda volumes: np.l
 
 
 def correlations(seed: int, preset: str, healthy: pd.DataFrame | None) -> list[dict[str, object]]:
-    """Return how severities of the patients correlate with their age: true ones, and those of a model."""
+    """Return the correlations of patients' true and estimated severities with age."""
     cohort = simulate_cohort("basic", seed=seed, controls=healthy)
     people, patient = cohort.table[["age", "sex"]], cohort.table["diagnosis"] == "PT"
     volumes = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
@@ -47,7 +47,7 @@ def correlations(seed: int, preset: str, healthy: pd.DataFrame | None) -> list[d
 
 
 def main() -> None:
-    """Measure, and print means with standard errors over cohorts."""
+    """Measure all cohorts, and print means with standard errors."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--preset", default="linear")
     options.add_argument("--controls", type=Path)

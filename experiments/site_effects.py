@@ -1,15 +1,15 @@
-"""How well are differences between sites estimated in controls, and what is left of them in others? Takes seconds.
+"""How well are site differences estimated in controls, and how much of them remains in others? Takes seconds.
 
     python experiments/site_effects.py                            # simulated sites with known offsets and scales
     python experiments/site_effects.py --table cohort.csv         # a table with site, diagnosis, age, sex and icv
 
-Simulated: errors of offsets are compared with sd / √n of a site's controls, the error of its plain mean. In the table:
-five folds over controls; everything, the correction for age, sex and head size too, is estimated in four of them. Even
-exact estimates of sites' means leave ω² of about sites / training controls in the fifth.
+Simulated: errors of offsets are compared with the error of a site's plain mean, sd / √n of its controls. In the table:
+five folds over controls; everything, including the correction for age, sex and head size, is estimated in four of them.
+Even unbiased estimates of site means leave an ω² of about sites / training controls in the fifth.
 
-A classifier trained on the very controls that sites were removed from ends below chance after harmonisation, since
-what is left of a site in them and in others has opposite signs. So it is also trained and tested (`accuracy_apart`)
-within one half of the controls when everything was estimated in the other.
+A classifier trained on the same controls from which sites were removed falls below chance after harmonisation, because
+the remaining site effects have opposite signs in these and in others. It is therefore also trained and tested
+(`accuracy_apart`) within one half of the controls, with everything estimated in the other half.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from rindices.presets import Correction
 from rindices.simulate import simulate_cohort
 
 RESULTS = Path(__file__).parents[1] / "results"
-SIZES = np.linspace(20, 100, 10).astype(int)  # controls of the simulated sites
+SIZES = np.linspace(20, 100, 10).astype(int)  # controls per simulated site
 SHIFT_SD, SCALES = 0.5, (0.8, 1.25)  # in sd of healthy people of the same age and sex
 NOT_REGIONS = ("participant_id", "site", "diagnosis", "age", "sex", "icv", "fiq", "ados_total", "srs_total")
 CORRECTIONS = {"before": Correction(smooth=["age"]), "after": Correction(smooth=["age"], site="site")}
 
 
 def simulated(seed: int) -> pd.DataFrame:
-    """Return mean squared errors of offsets and scales in ten simulated sites, and what theory expects."""
+    """Return mean squared errors of offsets and scales in ten simulated sites, and their theoretical values."""
     rng = np.random.default_rng(seed)
     site = np.repeat(np.arange(len(SIZES)), SIZES)
     table = simulate_cohort("null", n_controls=len(site), n_patients=20, seed=seed).table
@@ -63,7 +63,7 @@ def simulated(seed: int) -> pd.DataFrame:
 
 
 def omega_squared(values: np.ndarray, site: np.ndarray) -> np.ndarray:
-    """Share of each column's variance that sites explain, without the bias of η²."""
+    """Return the fraction of each column's variance that sites explain, without the bias of η²."""
     names = np.unique(site)
     within = sum(((values[site == name] - values[site == name].mean(axis=0)) ** 2).sum(axis=0) for name in names)
     total = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
@@ -72,7 +72,7 @@ def omega_squared(values: np.ndarray, site: np.ndarray) -> np.ndarray:
 
 
 def held_out(controls: pd.DataFrame, strength: float) -> pd.DataFrame:
-    """Return what sites explain in held-out controls, and how well their site is told, before and after."""
+    """Return the variance explained by site in held-out controls, and how well site is predicted, before and after."""
     regions = controls.drop(columns=list(NOT_REGIONS), errors="ignore").to_numpy(float)
     people, site = controls[["age", "sex", "icv", "site"]].reset_index(drop=True), controls["site"].to_numpy()
     classifier = LogisticRegression(C=strength, class_weight="balanced", max_iter=2000)
@@ -96,7 +96,7 @@ def held_out(controls: pd.DataFrame, strength: float) -> pd.DataFrame:
 
 
 def folds(number: int, site: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Split people with equal shares of each site."""
+    """Return folds stratified by site."""
     return list(StratifiedKFold(number, shuffle=True, random_state=0).split(site, site))
 
 
@@ -107,7 +107,7 @@ def corrected(regions: np.ndarray, people: pd.DataFrame, train: np.ndarray, corr
 
 
 def main() -> None:
-    """Simulate sites, or judge a table."""
+    """Measure simulated sites, or those of a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", type=Path)
     parser.add_argument("--control", default="CN", help="diagnosis of controls in the table")

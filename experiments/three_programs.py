@@ -1,12 +1,12 @@
-"""Does a verdict, a pattern, a severity survive another program? The same people through CIVET and two FreeSurfers.
+"""Do verdicts, patterns and severities survive a change of program? The same people by CIVET and two FreeSurfers.
 
     python experiments/three_programs.py --table ABIDE_CT_pipelines_DKT_software_QC.csv --out results/three_programs.csv
     … --networks --out results/three_programs_networks.csv       # five repetitions of the default
 
-The table has 62 DKT thicknesses of the same people of ABIDE by three programs. ``autism``: patients against controls as
-they are. ``put in``: half of the controls become patients, by two patterns in a quarter of the regions each, with the
-same people, regions and severities in each program (2 sd of that program at severity 1). Models correct for age,
-sex and sites; patterns are matched to the first program's. Only figures of groups are written.
+The table has 62 DKT thicknesses of the same people of ABIDE by three programs. ``autism``: the patients and controls as
+they are. ``put in``: half of the controls become patients through two patterns in a quarter of the regions each, with
+the same people, regions and severities in each program (2 sd of that program at severity 1). Models correct for age,
+sex and sites; patterns are matched to those of the first program. Only group statistics are written.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.presets import Correction
 
 SHARE, STRENGTH, N_PATTERNS = 0.25, 2.0, 2
-FEWEST = 12  # controls of a site: half of them become patients
+FEWEST = 12  # controls per site: half of them become patients
 
 
 def icc(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the intraclass correlation of single scores for absolute agreement (Shrout and Fleiss, 2,1)."""
+    """Return the intraclass correlation ICC(2, 1) for absolute agreement of single scores (Shrout and Fleiss)."""
     values = np.column_stack([first, second])
     n, k = values.shape
     rows, columns, grand = values.mean(axis=1), values.mean(axis=0), values.mean()
@@ -40,7 +40,7 @@ def icc(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def by_program(path: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Return a table for each program, with the same people in the same order, and the names of the regions."""
+    """Return each program's table, with the same people in the same order, and the names of the regions."""
     table = pd.read_csv(path, index_col=0)
     regions = [name for name in table if name.startswith(("L_", "R_"))]
     parts = {str(name): own.set_index("SubjID").sort_index() for name, own in table.groupby("software")}
@@ -54,7 +54,7 @@ def by_program(path: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
 
 
 class Fitted(NamedTuple):
-    """One program: how the groups differ, everybody's severities, and maps."""
+    """The fit of one program: the group difference, everybody's severities, and maps."""
 
     p: float
     found_again: int
@@ -84,7 +84,7 @@ def fitted(own: pd.DataFrame, regions: list[str], patient: np.ndarray, n_pattern
 def compared(
     what: str, parts: dict[str, pd.DataFrame], regions: list[str], patient: np.ndarray, n: int, networks: bool
 ) -> list[dict]:
-    """Fit each program, and compare patients' severities and maps of each pair of them."""
+    """Fit each program, and compare patients' severities and maps between each pair of programs."""
     models = {name: fitted(own, regions, patient, n, networks) for name, own in parts.items()}
     rows = []
     for one, other in combinations(models, 2):

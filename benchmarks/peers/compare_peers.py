@@ -1,14 +1,14 @@
-"""Every method on the same cohorts: concordance, subtypes, split halves, verdicts, processor time and memory.
+"""Compare all methods on the same cohorts: concordance, subtypes, split halves, verdicts, processor time and memory.
 
-    make peers                                            # builds the environments, then all of this
+    make peers                                            # builds the environments, then runs everything
     make peers PYSUSTAIN=~/pySuStaIn MINUTES=60 JOBS=16   # with SuStaIn from a checkout; more time for each fit
-    make peers QUICK=1                                    # does everything install, and every method give a row?
+    make peers QUICK=1                                    # checks that all methods install and give a row
     python benchmarks/peers/compare_peers.py --methods NMF rindices --cohorts basic mild --parts whole --seeds 0
 
-Writes results/peers.csv: a row for each fit of everybody (`whole`, or `chosen` where the method chooses the number of
-patterns), and for each pair of fits of halves of the people that have nobody in common (`halves`). Rows that are there
-already are not computed again. Methods without an environment, and cohorts without data (RINDICES_DATA names the
-folder), are left out and named. Each fit is a process of its own with one thread.
+Writes results/peers.csv: a row for each fit of everybody (`whole`, or `chosen` if the method chooses the number of
+patterns), and for each pair of fits of disjoint halves of the people (`halves`). Existing rows are not computed again.
+Methods without an environment, and cohorts without data (in the folder RINDICES_DATA), are skipped and listed. Each fit
+runs in its own process with one thread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LONGEST = [
     *("NMF", "opNMF", "discriminant NMF", "factor analysis", "LDA", "PCA of z-scores", "regression told the truth"),
 ]
 CHOOSE = ("HYDRA", "SuStaIn", "rindices, linear")  # the number of patterns; the GANs: gan_batches.py
-IMPOSSIBLE = [  # one cluster is no clustering; lobes need names of regions; regression needs a truth; shares sum to 1
+IMPOSSIBLE = [  # one cluster is not a clustering; lobes need region names; regression needs a truth; shares sum to 1
     *(("Smile-GAN", "one pattern"), ("HYDRA", "one pattern"), ("SuStaIn", "authors' sample")),
     *(("regression told the truth", "no disease"), ("LDA", "one pattern")),
 ]
@@ -55,11 +55,11 @@ class Job(NamedTuple):
     cohort: str
     seed: int
     method: str
-    part: str  # whole, halves, or chosen: everybody, the method chooses the number of patterns
+    part: str  # whole, halves, or chosen: everybody, with the number of patterns chosen by the method
 
 
 class Found(NamedTuple):
-    """What a fit says of all patients, and what it cost."""
+    """Results of a fit for all patients, and its cost."""
 
     scores: np.ndarray
     labels: np.ndarray
@@ -72,7 +72,7 @@ class Found(NamedTuple):
 
     @classmethod
     def of(cls, arrays: Mapping[str, Any], minutes: float = np.nan) -> Self:
-        """Read what a method has written; not all say all of it."""
+        """Read the results of a method; not all methods report everything."""
         scores = np.asarray(arrays["scores"], float)
         verdict, gib = (str(arrays["verdict"]) if "verdict" in arrays else ""), float(arrays.get("gib", np.nan))
         own = (scores, np.asarray(arrays["labels"]), verdict, str(arrays["note"]), bool(arrays["finished"]))
@@ -80,7 +80,7 @@ class Found(NamedTuple):
 
 
 def fit(job: Job, cohort: Cohort, train: np.ndarray, options: argparse.Namespace) -> Found:
-    """Fit in a process of its own."""
+    """Fit in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         given, found = Path(folder) / "given.npz", Path(folder) / "found.npz"
         arrays = {"regions": cohort.regions, "patient": cohort.patient, "truth": cohort.truth, "lobes": cohort.lobes}
@@ -104,7 +104,7 @@ def script(method: str, options: argparse.Namespace) -> list[Path | str]:
 
 
 def halves_of(cohort: Cohort, seed: int) -> list[np.ndarray]:
-    """Split controls and patients in two halves that have nobody in common."""
+    """Split controls and patients into two disjoint halves."""
     rng, first = np.random.default_rng(seed), np.zeros(len(cohort.patient), bool)
     for group in (cohort.patient, ~cohort.patient):
         people = rng.permutation(np.flatnonzero(group))
@@ -113,7 +113,7 @@ def halves_of(cohort: Cohort, seed: int) -> list[np.ndarray]:
 
 
 def whole(cohort: Cohort, found: Found) -> dict[str, object]:
-    """Compare a fit of everybody with the truth where there is one."""
+    """Compare a fit of everybody with the truth, if there is one."""
     row: dict[str, object] = {name: getattr(found, name) for name in ("minutes", "gib", "verdict", "note", "finished")}
     row["number"] = found.number
     if cohort.truth.any():
@@ -124,7 +124,7 @@ def whole(cohort: Cohort, found: Found) -> dict[str, object]:
 
 
 def halves(first: Found, second: Found) -> dict[str, object]:
-    """Compare what fits to two disjoint halves of the people say of all patients."""
+    """Compare the results of fits to two disjoint halves for all patients."""
     row: dict[str, object] = {"minutes": first.minutes + second.minutes, "gib": max(first.gib, second.gib)}
     row |= {"verdict": f"{first.verdict}; {second.verdict}" if first.verdict else "", "note": first.note}
     row |= {"finished": first.finished and second.finished, "number": first.number}
@@ -140,7 +140,7 @@ def keep(file: Path, rows: Iterable[Mapping[str, object]]) -> None:
 
 
 def possible(options: argparse.Namespace) -> list[Job]:
-    """Return what is to be computed and is not there yet, the longest first; name what cannot be."""
+    """Return the missing jobs, the longest first; print the methods and cohorts that cannot be run."""
     methods = [name for name in options.methods if Path(script(name, options)[0]).is_file()]
     if not os.environ.get("PYSUSTAIN"):
         methods = [name for name in methods if name != "SuStaIn"]
@@ -165,7 +165,7 @@ def possible(options: argparse.Namespace) -> list[Job]:
 
 
 def compute(job: Job, options: argparse.Namespace) -> None:
-    """Fit, measure and keep one row."""
+    """Fit and compare, and keep one row."""
     if time.monotonic() > options.end:
         return
     cohort = COHORTS[job.cohort](job.seed)

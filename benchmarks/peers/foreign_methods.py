@@ -1,9 +1,9 @@
-"""Fit one method of other authors, in an environment of its own, through its public functions.
+"""Fit one method of other authors, in its own environment, through its public functions.
 
     python foreign_methods.py METHOD GIVEN.npz FOUND.npz SECONDS
 
-Files are those of own_methods.py. Settings are the authors' (docs/peers.md cites them); a training that has not met its
-own rule to stop after so many seconds of processor time is stopped, and its model is used as it is then.
+Files are those of own_methods.py. Settings are the authors' (docs/peers.md cites them). A training that has not met its
+own stopping rule after the given seconds of processor time is stopped, and its model is used as it is.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ NEVER = 10**6  # epochs
 
 
 class TimeIsUpError(Exception):
-    """Ends a training that would otherwise go on for hours."""
+    """Ends a training that would otherwise continue for hours."""
 
 
 class Found(dict):
-    """Scores of patients, whether the method came to its own end, and how far it got."""
+    """Scores of patients, whether the method finished by itself, and how far it got."""
 
     def __init__(self, scores: np.ndarray, finished: bool, note: str, labels: np.ndarray | None = None) -> None:
         labels = scores.argmax(axis=1) if labels is None else labels
@@ -47,7 +47,7 @@ class Given:
         self.patients = self.regions[self.patient]
 
     def table(self, *further: str) -> pd.DataFrame:
-        """Return the people trained on, controls as -1 and patients as 1."""
+        """Return the training people, with controls labelled -1 and patients 1."""
         names = [f"region{number}" for number in range(self.regions.shape[1])]
         table = pd.DataFrame(self.regions, columns=names)
         table.insert(0, "diagnosis", np.where(self.patient, 1, -1))
@@ -57,7 +57,7 @@ class Given:
         return table[self.train].reset_index(drop=True)
 
     def timed(self, model: Any) -> list[Any]:
-        """Let the trainings of a class of models end when the time is up; return a list that gets the latest model."""
+        """Make trainings of a model class end when time is up; return a list that receives the latest model."""
         latest: list[Any] = [None, 0]
         train, start = model.train_instance, time.process_time()
 
@@ -80,9 +80,9 @@ def surreal_gan(given: Given) -> Found:
     torch.set_num_threads(1)
     latest = given.timed(SurrealGAN)
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(TimeIsUpError):
-        # A single repetition fails where it would be saved and compared with others, so that is put off for ever.
+        # A single repetition fails when it is saved and compared with others, so saving is postponed forever.
         number, table = given.seed % 100, given.table()
-        batch = min(300, int((table["diagnosis"] == 1).sum()) // 3)  # with less than two batches it takes no step
+        batch = min(300, int((table["diagnosis"] == 1).sum()) // 3)  # with fewer than two batches it takes no step
         more = {"saving_freq": NEVER // 4, "start_repetition": number, "batchsize": batch}
         learn(table, given.n_patterns, number + 1, 1.0, NEVER, folder, **more)
     scaled = torch.FloatTensor(1 + (given.patients - given.mean) / (10 * given.sd))
@@ -90,8 +90,8 @@ def surreal_gan(given: Given) -> Found:
 
 
 def smile_gan(given: Given) -> Found:
-    """Train one model as the package's sample code has it: cluster probabilities."""
-    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # the package loads what it has just saved
+    """Train one model as in the package's sample code; scores are cluster probabilities."""
+    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # the package loads its own files
     import torch
     from SmileGAN.model import SmileGAN
     from SmileGAN.Smile_GAN_clustering import single_model_clustering
@@ -112,13 +112,13 @@ def smile_gan(given: Given) -> Found:
 
 
 def hydra(given: Given, numbers: tuple[int, ...] = ()) -> Found:
-    """Run some hold-out repetitions with the defaults of mlni: the side of each hyperplane on which a patient lies.
+    """Run hold-out repetitions with the defaults of mlni; scores are signed distances to each subtype's hyperplane.
 
-    Several repetitions give one assignment by consensus, to which the hyperplanes are fitted as mlni fits them. With
-    several numbers of subtypes, the one on which repetitions agree best (adjusted Rand index) is taken.
+    The repetitions give a consensus assignment, to which hyperplanes are fitted as in mlni. With several numbers of
+    subtypes, the one with the best agreement of repetitions (adjusted Rand index) is taken.
     """
     for name in ("torchvision", "torchvision.models", "torchvision.models.resnet", "tensorboardX"):
-        sys.modules[name] = types.ModuleType(name)  # imported for other tasks than clustering
+        sys.modules[name] = types.ModuleType(name)  # imported for tasks other than clustering
     sys.modules["torchvision.models.resnet"].BasicBlock = object  # type: ignore[attr-defined]
     sys.modules["tensorboardX"].SummaryWriter = object  # type: ignore[attr-defined]
     from mlni.hydra_clustering import clustering
@@ -136,7 +136,7 @@ def hydra(given: Given, numbers: tuple[int, ...] = ()) -> Found:
         k = numbers[int(np.nanargmax(stable))] if len(numbers) > 1 else numbers[0]
         assigned = pd.read_csv(os.path.join(results, "clustering_assignment.tsv"), sep="\t")[f"assignment_{k}"]
     trained, group = table.iloc[:, 3:].to_numpy(), table["diagnosis"].to_numpy()
-    mean, sd = trained.mean(axis=0), trained.std(axis=0)  # mlni scales by everybody who is trained on
+    mean, sd = trained.mean(axis=0), trained.std(axis=0)  # mlni scales by all training people
     weights = np.where(group[:, None] == 1, assigned.to_numpy()[:, None] == 1 + np.arange(k), 1 / k)
     planes = [launch_svc((trained - mean) / sd, group, 0.25, weight, True)[2] for weight in weights.T.copy()]
     scores = np.column_stack([plane.decision_function((given.patients - mean) / sd) for plane in planes])
@@ -144,9 +144,9 @@ def hydra(given: Given, numbers: tuple[int, ...] = ()) -> Found:
 
 
 def sustain(given: Given, largest_number: int = 0) -> Found:
-    """Fit the z-score model to lobar means: the expected stage in each subtype; people are staged without sampling.
+    """Fit the z-score model to lobar means; scores are expected stages in each subtype, without sampling.
 
-    With a largest number of subtypes, the one with the lowest cross-validation information criterion is taken.
+    If a largest number of subtypes is given, the number with the lowest cross-validation information criterion is used.
     """
     from quick_sustain import QuickSustain
 
@@ -186,13 +186,13 @@ METHODS = {
 
 
 def peak_memory() -> float:
-    """Return the most memory that this process has held, in GiB; that of the process that started it is not counted."""
+    """Return the peak memory of this process in GiB, not counting that of its parent."""
     with open("/proc/self/status", encoding="ascii") as file:
         return next(int(line.split()[1]) / 2**20 for line in file if line.startswith("VmHWM"))
 
 
 def main() -> None:
-    """Fit and write."""
+    """Fit the method, and write its results."""
     method, source, target, seconds = sys.argv[1:]
     nowhere = io.StringIO()
     with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):

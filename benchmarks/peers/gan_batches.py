@@ -1,7 +1,7 @@
 """Train hundreds of models of Surreal-GAN and Smile-GAN at once on a GPU, and write their rows of results/peers.csv.
 
 python benchmarks/peers/gan_batches.py --seconds 480 --out gans.csv      # all cohorts; needs both packages, PyTorch
-python benchmarks/peers/gan_batches.py --check                           # is a step here a step of the packages?
+python benchmarks/peers/gan_batches.py --check                           # compares steps with those of the packages
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from compare_peers import Found, halves, halves_of, keep, whole
 from gan_trainings import DEVICE, EVERY, People, SmileGANs, SurrealGANs, Trainings
 from truths import COHORTS
 
-SNAPSHOTS = 20  # checkpoints of Surreal-GAN: every twentieth of the training is saved, as its authors recommend
-NUMBERS = (2, 3, 4)  # of patterns, where a method chooses
+SNAPSHOTS = 20  # checkpoints of Surreal-GAN, saved every twentieth of the training, as its authors recommend
+NUMBERS = (2, 3, 4)  # of patterns, if the number is chosen
 KINDS: dict[str, type[Trainings]] = {"Surreal-GAN": SurrealGANs, "Smile-GAN": SmileGANs}
 
 
 def people_of(name: str, seed: int, chosen: bool) -> list[People]:
-    """Return everybody and the halves of a cohort; where `chosen`, everybody with other numbers of patterns, too."""
+    """Return everybody and the halves of a cohort; if `chosen`, everybody also with other numbers of patterns."""
     cohort = COHORTS[name](seed)
     masks = {"whole": np.ones(len(cohort.patient), bool)}
     masks["first"], masks["second"] = halves_of(cohort, seed)
@@ -40,14 +40,14 @@ def people_of(name: str, seed: int, chosen: bool) -> list[People]:
 
 
 def grouped(options: argparse.Namespace) -> list[Trainings]:
-    """Return trainings of equal shape together."""
+    """Return trainings, grouped by shape."""
     groups: dict[tuple[Any, ...], list[People]] = defaultdict(list)
     for name in options.cohorts:
         for seed in options.seeds if name != "authors' sample" else [0]:
             for own in people_of(name, seed, name in options.choose and seed == options.seeds[0]):
                 for method in options.methods:
                     if method == "Smile-GAN" and own.n_patterns == 1:
-                        continue  # one cluster is no clustering
+                        continue  # one cluster is not a clustering
                     number = options.folds if method == "Smile-GAN" else options.repetitions
                     number = number if own.name[2] == "whole" else max(1, number // 2)
                     shapes = (own.controls.shape, own.patients.shape, own.everybody.shape, own.n_patterns)
@@ -57,7 +57,7 @@ def grouped(options: argparse.Namespace) -> list[Trainings]:
 
 
 def train(trainings: list[Trainings], seconds: float) -> None:
-    """Let all trainings go on together until the time is up."""
+    """Advance all trainings together until the time is up."""
     start, events = time.monotonic(), {}
     for own in trainings if DEVICE.type == "cuda" else []:
         try:
@@ -90,7 +90,7 @@ def train(trainings: list[Trainings], seconds: float) -> None:
 
 
 def rows_of(method: str, found: dict[tuple[str, ...], dict[str, Any]]) -> list[dict[str, object]]:
-    """Return rows of results/peers.csv; where several numbers of patterns were trained, one for the steadiest."""
+    """Return rows of results/peers.csv, with one for the most stable number of patterns if several were trained."""
     rows, fits = [], {name: Found.of(values) for name, values in found.items()}
     for name, seed in dict.fromkeys((name, seed) for name, seed, *_ in fits):
         cohort = COHORTS[name](int(seed))
@@ -110,11 +110,11 @@ def rows_of(method: str, found: dict[tuple[str, ...], dict[str, Any]]) -> list[d
 
 
 def check() -> None:
-    """Print how far a few steps lie from those of the packages, given the same draws."""
+    """Print the difference between some steps here and in the packages, given the same draws."""
     from SmileGAN import model as smile
     from SurrealGAN import model as surreal
 
-    torch.set_default_dtype(torch.float64)  # so that rounding does not hide a difference
+    torch.set_default_dtype(torch.float64)  # keeps rounding from hiding differences
     rng, columns = np.random.default_rng(0), torch.eye(3)
     people = People(("none",), *(1 + 0.1 * rng.normal(size=(n, 20)) for n in (90, 90, 90)), 3)
     settings = {"npattern": 3, "ncluster": 3, "nROI": 20, "beta1": 0.5, "max_gnorm": 100, "lipschitz_k": 0.5}
@@ -148,7 +148,7 @@ def check() -> None:
 
 
 def main() -> None:
-    """Train, and write rows."""
+    """Train all models, and write their rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="*", default=list(KINDS))
     parser.add_argument("--cohorts", nargs="*", default=[name for name in COHORTS if name != "small"])

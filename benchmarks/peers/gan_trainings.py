@@ -1,9 +1,9 @@
-"""Trainings of many models of Surreal-GAN and Smile-GAN at once, with the networks of the authors' packages.
+"""Train many models of Surreal-GAN and Smile-GAN at once, with the networks of the authors' packages.
 
-All models of equal shape take their steps together, and on a GPU an epoch is replayed as a CUDA graph. A step is one of
-the packages (`gan_batches.py --check`), and what they do around the steps is done as they do it: Surreal-GAN keeps the
-checkpoint and the repetition that agree best with the other repetitions; Smile-GAN stops each fold by its own rule and
-averages the folds' probabilities. Controls are drawn anew for each epoch.
+All models with the same shape take their steps together, and on a GPU an epoch is replayed as a CUDA graph. Steps are
+those of the packages (`gan_batches.py --check`), and so is the procedure around them: Surreal-GAN keeps the checkpoint
+and the repetition that agree best with the other repetitions; Smile-GAN stops each fold by its own rule and averages
+the folds' probabilities. Controls are redrawn for each epoch.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from torch import Tensor, nn
 for _name in ("lifelines", "lifelines.utils"):  # imported by SurrealGAN's utilities, not used here
     sys.modules.setdefault(_name, types.ModuleType(_name))
 sys.modules["lifelines.utils"].concordance_index = None  # type: ignore[attr-defined]
-FIRST_EPOCH, LAST_EPOCH, EVERY = 6000, 14_000, 5  # Smile-GAN's sample code: epochs after which it may, and must stop
+FIRST_EPOCH, LAST_EPOCH, EVERY = 6000, 14_000, 5  # Smile-GAN's sample code: epochs after which it may, or must, stop
 WD, CLUSTER_LOSS = 0.14, 0.002
 
 
 class People(NamedTuple):
-    """The people of one training, scaled as both packages scale them: controls have mean 1 and sd 0.1."""
+    """The people of one training, scaled as in both packages: controls have mean 1 and sd 0.1."""
 
     name: tuple[str, ...]  # cohort, seed, part
     controls: np.ndarray
@@ -39,7 +39,7 @@ class People(NamedTuple):
 
 
 class Trainings(ABC):
-    """Models of one method and shape; `step` is one training step of all of them."""
+    """Models with the same method and shape; `step` is one training step of all of them."""
 
     batch: int
     steps_an_epoch: int
@@ -60,11 +60,11 @@ class Trainings(ABC):
         return torch.tensor(np.stack(list(rows)), dtype=torch.get_default_dtype(), device=DEVICE)
 
     def rand(self, *shape: int) -> Tensor:
-        """Draw from the generator of these trainings, that its graph knows."""
+        """Draw from the generator of these trainings, which is registered with the graph."""
         return torch.rand(*shape, generator=self.generator, device=DEVICE)
 
     def batches(self, rows: Tensor, number: int) -> list[Tensor]:
-        """Draw so many batches of people, without repetition as long as there are enough."""
+        """Draw batches of people, without replacement as long as there are enough."""
         drawn: list[Tensor] = []
         while len(drawn) < number:
             order = self.rand(self.n, rows.shape[1]).argsort(dim=1)
@@ -74,7 +74,7 @@ class Trainings(ABC):
         return drawn[:number]
 
     def epoch(self) -> None:
-        """Take the steps of an epoch."""
+        """Run the steps of an epoch."""
         number = self.steps_an_epoch
         for x, y in zip(self.batches(self.controls, number), self.batches(self.patients, number), strict=True):
             self.step(x, y, *self.draws())
@@ -89,14 +89,14 @@ class Trainings(ABC):
 
     @abstractmethod
     def look(self) -> None:
-        """Keep what is needed of the models as they are."""
+        """Keep what is needed of the models in their current state."""
 
     def due(self, time_for_a_checkpoint: bool) -> bool:
-        """Whether it is time to look."""
+        """Return whether it is time for a look."""
         return time_for_a_checkpoint
 
     def capture(self) -> None:
-        """Record an epoch as a CUDA graph, after a few without one."""
+        """Record an epoch as a CUDA graph, after a few epochs without it."""
         assert self.stream is not None
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
@@ -110,7 +110,7 @@ class Trainings(ABC):
         self.graph = graph
 
     def advance(self, epochs: int) -> None:
-        """Start so many epochs."""
+        """Launch the given number of epochs."""
         for _ in range(epochs):
             if self.graph is None:
                 self.epoch()
@@ -120,7 +120,7 @@ class Trainings(ABC):
 
 
 class SurrealGANs(Trainings):
-    """Version 0.1.1 with the defaults of `repetitive_representation_learning`."""
+    """Surreal-GAN 0.1.1 with the defaults of `repetitive_representation_learning`."""
 
     weights: ClassVar = {
         "orthogonality": 0.2,
@@ -137,7 +137,7 @@ class SurrealGANs(Trainings):
         super().__init__(people, 1.0, seed)
         n_patients, regions = self.patients.shape[1:]
         self.batch = min(300, n_patients // 3)  # with fewer than two batches the package takes no step
-        self.steps_an_epoch = n_patients // self.batch - 1  # the package leaves out the last one
+        self.steps_an_epoch = n_patients // self.batch - 1  # the package skips the last one
         made = {
             name: lambda define=define: define(regions, self.m)
             for name, define in (
@@ -160,12 +160,12 @@ class SurrealGANs(Trainings):
         self.eye, self.snapshots, self.size = torch.eye(self.m, device=DEVICE), [], self.g.size("mapping")
 
     def draws(self) -> tuple[Tensor, ...]:
-        """Severities of the earlier and the later stage, and those of controls."""
+        """Draw severities for the earlier stage, increments for the later one, and severities for controls."""
         shape = (self.n, self.batch, self.m)
         return self.rand(*shape).clamp(1e-7, 1 - 1e-7), self.rand(*shape), 0.05 * self.rand(*shape)
 
     def solve(self, factor: Tensor, rows: Tensor) -> Tensor:
-        """Solve with a lower triangular factor of each model, for each row."""
+        """Solve each model's lower triangular system for each row."""
         solved: list[Tensor] = []
         for i in range(self.m):
             rest = rows[..., i] - sum((factor[:, i, j, None] * solved[j] for j in range(i)), start=0 * rows[..., i])
@@ -173,7 +173,7 @@ class SurrealGANs(Trainings):
         return torch.stack(solved, dim=-1)
 
     def density(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the copula's density of severities, and its divergence from independence."""
+        """Return the copula density of severities, and its divergence from independence."""
         factor = torch.einsum("rt,tij->rij", self.phi, self.place)
         factor = factor / factor.norm(dim=2, keepdim=True).clamp(min=1e-12)
         factor = torch.where(self.eye > 0, factor.abs(), factor)
@@ -184,7 +184,7 @@ class SurrealGANs(Trainings):
         return exponent.exp(), logs + 0.5 * (inverse.square().sum(dim=(1, 2)) - self.m)
 
     def step(self, x: Tensor, y: Tensor, *draws: Tensor) -> None:
-        """Update the discriminators, the copulas and the mappings, as `train_instance` does."""
+        """Update the discriminators, the copulas and the mappings, as in `train_instance`."""
         (before, share, healthy), m, batch = draws, self.m, self.batch
         after, named = (1 - before) * share + before, self.g.split(self.g.flat)
         z = [part.transpose(1, 2)[..., None] * self.eye[:, None] for part in (before, after)]  # one pattern at a time
@@ -232,7 +232,7 @@ class SurrealGANs(Trainings):
 
     @torch.no_grad()
     def scores(self) -> np.ndarray:
-        """Return R-indices of everybody, (models, patients, patterns)."""
+        """Return R-indices of all patients, (models, patients, patterns)."""
         named = self.g.split(self.g.flat)
         parts = self.g("decomposer", named, self.everybody)
         return sum(self.g("reconstruction", named, part) for part in parts).cpu().numpy()  # type: ignore[union-attr]
@@ -242,7 +242,7 @@ class SurrealGANs(Trainings):
         self.snapshots.append((self.steps, self.scores()))
 
     def results(self) -> dict[tuple[str, ...], dict[str, Any]]:
-        """Return scores of the repetition and the checkpoint that agree best with the others."""
+        """Return scores from the checkpoint with the best agreement and the repetition that agrees best there."""
         found = {}
         for name in dict.fromkeys(p.name for p in self.people):
             own = [index for index, p in enumerate(self.people) if p.name == name]
@@ -256,7 +256,7 @@ class SurrealGANs(Trainings):
 
 
 def correlations(scores: np.ndarray) -> np.ndarray:
-    """Return each repetition's mean Rindices-Correlation with the others: of patterns, and of their differences."""
+    """Return each repetition's mean R-indices correlation with the others: of patterns and of their differences."""
     n, _, m = scores.shape
     table, pairs = np.zeros((n, n)), list(combinations(range(m), 2))
     for a, b in combinations(range(n), 2):
@@ -273,7 +273,7 @@ def correlations(scores: np.ndarray) -> np.ndarray:
 
 
 class SmileGANs(Trainings):
-    """Version 0.1.4 with the settings of its sample code: folds of 80 % of the people."""
+    """Smile-GAN 0.1.4 with the settings of its sample code: folds of 80 % of the people."""
 
     def __init__(self, people: list[People], seed: int = 0, fraction: float = 0.8) -> None:
         from SmileGAN import networks as authors
@@ -305,7 +305,7 @@ class SmileGANs(Trainings):
         return ((chosen[..., None] == torch.arange(self.m, device=DEVICE)).to(self.loss.dtype),)
 
     def step(self, x: Tensor, y: Tensor, *draws: Tensor) -> None:
-        """Update the discriminators, then mappings and clusterings, as `train_instance` does."""
+        """Update the discriminators, then mappings and clusterings, as in `train_instance`."""
         (z,), batch, named = draws, self.batch, self.g.split(self.g.flat)
         fake = self.g("mapping", named, x, z) + x
         found = self.d("d", self.d.split(self.d.flat), torch.cat([fake.detach(), y], dim=1))
@@ -326,13 +326,13 @@ class SmileGANs(Trainings):
             self.g.flat.clamp_(-0.5, 0.5)
 
     def due(self, time_for_a_checkpoint: bool) -> bool:
-        """Look every five epochs as soon as folds may stop."""
+        """Return whether a look is due: every five epochs once folds may stop, and rarely before."""
         epochs = self.steps // self.steps_an_epoch
         return epochs > 0 and epochs % (EVERY if epochs > FIRST_EPOCH - 10 * EVERY else 50 * EVERY) == 0
 
     @torch.no_grad()
     def look(self) -> None:
-        """Stop the folds that meet the package's rule: close to the patients, labels and loss steady."""
+        """Stop the folds that meet the package's rule: close to the patients, stable labels, small loss."""
         epochs, named, (patients, controls) = self.steps // self.steps_an_epoch, self.g.split(self.g.flat), self.given
         given, _ = self.g("clustering", named, patients)
         labels = given.argmax(dim=2)
@@ -361,11 +361,11 @@ class SmileGANs(Trainings):
 
     @torch.no_grad()
     def scores(self) -> np.ndarray:
-        """Return cluster probabilities of everybody, (models, patients, clusters)."""
+        """Return cluster probabilities of all patients, (models, patients, clusters)."""
         return self.g("clustering", self.g.split(self.g.flat), self.everybody)[0].cpu().numpy()
 
     def results(self) -> dict[tuple[str, ...], dict[str, Any]]:
-        """Return mean probabilities of the folds, in the order of the one whose labels agree best with the others'."""
+        """Return mean probabilities over folds, with clusters as in the fold that agrees best with the others."""
         found, latest, epochs = {}, self.scores(), self.steps // self.steps_an_epoch
         for name in dict.fromkeys(p.name for p in self.people):
             own = [index for index, p in enumerate(self.people) if p.name == name]
@@ -385,7 +385,7 @@ class SmileGANs(Trainings):
 
 
 def aligned(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return probabilities in the order of clusters that shares most people with `labels`."""
+    """Return probabilities with clusters reordered to match `labels` best."""
     m = probabilities.shape[1]
     own = np.array([[(labels == i) & (probabilities.argmax(axis=1) == j) for j in range(m)] for i in range(m)]).sum(
         axis=2

@@ -1,9 +1,9 @@
-"""Fit one method of our own environment: decompositions, regression told the truth, linear models, rindices.
+"""Fit one method in our own environment: decompositions, regression on the truth, linear models, rindices.
 
     python own_methods.py METHOD GIVEN.npz FOUND.npz SECONDS
 
-`GIVEN` has regions of everybody, who is a patient, who is trained on, and the number of patterns; `FOUND` gets a score
-of each pattern in each patient and, where the method has a test of its own, what it says.
+`GIVEN` has everybody's regions, who is a patient, who is used for training, and the true severities, which define the
+number of patterns; `FOUND` receives each patient's score for each pattern and, if the method has one, its verdict.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from baselines import Baseline
 
 
 class Given:
-    """What a method may know; `truth` is for regression alone."""
+    """The input of a method; only regression uses `truth`."""
 
     def __init__(self, arrays: Any) -> None:
         self.regions, self.patient, self.train = arrays["regions"], arrays["patient"], arrays["train"]
@@ -36,11 +36,11 @@ class Given:
 
 
 def decomposition(method: str, given: Given) -> tuple[np.ndarray, str]:
-    """Fit a decomposition as the paper does (section B.4)."""
+    """Fit a decomposition as in the paper (section B.4)."""
     model = Baseline(method, given.n_patterns, random_state=given.seed)
     model.fit(given.regions[given.train], given.patient[given.train])
     scores = model.transform(given.patients)
-    if method in ("fa", "dnmf"):  # their components have no direction: more is made to be more loss
+    if method in ("fa", "dnmf"):  # signs of these components are arbitrary: larger scores are made to mean more loss
         loss = -standardised(given)[given.known].mean(axis=1)
         own = scores[given.known] - scores[given.known].mean(axis=0)
         scores = scores * np.sign(own.T @ (loss - loss.mean()))
@@ -48,20 +48,20 @@ def decomposition(method: str, given: Given) -> tuple[np.ndarray, str]:
 
 
 def standardised(given: Given) -> np.ndarray:
-    """Return z-scores of the patients by the controls trained on."""
+    """Return z-scores of the patients relative to the training controls."""
     controls = given.regions[given.train & ~given.patient]
     return (given.patients - controls.mean(axis=0)) / controls.std(axis=0)
 
 
 def components(given: Given) -> tuple[np.ndarray, str]:
-    """Fit PCA to z-scores of the patients; a component counts in the direction in which patients differ."""
+    """Fit PCA to the patients' z-scores; components are signed so that patients have positive means."""
     z = standardised(given)
     model = PCA(given.n_patterns, random_state=given.seed).fit(z[given.known])
     return z @ (model.components_.T * np.sign(z[given.known].mean(axis=0) @ model.components_.T)), ""
 
 
 def regression(given: Given) -> tuple[np.ndarray, str]:
-    """Tell ridge regression the severities of other patients, in five folds; those left out of training get all."""
+    """Predict severities by ridge regression, in five folds; patients left out of training by a fit to all others."""
     model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-1, 4, 20)))
     known, scores = given.known, np.empty(given.truth.shape)
     folds = KFold(5, shuffle=True, random_state=0)
@@ -75,8 +75,8 @@ def regression(given: Given) -> tuple[np.ndarray, str]:
 
 
 def ours(preset: str, given: Given, n_patterns: Literal["auto"] | int) -> tuple[np.ndarray, str]:
-    """Fit rindices with its defaults, and its verdict."""
-    from rindices import SurrealGANSearch  # others need not wait for it
+    """Fit rindices with its defaults, and return scores and verdict."""
+    from rindices import SurrealGANSearch  # other methods need not wait for this import
 
     search = SurrealGANSearch(n_patterns, preset=preset, random_state=given.seed)
     search.fit(given.regions[given.train], given.patient[given.train])
@@ -95,11 +95,11 @@ METHODS = {
     "rindices, linear, number chosen": lambda given: ours("linear", given, "auto"),
     "rindices": lambda given: ours("fast", given, given.n_patterns),
 }
-COMPARABLE = ("regression told the truth", "rindices")  # scores of patterns are on one scale
+COMPARABLE = ("regression told the truth", "rindices")  # scores of patterns share a scale
 
 
 def main() -> None:
-    """Fit and write; the scales of components mean nothing, so that they are made alike before the largest is taken."""
+    """Fit and write; components have arbitrary scales, so they are standardised before the largest is taken."""
     method, source, target, _ = sys.argv[1:]
     warnings.simplefilter("ignore")
     scores, verdict = METHODS[method](Given(np.load(source)))

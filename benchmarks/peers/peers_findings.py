@@ -1,6 +1,6 @@
-"""What docs/peers.md says of results/peers.csv in words, each sentence with the comparison that it makes.
+"""The sentences of docs/peers.md about results/peers.csv, each with the comparison that supports it.
 
-`peers_page.py` writes them into the page; `tests/docs/test_peers.py` fails where a comparison is wrong.
+`peers_page.py` writes them into the page; `tests/docs/test_peers.py` fails if a comparison is wrong.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ import pandas as pd
 RESULTS = Path(__file__).parents[2] / "results" / "peers.csv"
 BOUND, LINEAR, OURS, PCA = "regression told the truth", "rindices, linear", "rindices", "PCA of z-scores"
 SURREAL, SMILE, HYDRA, SUSTAIN, NMF, OPNMF = "Surreal-GAN", "Smile-GAN", "HYDRA", "SuStaIn", "NMF", "opNMF"
-OLDER = ("discriminant NMF", "factor analysis", "LDA")  # of the paper's comparison; halves and costs: the table
+OLDER = ("discriminant NMF", "factor analysis", "LDA")  # in the paper's comparison; not in halves() and costs()
 METHODS = (BOUND, OURS, LINEAR, SURREAL, SMILE, HYDRA, SUSTAIN, NMF, OPNMF, *OLDER, PCA)
 PEERS = METHODS[3:]
 REAL, AUTHORS, ONE, NONE = "real people", "authors' sample", "one pattern", "no disease"
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
-HARD = (*KINDS, REAL, ONE)  # healthy people vary as much as the paper's or as real people do
+HARD = (*KINDS, REAL, ONE)  # healthy variation as in the paper or in real people
 CONTINUOUS = (*KINDS, REAL, AUTHORS, ONE)
 SUBTYPES, SEQUENCE, INDEPENDENT = DISCRETE = ("subtypes", "sequence", "sequence, independent")
-NAMED = "regression trained on the truth"  # what the page calls BOUND
+NAMED = "regression trained on the truth"  # name of BOUND on the page
 ABSENT = "–"
 TABLE = pd.read_csv(RESULTS, keep_default_na=False, na_values=[""])
 
 
 class Claim(NamedTuple):
-    """A sentence of the page and whether the measurements bear it out."""
+    """A sentence of the page, and whether the measurements support it."""
 
     text: str
     holds: bool
 
 
 def cell(method: str, cohort: str, column: str = "concordance", part: str = "whole") -> float:
-    """Return the mean over cohorts of a kind; NaN where nothing was measured."""
+    """Return the mean over cohorts of a kind, or NaN if nothing was measured."""
     return float(rows_of(method, cohort, part)[column].mean())
 
 
@@ -46,29 +46,29 @@ def rows_of(method: str, cohort: str | None = None, part: str = "whole") -> pd.D
 
 
 def told(value: float, digits: int = 2) -> str:
-    """Return a number of the page."""
+    """Format a number for the page."""
     return ABSENT if np.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")  # no −0.00
 
 
 def best_peer(cohort: str, column: str = "concordance") -> tuple[str, float]:
-    """Return the best method of others, and what it reaches."""
+    """Return the best method of other authors, and its value."""
     values = {method: cell(method, cohort, column) for method in PEERS}
     name = max(values, key=lambda method: np.nan_to_num(values[method], nan=-1))
     return name, values[name]
 
 
 def found(method: str, *cohorts: str, column: str = "concordance", part: str = "whole") -> str:
-    """Return one number, or two."""
+    """Format the means of one or more cohorts."""
     return " and ".join(told(cell(method, cohort, column, part)) for cohort in cohorts)
 
 
 def halves_of(method: str, *cohorts: str) -> str:
-    """Return the agreement of disjoint halves."""
+    """Format the agreement of disjoint halves."""
     return found(method, *cohorts, column="agreement", part="halves")
 
 
 def answers() -> dict[str, tuple[str, Claim]]:
-    """Return what to use for which question, with what speaks for it."""
+    """Return the recommended method for each question, with its evidence."""
     return {
         "How severe is each of several patterns in each person?": ("rindices", _several()),
         "How severe is each, if you have only seconds or hundreds of tables?": (
@@ -105,7 +105,7 @@ def _seconds() -> Claim:
 
 
 def best_subtypes() -> tuple[str, float]:
-    """Return the peer that labels subtypes best in any cohort, number given or chosen, however long it was trained."""
+    """Return the peer with the best subtype labels in any fit, whether the number of patterns was given or chosen."""
     own = TABLE[(TABLE["cohort"] == SUBTYPES) & TABLE["method"].isin(PEERS)]
     best = own.loc[own["ari"].idxmax()]
     return str(best["method"]), float(best["ari"])
@@ -145,7 +145,7 @@ def _easy() -> Claim:
 
 
 def findings() -> list[Claim]:
-    """Return what the measurements show."""
+    """Return the findings of the comparison."""
     return [_continuous(), _authors_package(), _linear(), _sequences(), _subtypes(), _halves()]
 
 

@@ -1,4 +1,4 @@
-"""The tables, the findings and the figure of docs/peers.md, from results/peers.csv.
+"""Write the tables, the findings and the figure of docs/peers.md from results/peers.csv.
 
 python benchmarks/peers/peers_page.py            # prints them
 python benchmarks/peers/peers_page.py --write    # writes them into the page, and docs/pictures/peers.svg
@@ -42,24 +42,24 @@ UNIT = {SURREAL: "steps", SMILE: "epochs"}
 
 
 def table_of(columns: list[str], cells: Callable[[str], list[str]], methods: Iterable[str] = METHODS) -> list[str]:
-    """Return a table in Markdown with a row for each method that has anything to say."""
+    """Return a table in Markdown with a row for each method that has any values."""
     rows = {method: cells(method) for method in methods}
     kept = [f"| {named(method)} | {' | '.join(row)} |" for method, row in rows.items() if set(row) != {ABSENT}]
     return [f"| method | {' | '.join(columns)} |", "| --- |" + " --- |" * len(columns), *kept]
 
 
 def named(method: str) -> str:
-    """Return what the page calls a method."""
+    """Return a method's name on the page."""
     return NAMED if method == BOUND else method
 
 
 def severities() -> list[str]:
-    """Concordance where severities are continuous."""
+    """Tabulate concordance for continuous severities."""
     return table_of(list(CONTINUOUS), lambda method: [told(cell(method, cohort)) for cohort in CONTINUOUS])
 
 
 def discrete() -> list[str]:
-    """Concordance and agreement with labels where each patient has one pattern."""
+    """Tabulate concordance and agreement with labels if each patient has one pattern."""
 
     def cells(method: str) -> list[str]:
         both = [[told(cell(method, cohort, column)) for column in ("concordance", "ari")] for cohort in DISCRETE]
@@ -69,7 +69,7 @@ def discrete() -> list[str]:
 
 
 def halves() -> list[str]:
-    """Agreement of disjoint halves, and what is said where there is no disease."""
+    """Tabulate the agreement of disjoint halves, and false positives without disease."""
     cohorts = ("basic", "mild", "real people", "authors' sample", "subtypes", "sequence", "one pattern", "no disease")
 
     def cells(method: str) -> list[str]:
@@ -85,7 +85,7 @@ def halves() -> list[str]:
 
 
 def numbers() -> list[str]:
-    """Numbers of patterns that a method chooses, and what it then reaches."""
+    """Tabulate the numbers of patterns that methods choose, and their accuracy with these."""
     cohorts = ("basic", "mild", "subtypes", "sequence", "one pattern", "no disease")
     true = dict(zip(cohorts, (3, 3, 3, 2, 1, 0), strict=True))
 
@@ -101,11 +101,11 @@ def numbers() -> list[str]:
 
 
 def costs() -> list[str]:
-    """Processor time and memory of a fit, and how far the method was run."""
+    """Tabulate processor time and memory of a fit, and the extent of the run."""
 
     def cells(method: str) -> list[str]:
         timed, whole = rows_of(method, part="timing"), rows_of(method)
-        timed = whole if timed.empty else timed  # what takes seconds was measured in full on two cores
+        timed = whole if timed.empty else timed  # methods that take seconds were fully measured on two cores
         minutes, notes = timed["minutes"].mean(), whole["note"].dropna()
         here = told(minutes, 1 if minutes >= 0.1 else 2)
         if method in UNIT:
@@ -129,7 +129,7 @@ def costs() -> list[str]:
 
 
 def amount(note: str, unit: str = "steps|epochs") -> float:
-    """Return the steps or epochs that a note names."""
+    """Return the number of steps or epochs in a note."""
     return float(re.findall(rf"([\d,]+) (?:{unit})", note)[0].replace(",", ""))
 
 
@@ -188,7 +188,7 @@ PARTS = {
 
 
 def filled(page: str) -> str:
-    """Return the page with all parts as they are measured."""
+    """Return the page with all parts updated."""
     for name, lines in PARTS.items():
         before, rest = page.split(f"<!-- {name} -->\n", 1)
         _, after = rest.split("<!-- end -->", 1)
@@ -197,7 +197,7 @@ def filled(page: str) -> str:
 
 
 def main() -> None:
-    """Print or write."""
+    """Print the parts, or write the page and its figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
     if not parser.parse_args().write:

@@ -1,10 +1,10 @@
 """pySuStaIn's z-score model, with the same search over sequences in a tenth of the time, and without sampling.
 
-    PYSUSTAIN=~/pySuStaIn python benchmarks/peers/quick_sustain.py     # the sequences found are the package's
+    PYSUSTAIN=~/pySuStaIn python benchmarks/peers/quick_sustain.py     # checks that sequences equal the package's
 
-The likelihoods of all places to which an event may move are one product of matrices; the package computes them one by
-one. Random numbers are drawn in its order, so that the same sequences are found. It also runs with NumPy 2.4 and later,
-which no longer take arrays for numbers as the package does.
+The likelihoods of all positions to which an event may move are computed as one matrix product; the package computes
+them one by one. Random numbers are drawn in its order, so the same sequences are found. This also runs with NumPy 2.4
+and later, which no longer accept arrays as numbers, as the package requires.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pySuStaIn.ZscoreSustain import ZscoreSustain
 
 
 class QuickSustain(ZscoreSustain):
-    """Takes the most likely sequences as the only sample: Markov chains of 100,000 would take hours."""
+    """A z-score model with the most likely sequences as the only sample: Markov chains of 100,000 would take hours."""
 
     def stage_values(self, sequences: np.ndarray) -> np.ndarray:
         """Return the z-score of each marker at each stage of each sequence, (markers, sequences, stages)."""
@@ -49,7 +49,7 @@ class QuickSustain(ZscoreSustain):
         return self.likelihoods(people, np.asarray(sequence)[None])[:, 0]
 
     def _optimise_parameters(self, people: Any, sequences: np.ndarray, shares: Any, rng: np.random.Generator) -> Any:
-        """Move each event of each subtype once to where it is most likely, as the package does."""
+        """Move each event of each subtype once to its most likely position, as in the package."""
         best, n = sequences.copy(), self.stage_zscore.shape[1]
         chances = np.stack(
             [self.likelihoods(people, one[None])[:, 0].sum(axis=1) for one in best]
@@ -86,7 +86,7 @@ class QuickSustain(ZscoreSustain):
         return sequences, shares, 0.0, sequences[:, :, None], shares[:, None], np.zeros(1)
 
     def subtype_and_stage_individuals(self, people: Any, sequences: Any, shares: Any, _: int) -> Any:
-        """Return the probability of each stage of each subtype, largest subtype first; the rest is not needed."""
+        """Return the probability of each stage of each subtype, largest subtype first; other outputs are dummies."""
         order = np.argsort(shares.mean(axis=1))[::-1]
         joint = self.likelihoods(people, sequences[order, :, 0]) * shares[order, 0][:, None]
         joint = joint.transpose(0, 2, 1) / joint.sum(axis=(1, 2))[:, None, None]

@@ -1,4 +1,4 @@
-"""Networks of many models that are applied and trained at once: parameters stacked, (models, parameters)."""
+"""Networks of many models, applied and trained at once with stacked parameters, (models, parameters)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ADAM: dict[str, Any] = {"betas": (0.5, 0.999), "fused": True, "capturable": DEVI
 
 
 class Networks:
-    """Stacked networks of many models: one leaf of all parameters, (models, parameters)."""
+    """Stacked networks of many models, with all parameters in one leaf, (models, parameters)."""
 
     def __init__(self, modules: dict[str, Callable[[], nn.Module]], n_models: int) -> None:
         made = [{name: make() for name, make in modules.items()} for _ in range(n_models)]
@@ -38,18 +38,18 @@ class Networks:
         return named
 
     def __call__(self, key: str, named: dict[str, dict[str, Tensor]], *inputs: Tensor) -> Any:
-        """Apply a network of each model to the inputs of that model."""
+        """Apply one network of each model to that model's inputs."""
         module = self.modules[key]
         return vmap(lambda own, *given: functional_call(module, own, given))(named[key], *inputs)
 
 
 def clipped(gradient: Tensor, size: int, largest: float = 100.0) -> Tensor:
-    """Limit the norm of a gradient's first `size` entries in each model."""
+    """Clip the norm of the first `size` entries of each model's gradient."""
     norm = gradient[:, :size].norm(dim=1, keepdim=True)
     factor = (largest / (norm + 1e-6)).clamp(max=1.0)
     return torch.cat([gradient[:, :size] * factor, gradient[:, size:]], dim=1)
 
 
 def entropy(logits: Tensor, target: int) -> Tensor:
-    """Return the cross entropy of each person of each model with a class that all have."""
+    """Return the cross-entropy of each person in each model, for a target class common to all."""
     return -logits.log_softmax(dim=-1)[..., target]

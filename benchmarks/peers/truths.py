@@ -1,7 +1,7 @@
-"""Cohorts on which all methods are compared: our kinds, real people, the authors' sample, and truths that are not ours.
+"""Cohorts on which all methods are compared: our kinds, real people, the authors' sample, and other models of disease.
 
-Every cohort has a true severity of each pattern in each patient; where a patient has exactly one pattern, also a label.
-No method is told more than who is a patient and how many patterns there are.
+Every cohort has a true severity of each pattern in each patient and, if each patient has exactly one pattern, labels.
+Apart from regression on the truth, methods are told only who is a patient and how many patterns there are.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import pandas as pd
 
 from rindices import simulate_cohort
 
-SPREAD = 1.71  # healthy people vary so much more: the paper's difficulty (experiments/paper/matched.py)
-FIRST_SEED = 7_300  # nothing else has used these cohorts
+SPREAD = 1.71  # of healthy people, for the paper's difficulty (experiments/paper/matched.py)
+FIRST_SEED = 7_300  # these cohorts are not used anywhere else
 STRENGTH = 0.5  # severity of a discrete subtype
-Z_EVENTS, Z_END = (1, 2, 3), 5  # of SuStaIn's tutorial: sd of controls at which a lobe becomes abnormal; at the end
+Z_EVENTS, Z_END = (1, 2, 3), 5  # from SuStaIn's tutorial: sd of controls at which a lobe becomes abnormal; at the end
 NOT_REGIONS = ("participant_id", "diagnosis", "age", "sex")
 
 LOBES = {
@@ -37,27 +37,27 @@ LOBES = {
 
 
 class Cohort(NamedTuple):
-    """People and what is true of the patients among them."""
+    """People, and the truth about the patients among them."""
 
     regions: np.ndarray  # (people, regions)
     patient: np.ndarray  # (people,)
     truth: np.ndarray  # (patients, patterns); all 0 without disease
     discrete: bool  # each patient has exactly one pattern
-    lobes: np.ndarray  # (lobes, regions), shares that sum to 1; no lobes where regions have no names
+    lobes: np.ndarray  # (lobes, regions), weights that sum to 1; no lobes if regions have no names
 
     @property
     def n_patterns(self) -> int:
-        """The number that all methods are given."""
+        """The number of patterns, which all methods are given."""
         return self.truth.shape[1]
 
     @property
     def labels(self) -> np.ndarray:
-        """The pattern of each patient, where there is exactly one."""
+        """The pattern of each patient, if there is exactly one."""
         return self.truth.argmax(axis=1)
 
 
 def lobes_of(names: list[str]) -> np.ndarray:
-    """Return the share of each region in the mean of each lobe, both sides together."""
+    """Return the weight of each region in the mean of each lobe, with both sides together."""
     members = [np.isin([name[1:] for name in names], words.split()) for words in LOBES.values()]
     return np.array([member / member.sum() for member in members if member.any()]).reshape(-1, len(names))
 
@@ -72,7 +72,7 @@ def simulated(kind: str, seed: int, discrete: bool = False, **options: object) -
 
 
 def real(seed: int) -> Cohort:
-    """Put the patterns of `basic` into real healthy people."""
+    """Add the patterns of `basic` to real healthy people."""
     people = pd.read_csv(data() / "ixi_gm_volumes.csv")
     return simulated("basic", seed, controls=people, n_controls=len(people) // 3)
 
@@ -88,11 +88,11 @@ def authors(seed: int) -> Cohort:
 
 
 def sequence(seed: int, independent: bool = False) -> Cohort:
-    """Let lobes become abnormal one after the other, in one of two orders; a patient is at a random stage of one.
+    """Simulate lobes that become abnormal in one of two orders; each patient is at a random stage of one of them.
 
-    As in SuStaIn's z-score model: an event is a lobe that reaches 1, 2 or 3 sd of controls below their mean; between
-    events a lobe falls linearly, to 5 sd after the last one. The truth of a pattern is the stage, 0 in the other one.
-    With `independent`, regions of healthy people are made to vary without each other, as SuStaIn takes it.
+    As in SuStaIn's z-score model, an event is that a lobe reaches 1, 2 or 3 sd of controls below their mean; between
+    events a lobe falls linearly, to 5 sd after its last one. The true severity is the stage in the patient's own order,
+    and 0 in the other. With `independent`, regions of healthy people vary independently, as SuStaIn assumes.
     """
     healthy = simulated("null", seed)
     rng = np.random.default_rng(FIRST_SEED + seed)
@@ -119,7 +119,7 @@ def sequence(seed: int, independent: bool = False) -> Cohort:
 
 
 def data() -> Path:
-    """Return the folder of data that are not part of the project."""
+    """Return the folder of data that is not part of the project."""
     return Path(os.environ["RINDICES_DATA"])
 
 

@@ -1,4 +1,4 @@
-"""What Surreal-GAN is compared with: decompositions that know no severities, and regressions that are told them."""
+"""Comparison methods for Surreal-GAN: decompositions, which never see severities, and regressions trained on them."""
 
 from baselines.ceilings import supervised_ceilings
 from baselines.decompositions import METHODS, Baseline

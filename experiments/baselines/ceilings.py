@@ -1,4 +1,4 @@
-"""What regressions reach that are told the true severities: about the most that the regions tell of them."""
+"""Scores of regressions trained on the true severities: roughly the most that regions can reveal about them."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ _REGRESSIONS = {
 def supervised_ceilings(
     patients: Any, truth: Any, score: Callable[[np.ndarray, np.ndarray], float], *, seed: int = 0, n_folds: int = 5
 ) -> pd.DataFrame:
-    """Predict severities by linear regression, ridge regression and support vectors, in shuffled folds (section B.6).
+    """Cross-validate predictions of severities by linear, ridge and support vector regression (section B.6).
 
-    Regions are z-scored by the patients trained on. Ridge regression chooses its penalty within them, of 20 from 0.1 to
-    10⁴; support vector regression has the Gaussian kernel and scikit-learn's other settings.
+    Regions are z-scored by the training patients, within whom ridge regression chooses among 20 penalties from 0.1 to
+    10⁴. Support vector regression has a Gaussian kernel and scikit-learn's defaults otherwise.
 
     Parameters
     ----------
     patients : array-like of shape (n_patients, n_regions)
-        Regions.
+        Regional measures.
     truth : array-like of shape (n_patients, n_patterns)
         True severities.
     score : callable
-        From true and predicted severities to a number, such as `pattern_concordance`.
+        Function of true and predicted severities that returns a number, such as `pattern_concordance`.
     seed : int, default=0
-        Decides the folds.
+        Seed of the folds.
     n_folds : int, default=5
         Number of folds.
 
     Returns
     -------
     DataFrame
-        One row a method and fold: method, fold, train (score of the patients trained on) and test (of those left out).
+        One row per method and fold: method, fold, train (score of the training patients) and test (of those left out).
 
     Examples
     --------

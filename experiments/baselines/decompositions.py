@@ -1,4 +1,4 @@
-"""Decompositions that the paper compares with, each with the paper's preparation (section B.4) behind one contract."""
+"""The decompositions that the paper compares with, with its preparation of the data (section B.4), as one estimator."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from baselines.discriminant_nmf import DiscriminantNMF
 from baselines.opnmf import OrthonormalProjectiveNMF
 from rindices.problems import InputError, did_you_mean
 
-_COUNTS_PER_SD = 10  # Dirichlet allocation counts words: a tenth of a standard deviation is one
+_COUNTS_PER_SD = 10  # Dirichlet allocation models word counts: a tenth of a standard deviation is one word
 
 
 class _Method(NamedTuple):
-    make: Callable[[int, Any], Any]  # from the number of components and the random state
-    prepare: Callable[[np.ndarray], np.ndarray]  # of z-scores, or of regions from 0 to 1
-    from_everybody: bool = False  # with labels; else from patients alone, and controls only give mean and sd
+    make: Callable[[int, Any], Any]  # of the number of components and the random state
+    prepare: Callable[[np.ndarray], np.ndarray]  # of z-scores, or of regions scaled to 0–1
+    from_everybody: bool = False  # with labels; otherwise from patients, with controls only for mean and sd
 
 
 def _atrophy(z: np.ndarray) -> np.ndarray:
-    """Losses in sd of controls; what is larger than in controls becomes 0."""
+    """Return losses in sd of controls; values above the controls' mean become 0."""
     return np.maximum(-z, 0)
 
 
@@ -54,12 +54,12 @@ METHODS: Mapping[str, _Method] = MappingProxyType(
 
 
 class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """One of the paper's five decompositions, from regions to components.
+    """One of the paper's five decompositions of regions into components.
 
-    NMF, opNMF and LDA get z-scores by the controls with the sign turned and negative ones set to 0, which takes it that
-    disease shrinks regions; LDA in whole tenths. Factor analysis gets the z-scores. These four are fitted on patients.
-    Discriminant NMF is fitted on everybody with labels, each region scaled to 0–1 over everybody. Signs and order of
-    components have no meaning; those of discriminant NMF mostly fall with severity, as volumes do.
+    NMF, opNMF and LDA receive z-scores relative to controls with the sign reversed and negative values set to 0, which
+    assumes that disease shrinks regions; LDA in whole tenths. Factor analysis receives the z-scores. These four are
+    fitted to patients. Discriminant NMF is fitted to everybody with labels, each region scaled to 0–1. Signs and order
+    of components have no meaning; those of discriminant NMF mostly fall with severity, as volumes do.
 
     Parameters
     ----------
@@ -69,14 +69,14 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     n_components : int, default=3
         Number of components M.
     random_state : int, RandomState or None, default=None
-        Decides the start.
+        Determines the initial values.
 
     Attributes
     ----------
     decomposition_ : estimator
-        The fitted decomposition of prepared regions.
+        The decomposition fitted to the prepared regions.
     offset_, scale_ : ndarray of shape (n_features,)
-        Regions are prepared as (X − offset_) / scale_ first: by mean and sd of controls, or by the range of everybody.
+        Regions are first scaled as (X − offset_) / scale_: by mean and sd of controls, or by the range over everybody.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -121,12 +121,12 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             self.decomposition_ = decomposition.fit(prepared, patient)
         else:
             self.decomposition_ = decomposition.fit(prepared[patient])
-        if self.method == "lda" and decomposition.n_iter_ == decomposition.max_iter:  # scikit-learn does not say it
+        if self.method == "lda" and decomposition.n_iter_ == decomposition.max_iter:  # scikit-learn does not warn
             warnings.warn(f"LDA did not settle in {decomposition.n_iter_} rounds.", ConvergenceWarning, stacklevel=2)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the components of people, who need not have been in `fit`; LDA's are shares that sum to 1."""
+        """Return the components of people, who may be new; those of LDA are proportions that sum to 1."""
         check_is_fitted(self)
         return self.decomposition_.transform(self._prepared(validate_data(self, X, dtype=np.float64, reset=False)))
 

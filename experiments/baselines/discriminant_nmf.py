@@ -1,4 +1,4 @@
-"""Discriminant non-negative matrix factorisation: components in which classes are narrow and far apart."""
+"""Discriminant non-negative matrix factorisation: components in which classes are compact and far apart."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from baselines.opnmf import check_not_negative
 from rindices.problems import InputError
 
 _TINY = 1e-12
-_OUT_OF_PROPORTION = 10  # H sums to what X sums to where the scatter has no weight
-_LOOK_EVERY = 10  # updates: the objective costs as much as one
+_OUT_OF_PROPORTION = 10  # without scatter terms, H has the same sum as X
+_LOOK_EVERY = 10  # updates: computing the objective costs as much as an update
 
 
 class DiscriminantNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Approximate X by H W with H, W ≥ 0, so that people of one class have similar rows of H, other classes other ones.
+    """Approximate X by H W with H, W ≥ 0, where rows of H are similar within classes and differ between them.
 
-    Minimises D(X ‖ H W) + γ tr S_w − δ tr S_b: Kullback–Leibler divergence, scatter of H within classes (summed over
-    people) and between the means of classes (summed over classes). Rows of W sum to 1.
+    Minimises D(X ‖ H W) + γ tr S_w − δ tr S_b: the Kullback–Leibler divergence, the scatter of H within classes (summed
+    over people) and the scatter of class means (summed over classes). Rows of W sum to 1.
 
     Parameters
     ----------
@@ -33,31 +33,31 @@ class DiscriminantNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     within : float, default=0.1
         Weight γ of the scatter within classes.
     between : float, default=1e-4
-        Weight δ of the scatter between classes. The objective has no lower bound: too large a weight is refused, once
-        H has grown out of proportion.
+        Weight δ of the scatter between classes. The objective has no lower bound: `fit` fails if H grows out of
+        proportion because the weight is too large.
     max_iter : int, default=3000
-        Most updates.
+        Maximum number of updates.
     tol : float, default=1e-6
-        Updates stop when the objective falls by less over one update, relative to its start.
+        Updates stop when the decrease of the objective per update, relative to its initial value, is below this.
     random_state : int, RandomState or None, default=None
-        Decides the start.
+        Determines the initial values.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         W.
     loadings_ : ndarray of shape (n_samples, n_components)
-        H of the people of `fit`, which has used their labels.
+        H of the people in `fit`, for which their labels were used.
     objectives_ : ndarray
         The objective at the start and after every tenth update; it never rises.
     n_iter_ : int
-        Updates made.
+        Number of updates.
 
     References
     ----------
     Zafeiriou, Tefas, Buciu and Pitas, "Exploiting discriminant information in nonnegative matrix factorization with
-    application to frontal face verification", IEEE Transactions on Neural Networks 17, 2006. The updates are derived
-    anew, by bounds that make each one lower the objective.
+    application to frontal face verification", IEEE Transactions on Neural Networks 17, 2006. The updates are not
+    theirs: they are derived from bounds, so that each one lowers the objective.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class DiscriminantNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the components of non-negative `X` of people with class labels `y`."""
+        """Find the components of non-negative `X`, given class labels `y`."""
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_not_negative(X)
         scatter = _Scatter.of(np.unique(y, return_inverse=True)[1], self.within, self.between)
@@ -112,7 +112,7 @@ class DiscriminantNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the H that comes nearest to X with the components of `fit`; no labels are needed."""
+        """Return the H that best approximates X with the components of `fit`; no labels are needed."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         check_not_negative(X)
@@ -138,11 +138,11 @@ class DiscriminantNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
 
 class _Scatter(NamedTuple):
-    """γ tr S_w − δ tr S_b as a quadratic form of H, whose positive and negative entries are bounded differently."""
+    """γ tr S_w − δ tr S_b as a quadratic form in H, whose positive and negative entries are bounded differently."""
 
     membership: np.ndarray  # (people, classes), 0 or 1
     sizes: np.ndarray  # (classes, 1)
-    between_means: np.ndarray  # (classes, classes): tr S_b is this form of the means of classes
+    between_means: np.ndarray  # (classes, classes): tr S_b is this quadratic form in the class means
     within: float
     between: float
 
@@ -150,7 +150,7 @@ class _Scatter(NamedTuple):
     def of(cls, classes: np.ndarray, within: float, between: float) -> _Scatter:
         membership = np.eye(classes.max() + 1)[classes]
         sizes = membership.sum(axis=0)
-        centring = np.eye(len(sizes)) - sizes / len(classes)  # each mean less the mean of everybody
+        centring = np.eye(len(sizes)) - sizes / len(classes)  # class means minus the overall mean
         return cls(membership, sizes[:, None], centring.T @ centring, within, between)
 
     def value(self, loadings: np.ndarray) -> float:
@@ -159,7 +159,7 @@ class _Scatter(NamedTuple):
         return float(self.within * inside - self.between * np.sum(means * (self.between_means @ means)))
 
     def halves(self, loadings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the products of the form's positive and (with their sign turned) negative entries with H."""
+        """Return the products with H of the form's positive entries and of the absolute values of its negative ones."""
         means = self.membership.T @ loadings / self.sizes
         apart = self.between * np.maximum(-self.between_means, 0) @ means / self.sizes
         together = self.between * np.maximum(self.between_means, 0) @ means / self.sizes
@@ -169,10 +169,10 @@ class _Scatter(NamedTuple):
 def _updated_loadings(
     X: np.ndarray, loadings: np.ndarray, basis: np.ndarray, scatter: _Scatter | None = None
 ) -> np.ndarray:
-    """Minimise a bound of the objective that touches it at the present H and in which the entries of H are apart.
+    """Minimise a bound on the objective that touches it at the current H and is separable in the entries of H.
 
-    In h, with the present value h₀, the bound is h + (p / h₀) h² − h₀ g log h: p and n are the `halves` of the scatter,
-    and g = Σ_i w_i x_i / (H W)_i + 2 n. It is smallest at the positive root of a quadratic equation.
+    In h, with current value h₀, the bound is h + (p / h₀) h² − h₀ g log h: p and n are the `halves` of the scatter, and
+    g = Σ_i w_i x_i / (H W)_i + 2 n. Its minimum is the positive root of a quadratic equation.
     """
     pull = (X / _product(loadings, basis)) @ basis.T
     if scatter is None:

@@ -19,32 +19,32 @@ _TINY = np.finfo(float).tiny
 class OrthonormalProjectiveNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Approximate X by its projection X W Wᵀ with W ≥ 0 and WᵀW = I.
 
-    Columns that are non-negative and orthogonal share no region. The multiplicative updates reach this only about, more
-    so where the data are noisy. Therefore each region is given to its largest component at the end, and each component
-    becomes the best one for its regions: the leading singular vector.
+    Columns that are non-negative and orthogonal share no region. The multiplicative updates reach this only
+    approximately, less closely in noisy data. At the end, each region is therefore assigned to its largest component,
+    and each component becomes the best one for its regions: the leading singular vector.
 
     Parameters
     ----------
     n_components : int, default=3
         Number of components.
     max_iter : int, default=50000
-        Most updates; one takes time by regions² only, whatever the number of people.
+        Maximum number of updates; the time of an update depends on regions², not on the number of people.
     tol : float, default=1e-5
-        Updates stop when they change W by less, relative to its size.
+        Updates stop when the change of W, relative to its norm, is below this.
     random_state : int, RandomState or None, default=None
-        Decides the start.
+        Determines the initial values.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         The rows are the columns of W.
     objectives_ : ndarray of shape (n_iter_ + 1,)
-        ‖X − X W Wᵀ‖² at the start and after each update; it falls, but for ripples below a
-        millionth of the start.
+        ‖X − X W Wᵀ‖² at the start and after each update; it falls, apart from ripples below a
+        millionth of the initial value.
     reconstruction_err_ : float
         ‖X − X W Wᵀ‖ of the components.
     n_iter_ : int
-        Updates made.
+        Number of updates.
 
     References
     ----------
@@ -106,7 +106,7 @@ def check_not_negative(X: np.ndarray) -> None:
 def _updated(gram: np.ndarray, weights: np.ndarray, max_iter: int, tol: float) -> tuple[np.ndarray, np.ndarray]:
     """Update W by W ∘ √(A W / W WᵀA W) with A = XᵀX; also return the objective before and after each update.
 
-    The published update has no root; with it the resting points are the same, and the objective hardly ever rises.
+    The published update has no root; the root leaves the fixed points unchanged, and the objective hardly ever rises.
     """
     objectives = [_objective(gram, weights)]
     for _ in range(max_iter):
@@ -127,7 +127,7 @@ def _objective(gram: np.ndarray, weights: np.ndarray) -> float:
 
 
 def _orthonormal(gram: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Give each region to its largest component, and each component the leading singular vector of its regions."""
+    """Assign each region to its largest component; each component is the leading singular vector of its regions."""
     owner = weights.argmax(axis=1)
     result = np.zeros_like(weights)
     for k in range(weights.shape[1]):

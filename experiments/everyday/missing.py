@@ -1,15 +1,15 @@
-"""What missing regions cost: concordance, error, coverage and width of severities, against complete people.
+"""Measure the cost of missing regions: concordance, error, coverage and width of intervals, against complete data.
 
-    python experiments/everyday/missing.py FOLDER      # weights of trained.py; writes results/missing_regions.csv
+    python experiments/everyday/missing.py FOLDER      # weights from trained.py; writes results/missing_regions.csv
     python experiments/everyday/missing.py --show      # prints its means
     python experiments/everyday/missing.py --filled    # no weights; writes results/filled_controls.csv
 
-At scoring: regions of fresh patients are taken out at random, or whole lobes of everybody. In training: cells of the
+At scoring: cells of fresh patients are removed at random, or whole lobes in everybody. In training: cells of the
 training table are missing, and fresh patients are complete. `drop_missing` would leave nobody in either case.
 
-`--filled` asks how much less controls vary for being filled in, without any network: along discriminants of the true
-patterns that were learned from other controls, relative to new people, and to the same controls without gaps. These are
-other cohorts.
+`--filled` measures how much imputation reduces the variation of controls, without any network: along discriminants of
+the true patterns learned from other controls, relative to new people, and compared with the same controls without gaps.
+It uses other cohorts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rindices.scoring.intervals import severity_intervals
 
 FILLED = Path(__file__).parents[2] / "results" / "filled_controls.csv"
 RESULTS = Path(__file__).parents[2] / "results" / "missing_regions.csv"
-# Names of regions without their side. The first and the third hold many that the patterns change.
+# Names of regions without their side. The first and third lobes contain many regions that the patterns change.
 MEDIAL = ("Hip", "Amy", "Ent", "ParHipGy", "TemPo")
 LOBES = {
     "medial temporal lobe": MEDIAL,
@@ -48,7 +48,7 @@ LOBES = {
 
 
 def taken_out(regions: pd.DataFrame, seed: int) -> dict[str, np.ndarray]:
-    """Return the same people with gaps of several kinds."""
+    """Return the same people with several kinds of missing regions."""
     values, found = regions.to_numpy(), {}
     found["complete"] = values
     for share in (0.05, 0.1, 0.2):
@@ -60,7 +60,7 @@ def taken_out(regions: pd.DataFrame, seed: int) -> dict[str, np.ndarray]:
 
 
 def measure(of: Made, model: SurrealGAN) -> list[dict[str, object]]:
-    """Compare severities of fresh patients with the truth, complete and with gaps."""
+    """Compare the severities of fresh patients with the truth, with complete and with missing regions."""
     given = of.given
     names, patient = list(given.regions.columns), given.fresh_patient
     people, covariates = given.fresh[patient], given.fresh_covariates[patient].reset_index(drop=True)
@@ -87,7 +87,7 @@ def measure(of: Made, model: SurrealGAN) -> list[dict[str, object]]:
 
 
 def _scatter(given: Given, regions: np.ndarray) -> np.ndarray:
-    """Return how far controls lie along discriminants learned without them, relative to new people."""
+    """Return the sd of controls along discriminants learned without them, relative to that of new people."""
     own, new = ~given.patient, ~given.fresh_patient
     fitted = Preprocessing.fit(regions[own], given.covariates[own], None)
     controls = fitted.transform(regions[own], given.covariates[own])
@@ -105,7 +105,7 @@ def _scatter(given: Given, regions: np.ndarray) -> np.ndarray:
 
 
 def filled_controls() -> pd.DataFrame:
-    """Compare controls who were filled in with the same controls, measured fully."""
+    """Compare imputed controls with the same controls without gaps."""
     rows = []
     for (n_controls, n_patients), seeds in {(150, 300): range(100, 104)}.items():
         for share, seed in [(share, FIRST_SEED + seed) for share in (0.1, 0.2) for seed in seeds]:
@@ -119,7 +119,7 @@ def filled_controls() -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print means over cohorts, and what is lost in concordance."""
+    """Print means over cohorts, and the loss of concordance."""
     pd.set_option("display.width", 220)
     complete = table[(table["gaps"] == 0) & (table["missing"] == "complete")].set_index("cohort")["concordance"]
     base = table["cohort"].str.replace(r"^gaps \d+%", "plain", regex=True).map(complete)
@@ -136,7 +136,7 @@ def show(table: pd.DataFrame) -> None:
 
 
 def main() -> None:
-    """Measure all cohorts that were trained."""
+    """Measure all trained cohorts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weights", type=Path, nargs="?")
     parser.add_argument("--training", action="store_true", help="only cohorts with gaps in training, anew")

@@ -1,14 +1,14 @@
-"""People of sites that training did not have: errors of their severities against the number of local controls.
+"""Measure errors of severities at sites that were not in training, against the number of local controls.
 
-    python experiments/everyday/sites.py FOLDER                      # weights of trained.py; simulated sites
-    python experiments/everyday/sites.py FOLDER --table abide.csv    # real people, each of some sites left out in turn
+    python experiments/everyday/sites.py FOLDER                      # weights from trained.py; simulated sites
+    python experiments/everyday/sites.py FOLDER --table abide.csv    # real people, some sites left out in turn
     python experiments/everyday/sites.py --show                      # prints the means of results/new_sites.csv
 
-Errors are those of local controls that were not used. `bias` is how far the mean severity of these is off, root mean
-square over sites and patterns, less what it is off by chance in so few people. At simulated sites it is off from the
-severities that the same people would have without a site; in real people, from the mean of the controls of the
-training, as held-out people. `prior`: offsets are shrunk towards what sites of the training are like, and not towards
-what the regions of the new site are like.
+Errors are measured in local controls that were not used for adaptation. `bias` is the error of their mean severity:
+root mean square over sites and patterns, less the sampling error of so few people. The reference is, at simulated
+sites, the severities of the same people at a training site; in real people, the mean held-out severity of the training
+controls. With `prior`, offsets are shrunk towards those of the training sites instead of towards those of the other
+regions of the new site.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from rindices.scoring.intervals import severity_intervals
 
 RESULTS = Path(__file__).parents[2] / "results" / "new_sites.csv"
 SIZES = (5, 10, 20, 40, 50, 100)
-DRAWS = 4  # of the controls that are used
+DRAWS = 4  # of the controls used for adaptation
 LEAST_UNUSED = 12
 
 
 def severities(model: SurrealGAN, preprocessing: Preprocessing, regions: np.ndarray, table: pd.DataFrame) -> np.ndarray:
-    """Return severities of people by one preprocessing."""
+    """Return the severities of people with a given preprocessing."""
     return model.scale_.severities(r_indices(model, preprocessing, regions, table))
 
 
 def r_indices(model: SurrealGAN, preprocessing: Preprocessing, regions: np.ndarray, table: pd.DataFrame) -> np.ndarray:
-    """Return R-indices of people by one preprocessing."""
+    """Return the R-indices of people with a given preprocessing."""
     return inference.r_indices(model.models_, preprocessing.transform(regions, table)).mean(axis=0)
 
 
 def by_prior(known: Preprocessing, fitted: Preprocessing, n_controls: int, plain: np.ndarray) -> Preprocessing:
-    """Return a preprocessing whose last site has offsets shrunk by what offsets of the training's sites vary."""
+    """Return a preprocessing whose last site has offsets shrunk according to the spread of the training sites'."""
     spread = (known.harmonizer.offsets**2).mean()
     delta = fitted.harmonizer.scales[-1:] ** 2
     offsets = fitted.harmonizer.offsets.copy()
@@ -57,7 +57,7 @@ def by_prior(known: Preprocessing, fitted: Preprocessing, n_controls: int, plain
 
 
 def measure(of: Made, model: SurrealGAN) -> Iterator[dict[str, object]]:
-    """Give the errors at each site, with each number of local controls."""
+    """Yield the errors at each site for each number of local controls."""
     names, known = list(of.given.regions.columns), model.preprocessing_
     usual = model.scale_.severities(model.held_out_r_indices_[~of.given.patient]).mean(axis=0)
     clean = clean_of(of)
@@ -96,7 +96,7 @@ def measure(of: Made, model: SurrealGAN) -> Iterator[dict[str, object]]:
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print root mean squares over sites, and how much of the bias is left."""
+    """Print root mean squares over sites, and the remaining proportion of the bias."""
     keys = ["purpose", "kind", "way", "n_used"]
     found = table.assign(square=table["bias"] ** 2 - table["chance"] ** 2).groupby(keys, sort=False)
     columns = {
@@ -111,7 +111,7 @@ def show(table: pd.DataFrame) -> None:
 
 
 def main() -> None:
-    """Measure all cohorts that were trained."""
+    """Measure all trained cohorts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weights", type=Path, nargs="?")
     parser.add_argument("--table", type=Path)

@@ -1,10 +1,10 @@
-"""Who is flagged as unlike anybody that a model can produce: fresh controls, fresh patients, planted strangers.
+"""Measure how often people are flagged as unlike any that a model can produce: fresh people and planted strangers.
 
-    python experiments/everyday/strangers.py FOLDER       # weights of trained.py; writes results/strangers.csv
+    python experiments/everyday/strangers.py FOLDER       # weights from trained.py; writes results/strangers.csv
     python experiments/everyday/strangers.py --show       # prints its means
 
-Strangers are made of fresh controls and patients. `outside` is the share with a region outside the range of the
-training people, which is flagged anyway.
+Strangers are made from fresh controls and patients. `outside` is the proportion with a region outside the range of the
+training people, who are flagged anyway.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from trained import Made, measured
 from rindices import SurrealGAN
 
 RESULTS = Path(__file__).parents[2] / "results" / "strangers.csv"
-SOME = 0.1  # share of regions with another unit
+SOME = 0.1  # proportion of regions in another unit
 
 
 def planted(regions: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return strangers of several kinds made of these people, the same error in all people of a kind."""
+    """Return several kinds of strangers made from these people; all people of a kind have the same error."""
     n_regions = regions.shape[1]
     some = rng.permutation(n_regions)[: int(SOME * n_regions)]
     by_size = np.argsort(regions.mean(axis=0))
     unit, near, order = np.ones(n_regions), np.arange(n_regions), rng.permutation(n_regions)
     unit[some] = 1.5
-    for start in range(0, n_regions, 8):  # regions change places with others of about their size
+    for start in range(0, n_regions, 8):  # regions are swapped with others of similar size
         near[by_size[start : start + 8]] = rng.permutation(by_size[start : start + 8])
-    atlas = np.exp(rng.normal(0, 0.15, n_regions))  # borders elsewhere: 15 % more or less
+    atlas = np.exp(rng.normal(0, 0.15, n_regions))  # other boundaries: 15 % more or less
     return {
         "tenth of the regions in another unit (x 10)": regions * np.where(unit > 1, 10, 1),
         "tenth of the regions 1.5 times as large": regions * unit,
@@ -46,7 +46,7 @@ def planted(regions: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarr
 
 
 def measure(of: Made, model: SurrealGAN) -> list[dict[str, object]]:
-    """Return the share of each kind of people who are flagged."""
+    """Return the proportion flagged of each kind of people."""
     given, rng = of.given, np.random.default_rng([of.case.recipe.seed, 8])
     fresh, patient = given.fresh.to_numpy(), given.fresh_patient
     people = {"controls": fresh[~patient], "patients": fresh[patient], "severest tenth of patients": fresh[patient]}
@@ -75,7 +75,7 @@ def show(table: pd.DataFrame) -> None:
 
 
 def main() -> None:
-    """Measure all cohorts that were trained."""
+    """Measure all trained cohorts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weights", type=Path, nargs="?")
     parser.add_argument("--show", action="store_true")

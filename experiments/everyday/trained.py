@@ -1,9 +1,9 @@
-"""Models that the other scripts of this folder score people with: trained once, on a GPU, and kept.
+"""Train, once and on a GPU, the models with which the other scripts of this folder score people.
 
     python experiments/everyday/trained.py --out FOLDER                     # a few minutes on a GPU
     python experiments/everyday/trained.py --out FOLDER --table abide.csv   # and real people of many sites
 
-What is kept are weights; `models` fits from them with the package as it is, as if it had trained itself.
+Only the weights are kept; `models` fits from them with the current package, as if it had trained them itself.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ FIRST_SEED = 60_000
 REPETITIONS = 10
 TRAINING_SITES, OTHER_SITES, SITE_PEOPLE = 6, 12, 150
 SHIFT_SD, SCALES = 0.5, (0.8, 1.25)  # of sites, in sd of healthy people
-LEFT_OUT = ("KKI", "MAX_MUN", "NYU", "PITT", "UCLA_1", "UM_1", "USM", "YALE")  # with 27 controls or more
+LEFT_OUT = ("KKI", "MAX_MUN", "NYU", "PITT", "UCLA_1", "UM_1", "USM", "YALE")  # each with at least 27 controls
 ABIDE_OTHERS = ("participant_id", "site", "diagnosis", "age", "sex", "icv", "fiq", "ados_total", "srs_total")
 
 
 class Case(NamedTuple):
-    """One cohort of one purpose."""
+    """A cohort and its purpose."""
 
     purpose: str  # plain, gaps, sites or abide
     recipe: Recipe
-    gaps: float = 0.0  # share of cells
+    gaps: float = 0.0  # proportion of cells missing
     site: str = ""  # left out
 
     @property
     def name(self) -> str:
-        """For files and tables."""
+        """Name for files and tables."""
         of = f"{self.recipe.n_controls}+{self.recipe.n_patients}"
         rest = f" {100 * self.gaps:.0f}%" if self.gaps else f" {self.site}" if self.site else ""
         return f"{self.purpose}{rest} {self.recipe.kind} {of} {self.recipe.seed - FIRST_SEED}"
@@ -58,11 +58,11 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What a fit is given, besides the truth and people who are set aside in `given`."""
+    """The input of a fit; `given` also holds the truth and the fresh people."""
 
     case: Case
     given: Given
-    regions: np.ndarray  # of the people to learn from
+    regions: np.ndarray  # of the training people
     covariates: pd.DataFrame | None
     correction: Correction | None = None
     aside: pd.DataFrame | None = None  # controls of other sites, with covariates
@@ -91,7 +91,7 @@ def cases(real: bool) -> list[Case]:
 
 
 def made(case: Case, table: pd.DataFrame | None) -> Made:
-    """Simulate one cohort."""
+    """Make one cohort."""
     if case.purpose == "abide":
         assert table is not None
         return _of_sites(case, table)
@@ -105,14 +105,14 @@ def made(case: Case, table: pd.DataFrame | None) -> Made:
 
 
 def with_gaps(regions: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Take out cells at random, of nobody more than a fifth."""
+    """Remove cells at random, at most a fifth per person."""
     order = np.random.default_rng([seed, 5]).random(regions.shape)
     few = order.argsort(axis=1).argsort(axis=1) < int(0.2 * regions.shape[1])
     return np.where((order < share) & few, np.nan, regions)
 
 
 def _with_sites(case: Case, given: Given) -> Made:
-    """Give people sites with offsets and scales; more people of other sites are set aside."""
+    """Assign people to sites with offsets and scales; controls of further sites are set aside."""
     (mean, offsets, scales), rng = _site_effects(case, given), np.random.default_rng([case.recipe.seed, 7])
 
     def moved(regions: np.ndarray, site: np.ndarray) -> np.ndarray:
@@ -132,7 +132,7 @@ def _with_sites(case: Case, given: Given) -> Made:
 
 
 def _of_sites(case: Case, table: pd.DataFrame) -> Made:
-    """Plant patterns in half of the healthy people of all sites but one, whose people are set aside."""
+    """Plant patterns in 40 % of the healthy people of all sites but one, whose people are set aside."""
     healthy = table[(table["diagnosis"] == "CN") & (table["icv"] > 0)].reset_index(drop=True)
     regions = [name for name in healthy if name not in ABIDE_OTHERS]
     away = (healthy["site"] == case.site).to_numpy()
@@ -162,7 +162,7 @@ def _of_sites(case: Case, table: pd.DataFrame) -> Made:
 
 
 def clean_of(of: Made) -> Callable[[pd.DataFrame], tuple[np.ndarray, pd.DataFrame]] | None:
-    """Return what gives people of simulated sites as they would be at the first site, which the model knows."""
+    """Return a function that maps people of simulated sites to the first site, which the model knows."""
     if of.case.purpose != "sites":
         return None
     mean, offsets, scales = _site_effects(of.case, of.given)
@@ -178,14 +178,14 @@ def clean_of(of: Made) -> Callable[[pd.DataFrame], tuple[np.ndarray, pd.DataFram
 
 
 def _site_effects(case: Case, given: Given) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the regions' means in controls, and offsets and scales of all simulated sites."""
+    """Return the regions' means in controls, and the offsets and scales of all simulated sites."""
     healthy = given.regions[~given.patient].to_numpy()
     rng, shape = np.random.default_rng([case.recipe.seed, 6]), (TRAINING_SITES + OTHER_SITES, healthy.shape[1])
     return healthy.mean(axis=0), healthy.std(axis=0) * rng.normal(0, SHIFT_SD, shape), rng.uniform(*SCALES, shape)
 
 
 def estimator(of: Made) -> SurrealGAN:
-    """Return what is fitted."""
+    """Return the estimator for a cohort."""
     return SurrealGAN(
         3, n_repetitions=REPETITIONS, preset="blind", correction=of.correction, random_state=of.case.recipe.seed
     )
@@ -200,14 +200,14 @@ def study_of(of: Made) -> Study:
         model, table = estimator(of), pd.DataFrame(regions, columns=of.given.regions.columns)
         preset = model.preset_with(model.n_patterns, model.orthogonality)
         study = training_set(model, preset, table, of.given.patient, of.covariates).study
-    study.people()  # the whitening is worked out here
+    study.people()  # computes the whitening here
     return study
 
 
 def models(
     folder: Path, table: pd.DataFrame | None = None, purposes: tuple[str, ...] = ("plain",), only: tuple[str, ...] = ()
 ) -> Iterator[tuple[Made, SurrealGAN]]:
-    """Fit from the weights in a folder, one cohort after the other."""
+    """Yield each cohort and its model, fitted from the weights in a folder."""
     for case in cases(table is not None):
         if case.purpose in purposes and (not only or case.name in only):
             of = made(case, table)
@@ -226,7 +226,7 @@ def models(
 def measured(
     folder: Path, measure: Callable[[Made, SurrealGAN], list[dict[str, object]]], purposes: tuple[str, ...] = ("plain",)
 ) -> pd.DataFrame:
-    """Return the rows of all cohorts of these purposes, which are fitted and scored on all cores."""
+    """Return the rows of all cohorts with these purposes, fitted and measured on all cores."""
     names = [case.name for case in cases(real=False) if case.purpose in purposes]
     found = on_all_cores(_measured, [(folder, measure, purposes, name) for name in names])
     return pd.DataFrame([row for rows in found for row in rows])
@@ -239,7 +239,7 @@ def _measured(
 
 
 def _flat(name: str, looks: Looks) -> dict[str, np.ndarray]:
-    """Return what is kept of a cohort, by name; half precision is finer than what was trained in."""
+    """Return the arrays kept for a cohort, by name; half precision is finer than the precision of training."""
     found = {f"{name}/r_indices": looks.r_indices.astype(np.float16), f"{name}/correlations": looks.correlations}
     for network in ("transformation", "decomposer", "reconstructor"):
         layers = getattr(looks.weights[looks.steps[-1]], network)
@@ -277,7 +277,7 @@ def _stored(folder: Path, case: Case, n_regions: int) -> Looks:
 
 
 def _array(arrays: np.lib.npyio.NpzFile, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return weights; those of the discriminator are not kept, because no score needs them."""
+    """Return weights; those of the discriminator are zeros, because scores do not need them and they are not kept."""
     return arrays[name].astype(np.float32) if name in arrays else np.zeros((REPETITIONS, *shape), np.float32)
 
 

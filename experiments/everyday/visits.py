@@ -1,13 +1,13 @@
-"""How well change between visits is told, in simulated visits: noise of severities, reliable change, group change.
+"""Measure how well change between simulated visits is detected: noise of severities, reliable change, group change.
 
-    python experiments/everyday/visits.py FOLDER       # weights of trained.py; writes results/visits_*.csv
+    python experiments/everyday/visits.py FOLDER       # weights from trained.py; writes results/visits_*.csv
     python experiments/everyday/visits.py --show       # prints their means
 
-People are new to the models, and scanned with noise of which half is correlated between regions (`simulate_cohort`).
+People are new to the models, and half of the scan noise is correlated between regions (`simulate_cohort`).
 `visits_noise.csv`: intraclass correlation of regions, R-indices and severities of unchanged people over two scans.
-`visits_reliable.csv`: share of people whose change is called reliable, by the true change of a pattern, with the noise
-of so many controls who came again; `plain` is with the sd of controls' own severities instead.
-`visits_groups.csv`: slopes of patients minus controls by the mixed model, a row a cohort and pattern.
+`visits_reliable.csv`: proportion of people whose change is called reliable, by the true change of a pattern and the
+number of returning controls from whom noise is estimated; `plain` uses the sd of the controls' own severities instead.
+`visits_groups.csv`: slopes of patients minus controls from the mixed model, a row per study and pattern.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from rindices.record import Results, Summary
 from rindices.run.scores_and_analyses import change_of
 
 RESULTS = Path(__file__).parents[2] / "results"
-NOISE = (0.1, 0.2, 0.3, 0.5)  # sd of a scan, as a share of that between people
-CONTROLS = (10, 20, 100)  # who came again
+NOISE = (0.1, 0.2, 0.3, 0.5)  # sd of scan noise, as a fraction of the sd between people
+CONTROLS = (10, 20, 100)  # who returned
 TRUE = (-1e-9, 1e-9, 0.05, 0.1, 0.15, 0.2, 0.3)  # limits of true changes
-STUDIES = 12  # of each model; half of them also with a disease that progresses
-SIZE = 60  # controls and as many patients in each
+STUDIES = 12  # of each model; every other one also with a progressing disease
+SIZE = 60  # controls, and as many patients, in each
 MODELS = tuple(f"plain {name} 0" for name in ("basic 492+900", "mild 492+900", "basic 150+300", "mild 150+300"))
 
 
 class Scanned(NamedTuple):
-    """Visits of simulated people, scored."""
+    """Scored visits of simulated people."""
 
     table: pd.DataFrame  # participant_id, years, group
     z_scores: pd.DataFrame
     r_indices: np.ndarray
-    severities: np.ndarray  # patterns as in the truth
-    truth: np.ndarray  # of patients, a row a visit, in the units of the model
+    severities: np.ndarray  # patterns in the order of the truth
+    truth: np.ndarray  # of patients, a row per visit, in the model's units
 
 
 def scanned(of: Made, model: SurrealGAN, **asked: float) -> Scanned:
-    """Simulate visits of new people of the kind that a model was trained with, and score them."""
+    """Simulate visits of new people from the kind of cohort that a model was trained on, and score them."""
     cohort = simulate_cohort(of.case.recipe.kind, **asked)
     names = list(of.given.regions.columns)
     people = model.prepare(cohort.table[names], cohort.table[["age", "sex"]])
@@ -77,25 +77,25 @@ def scanned(of: Made, model: SurrealGAN, **asked: float) -> Scanned:
 
 @cache
 def matched(of: Made, model: SurrealGAN) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pattern of the model for each true one, and the true full changes in units of the learned ones."""
+    """Return the model's pattern for each true one, and the true full changes in units of the learned ones."""
     order, _ = match_patterns(of.given.truth, model.r_indices_[of.given.patient])
     return order, unit(model, of.given, order)
 
 
 def seed_of(of: Made) -> int:
-    """Return a seed, so that each model has people of its own."""
+    """Return a seed that gives each model people of its own."""
     return 100_000 + 1000 * (crc32(of.case.name.encode()) % 10_000)
 
 
 def icc(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the intraclass correlation of two scans of the same people, ICC(1, 1), of each column."""
+    """Return the intraclass correlation ICC(1, 1) of two scans of the same people, per column."""
     between = 2 * ((first + second) / 2).var(axis=0, ddof=1)
     within = ((first - second) ** 2).mean(axis=0) / 2
     return (between - within) / (between + within)
 
 
 def noise_rows(of: Made, model: SurrealGAN) -> list[dict[str, object]]:
-    """Scan unchanged people twice."""
+    """Return the repeatability of two scans of unchanged people."""
     rows = []
     for noise in NOISE:
         asked = {"n_controls": 300, "n_patients": 300, "n_visits": 2, "scan_noise": noise}
@@ -114,7 +114,7 @@ def noise_rows(of: Made, model: SurrealGAN) -> list[dict[str, object]]:
 
 
 def results_of(model: SurrealGAN, seen: Scanned) -> Results:
-    """Return visits as a run has them."""
+    """Return visits as the results of a run."""
     severities = model.scale_.severities(seen.r_indices)
     columns = {f"r{k + 1}": seen.r_indices[:, k] for k in range(3)}
     columns |= {f"severity{k + 1}": severities[:, k] for k in range(3)}
@@ -123,7 +123,7 @@ def results_of(model: SurrealGAN, seen: Scanned) -> Results:
 
 
 def reliable_rows(of: Made, model: SurrealGAN) -> list[dict[str, object]]:
-    """Scan people twice, of whom patients change; noise comes from some of the controls, the others are judged."""
+    """Return calls of change between two scans; the noise is estimated from some controls, the others are judged."""
     order, rows = matched(of, model)[0], []
     for noise in NOISE:
         asked = {"n_controls": 160, "n_patients": 160, "n_visits": 2, "scan_noise": noise}
@@ -136,12 +136,12 @@ def reliable_rows(of: Made, model: SurrealGAN) -> list[dict[str, object]]:
 
 
 def _called(model, of, seen: Scanned, order, noise: float, n_controls: int) -> list[dict[str, object]]:
-    """Say who is called changed, by group and true change."""
+    """Return the proportions called changed, by group and true change."""
     results, summary = results_of(model, seen), Summary(status="done")
     table, rows = results.r_indices, []
     controls = table.loc[table["group"] == "control", "participant_id"].unique()
     others = table["participant_id"].isin(controls[n_controls:])
-    results.r_indices["group"] = np.where(others, "other", table["group"])  # no noise is learned from them
+    results.r_indices["group"] = np.where(others, "other", table["group"])  # noise is not estimated from them
     change = change_of(model, results, summary)["change"].set_index("participant_id")
     known = np.array([change[f"severity{k + 1}_reliable"] for k in order]).T
     low, high = (np.array([change[f"severity{k + 1}_change_{end}"] for k in order]).T for end in ("low", "high"))
@@ -166,7 +166,7 @@ def _called(model, of, seen: Scanned, order, noise: float, n_controls: int) -> l
 
 
 def group_rows(of: Made, model: SurrealGAN, study: int) -> list[dict[str, object]]:
-    """Compare small groups of patients and controls over three visits, by the mixed model and by Welch's t test."""
+    """Compare small groups of patients and controls over three visits with the mixed model."""
     rows = []
     for progression in (0.0, 0.05)[: 2 - study % 2]:
         asked = {"n_controls": SIZE, "n_patients": SIZE, "n_visits": 3, "scan_noise": 0.3}
@@ -204,7 +204,7 @@ def show() -> None:
 
 
 def main() -> None:
-    """Measure all cohorts that were trained."""
+    """Measure all trained cohorts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weights", type=Path, nargs="?")
     parser.add_argument("--studies", type=int, default=STUDIES)

@@ -1,11 +1,11 @@
-"""How often randomised studies are called confounded, and how often a difference of age is found.
+"""Measure how often randomised studies are called confounded, and how often an age difference is detected.
 
-    python experiments/numbers/balance.py            # writes results/balance.csv (ten minutes of one core)
+    python experiments/numbers/balance.py            # writes results/balance.csv (ten minutes on one core)
     python experiments/numbers/balance.py --show
 
-People are drawn from 3,000 simulated healthy ones with their age and sex; patients lose up to a tenth of a sixth of
-their regions. Further variables are noise: numbers, of which some go with age, and categories. `before` is the rule of
-earlier versions: any variable with p < 0.05 by itself.
+People are drawn, with their age and sex, from 3,000 simulated healthy ones; patients lose up to a tenth of every sixth
+region. Further variables are noise: numbers, some of them correlated with age, and categories. `before` is the rule of
+earlier versions: any variable with an uncorrected p < 0.05.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STUDIES, AT_SITES = 300, 2_000
 
 
 def cells() -> list[tuple[int, int, float, int]]:
-    """Return people a group, variables, difference of age in sd and sites."""
+    """Return people per group, number of variables, age difference in sd, and number of sites."""
     null = [(size, number, 0.0, 1) for size in (50, 100, 150) for number in (1, 2, 6, 20)]
     return [*null, (100, 20, 0.0, 4), (100, 20, 0.5, 1), (100, 6, 0.5, 1), (100, 20, 0.5, 4)]
 
@@ -31,12 +31,12 @@ def cells() -> list[tuple[int, int, float, int]]:
 def study(
     people: pd.DataFrame, size: int, number: int, older: float, n_sites: int, seed: int
 ) -> tuple[pd.DataFrame, np.ndarray, pd.Series | None, pd.DataFrame]:
-    """Return variables, who is a patient, sites, and regions."""
+    """Return the variables, who is a patient, the sites and the regions."""
     rng = np.random.default_rng(seed)
     age = ((people["age"] - people["age"].mean()) / people["age"].std()).to_numpy()
     site = np.zeros(len(age), int) if n_sites == 1 else np.argsort(np.argsort(age + 2 * rng.standard_normal(len(age))))
     site = site * n_sites // len(age)
-    tilt = np.exp(older * age)  # moves the mean of normal ages by `older` sd
+    tilt = np.exp(older * age)  # shifts the mean of normally distributed ages by `older` sd
     rows = np.concatenate([rng.choice(len(age), size, replace=False, p=p / p.sum()) for p in (np.ones(len(age)), tilt)])
     patient = np.arange(2 * size) >= size
     regions = people.drop(columns=["age", "sex"]).iloc[rows].reset_index(drop=True)
@@ -62,7 +62,7 @@ def judged(people: pd.DataFrame, cell: tuple[int, int, float, int], seed: int) -
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print shares of studies."""
+    """Print percentages of studies."""
     of = table.groupby(["older_sd", "sites", "a_group", "variables"])
     print(of[["confounded", "age", "before"]].mean().mul(100).round(1).assign(studies=of.size()).to_string())
 

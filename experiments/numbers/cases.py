@@ -1,4 +1,4 @@
-"""Many cohorts on all cores, their jobs, and what all scripts of this folder share."""
+"""What the scripts of this folder share: common options, cohorts and jobs on all cores, and tables of results."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _Result = TypeVar("_Result")
 
 
 def say(text: str) -> None:
-    """Print with the time that has passed."""
+    """Print a message with the time elapsed."""
     print(f"{time.perf_counter() - _BEGAN:.0f} s: {text}", flush=True)
 
 
 def parser(about: str | None) -> argparse.ArgumentParser:
-    """Return a parser of options with those that all scripts have."""
+    """Return an argument parser with the options that all scripts share."""
     devices.prepare()
     found = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--controls", type=Path, help="table of real healthy people")
@@ -41,7 +41,7 @@ def parser(about: str | None) -> argparse.ArgumentParser:
 
 
 def made(recipes: Sequence[Recipe], controls: Path | None, preset: Preset | None = None) -> list[tuple[Given, Study]]:
-    """Simulate cohorts on all cores, and make each ready for training."""
+    """Simulate cohorts on all cores, and prepare each for training."""
     own = None if controls is None else pd.read_csv(controls)
     found = on_all_cores(_made, [(recipe, own, preset or blind()) for recipe in recipes])
     say(f"{len(found)} cohorts made")
@@ -49,8 +49,8 @@ def made(recipes: Sequence[Recipe], controls: Path | None, preset: Preset | None
 
 
 def on_all_cores(function: Callable[..., _Result], arguments: Sequence[tuple[object, ...]]) -> list[_Result]:
-    """Call a function with each of these arguments, in processes that leave an accelerator to this one."""
-    jax.devices()  # taken by this process, so that the next line concerns the others only
+    """Call a function with each tuple of arguments, in processes that leave the accelerator to this one."""
+    jax.devices()  # initialised in this process first: the next line then affects only the others
     os.environ["JAX_PLATFORMS"] = "cpu"
     with Parallel(n_jobs=-1) as cores:
         return cores(delayed(_quiet)(function, *of) for of in arguments)
@@ -59,7 +59,7 @@ def on_all_cores(function: Callable[..., _Result], arguments: Sequence[tuple[obj
 def row_by_row(
     function: Callable[..., list[dict[str, object]]], arguments: Sequence[tuple[object, ...]], path: Path
 ) -> pd.DataFrame:
-    """Call a function on all cores and write all rows so far after each call: it can be ended anytime."""
+    """Call a function on all cores and write all rows so far after each call, so that it can be stopped at any time."""
     jax.devices()
     os.environ["JAX_PLATFORMS"] = "cpu"
     rows: list[dict[str, object]] = []
@@ -78,7 +78,7 @@ def _made(recipe: Recipe, own: pd.DataFrame | None, preset: Preset) -> tuple[Giv
     given = make(recipe, own)
     model = SurrealGAN(preset=preset, random_state=recipe.seed)
     study = training_set(model, preset, given.regions, given.patient, given.covariates).study
-    study.people()  # the whitening is worked out here
+    study.people()  # computes the whitening here
     return given, study
 
 

@@ -1,10 +1,10 @@
-"""How often groups that do not change are said to change, with few visits.
+"""Measure how often groups without change are reported to change, with few visits.
 
     python experiments/numbers/change.py            # writes results/change.csv (a minute)
     python experiments/numbers/change.py --show
 
-30 patients and 30 controls come two to four times at irregular times. Everybody has a level and a slope of their own;
-slopes are 0 on average in both groups, and noise is that of scans.
+30 patients and 30 controls come two to four times at irregular intervals. Everybody has a level and a slope of their
+own; slopes are 0 on average in both groups, and scans add noise.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VISITS = (2, 3, 4)
 
 
 def study(n_visits: int, seed: int) -> dict[str, object]:
-    """Return p of each group and of their difference in one study."""
+    """Return the p values of each group and of their difference in one study."""
     rng, n_people = np.random.default_rng([seed, n_visits]), 60
     person = np.repeat(np.arange(n_people), n_visits)
     times = np.sort(rng.uniform(0, 4, (n_people, n_visits)) + 0.4 * np.arange(n_visits), axis=1).ravel()

@@ -1,10 +1,10 @@
-"""How many patterns are found by training from random weights? Searches over one to five. Made for a GPU.
+"""How many patterns are found by training from random weights? Searches over one to five. Intended for a GPU.
 
     python experiments/numbers/choice.py --controls healthy.csv            # writes results/choice.csv
-    python experiments/numbers/choice.py --show                            # prints what it counts
+    python experiments/numbers/choice.py --show                            # prints its counts
 
-Settings get three repetitions first, then those that may be chosen get five, as in a search by a user; what is judged
-is what the package says. Cohorts have seeds that nothing else has used.
+As in a user's search, each setting first gets three repetitions, and the contenders then get five; the choice is the
+package's own. Seeds of cohorts are not used anywhere else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FIRST_SEED = 30_000
 
 
 def recipes(n_cohorts: int, real: bool, development: bool) -> dict[str, list[Recipe]]:
-    """Return all cohorts by what they are for."""
+    """Return all cohorts by purpose."""
     first = FIRST_SEED - 1000 if development else FIRST_SEED
     seeds = range(first, first + n_cohorts)
     rows = {
@@ -66,7 +66,7 @@ def points(numbers: tuple[int, ...]) -> list[Point]:
 
 
 def after_first_look(study: Study, found: dict[int, Looks]) -> tuple[int, list[int]]:
-    """Return the number of patterns that would be chosen after a first look, and those that get all repetitions."""
+    """Return the number of patterns chosen after the first repetitions, and the numbers that get all repetitions."""
     execution = Execution(Pretrained(found), models_per_chunk=FIRST_REPETITIONS)
     chunks = cut(members_of(points(NUMBERS), range(FIRST_REPETITIONS)), FIRST_REPETITIONS)
     first = [judge(study, point, FIRST_REPETITIONS, chunks, execution, with_misfit=True) for point in points(NUMBERS)]
@@ -74,7 +74,7 @@ def after_first_look(study: Study, found: dict[int, Looks]) -> tuple[int, list[i
 
 
 def judged(purpose: str, given: Given, study: Study, found: dict[int, Looks], n_repetitions: int) -> dict[str, object]:
-    """Search in what was trained, and say what was chosen."""
+    """Search among the trained settings, and return the choice."""
     execution = Execution(Pretrained(found), models_per_chunk=n_repetitions)
     swept = sweep(study, points(NUMBERS), n_repetitions, execution)
     chosen = swept.chosen
@@ -88,7 +88,7 @@ def judged(purpose: str, given: Given, study: Study, found: dict[int, Looks], n_
 
 
 def joined(first: Looks, more: Looks) -> Looks:
-    """Return the repetitions of both."""
+    """Join the repetitions of both."""
     at = first.steps[-1]
     weights = jax.tree.map(lambda *leaves: np.concatenate(leaves), first.weights[at], more.weights[at])
     r_indices, correlations = (np.concatenate([first[place], more[place]], axis=1) for place in (1, 2))
@@ -96,14 +96,14 @@ def joined(first: Looks, more: Looks) -> Looks:
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print how often the right number was chosen."""
+    """Print how often the correct number was chosen."""
     table["right"] = table["chosen"] == table["n_patterns"]
     counts = table.groupby("purpose", sort=False)["right"].agg(["sum", "size"])
     print(counts.rename(columns={"sum": "right number", "size": "of"}).to_string())
 
 
 def main() -> None:
-    """Train first looks, then the rest of what may be chosen, and judge."""
+    """Train the first repetitions, then the remaining ones of the contenders, and judge."""
     warnings.simplefilter("ignore")
     arguments = parser(__doc__)
     arguments.add_argument("--development", action="store_true", help="other cohorts, for settling the rule")

@@ -1,10 +1,11 @@
-"""Tables of docs/results.md and results/README.md, from the committed ones: claims on top, and each kind of cohort.
+"""Compute the tables of docs/results.md and results/README.md from the committed ones: claims, and kinds of cohorts.
 
     python experiments/numbers/claims.py             # prints them
     python experiments/numbers/claims.py --write     # writes them into the pages
     python experiments/numbers/claims.py --kinds     # prints every kind of cohort, not only the extremes
 
-Intervals of shares are Wilson's, of means those of Student's t over cohorts. Shares of people are means over cohorts.
+Intervals are Wilson's for proportions and Student's t over cohorts for means. Proportions of people are means over
+cohorts.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from rindices.core.inference import MOST_AT_ZERO
 RESULTS = Path(__file__).parents[2] / "results"
 PAGES = (RESULTS.parent / "docs" / "results.md", RESULTS / "README.md")
 NONE, LINEAR, FAST = "none", "`linear`", "`fast`"
-_NOT_FOUND = 0.6  # agreement below which a verdict says so
+_NOT_FOUND = 0.6  # agreement below which the verdict is *not found again*
 _SIZES = {100: "100 + 200", 492: "492 + 900"}
 _COMMAND = "`{}.py`"
 
 
 class Claim(NamedTuple):
-    """A row of the table."""
+    """A row of a table of claims."""
 
     claim: str
     cohorts: str
@@ -49,14 +50,14 @@ def _percent(value: float) -> str:
 
 
 def share(claim: str, cohorts: str, of: pd.Series, script: str, training: str) -> Claim:
-    """Return a share of studies."""
+    """Return a claim about a proportion of studies."""
     found = binomtest(int(of.sum()), len(of)).proportion_ci(method="wilson")
     limits = f"{100 * found.low:.1f}–{_percent(found.high)}"
     return Claim(claim, cohorts, len(of), f"{_percent(of.mean())} ({int(of.sum())})", limits, script, training)
 
 
 def mean(claim: str, cohorts: str, of: pd.Series, script: str, training: str, *, percent: bool = True) -> Claim:
-    """Return a mean over cohorts."""
+    """Return a claim about a mean over cohorts."""
     half = student_t.isf(0.025, len(of) - 1) * of.std(ddof=1) / np.sqrt(len(of))
     ends = of.mean() - half, of.mean() + half
     if percent:
@@ -185,7 +186,7 @@ def _groups() -> list[Claim]:
     )
     for n_controls, of in gaps[gaps["what"] == "auc"].groupby("n_controls"):
         null = of.pivot(index="seed", columns="gaps", values="value").dropna()
-        for amount in null.columns[2:] if len(null) > 1 else ():  # the table below has the smallest amount, too
+        for amount in null.columns[2:] if len(null) > 1 else ():  # the smallest amount is only in the table of gaps
             claim = f"AUC without disease, {100 * amount:.0f} % of cells missing minus complete"
             rows.append(mean(claim, _SIZES[n_controls], null[amount] - null[0.0], script, NONE, percent=False))
     return rows
@@ -237,14 +238,14 @@ _SHARES = ("inside", "raw", "above_95")
 
 
 def kinds_of_cohorts(*, every: bool = False) -> list[str]:
-    """Return the kinds in which something is worst: concordances less that of ridge, errors, intervals."""
+    """Return two common kinds, the authors' sample and every kind that is worst in some column; or `every` kind."""
     table = _read("linear_start")
     for name, own in (("inside", "cover95"), ("raw", "raw_cover95")):
         table[name] = table[f"fresh_{own}"].fillna(table[own])
     table[list(_SHARES)] *= 100
     digits = {"ridge": 3, **_KINDS, "above_95": 1}
     means = table.groupby("cohort", sort=False)[list(digits)].mean()
-    means.loc["the authors' sample", "rmse":] = np.nan  # nobody knows its full change, so it has no unit
+    means.loc["the authors' sample", "rmse":] = np.nan  # its full change is unknown, so it has no unit
     shown = {"basic, uniform", "mild, uniform", "the authors' sample", *means.iloc[:, 1:5].idxmin()}
     shown |= {*means[["inside", "raw"]].idxmin(), *means[["rmse", "inside", "width95", "above_95"]].idxmax()}
     means.loc["mean of all kinds"] = means.mean()
@@ -257,7 +258,7 @@ def kinds_of_cohorts(*, every: bool = False) -> list[str]:
 
 
 def filled_gaps() -> list[str]:
-    """Return what filled cells tell of the diagnosis, and what they keep of a difference."""
+    """Return how well imputed cells predict the diagnosis, and how much of a group difference they retain."""
     table = _read("gaps")
     rows = []
     for n_controls, of in table[table["what"] == "auc"].groupby("n_controls"):
@@ -270,7 +271,7 @@ def filled_gaps() -> list[str]:
 
 
 def counted_from() -> list[str]:
-    """Return how intervals do where nearly all patients are severe, and how they would if f made people anyway."""
+    """Return coverage if nearly all patients are severe, as reported and if f synthesised people regardless."""
     rows = []
     for cohort, row in _read("severe").groupby("cohort", sort=False).mean(numeric_only=True).iterrows():
         ours, by_f = ([f"{100 * row[part + 'inside']:.0f} %", f"{row[part + 'rmse']:.3f}"] for part in ("", "f_"))
@@ -280,7 +281,7 @@ def counted_from() -> list[str]:
 
 
 def few_people() -> list[str]:
-    """Return how intervals do with few people, and how they would if they took repetitions at their word."""
+    """Return coverage with few people, as reported and for intervals from the repetitions alone."""
     rows = []
     for (n_controls, n_patients), own in _read("few_people").groupby(["n_controls", "n_patients"], sort=False):
         row = own.mean(numeric_only=True)
@@ -292,7 +293,7 @@ def few_people() -> list[str]:
     return rows
 
 
-# Rows whose message other pages state in a sentence: their table is in results/README.md.
+# Rows that the pages summarise in a sentence: their table is in results/README.md.
 _BESIDE = (
     *("demonstration", "3 repetitions", "interval contains", "AUC without", "10 % of training", "20 % of training"),
     *(

@@ -1,10 +1,10 @@
-"""What the demonstration says with other seeds: its verdict, how many patterns it finds, and how well.
+"""Run the demonstration with other seeds: its verdict, number of patterns and concordance.
 
     python experiments/numbers/demonstration.py                 # seeds 0 to 19, writes results/demonstration.csv
-    python experiments/numbers/demonstration.py --minutes 15    # as many as fit in that; the same again goes on
+    python experiments/numbers/demonstration.py --minutes 15    # as many as fit; repeat the command to continue
     python experiments/numbers/demonstration.py --show
 
-Each is `rindices demo --seed SEED`, with its own cohort and its own training.
+Each run is `rindices demo --seed SEED`, with its own cohort and its own training.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ N_SEEDS = 20
 
 
 def demonstrated(seed: int, *, small: bool) -> dict[str, object]:
-    """Run the demonstration with a seed, and say what came of it."""
+    """Run the demonstration with a seed, and return its main results."""
     with tempfile.TemporaryDirectory() as folder:
         quick = ["--repetitions", "2", "--steps", "20"] if small else []
         app(["demo", "--out", f"{folder}/demo", "--seed", str(seed), *quick], standalone_mode=False)
@@ -41,7 +41,7 @@ def demonstrated(seed: int, *, small: bool) -> dict[str, object]:
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print the verdicts, and the rows."""
+    """Print the rows and a summary."""
     print(table.to_string(index=False))
     print(f"{(table['verdict'] == 'reproducible').sum()} of {len(table)} are reproducible;", end=" ")
     print(f"{(table['n_patterns'] == 3).sum()} have three patterns; median concordance", end=" ")
@@ -49,7 +49,7 @@ def show(table: pd.DataFrame) -> None:
 
 
 def main() -> None:
-    """Run all seeds that are not there yet, and show them."""
+    """Run all missing seeds, and show the results."""
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
     arguments.add_argument("--minutes", type=float, default=float("inf"), help="begin no further seed after that")

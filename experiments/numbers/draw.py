@@ -2,7 +2,7 @@
 
 python experiments/numbers/draw.py
 
-Dots are means over cohorts, lines lead from the lowest to the highest cohort.
+Dots are means over cohorts; lines extend from the lowest to the highest cohort.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEPT = {"metadata": {"Date": None}, "bbox_inches": "tight", "pad_inches": 0.08}
 
 
 def span(axes: Axes, groups: pd.core.groupby.SeriesGroupBy, colour: str = OURS, shift: float = 0.0, **look) -> None:
-    """Draw the mean of each group, and a line from its lowest to its highest value, below each other."""
+    """Draw each group in a row: its mean, and a line from its lowest to its highest value."""
     found = groups.agg(["mean", "min", "max"])
     rows = [row + shift for row in range(len(found))]
     axes.hlines(rows, found["min"], found["max"], color=colour, linewidth=1)
@@ -34,7 +34,7 @@ def span(axes: Axes, groups: pd.core.groupby.SeriesGroupBy, colour: str = OURS, 
 
 
 def mark(axes: Axes, value: float, words: str) -> None:
-    """Draw a line at a value, and say at its top what it is."""
+    """Draw a vertical line at a value, labelled at its top."""
     axes.axvline(value, color=GREY, linewidth=0.8, linestyle="--", zorder=0)
     axes.annotate(
         words, (value, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", color=INK, fontsize=8
@@ -42,9 +42,9 @@ def mark(axes: Axes, value: float, words: str) -> None:
 
 
 def severities() -> Figure:
-    """Accuracy, errors, coverage and width, by kind of cohort."""
+    """Draw accuracy, errors, coverage and width by kind of cohort."""
     table = pd.read_csv(RESULTS / "linear_start.csv")
-    table = table[table["unit"] != 0]  # of the authors' sample nobody knows the unit
+    table = table[table["unit"] != 0]  # the unit of the authors' sample is unknown
     figure = Figure(figsize=(11, 7.6), layout="constrained")
     panels = figure.subplots(1, 4, sharey=True)
     titles = {
@@ -64,7 +64,7 @@ def severities() -> Figure:
 
 
 def choice() -> Figure:
-    """How often the number of patterns is right."""
+    """Draw how often the number of patterns is correct."""
     table = pd.concat([pd.read_csv(RESULTS / f"{name}.csv") for name in ("verdicts", "counts")]).query("true > 0")
     figure = Figure(figsize=(6.5, 4.4), layout="constrained")
     axes = figure.subplots()
@@ -79,7 +79,7 @@ def choice() -> Figure:
 
 
 def everyday() -> Figure:
-    """Draw what missing regions, new sites and strangers cost."""
+    """Draw the cost of missing regions, the bias at new sites, and how often strangers are flagged."""
     figure = Figure(figsize=(11, 4), layout="constrained")
     gaps, sites, strangers = figure.subplots(1, 3)
     table = pd.read_csv(RESULTS / "missing_regions.csv").query("gaps == 0")
@@ -116,7 +116,7 @@ def _draw_sites(axes: Axes) -> None:
 
 
 def main() -> None:
-    """Draw all of them."""
+    """Draw all figures."""
     mpl.rcParams.update(STYLE)
     for make in (severities, choice, everyday):
         make().savefig(RESULTS / f"measured_{make.__name__}.svg", **KEPT)

@@ -1,16 +1,16 @@
-"""Whether intervals hold the true severities of people of a new site, and of people who lack a lobe.
+"""Measure the coverage of intervals at a new site, and for people whose regions of a lobe are missing.
 
     python experiments/numbers/elsewhere.py            # writes results/elsewhere.csv
     python experiments/numbers/elsewhere.py --real abide1_volumes.csv    # writes results/real_sites.csv
     python experiments/numbers/elsewhere.py --show
 
-Five repetitions of the default, 300 + 300 people of three sites. A site shifts every region by 0.3 sd together
-and by 0.4 sd of its own, and stretches it by a tenth. The new site is learned from so many controls who were measured
-there; fresh patients are scored there, or at a known site without the regions of a lobe.
+Five repetitions of the default preset, with 300 + 300 people from three sites. Site effects have an sd of 0.3 for the
+shift common to all regions, 0.4 for each region's own shift, and 0.1 for log scales. The model is adapted to the new
+site with the given number of local controls; fresh patients are scored there, or at a known site with a lobe missing.
 
-With ``--real``, sites are those of real healthy people (ABIDE I: site, age, sex, icv and volumes), each of eight left
-out in turn. Patterns are put into two fifths of the people of the other sites, from whom linear models learn, and into
-the people of the site who are not used to learn it.
+With ``--real``, sites are those of real healthy people (ABIDE I: site, age, sex, icv and volumes); eight are left out
+in turn. Patterns are added to two fifths of the people of the other sites, on whom linear models are trained, and to
+the people of the left-out site who are not used for adaptation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COHORTS = 2  # of each kind
 LOCAL = (10, 20, 40)
 DRAWS = 5  # of a new site and its controls
 FRESH = 250
-LEFT_OUT = ("KKI", "MAX_MUN", "NYU", "PITT", "UCLA_1", "UM_1", "USM", "YALE")  # real sites of 27 controls or more
+LEFT_OUT = ("KKI", "MAX_MUN", "NYU", "PITT", "UCLA_1", "UM_1", "USM", "YALE")  # real sites with at least 27 controls
 ABIDE_OTHERS = ("participant_id", "site", "diagnosis", "age", "sex", "icv", "fiq", "ados_total", "srs_total")
 COVARIATES = ["age", "sex", "icv", "site"]
 LEAST_UNUSED = 12
@@ -47,18 +47,18 @@ LOBES = {
 
 
 def sites_of(n_sites: int, n_regions: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw shifts and scales of sites, in sd of people."""
+    """Draw shifts, in sd between people, and scales of sites."""
     shifts = 0.3 * rng.standard_normal((n_sites, 1)) + 0.4 * rng.standard_normal((n_sites, n_regions))
     return shifts, np.exp(0.1 * rng.standard_normal((n_sites, n_regions)))
 
 
 def at_site(regions: pd.DataFrame, mean: np.ndarray, sd: np.ndarray, shift: np.ndarray, scale: np.ndarray):
-    """Return people as a site measures them."""
+    """Return people as measured at a site."""
     return np.maximum(mean + (regions - mean) * scale + sd * shift, 0.05 * mean)
 
 
 def inside(model: SurrealGAN, regions: pd.DataFrame, covariates: pd.DataFrame, truth: np.ndarray) -> dict[str, float]:
-    """Return the share of true severities in their intervals, and their width."""
+    """Return the coverage and the mean width of intervals."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         low, high = model.intervals(regions, covariates)
@@ -67,7 +67,7 @@ def inside(model: SurrealGAN, regions: pd.DataFrame, covariates: pd.DataFrame, t
 
 
 def measured(kind: str, seed: int) -> list[dict[str, object]]:
-    """Fit a model, and score people elsewhere."""
+    """Fit a model, and score people at other sites and with missing lobes."""
     rng = np.random.default_rng(seed)
     given = make(Recipe(kind, seed=seed, n_controls=300, n_patients=300, n_fresh=FRESH))
     mean, sd = (given.regions[~given.patient].agg(of).to_numpy() for of in ("mean", "std"))
@@ -112,7 +112,7 @@ def measured(kind: str, seed: int) -> list[dict[str, object]]:
 
 
 def real_site(path: Path, site: str) -> list[dict[str, object]]:
-    """Fit a model to healthy people of the other sites, some with patterns put in, and score people of this one."""
+    """Fit a model to healthy people of the other sites, some with added patterns, and score people of this one."""
     table = pd.read_csv(path)
     regions = [name for name in table if name not in ABIDE_OTHERS]
     usable = (table["diagnosis"] == "CN") & (table["icv"] > 0) & (table[regions] > 0).all(axis=1)
@@ -156,7 +156,7 @@ def real_site(path: Path, site: str) -> list[dict[str, object]]:
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print shares."""
+    """Print coverage and width."""
     of = table.groupby(["kind", "what", "size"])[["inside", "width"]].mean().round(3)
     print(of.assign(cohorts=table.groupby(["kind", "what", "size"])["seed"].nunique()).to_string())
 

@@ -1,4 +1,4 @@
-"""What a fitted model's numbers are worth, against the truth of a simulated cohort."""
+"""Compare a fitted model's numbers with the truth of a simulated cohort."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BINS = {"absent": (-1, 0), "low": (0, 1 / 3), "middle": (1 / 3, 2 / 3), "high": 
 
 
 def told(patients: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return what ridge regression predicts of patients held out, after it was told the truth of the others."""
+    """Return predictions of held-out patients by ridge regression trained on the true severities of the others."""
     standardised = (patients - patients.mean(axis=0)) / patients.std(axis=0)
     folds = KFold(5, shuffle=True, random_state=0)
     return cross_val_predict(RidgeCV(np.logspace(-1, 4, 20)), standardised, truth, cv=folds)
@@ -33,9 +33,9 @@ def ridge(patients: np.ndarray, truth: np.ndarray) -> float:
 
 
 def errors_told(patients: np.ndarray, truth: np.ndarray, factor: float) -> dict[str, float]:
-    """Return the error of ridge regression in the model's units: as it is, drawn to the mean, and right on average.
+    """Return the error of ridge regression in the model's units: as predicted, shrunk to the mean, and unbiased.
 
-    The second predicts severities whose mean, among people of a severity, is that severity.
+    Unbiased predictions are rescaled until their mean, among people of a given severity, is that severity.
     """
     predicted = told(patients, truth)
     lines = [np.polyfit(true, said, 1) for true, said in zip(truth.T, predicted.T, strict=True)]
@@ -49,9 +49,9 @@ def errors_told(patients: np.ndarray, truth: np.ndarray, factor: float) -> dict[
 def unit(model: SurrealGAN, given: Given, order: np.ndarray) -> np.ndarray:
     """Return the true full change of each pattern in units of the learned one.
 
-    True maps are written as mixtures of all learned maps, and the unit is the weight of a pattern's own: projected on
-    its own map alone, a pattern would be given what it shares with the others as well. Least squares weight directions
-    in which healthy people hardly vary most (Mahalanobis), as severities are read.
+    True maps are written as mixtures of all learned maps, and the unit is the weight of a pattern's own map: projecting
+    on that map alone would also credit a pattern with what it shares with the others. Like the estimation of
+    severities, least squares weight most the directions in which healthy people vary least (Mahalanobis).
     """
     controls = model.prepare(given.regions[~given.patient], _of(given.covariates, ~given.patient)).values
     learned = inference.pattern_changes(model.models_, controls, model.preset_.training.composition).mean(axis=0)[order]
@@ -93,7 +93,7 @@ def measure(model: SurrealGAN, given: Given, with_ridge: bool = True) -> dict[st
 
 
 def _severity(scale, r_indices, truth, factor, order, prefix) -> dict[str, float]:
-    """Errors and coverage; patterns of `r_indices` and of `truth` are in one order, those of the scale in its own."""
+    """Return errors and coverage; `r_indices` and `truth` share the same order of patterns, `scale` has its own."""
     back = np.argsort(order)
     own = r_indices[:, back]
     severity, target = scale.severities(own)[:, order], truth * factor

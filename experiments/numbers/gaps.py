@@ -1,16 +1,16 @@
-"""Whether filled gaps carry the diagnosis: tables without disease, as they are filled for training.
+"""Test whether imputed cells reveal the diagnosis: tables without disease, imputed as for training.
 
     python experiments/numbers/gaps.py            # writes results/gaps.csv
     python experiments/numbers/gaps.py --show
 
-`auc` is that of five-fold discriminants of shrunken covariances, in tables without disease, with no gaps and with a
-share of all cells missing at random. `kept` is the share of the difference between mild patients and controls, in the
-regions that patterns change, that filled cells have. `state` is the verdict of a search with linear models.
+`auc` is the AUC of five-fold linear discriminants with a shrunk covariance, in tables without disease, complete or with
+a proportion of cells missing at random. `kept` is the proportion of the difference between mild patients and controls,
+in regions that patterns change, that imputed cells retain. `state` is the verdict of a search with linear models.
 
-    python experiments/numbers/gaps.py --fits     # writes results/gaps_fits.csv: ten minutes of a core a cohort
+    python experiments/numbers/gaps.py --fits     # writes results/gaps_fits.csv: ten minutes of a core per cohort
 
-There, five repetitions of the default learn from 300 + 300 people with gaps, and score new people who have none, or a
-tenth of whose cells are missing: concordance with the truth, and the share of true severities inside their intervals.
+There, five repetitions of the default are trained on 300 + 300 people with gaps, and score new people with complete
+data or with a tenth of the cells missing: concordance with the truth, and coverage of intervals.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ SHARES = (0.0, 0.1, 0.2, 0.35)
 
 
 def jobs(small: bool) -> list[tuple[str, int, int, int]]:
-    """Return what is measured, controls, patients and the seed."""
+    """Return the measure, controls, patients and seed of each job."""
     kinds = [("auc", 492, 900)] * 8 + [("auc", 100, 200)] * 40 + [("state", 100, 200)] * 60 + [("kept", 100, 200)] * 16
     rows = [(*kind, FIRST_SEED + place) for place, kind in enumerate(kinds)]
     return rows[20::40] if small else rows
 
 
 def measured(what: str, n_controls: int, n_patients: int, seed: int) -> list[dict[str, object]]:
-    """Take cells out of a cohort and fill them in."""
+    """Remove cells from a cohort and impute them."""
     given = make(Recipe("mild" if what == "kept" else "null", seed, n_controls, n_patients, n_fresh=40, covariates=2))
     complete, order = given.regions.to_numpy(), np.random.default_rng([seed, 5]).random(given.regions.shape)
     rows = []
@@ -48,7 +48,7 @@ def measured(what: str, n_controls: int, n_patients: int, seed: int) -> list[dic
         gaps = order < share
         row: dict[str, object] = {"what": what, "n_controls": n_controls, "seed": seed, "gaps": share}
         if what == "state":
-            few = order.argsort(axis=1).argsort(axis=1) < int(0.2 * order.shape[1])  # of nobody more than a fifth
+            few = order.argsort(axis=1).argsort(axis=1) < int(0.2 * order.shape[1])  # at most a fifth per person
             search = SurrealGANSearch(preset="linear", n_repetitions=3, random_state=seed)
             search.fit(given.regions.mask(gaps & few), given.patient, given.covariates)
             rows.append(row | {"state": search.verdict_.state, "value": search.verdict_.evidence.p})
@@ -94,19 +94,19 @@ def fitted(kind: str, share: float, seed: int) -> list[dict[str, object]]:
 
 
 def _gaps(rng: np.random.Generator, shape: tuple[int, int], share: float) -> np.ndarray:
-    """Say which cells are missing: a share of all, and of nobody more than a fifth."""
+    """Return which cells are missing: a proportion of all, and at most a fifth per person."""
     order = rng.random(shape)
     return (order < share) & (order.argsort(axis=1).argsort(axis=1) < int(0.2 * shape[1]))
 
 
 def _difference(regions: np.ndarray, cells: np.ndarray, patient: np.ndarray) -> float:
-    """Return the mean difference of patients and controls in some cells, in sd of controls."""
+    """Return the mean difference between patients and controls in the given cells, in sd of controls."""
     z = (regions - regions[~patient].mean(axis=0)) / regions[~patient].std(axis=0)
     return float(z[cells & patient[:, None]].mean() - z[cells & ~patient[:, None]].mean())
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print means, and how far gaps move the AUC of the same tables."""
+    """Print means with standard errors, and counts of verdicts."""
     numbers = table[table["what"] != "state"]
     print(numbers.groupby(["what", "n_controls", "gaps"])["value"].agg(["mean", "sem", "count"]).round(4).to_string())
     if (of := table[table["what"] == "state"]).size:

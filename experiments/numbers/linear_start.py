@@ -1,18 +1,18 @@
-"""Networks from a linear start, from random weights, and linear models alone, on the same cohorts. Made for a GPU.
+"""Compare networks from a linear start, networks from random weights, and linear models, on the same cohorts (GPU).
 
     python experiments/numbers/linear_start.py --controls healthy.csv --authors FOLDER   # results/linear_start.csv
     python experiments/numbers/linear_start.py --matched     # at the paper's difficulty: results/matched.csv
     python experiments/numbers/linear_start.py --show
 
-Cohorts have seeds that nothing else has used; settings are those of the presets. `less_ridge` is the concordance of the
-R-indices with the truth less that of ridge regression that is told the truth: of the rule (networks and linear models
-together), of the networks alone, of the linear models alone, and of the preset `blind`. `agree_3` and `with_linear_3`
-are what the verdict asks of trainings, were there three of them: how well they agree, and with a linear model of
-everybody; so for five and ten.
+Seeds of cohorts are not used anywhere else; settings are those of the presets. `less_ridge` is the concordance of the
+R-indices with the truth minus that of ridge regression trained on the truth; `networks`, `linear` and `blind` are the
+same for the networks alone, the linear models alone and the preset `blind`. `agree_3` and `with_linear_3` are the
+verdict's criteria for three trainings, for five and ten likewise: their agreement, and the concordance of their
+consensus with a linear model of everybody.
 
-With `--matched` healthy brains vary as much as makes unregularised regression, told the truth of four fifths of the
-patients of `basic`, as good in the last fifth as in the paper's Table 6. A row for each λ of the paper's, for single
-models and for their consensus.
+With `--matched`, healthy brains vary so much that unregularised regression, trained on the true severities of four
+fifths of the patients of `basic`, does as well in the last fifth as in the paper's Table 6. There is a row for each of
+the paper's values of λ, for single models and for their consensus.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from rindices.training.starts import Start, beside_networks
 
 FIRST_SEED = 320_000
 REPETITIONS = 10
-TRAINED = REPETITIONS + MOST_REPLACED  # the last ones only take the place of failed ones
+TRAINED = REPETITIONS + MOST_REPLACED  # the last ones only replace failed ones
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
-MATCHED_SPREAD = 1.71  # regression has 0.871 on held-out patients of basic then, as the paper's
-MATCHED_SEEDS = (20, 21, 22)  # the cohorts of experiments/paper
+MATCHED_SPREAD = 1.71  # regression then reaches 0.871 in held-out patients of basic, as in the paper
+MATCHED_SEEDS = (20, 21, 22)  # those of experiments/paper
 ORTHOGONALITIES = (0.1, 0.2, 0.4, 0.6, 0.8)
 _NAMES = {"absent": "half absent", "mild": "Beta(1, 3)", "severe": "Beta(3, 1)"}
 
 
 def recipes(n_cohorts: int, real: bool, first: int = 0) -> dict[str, list[Recipe]]:
-    """Return all cohorts by name: those of severity.csv, hard ones, and those where a linear model should fail."""
+    """Return all cohorts by name: the kinds of severity.csv, hard ones, and ones where a linear model should fail."""
     seeds = range(FIRST_SEED + first, FIRST_SEED + n_cohorts)
 
     def some(**of: object) -> list[Recipe]:
@@ -91,7 +91,7 @@ def authors_sample(folder: Path) -> Given:
 
 
 class Made(NamedTuple):
-    """A cohort, made ready for training."""
+    """A cohort prepared for training."""
 
     name: str
     given: Given
@@ -113,7 +113,7 @@ def ready(name: str, recipe: Recipe | Given, own: pd.DataFrame | None) -> Made:
 
 
 class FromStarts(Pretrained):
-    """A store of networks with the linear models that they started from."""
+    """A store of networks with the linear models from which they started."""
 
     def __init__(self, looks: Looks, starts: list[Start], patients: np.ndarray) -> None:
         super().__init__({3: looks})
@@ -129,7 +129,7 @@ class FromStarts(Pretrained):
 
 
 def train(cohorts: list[Made], preset: Preset, steps: int) -> list[Looks]:
-    """Train the repetitions of all cohorts of one number of regions together, each with its own prior."""
+    """Train the repetitions of all cohorts with the same number of regions together, each with its own prior."""
     group = [Job(one.study, 3, TRAINED) for one in cohorts]
     n_rows = -(-max(max((~j.study.patient).sum(), j.study.patient.sum()) for j in group) // 128) * 128
     data, patients, members = _stacked(group, preset, int(n_rows))
@@ -167,7 +167,7 @@ def _advance(
 
 
 def judged(one: Made, looks: Looks, blind_looks: Looks | None, steps: int) -> list[dict[str, object]]:
-    """Fit from what was trained, and compare with the truth."""
+    """Fit from the trained networks, and compare with the truth."""
     given, people = one.given, one.study.people()
     model = SurrealGAN(3, n_repetitions=REPETITIONS, preset=fast(), max_steps=steps, random_state=given.recipe.seed)
     model.fit(given.regions, given.patient, given.covariates, store=FromStarts(looks, one.starts, people.patients))
@@ -203,7 +203,7 @@ def _consensus(members: np.ndarray) -> np.ndarray:
 
 
 def matched(small: bool) -> list[dict[str, object]]:
-    """Train cohorts of the paper's difficulty at each λ, from a linear start and from random weights."""
+    """Train on cohorts of the paper's difficulty at each λ, from a linear start and from random weights."""
     seeds = MATCHED_SEEDS[: 1 if small else None]
     asked = [Recipe(kind, seed, spread=MATCHED_SPREAD) for kind in KINDS[:: 4 if small else 1] for seed in seeds]
     cohorts: list[Made] = on_all_cores(ready, [(recipe.kind, recipe, None) for recipe in asked])
@@ -232,7 +232,7 @@ def matched(small: bool) -> list[dict[str, object]]:
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print means over cohorts with standard errors of the differences."""
+    """Print means over cohorts, and standard errors of the gain over `blind`."""
     groups = table.groupby("cohort", sort=False)
     names = ["ridge", "less_ridge", "networks", "linear", "blind"]
     means = groups[names].mean()
@@ -251,7 +251,7 @@ def show(table: pd.DataFrame) -> None:
 
 
 def show_matched(table: pd.DataFrame) -> None:
-    """Print, for each preset and kind, the λ of the best agreement: single models, consensus, and regression."""
+    """Print results at the λ of the best agreement, by preset and kind: single models, consensus, and regression."""
     best = table.loc[table.groupby(["preset", "kind", "seed"])["agreement"].idxmax()]
     for reading in ("single", "consensus"):
         print(reading, best.pivot_table(index="preset", columns="kind", values=reading).round(3).to_string(), sep="\n")
@@ -259,7 +259,7 @@ def show_matched(table: pd.DataFrame) -> None:
 
 
 def main() -> None:
-    """Train everything, measure and show it."""
+    """Train all cohorts, measure them and show the results."""
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
     arguments.add_argument("--authors", type=Path, help="folder with the authors' sample cohort")

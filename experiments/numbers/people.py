@@ -1,4 +1,4 @@
-"""Cohorts for the experiments on numbers: what a fit is given, the truth, and people whom it never sees."""
+"""Cohorts for the experiments of this folder: the input of a fit, the truth, and people never trained on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_REGIONS = ("participant_id", "diagnosis", "age", "sex")
 
 
 class Recipe(NamedTuple):
-    """What decides one cohort."""
+    """The parameters of a cohort."""
 
     kind: str = "basic"
     seed: int = 0
@@ -27,12 +27,12 @@ class Recipe(NamedTuple):
     covariates: int = 0  # age and sex, then noise
     n_regions: int = 128
     real: bool = False  # built from the table of real people
-    spread: float = 1.0  # of healthy brains
+    spread: float = 1.0  # of healthy brains, relative to the default
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A cohort as a user would have it, and what a user would not know."""
+    """A cohort as a user would have it, and what a user would not have."""
 
     recipe: Recipe
     regions: pd.DataFrame
@@ -43,7 +43,7 @@ class Given:
     fresh_covariates: pd.DataFrame | None
     fresh_patient: np.ndarray
     fresh_truth: np.ndarray  # of the fresh patients
-    full_change: np.ndarray = field(repr=False)  # (patterns, regions): share of a region lost at severity 1
+    full_change: np.ndarray = field(repr=False)  # (patterns, regions): fraction of a region lost at severity 1
 
 
 def make(recipe: Recipe, own: pd.DataFrame | None = None) -> Given:
@@ -94,10 +94,10 @@ def make(recipe: Recipe, own: pd.DataFrame | None = None) -> Given:
 
 
 def with_number(regions: pd.DataFrame, n_regions: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return the first regions, or all of them and further ones: halves of a region, with noise of their own.
+    """Return the first `n_regions` regions; if there are fewer, split regions into noisy parts.
 
-    A region of 1 becomes 0.5 + e and 0.5 − e, e having a fifth of the region's sd: finer parcels of the same brain,
-    whose measurement errors are shared.
+    A region of 1 becomes 0.5 + e and 0.5 − e: finer parcels of the same brain, whose measurement errors are shared. The
+    noise behind e has a fifth of the region's sd.
     """
     if n_regions <= regions.shape[1]:
         return regions.iloc[:, :n_regions]

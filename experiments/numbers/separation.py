@@ -1,11 +1,11 @@
-"""How often the interval of the AUC of patients against controls holds the AUC of fresh people.
+"""Measure how often the interval of the AUC of patients against controls contains the AUC in fresh people.
 
     python experiments/numbers/separation.py            # writes results/separation.csv
     python experiments/numbers/separation.py --show
 
-Regions are normal with five common factors; patients are shifted along a random direction, so that a rule that was
-learned from everybody has an AUC of about 0.5, 0.6, 0.75 and 0.9 in 4,000 fresh people. `before` is the interval of
-Hanley and McNeil alone.
+Regions are normal with five common factors; patients are shifted along a random direction, by amounts that give a rule
+trained on everybody an AUC of about 0.5, 0.6, 0.75 and 0.9 in 4,000 fresh people. `before` is the interval of Hanley
+and McNeil alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIZES = {
 
 
 def measured(size: str, aim: float, seed: int) -> list[dict[str, object]]:
-    """Compare the interval of one cohort with the AUC of fresh people."""
+    """Compare the interval of one cohort with the AUC in fresh people."""
     n_controls, n_patients, n_regions = SIZES[size]
     rng = np.random.default_rng([seed, int(100 * aim)])
     common, shift = 0.6 * rng.normal(size=(n_regions, 5)), rng.normal(size=n_regions)
@@ -50,7 +50,7 @@ def measured(size: str, aim: float, seed: int) -> list[dict[str, object]]:
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print how often intervals hold."""
+    """Print the coverage of intervals."""
     of = table.groupby(["size", "aim"])
     print(of[["true", "auc", "inside", "before"]].mean().round(3).assign(cohorts=of.size()).to_string())
 

@@ -2,8 +2,8 @@
 
     python experiments/numbers/settle.py --controls healthy.csv --out results/settled_training.csv
 
-Variants: everybody or four fifths of the controls in each repetition; independent or correlated severities; single or
-half precision. Looked at after several numbers of steps, without a choice among them.
+Variants: all controls or four fifths of them in each repetition; independent or correlated severities; single or half
+precision. Each is measured after several numbers of steps, without choosing among them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REPETITIONS = 10
 
 
 def variants() -> dict[str, tuple[Preset, str]]:
-    """Return the presets that are compared, and the precision of each."""
+    """Return the presets compared, and the precision of each."""
     today = replace(
         blind(),
         schedule=replace(blind().schedule, folds=0),
@@ -65,7 +65,7 @@ def recipes(seeds: list[int], real: bool) -> list[Recipe]:
 
 
 def judged(given: Given, preset: Preset, store: Pretrained, n_patterns: int, above: float | None) -> dict[str, object]:
-    """Fit from what was trained, and compare with the truth."""
+    """Fit from the trained networks, and compare with the truth."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = SurrealGAN(n_patterns, n_repetitions=REPETITIONS, preset=preset, random_state=given.recipe.seed)
@@ -77,7 +77,7 @@ def judged(given: Given, preset: Preset, store: Pretrained, n_patterns: int, abo
 
 
 def main() -> None:
-    """Train everything, measure it and print means."""
+    """Train all variants, measure them and print means."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[501, 502])
     parser.add_argument("--steps", type=int, nargs="+", default=[12_000, 16_000, 20_000, 24_000])

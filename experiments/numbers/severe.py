@@ -1,13 +1,14 @@
-"""Where intervals might fail: cohorts in which nearly all patients are severe, or people are few, beside others.
+"""Measure intervals where they might fail: cohorts with mostly severe patients or few people, among others.
 
-    python experiments/numbers/severe.py            # writes results/severe.csv; 3 minutes of a core a cohort
-    python experiments/numbers/severe.py --few      # writes results/few_people.csv; 1 minute of a core a cohort
+    python experiments/numbers/severe.py            # writes results/severe.csv; 3 minutes of a core per cohort
+    python experiments/numbers/severe.py --few      # writes results/few_people.csv; 1 minute of a core per cohort
     python experiments/numbers/severe.py --show
 
-`at_zero` is the share of f's change at severity 1 that it makes at 0 already; above `inference.MOST_AT_ZERO` the linear
-model beside the networks makes people. `inside` is the share of fresh patients' true severities, in the model's units,
-that 95 % intervals hold, `raw` that of the true severities themselves; `f_…` the same if f made people all the same.
-With few people, intervals allow for what these show of the changes (`intervals.widened`); `alone_…` is without it.
+`at_zero` is the fraction of f's change at severity 1 that is already present at 0; above `inference.MOST_AT_ZERO`, the
+linear model beside the networks synthesises people instead of f. `inside` is the proportion of fresh patients' true
+severities, in the model's units, within 95 % intervals; `raw` that of the severities as simulated; `f_…` the same if f
+is used regardless. With few people, intervals allow for how well so few show the changes (`intervals.widened`);
+`alone_…` is without that.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ FEW_KINDS = ("basic", "noise", "mild", "signed")
 
 
 def measured_few(kind: str, n_controls: int, n_patients: int, seed: int) -> list[dict[str, object]]:
-    """Score one cohort twice: as it is done, and with intervals of the repetitions alone."""
+    """Score one cohort twice: with the package's intervals, and with intervals from the repetitions alone."""
     given = make(Recipe(kind, seed, n_controls, n_patients, n_fresh=SIZES["n_fresh"]))
     row = {"kind": kind, "n_controls": n_controls, "n_patients": n_patients, "seed": seed}
     rule, store = estimator.few, Memory()
@@ -67,7 +68,7 @@ def measured_few(kind: str, n_controls: int, n_patients: int, seed: int) -> list
 
 
 def measured(name: str, seed: int) -> list[dict[str, object]]:
-    """Score one cohort twice: as it is done, and with f making people whatever it does at severity 0."""
+    """Score one cohort twice: by the package's rule, and with f synthesising people whatever it does at severity 0."""
     given = make(Recipe(seed=seed, **SIZES | KINDS[name]))
     row, limit, store = {"cohort": name, "seed": seed}, inference.MOST_AT_ZERO, Memory()
     try:
@@ -97,7 +98,7 @@ def _figures(model: SurrealGAN, given: Given) -> dict[str, float]:
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print coverage and errors, as they are and as they would be."""
+    """Print coverage and errors, by the package's rule and without it."""
     by = ["n_controls", "n_patients"] if "n_controls" in table else "cohort"
     print(table.groupby(by, sort=False).mean(numeric_only=True).drop(columns="seed").round(3).to_string())
 

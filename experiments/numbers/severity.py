@@ -1,12 +1,12 @@
-"""Errors, coverage and width of severities and their intervals, and the reference of controls. Made for a GPU.
+"""Measure errors of severities, coverage and width of their intervals, and the controls' reference. Intended for a GPU.
 
     python experiments/numbers/severity.py --controls healthy.csv          # writes results/severity.csv
     python experiments/numbers/severity.py --show                          # prints its means
-    python experiments/numbers/severity.py --told                          # regression told the truth: results/told.csv
+    python experiments/numbers/severity.py --told                          # regression on the truth: results/told.csv
     python experiments/numbers/severity.py --earlier --controls healthy.csv   # results/earlier_training.csv
 
-Cohorts have seeds that nothing else has used. Truth is in the model's units: the true severity times the true full
-change, projected on the one that was learned; `raw_` is without that factor.
+Seeds of cohorts are not used anywhere else. The truth is in the model's units: the true severity times the true full
+change in units of the learned one (`figures.unit`); `raw_` is without that factor.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ def recipes(n_cohorts: int, real: bool, first: int = FIRST_SEED) -> dict[str, li
 
 
 def judged(name: str, given: Given, preset: Preset, looks: Looks) -> dict[str, object]:
-    """Fit from what was trained, and compare with the truth."""
+    """Fit from the trained networks, and compare with the truth."""
     model = SurrealGAN(3, n_repetitions=REPETITIONS, preset=preset, random_state=given.recipe.seed)
     model.fit(given.regions, given.patient, given.covariates, store=Pretrained({3: looks}))
     return {"cohort": name, **given.recipe._asdict(), **measure(model, given)}
 
 
 def earlier() -> Preset:
-    """Return the training of version 0.1.0: everybody in every repetition, independent severities."""
+    """Return the training of version 0.1.0: all controls in every repetition, independent severities."""
     now = blind()
     return replace(now, schedule=replace(now.schedule, folds=0), training=replace(now.training, latent="independent"))
 
@@ -75,7 +75,7 @@ def show(table: pd.DataFrame) -> None:
 
 
 def supervised() -> list[dict[str, object]]:
-    """Return the errors of regression told the truth, on the same cohorts and in the same unit."""
+    """Return the errors of regression trained on the truth, in the same cohorts and units."""
     known = pd.read_csv(RESULTS / "severity.csv")
     rows: list[dict[str, object]] = []
     for name in ("basic, uniform", "mild, uniform", "basic, half absent", "mild, half absent"):
@@ -91,12 +91,12 @@ def supervised() -> list[dict[str, object]]:
 
 
 def compare(table: pd.DataFrame) -> None:
-    """Print concordance with the truth, less that of ridge regression, for both trainings on the same cohorts."""
+    """Print concordance with the truth minus that of ridge regression, for both trainings on the same cohorts."""
     print(table.pivot_table("less_ridge", "cohort", "training", sort=False).round(4).to_string())
 
 
 def main() -> None:
-    """Train everything, measure and show it."""
+    """Train all cohorts, measure them and show the results."""
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
     arguments.add_argument("--earlier", action="store_true", help="five kinds, simulated and real, as of version 0.1.0")
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def trained(preset: Preset, wanted: dict[str, list[Recipe]], options: argparse.Namespace) -> list[dict[str, object]]:
-    """Train on all cohorts, and measure."""
+    """Train on all cohorts, and measure the models."""
     steps = 40 if options.small else blind().schedule.max_steps
     preset = replace(preset, schedule=replace(preset.schedule, min_steps=steps, max_steps=steps))
     asked = [(name, recipe) for name, of in wanted.items() for recipe in of]

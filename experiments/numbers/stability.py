@@ -1,12 +1,13 @@
-"""How far R-indices move when nothing important changed, what their spread covers, and whether correlations are found.
+"""Measure how far R-indices move under unimportant changes, what their spread covers, and errors of correlations.
 
-    python experiments/numbers/stability.py         # writes results/stability.csv; 5 minutes of a core a cohort
+    python experiments/numbers/stability.py         # writes results/stability.csv; 5 minutes of a core per cohort
     python experiments/numbers/stability.py --show
 
-A cohort of twice 300 controls and 600 patients is halved. One half is fitted; its patients are scored by that model
-with values of three digits and with 1 % of noise, by a model of other random numbers, and by a model of the other half:
-other people with the same disease. `covered` is the share within 1.96 times the spread that `r1_sd` states, the sd over
-repetitions. `correlation_error` is the mean absolute error, over pairs of patterns, of the learned correlation.
+A cohort of twice 300 controls and 600 patients is halved. A model is fitted to one half; its patients are scored by
+that model with values rounded to three digits and with 1 % noise, by a model with another seed, and by a model of the
+other half: other people with the same disease. `covered` is the proportion within 1.96 times the reported spread
+(`r1_sd`, the sd over repetitions). `correlation_error` is the mean absolute error of learned correlations over pairs of
+patterns.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FEW_DIGITS, NOISE = 3, 0.01
 
 
 def compared(kind: str, correlation: float, seed: int) -> list[dict[str, object]]:
-    """Fit both halves of a cohort, one of them twice; return a row for whatever differs."""
+    """Fit both halves of a cohort, one of them twice; return a row per kind of change."""
     sizes = {name: 2 * number for name, number in SIZES.items()}
     given, rng = make(Recipe(kind, seed, correlation=correlation, **sizes)), np.random.default_rng(seed)
     first = np.zeros(len(given.patient), bool)
@@ -83,7 +84,7 @@ def _like(people: pd.DataFrame, values: np.ndarray) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Measure everything, and print it."""
+    """Measure everything, and print means."""
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
     options = arguments.parse_args()

@@ -1,7 +1,7 @@
-"""Train repetitions on many cohorts as members of one program; made for a GPU.
+"""Train repetitions on many cohorts as members of one program; intended for a GPU.
 
-What comes out is a store of trained chunks for each cohort, from which `SurrealGAN.fit` and `SurrealGANSearch.fit` go
-on as if they had trained themselves: all that is measured afterwards is what the package says.
+The result is a store of trained chunks for each cohort, from which `SurrealGAN.fit` and `SurrealGANSearch.fit` continue
+as if they had trained them: everything measured afterwards is the package's own output.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Job(NamedTuple):
     study: Study
     n_patterns: int
     n_repetitions: int
-    first: int = 0  # number of the first of them
+    first: int = 0  # number of the first repetition
 
 
 class Looks(NamedTuple):
-    """What the repetitions of a job showed, and their weights, at each step that was looked at."""
+    """R-indices, correlations and weights of the repetitions of a job, at each step that was looked at."""
 
     steps: list[int]
     r_indices: np.ndarray  # (looks, repetitions, patients, patterns)
@@ -52,7 +52,7 @@ class Looks(NamedTuple):
 
 
 class Pretrained(Memory):
-    """A store that has all chunks of one cohort."""
+    """A store that contains all chunks of one cohort."""
 
     def __init__(self, found: dict[int, Looks], until: int | None = None) -> None:
         self._found, self._until = found, until
@@ -73,7 +73,7 @@ class Pretrained(Memory):
 def train_jobs(
     jobs: Sequence[Job], preset: Preset, looks: list[int], precision: str = "bfloat16", together: int = 3000
 ) -> Iterator[tuple[Job, Looks]]:
-    """Train all jobs, those of one shape together, and give each when its group is done."""
+    """Train all jobs, those with the same shape together, and yield each when its group is done."""
     groups: dict[tuple[int, int], list[list[Job]]] = {}
     for job in jobs:
         of = groups.setdefault((job.study.residuals.shape[1], job.n_patterns), [[]])
@@ -113,7 +113,7 @@ def _train(
     n_regions, n_patterns = data.controls.shape[-1], group[0].n_patterns
     advance = partial(_advance, preset=preset, precision=precision)
     states = _start(members.key, n_regions=n_regions, n_patterns=n_patterns, preset=preset)
-    states = advance(states, data, members, 0)  # compiles while another group still trains
+    states = advance(states, data, members, 0)  # compiles while another group trains
     found: list[tuple[np.ndarray, np.ndarray, Parameters]] = []
     with _device:
         began, done = time.perf_counter(), 0
@@ -198,7 +198,7 @@ def _advance(
 
 @jax.jit
 def _score(parameters: Parameters, patients: Array, cohort_of: Array) -> Array:
-    some = 50  # bounds the memory of the decomposed brains
+    some = 50  # limits the memory for the decomposed brains
     return jax.lax.map(lambda of: predict_r_indices(of[0], patients[of[1]]), (parameters, cohort_of), batch_size=some)
 
 

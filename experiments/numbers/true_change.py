@@ -1,12 +1,12 @@
-"""How well intervals of change between visits hold the true change, and how often groups without change differ.
+"""Measure the coverage of intervals of change between visits, and how often groups without change seem to differ.
 
     python experiments/numbers/true_change.py            # writes results/true_change.csv and results/group_change.csv
     python experiments/numbers/true_change.py --show
 
-A model of five repetitions of the default is fitted to a simulated cohort; the people who come twice are new to it. It
-corrects for age and sex, since a year of ageing changes regions, too. Noise of scans is learned from 40 controls who
-come again. In half of the studies every pattern of the patients progresses. `group_change.csv` has studies of 40
-controls and 40 patients without any change: slopes by person, patients minus controls.
+A default model with five repetitions is fitted to a simulated cohort; the people with two visits are new to it. It
+corrects for age and sex, because a year of ageing changes regions as well. Scan noise is estimated from 40 returning
+controls. In half of the studies, all patterns of the patients progress. `group_change.csv` has studies of 40 controls
+and 40 patients without any change: slopes by person, patients minus controls.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from rindices.run.scores_and_analyses import change_of
 
 FIRST_SEED = 410_000
 COHORTS = 8  # of each kind
-NOISE = (0.1, 0.3, 0.5)  # sd of a scan, as a share of that between people
+NOISE = (0.1, 0.3, 0.5)  # sd of scan noise, as a fraction of the sd between people
 CONTROLS, PATIENTS = 40, 150
 NULL_STUDIES = 400  # of each model
 
 
 def visited(model: SurrealGAN, kind: str, seed: int, n_controls: int, n_patients: int, **asked: float):
-    """Return new people of a kind at two visits, as a run has them, and their true severities."""
+    """Return two visits of new people as the results of a run, and the true severities."""
     people = simulate_cohort(kind, n_controls=n_controls, n_patients=n_patients, n_visits=2, seed=seed, **asked)
     table = people.table
     with warnings.catch_warnings():
@@ -55,7 +55,7 @@ def visited(model: SurrealGAN, kind: str, seed: int, n_controls: int, n_patients
 
 
 def covered(model: SurrealGAN, kind: str, seed: int, noise: float, progression: float, order, factor):
-    """Return for each true change whether its interval holds it."""
+    """Return the coverage of the true changes, a row per pattern."""
     results, truth = visited(model, kind, seed, CONTROLS, PATIENTS, scan_noise=noise, progression=progression)
     change = change_of(model, results, Summary(status="done"))["change"].set_index("participant_id")
     true = truth.drop(columns=["participant_id", "visit"]).to_numpy()
@@ -76,7 +76,7 @@ def covered(model: SurrealGAN, kind: str, seed: int, noise: float, progression: 
 
 
 def null_study(model: SurrealGAN, kind: str, seed: int) -> dict[str, object]:
-    """Compare groups that do not change."""
+    """Compare groups without change."""
     results, _ = visited(model, kind, seed, 40, 40, scan_noise=0.3, progression=0.0)
     table = results.r_indices
     found = group_change(results.scores, table["participant_id"], table["years"], table["group"])
@@ -101,7 +101,7 @@ def measured(kind: str, seed: int, *, small: bool) -> tuple[list[dict[str, objec
 
 
 def show(true: pd.DataFrame, groups: pd.DataFrame) -> None:
-    """Print shares."""
+    """Print coverage, widths and the rate of false findings."""
     weighted = true.assign(**{name: true[name] * true["n"] for name in ("inside", "raw", "width", "called")})
     of = weighted.groupby(["kind", "noise", "progression"])[["n", "inside", "raw", "width", "called"]].sum()
     print(of.div(of["n"], axis=0).drop(columns="n").round(3).assign(n=of["n"]).to_string())

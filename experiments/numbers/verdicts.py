@@ -1,10 +1,10 @@
-"""How many patterns are counted before training, and what verdicts cohorts get, with disease and without.
+"""Count patterns before training, and judge cohorts with and without disease.
 
     python experiments/numbers/verdicts.py --controls healthy.csv     # writes results/verdicts.csv
     python experiments/numbers/verdicts.py --show
-    python experiments/numbers/verdicts.py --controls healthy.csv --counts     # the numbers alone: results/counts.csv
+    python experiments/numbers/verdicts.py --controls healthy.csv --counts     # only counts: results/counts.csv
 
-Cohorts have seeds that nothing else has used. The verdict is that of a search with linear models alone: it rests on
+Seeds of cohorts are not used anywhere else. Verdicts are those of a search with linear models alone: they rest on
 permutations of the table and on halves of the people, whatever is trained.
 """
 
@@ -53,7 +53,7 @@ WITHOUT = {
 
 
 def recipes(n_cohorts: int, n_without: int, real: bool, first_seed: int = FIRST_SEED) -> list[tuple[str, Recipe]]:
-    """Return all cohorts: one to four patterns in turn, and none."""
+    """Return all cohorts: with one to four patterns in turn, and with none."""
     rows: list[tuple[str, Recipe]] = []
     for place, (name, of) in enumerate((EASY | HARD).items()):
         first = first_seed + 100 * place
@@ -67,7 +67,7 @@ def recipes(n_cohorts: int, n_without: int, real: bool, first_seed: int = FIRST_
 
 
 def judged(name: str, recipe: Recipe, own: pd.DataFrame | None) -> dict[str, object]:
-    """Search a cohort, and compare with what is true."""
+    """Search a cohort, and compare the result with the truth."""
     given = make(recipe, own)
     if name == "age imbalance":
         given = _imbalanced(given)
@@ -92,7 +92,7 @@ def judged(name: str, recipe: Recipe, own: pd.DataFrame | None) -> dict[str, obj
 
 
 def counted(name: str, recipe: Recipe, own: pd.DataFrame | None) -> dict[str, object]:
-    """Only look, before anything is trained."""
+    """Count patterns without training."""
     given = make(recipe, own)
     model = SurrealGAN(random_state=recipe.seed)
     people = training_set(model, linear(), given.regions, given.patient, given.covariates).study
@@ -101,7 +101,7 @@ def counted(name: str, recipe: Recipe, own: pd.DataFrame | None) -> dict[str, ob
 
 
 def _imbalanced(given: Given) -> Given:
-    """Leave out half of the young patients and half of the old controls."""
+    """Drop half of the young patients and half of the old controls."""
     ages, rng = given.covariates["age"].to_numpy(), np.random.default_rng(given.recipe.seed)
     young = ages < np.median(ages)
     kept = (young != given.patient) | (rng.random(len(ages)) < 0.5)
@@ -116,7 +116,7 @@ def _imbalanced(given: Given) -> Given:
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print how many are counted right, and verdicts."""
+    """Print how often the count is correct, and the verdicts."""
     sick = table[table["true"] > 0]
     for title, names in (("easy", EASY), ("hard", HARD)):
         of = sick[sick["cohort"].isin(names)]
@@ -131,7 +131,7 @@ def show(table: pd.DataFrame) -> None:
 
 
 def main() -> None:
-    """Judge everything, and show it."""
+    """Judge or count all cohorts, and show the results."""
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
     arguments.add_argument("--counts", action="store_true", help="count patterns, and judge nothing")

@@ -1,10 +1,10 @@
-"""All experiments of the paper, in stages that each take less than eight minutes on one H200 with 16 cores.
+"""Run all experiments of the paper, in stages of up to eight minutes each on one H200 with 16 cores.
 
     python experiments/paper/all.py --list
     python experiments/paper/all.py --stage 1 --out results
     python experiments/paper/all.py --out results --controls healthy.csv         # everything that is missing
 
-A stage goes on where it was stopped. Without --controls the stages on real people are left out.
+An interrupted stage continues where it stopped. Without --controls, experiments on real people are skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tables import RESULTS
 
 
 class Run(NamedTuple):
-    """One script, with what it writes and further options."""
+    """A script, the table it writes, and further options."""
 
     script: str
     table: str
@@ -29,7 +29,7 @@ class Run(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Scripts that run together: one trains, the others compile or judge."""
+    """Scripts that run together: while one trains, the others compile or judge."""
 
     about: str
     seconds: int  # expected on one H200 with 16 cores
@@ -107,7 +107,7 @@ def run_stage(stage: Stage, out: Path, controls: Path | None, small: bool) -> No
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the stages asked for."""
+    """Run the chosen stages."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--stage", type=int, nargs="*", choices=list(STAGES), default=list(STAGES))
     options.add_argument("--out", type=Path, default=RESULTS, help="folder of the tables")

@@ -1,10 +1,10 @@
-"""Fig. 3: what the authors' published model of Alzheimer's disease does to regions, as maps of its two patterns.
+"""Fig. 3: maps of the two patterns in the authors' published model of Alzheimer's disease.
 
     python experiments/paper/authors_maps.py --model official_ad_2rindices.pt
 
-Writes results/authors_maps.csv, and a figure of each pattern (results/authors_maps_1.svg, authors_maps_2.svg). The
-model (MIT licence) holds no people: f is asked what severity 1 of each pattern alone changes in the mean control. The
-paper's figure shows voxels of single groups; what can be compared is where each pattern is.
+Writes results/authors_maps.csv and a figure of each pattern (results/authors_maps_1.svg, authors_maps_2.svg). The model
+(MIT licence) contains no data of people: maps show how f changes the mean control at severity 1 of each pattern alone.
+The paper's figure shows voxels of single groups; only the location of the patterns can be compared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rindices.preprocessing import SCALED_SD
 
 
 def maps_of(path: Path) -> pd.DataFrame:
-    """Return the change of each region by each pattern, in standard deviations of controls."""
+    """Return each pattern's change of each region, in standard deviations of controls."""
     model = import_official(path, "muse72", "sex,age")
     regions = list(model.contract_.features)
     mean = np.ones((1, len(regions)))
@@ -34,7 +34,7 @@ def maps_of(path: Path) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Write the table and the figure."""
+    """Write the table and the figures."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--model", type=Path, required=True)
     options.add_argument("--out", type=Path, default=RESULTS)

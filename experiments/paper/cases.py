@@ -1,4 +1,4 @@
-"""The cohorts of the paper's experiments: which people, drawn how, and which of them a model is trained on."""
+"""The cohorts of the paper's experiments: how they are drawn, and on whom models are trained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rindices import simulate_cohort
 from rindices.preprocessing import ControlScaler, whitening_matrix
 
 ROOT = Path(__file__).parents[2]
-for _shared in ("experiments", "benchmarks"):  # what other experiments and the benchmarks use, too
+for _shared in ("experiments", "benchmarks"):  # modules shared with other experiments and the benchmarks
     if str(ROOT / _shared) not in sys.path:
         sys.path.append(str(ROOT / _shared))
 from accuracy import ridge_ceiling  # noqa: E402
@@ -24,24 +24,24 @@ __all__ = ["KINDS", "SEEDS", "SIZE", "SPREAD", "Case", "Known", "all_whole", "dr
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 SIZE = (492, 900)  # controls and patients of section 4.2
-SEEDS = (20, 21, 22)  # none of them was used to settle the default settings
-SPREAD = 1.71  # times that of healthy people: there, regression told the truth does as the paper's, see matched.py
+SEEDS = (20, 21, 22)  # none was used to choose the default settings
+SPREAD = 1.71  # relative to healthy people; regression on the truth then does as well as the paper's, see matched.py
 NOT_REGIONS = ("participant_id", "diagnosis", "age", "sex")
 
 
 class Case(NamedTuple):
-    """What decides one cohort."""
+    """The parameters of a cohort."""
 
-    n_controls: int  # the sizes come first: the engine pads cohorts to the largest
+    n_controls: int  # sizes come first because the engine pads cohorts to the largest
     n_patients: int
     kind: str
     seed: int
     n_patterns: int = 3  # true ones
-    part: str = ""  # of the people that is trained on
+    part: str = ""  # of the people, for training
 
 
 class Known(NamedTuple):
-    """A cohort in its own units, and the truth about its patients."""
+    """A cohort in its original units, and the truth about its patients."""
 
     regions: np.ndarray  # (people, regions)
     patient: np.ndarray  # (people,)
@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
 
 def draw(case: Case, controls: pd.DataFrame | None = None, spread: float = 1.0) -> Known:
-    """Draw a cohort: from the embedded population, or from given healthy people."""
+    """Draw a cohort from the embedded population or from given healthy people."""
     made = simulate_cohort(
         case.kind,
         n_controls=case.n_controls,
@@ -67,7 +67,7 @@ def draw(case: Case, controls: pd.DataFrame | None = None, spread: float = 1.0) 
 
 
 def scaled(controls: np.ndarray, patients: np.ndarray, truth: np.ndarray, others: np.ndarray | None = None) -> Brains:
-    """Scale people by the controls trained on; `others` are scored but not trained on."""
+    """Scale people by the training controls; `others` are scored but not trained on."""
     scaler = ControlScaler.fit(controls)
     ready = scaler.transform(controls)
     whitening = whitening_matrix(ready, 1.0)
@@ -76,7 +76,7 @@ def scaled(controls: np.ndarray, patients: np.ndarray, truth: np.ndarray, others
 
 
 def whole(case: Case, controls: pd.DataFrame | None = None, spread: float = 1.0) -> Brains:
-    """Train on everybody of a cohort."""
+    """Draw a cohort, and scale everybody for training."""
     known = draw(case, controls, spread)
     return scaled(known.regions[~known.patient], known.regions[known.patient], known.truth)
 
@@ -84,5 +84,5 @@ def whole(case: Case, controls: pd.DataFrame | None = None, spread: float = 1.0)
 def all_whole(
     cases: list[Case], cores: Parallel, controls: pd.DataFrame | None = None, spread: float = 1.0
 ) -> dict[Case, Brains]:
-    """Draw cohorts on all cores."""
+    """Draw and scale cohorts on all cores."""
     return dict(zip(cases, cores(delayed(whole)(case, controls, spread) for case in cases), strict=True))

@@ -1,9 +1,9 @@
-"""How often is the right number of patterns chosen? Cohorts with 2, 3 and 4 true patterns. Made for a GPU.
+"""How often is the correct number of patterns chosen? Cohorts with 2, 3 and 4 true patterns. Intended for a GPU.
 
     python experiments/paper/choice_of_patterns.py --out results/choice_of_patterns.csv
 
-Ten cohorts each (and ten without disease), M = 1 to 5, eight models, settings of the default preset. A row for each
-cohort and M: agreement at the look where it is best. M = 1 is shown and never chosen: agreement flatters it.
+Ten cohorts each (and ten without disease), M = 1 to 5, eight models, settings of the preset `blind`. A row per cohort
+and M has the highest agreement over looks. M = 1 is shown but never chosen, because its agreement is inflated.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ N_COHORTS = 10
 
 
 def best_agreement(looks: np.ndarray, steps: list[int]) -> dict[str, float]:
-    """Return the look of the highest agreement; the truth is not needed."""
+    """Return the look with the highest agreement, without using the truth."""
     table = pd.DataFrame(judge(looks, steps, None)).assign(of="one")
     found = chosen_looks(table, ["of"], 0)
     return found.drop(columns="of").iloc[0].to_dict() if len(found) else {"step": steps[-1]}
 
 
 def cohorts_of(size: Scope, kind: str) -> list[Case]:
-    """Return cohorts with each number of true patterns, and as many without disease."""
+    """Return cohorts with each number of true patterns, and cohorts without disease."""
     seeds = [size.seeds[0] + k for k in range(1 if size.small else N_COHORTS)]
     numbers = TRUE_PATTERNS[:2] if size.small else TRUE_PATTERNS
     cases = [Case(*size.size, kind, seed, n) for n in numbers for seed in seeds]
@@ -42,7 +42,7 @@ def cohorts_of(size: Scope, kind: str) -> list[Case]:
 
 
 def run(size: Scope, out: Path, kind: str = "basic") -> None:
-    """Train what is missing; a group is all cohorts with one M."""
+    """Train what is missing; a group consists of all cohorts with one M."""
     results = Results(out, ["n_patterns"], comparable=not size.small)
     preset = size.preset
     cases = cohorts_of(size, kind)

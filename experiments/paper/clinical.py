@@ -1,4 +1,4 @@
-"""Clinical variables with known correlations to the severities, in the manner of Table 2."""
+"""Clinical variables with known correlations with the severities, modelled on Table 2."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scipy.stats import norm
 
 
 class Variable(NamedTuple):
-    """Correlations as the paper found them with its R-indices; how many people have it is ours."""
+    """The paper's correlations with its R-indices; proportions and numbers of people are our choice."""
 
-    diffuse: float  # with r1 of the paper, diffuse cortical atrophy
+    diffuse: float  # with the paper's r1, diffuse cortical atrophy
     medial_temporal: float  # with r2
-    share: float | None = None  # who has it, of a dichotomous one
-    n: int | None = None  # of everybody where it is None
+    share: float | None = None  # of people with the trait, if dichotomous
+    n: int | None = None  # number of people measured; None: everybody
 
 
 VARIABLES = {
@@ -33,10 +33,10 @@ VARIABLES = {
 
 
 def draw_variables(truth: np.ndarray, seed: int) -> pd.DataFrame:
-    """Draw the variables of patients from their severities: medial temporal first, then the diffuse pattern.
+    """Draw the variables of patients from their severities (medial temporal first, then the diffuse pattern).
 
-    A weighted sum of severities and noise has the wanted correlations where severities are independent. A dichotomous
-    variable is such a sum above a limit, with weights that make up for what the limit takes away.
+    If severities are independent, a weighted sum of severities and noise has the wanted correlations. A dichotomous
+    variable is such a sum above a threshold, with weights that compensate for the loss by dichotomising.
     """
     rng = np.random.default_rng([seed, len(truth)])
     standard = (truth - truth.mean(axis=0)) / truth.std(axis=0)

@@ -1,12 +1,12 @@
-"""Tables 1 and 7: the five decompositions, and ridge regression that is told the truth. On cores; needs no GPU.
+"""Tables 1 and 7: the five decompositions, and ridge regression trained on the truth. Does not need a GPU.
 
     python experiments/paper/comparison.py --out results/baselines.csv
     python experiments/paper/comparison.py --controls healthy.csv --out results/real_baselines.csv
     python experiments/paper/comparison.py --matched --out results/matched_baselines.csv
 
-The cohorts of table1.py (or, with --controls, of real_controls.py). Each decomposition with three components from three
-random starts (Table 1) and, from one start, with four to ten, of which the best three count ("practical upper bounds",
-Table 7). Components get the sign and the order that fit the truth best. A row for each fit.
+Cohorts are those of table1.py (or, with --controls, of real_controls.py). Each decomposition has three components from
+three random starts (Table 1) and, from one start, four to ten, of which the best three count ("practical upper bounds",
+Table 7). Signs and order of components are those that fit the truth best. There is a row for each fit.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def fit(known: Known, method: str, n_components: int, start: int) -> float:
 def rows_of(
     cases: list[Case], controls: pd.DataFrame | None, size: Scope, cores: Parallel, methods: Sequence[str]
 ) -> list[dict]:
-    """Fit everything to some cohorts."""
+    """Fit all methods to some cohorts."""
     drawn = dict(zip(cases, cores(delayed(draw)(case, controls, size.spread) for case in cases), strict=True))
     small, numbers = size.small, COMPONENTS[:2] if size.small else COMPONENTS
     jobs = [
         (case, method, n, start)
         for case in cases
         for method in methods
-        for n in reversed(numbers)  # the longest first, so that cores end together
+        for n in reversed(numbers)  # the longest first, to keep all cores busy until the end
         for start in range(N_STARTS if n == numbers[0] and not small else 1)
     ]
     found = cores(delayed(fit)(drawn[case], *job) for case, *job in jobs)
@@ -68,7 +68,7 @@ def rows_of(
 
 
 def run(size: Scope, out: Path, controls: pd.DataFrame | None = None, methods: Sequence[str] = METHODS) -> None:
-    """Fit what is missing; a group is all kinds with one seed."""
+    """Fit what is missing; all kinds with one seed are a group."""
     results = Results(out, ["seed"], comparable=not size.small)
     people = SIZE_OF_REAL if controls is not None and not size.small else size.size
     results.describe(seeds=size.seeds, n_controls=people[0], n_patients=people[1])

@@ -1,12 +1,13 @@
-"""What the paper's protocol costs on this device, and how time grows with regions, people, patterns and models.
+"""Measure the cost of the paper's protocol on this device, and how time grows with the sizes of a problem.
 
     python experiments/paper/cost.py --part protocol --out results/cost.csv      # a GPU
-    python experiments/paper/cost.py --part growth --out results/growth.csv      # any device; rows tell which
+    python experiments/paper/cost.py --part growth --out results/growth.csv      # any device, noted in the rows
 
 Protocol: M = 2, 3 and 4, five λ, ten models, 100,000 steps, batches of 112, on 492 + 900 people × 128 regions, through
 `rindices.core.train`, which the estimators use; once with the paper's formulas (preset "paper"), once with ours. All
-models are one program, as in a search on an accelerator. Time starts after compilation, which has a column of its own,
-and includes the looks. Growth: rates of short trainings with the default formulas, one size changed at a time.
+models run in one program, as in a search on an accelerator. Times include the looks and exclude compilation, which has
+its own column. Growth: rates of short trainings with the default formulas, varying one size at a time (regions, people,
+patterns, models, batch).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ FORMULAS = {"paper": paper().training, "default": Training()}
 def looks(
     people: TrainingPeople, patterns: Sequence[int], formulas: Training, preset: Preset, n_steps: int
 ) -> Iterator[Checkpoint]:
-    """Train all λ and repetitions of some M."""
+    """Train all λ and repetitions for some values of M."""
     values = [(n, value) for n in patterns for value in ORTHOGONALITIES for _ in range(N_MODELS)]
     weights = [preset.weights._replace(orthogonality=value) for _, value in values]
     members = make_members(0, weights, [preset.rates] * len(weights), len(people.controls))
@@ -56,7 +57,7 @@ def looks(
 
 
 def protocol(size: Scope, results: Results, chosen: Sequence[str]) -> None:
-    """Time the whole protocol; a row for each kind of formulas."""
+    """Time the whole protocol, a row per set of formulas."""
     brains = whole(Case(*(size.size if size.small else SIZE), "basic", size.seeds[0]))
     people = TrainingPeople(brains.controls, brains.patients)
     n_steps = 20 if size.small else N_STEPS
@@ -67,7 +68,7 @@ def protocol(size: Scope, results: Results, chosen: Sequence[str]) -> None:
         if results.has(part=name, device=device):
             continue
         start = time.perf_counter()
-        list(looks(people, patterns, training, paper(), 1))  # the number of steps is not compiled in
+        list(looks(people, patterns, training, paper(), 1))  # compiles; the number of steps is not part of the program
         compilation = time.perf_counter() - start
         start = time.perf_counter()
         (last,) = deque(looks(people, patterns, training, paper(), n_steps), maxlen=1)
@@ -83,10 +84,10 @@ def protocol(size: Scope, results: Results, chosen: Sequence[str]) -> None:
 
 
 def growth(size: Scope, results: Results, seconds: float) -> None:
-    """Measure rates, one size changed at a time."""
+    """Measure rates, varying one size at a time."""
     device = devices.describe().kind
     base, sizes = BASE, GROWTH
-    if device == "cpu":  # one model a core
+    if device == "cpu":  # one model per core
         base = BASE | {"n_models": devices.n_cores()}
         sizes = {name: values for name, values in GROWTH.items() if name != "n_models"}
     points = [base] + [base | {name: value} for name, values in sizes.items() for value in values]
@@ -94,7 +95,7 @@ def growth(size: Scope, results: Results, seconds: float) -> None:
     missing = [point for point in points if not results.has(part="growth", device=device, **point)]
     every = 20 if size.small else 500
     if device != "cpu":
-        with ThreadPoolExecutor(4) as pool:  # compiles, and makes the first steps
+        with ThreadPoolExecutor(4) as pool:  # compiles, and runs the first steps
             list(pool.map(lambda point: _rate(point, every, 0.0), missing))
     for point in missing:
         rate = _rate(point, every, seconds)

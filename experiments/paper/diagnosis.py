@@ -1,4 +1,4 @@
-"""How much of the diagnosis is left in a few R-indices? Against all regions (section B.8 of the paper)."""
+"""Diagnostic information retained by a few R-indices, compared with that in all regions (section B.8 of the paper)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from sklearn.svm import SVC
 from rindices.analysis.statistics import patients_of, same_people
 from rindices.problems import InputError
 
-# The paper does not name its grid. The kernel may bend for R-indices, which need not lie along a line.
+# The paper does not specify its grid. A Gaussian kernel is allowed because R-indices may separate groups non-linearly.
 _GRID = [{"svc__kernel": ["linear"], "svc__C": [0.01, 0.1, 1]}, {"svc__kernel": ["rbf"], "svc__C": [0.1, 1, 10]}]
 _INNER_FOLDS = 3
-_FEWEST = 10  # in a group, so that each inner fold has a few
+_FEWEST = 10  # per group, so that each inner fold has a few
 
 
 def diagnosis_auc(
@@ -33,11 +33,11 @@ def diagnosis_auc(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> pd.DataFrame:
-    """Tell patients from controls by support vector machines on R-indices and on all regions.
+    """Classify patients and controls with support vector machines on R-indices and on all regions.
 
-    Both see the same people in the same splits. Scaling and the choice of kernel and penalty (by the area under the
-    curve in three inner folds) are made anew from the people trained on. R-indices should come from a model that was
-    trained on other people, such as ``split_half(...).held_out``: one that knows their diagnoses flatters them.
+    Both use the same people in the same splits. Scaling and the choice of kernel and penalty (by the area under the
+    curve in three inner folds) are repeated in the training people of each split. R-indices should come from a model
+    trained on other people, such as ``split_half(...).held_out``; otherwise the result is optimistic.
 
     Parameters
     ----------
@@ -48,19 +48,19 @@ def diagnosis_auc(
     y : array-like of shape (n_people,)
         0 for controls, 1 for patients.
     n_splits : int, default=100
-        Random splits.
+        Number of random splits.
     test_size : float, default=0.2
-        Share of people, of both groups, left out in each.
+        Proportion of each group left out per split.
     seed : int, default=0
-        Decides the splits.
+        Seed of the splits.
     n_jobs : int, optional
-        Splits worked on at the same time, as in joblib.
+        Number of splits processed in parallel, as in joblib.
 
     Returns
     -------
     DataFrame
-        Rows "R-indices", "regions" and "difference" (the first less the second, split by split): features, n_features,
-        auc (mean over splits), sd (over splits; they share people, so it is no standard error), n_splits.
+        Rows "R-indices", "regions" and "difference" (the first minus the second, per split): features, n_features, auc
+        (mean over splits), sd (over splits; not a standard error, as splits share people), n_splits.
 
     Examples
     --------

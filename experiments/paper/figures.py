@@ -1,6 +1,6 @@
-"""Figures of the page: tables in, SVG files out.
+"""Figures of the pages, drawn from tables as SVG files.
 
-A method, a kind of cohort or a weight looks the same in every figure. Lines through a marker go from the lowest to the
+A method, kind of cohort or weight looks the same in every figure. Lines through markers extend from the lowest to the
 highest cohort.
 """
 
@@ -25,7 +25,7 @@ mpl.rcParams.update(STYLE)
 SIZE = (9.0, 3.8)
 LINES = "lowest to highest cohort"
 BELOW = {"fontsize": 8, "loc": "upper center", "bbox_to_anchor": (0.5, -0.22)}
-# Methods have full colours, all else softer ones.
+# Methods have strong colours, everything else softer ones.
 METHODS = {
     "consensus": ("#0072b2", "o"),
     "one model": ("#56b4e9", "s"),
@@ -53,7 +53,7 @@ GROWTH = {
 
 
 def _looks(names: Any) -> list[dict[str, Any]]:
-    """Return how each of these names looks: its own colour and marker, or the next soft ones."""
+    """Return the colour and marker of each name: its own, or the next soft ones."""
     soft = list(zip(SOFT, MARKERS, strict=True))
     kinds = [name for name in NAMES if name in set(names)]
     others = [name for name in names if str(name).partition(",")[0] not in METHODS and name not in kinds]
@@ -67,12 +67,12 @@ def _label(name: Any) -> str:
 
 
 def _explain_lines(axis: plt.Axes, meaning: str) -> None:
-    """Say in the legend what the lines through the markers are."""
+    """Explain the lines through the markers in the legend."""
     axis.plot([], [], color=GREY, linewidth=1, label=meaning)
 
 
 def _save(figure: plt.Figure, path: Path, legend: plt.Axes | None = None) -> str:
-    """Save a figure; the names of what `legend` shows stand below it, where they cover nothing."""
+    """Save a figure, with the legend of the axes `legend` below it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.tight_layout()
     if legend is not None:
@@ -85,11 +85,11 @@ def _save(figure: plt.Figure, path: Path, legend: plt.Axes | None = None) -> str
 
 
 def accuracy_and_agreement(table: pd.DataFrame, path: Path) -> str:
-    """Fig. 2: accuracy and agreement of single models against λ, with standard errors."""
+    """Draw accuracy and agreement of single models against λ, with standard errors (Fig. 2)."""
     figure, axes = plt.subplots(1, 2, figsize=SIZE)
     groups = dict(list(table.groupby("kind", sort=False)))
     for place, (look, (kind, of)) in enumerate(zip(_looks(list(groups)), groups.items(), strict=True)):
-        at = of["orthogonality"] + 0.008 * (place - 2)  # side by side, so that equal values can be seen
+        at = of["orthogonality"] + 0.008 * (place - 2)  # side by side, to show equal values
         axes[0].errorbar(at, of["single"], of["single_se"], capsize=2, label=_label(kind), **look)
         axes[1].errorbar(at, of["pattern_agreement"], of["agreement_error"], capsize=2, **look)
     for axis, name in zip(axes, ("pattern-c-index of single models", "pattern-agr-index"), strict=True):
@@ -99,7 +99,7 @@ def accuracy_and_agreement(table: pd.DataFrame, path: Path) -> str:
 
 
 def against_paper(panels: Mapping[str, pd.DataFrame], path: Path) -> str:
-    """Draw our numbers against the paper's, a panel for each experiment; on the line they are the same."""
+    """Draw our numbers against the paper's, a panel per experiment; on the line they are equal."""
     n_columns = 3
     n_rows = -(-len(panels) // n_columns)
     figure, axes = plt.subplots(n_rows, n_columns, figsize=(9.0, 4.0 * n_rows), squeeze=False)
@@ -124,7 +124,7 @@ def against_paper(panels: Mapping[str, pd.DataFrame], path: Path) -> str:
 
 
 def agreement_by_patterns(table: pd.DataFrame, path: Path) -> str:
-    """Agreement against M for cohorts with each true number of patterns; a thin line a cohort."""
+    """Draw agreement against M, by true number of patterns; thin lines are cohorts."""
     figure, axis = plt.subplots(figsize=(6.5, 3.8))
     groups = {"no disease" if true == 0 else f"{true} true patterns": of for true, of in table.groupby("true_patterns")}
     for look, (label, of) in zip(_looks(list(groups)), groups.items(), strict=True):
@@ -137,7 +137,7 @@ def agreement_by_patterns(table: pd.DataFrame, path: Path) -> str:
 
 
 def robustness(drawn: Range, path: Path) -> str:
-    """Fig. S1 a and b: accuracy and agreement against each weight, in per cent of its value."""
+    """Draw accuracy and agreement against each weight, in per cent of its default (Fig. S1 a and b)."""
     kinds = list(dict.fromkeys(drawn.mean["kind"]))
     figure, axes = plt.subplots(len(kinds), 2, figsize=(9.0, 3.2 * len(kinds)), squeeze=False)
     for row, kind in zip(axes, kinds, strict=True):
@@ -157,13 +157,13 @@ def robustness(drawn: Range, path: Path) -> str:
 
 
 def _of_weight(table: pd.DataFrame, kind: str, weight: str) -> pd.DataFrame:
-    """Return what one weight does to one kind of cohort, its default included, in order."""
+    """Return the rows of one weight and kind of cohort, including the default, in order."""
     own = table[(table["kind"] == kind) & table["weight"].isin([weight, "none"])]
     return own.sort_values("percent").reset_index(drop=True)
 
 
 def people(drawn: Range, ceilings: pd.DataFrame, path: Path) -> str:
-    """Accuracy against the number of patients; ridge regression that is told the truth is dashed."""
+    """Draw accuracy against the number of patients; ridge regression trained on the truth is dashed."""
     figure, axis = plt.subplots(figsize=(6.5, 3.8))
     mean, low, high = drawn
     for place, (look, kind) in enumerate(zip(_looks(list(mean.columns)), mean.columns, strict=True)):
@@ -179,7 +179,7 @@ def people(drawn: Range, ceilings: pd.DataFrame, path: Path) -> str:
 
 
 def dots(drawn: Range, path: Path, label: str, *, paper: pd.Series | None = None) -> str:
-    """Draw the rows of a table below each other and its columns as markers; the paper's figures are crosses."""
+    """Draw the rows of a table one below another, with columns as markers and the paper's numbers as crosses."""
     mean, low, high = drawn.changed(lambda table: table.loc[drawn.mean.notna().any(axis=1)])
     n_columns = len(mean.columns)
     figure, axis = plt.subplots(figsize=(6.8, 0.9 + (0.14 + 0.09 * n_columns) * len(mean)))
@@ -187,7 +187,7 @@ def dots(drawn: Range, path: Path, label: str, *, paper: pd.Series | None = None
     for place in rows[1::2]:
         axis.axhspan(place - 0.5, place + 0.5, color="#f3f3f3", zorder=0)
     for place, (look, name) in enumerate(zip(_looks(list(mean.columns)), mean.columns, strict=True)):
-        at = rows + 0.76 * ((place + 0.5) / n_columns - 0.5)  # below each other, so that none is covered
+        at = rows + 0.76 * ((place + 0.5) / n_columns - 0.5)  # staggered, so that none is covered
         axis.hlines(at, low[name], high[name], color=look["color"], linewidth=1)
         axis.plot(mean[name], at, linestyle="", markersize=5, label=_label(name), **look)
     _explain_lines(axis, LINES)
@@ -200,7 +200,7 @@ def dots(drawn: Range, path: Path, label: str, *, paper: pd.Series | None = None
 
 
 def growth(table: pd.DataFrame, path: Path) -> str:
-    """Draw how the rate changes with each size, on each device; both axes are logarithmic."""
+    """Draw the rate against each size, by device, on logarithmic axes."""
     figure, axes = plt.subplots(1, len(GROWTH), figsize=(9.6, 2.8), sharey=True)
     groups = dict(list(table.groupby("device", sort=False)))
     for look, (device, of) in zip(_looks(list(groups)), groups.items(), strict=True):
@@ -219,7 +219,7 @@ def growth(table: pd.DataFrame, path: Path) -> str:
 
 
 def enough(table: pd.DataFrame, path: Path) -> str:
-    """Draw the consensus against the number of models: mean of draws, its spread, and the worst draw."""
+    """Draw accuracy of the consensus against the number of models: mean and sd of draws, and the worst draw."""
     figure, axis = plt.subplots(figsize=(6.5, 3.4))
     colour, marker = METHODS["consensus"]
     mean, spread = table["concordance"], table["spread over draws"]

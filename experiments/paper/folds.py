@@ -1,11 +1,11 @@
-"""Table 6: Surreal-GAN, linear regression and support vectors through the same five folds, train and test. For a GPU.
+"""Table 6: Surreal-GAN, linear and support vector regression in the same five folds, train and test. For a GPU.
 
     python experiments/paper/folds.py --out results/folds.csv
     python experiments/paper/folds.py --matched --out results/matched_folds.csv
-    python experiments/paper/folds.py --default --out results/matched_default_folds.csv    # on cores, one model a fold
+    python experiments/paper/folds.py --default --out results/matched_default_folds.csv   # on cores, one model per fold
 
-Surreal-GAN trains on the patients of four folds and all controls; held-out patients are scored by the same models.
-The regressions are told the true severities, Surreal-GAN is not. A row for each cohort, method and fold.
+Surreal-GAN trains on the patients of four folds and all controls; held-out patients are scored by the same models. The
+regressions are trained on the true severities, Surreal-GAN is not. There is a row per cohort, method and fold.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ FOLD_SEED = 0  # the folds of `supervised_ceilings`
 
 
 def splits(n_patients: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the patients trained on and those held out, for each fold."""
+    """Return the training and the held-out patients of each fold."""
     return list(KFold(N_FOLDS, shuffle=True, random_state=FOLD_SEED).split(np.arange(n_patients)))
 
 
 def fold_brains(case: Case, fold: int, spread: float) -> Brains:
-    """Train on four folds; score the fifth as well. The truth is in the order of those scored."""
+    """Return brains that train on four folds and also score the fifth; the truth is in the order of scoring."""
     known = draw(case, spread=spread)
     patients = known.regions[known.patient]
     train, test = splits(len(patients))[fold]
@@ -47,14 +47,14 @@ def fold_brains(case: Case, fold: int, spread: float) -> Brains:
 
 
 def concordances(truth: np.ndarray, scores: np.ndarray, n_train: int) -> tuple[float, float]:
-    """Match patterns with the truth among those trained on; return the concordance of these and of the others."""
+    """Match patterns with the truth in training patients; return the concordance in these and in the others."""
     order, matched = match_patterns(truth[:n_train], scores[:n_train])
     test = [concordance(truth[n_train:, i], scores[n_train:, k]) for i, k in enumerate(order)]
     return float(matched.mean()), float(np.mean(test))
 
 
 def judge_fold(looks: np.ndarray, steps: list[int], truth: np.ndarray, n_train: int) -> list[dict[str, float | str]]:
-    """Choose the look by the agreement on those trained on; describe its consensus and the mean of its models."""
+    """Choose the look by agreement in training patients; return results of its consensus and the mean of its models."""
     place, agreed = best_look(looks[:, :, :n_train], steps, 0)
     members = looks[place].astype(float)
     rows: list[dict[str, float | str]] = []
@@ -68,7 +68,7 @@ def judge_fold(looks: np.ndarray, steps: list[int], truth: np.ndarray, n_train: 
 
 
 def regressions(known: Known) -> list[dict]:
-    """Return what regressions reach that are told the truth."""
+    """Return the scores of regressions trained on the truth."""
     from baselines import supervised_ceilings
 
     table = supervised_ceilings(known.regions[known.patient], known.truth, pattern_concordance, seed=FOLD_SEED)
@@ -113,7 +113,7 @@ def run(size: Scope, out: Path) -> None:
 
 
 def default_fold(case: Case, fold: int, spread: float) -> dict[str, Any]:
-    """Return what one model of the default reaches."""
+    """Return the concordances of one model of the default."""
     known = draw(case, spread=spread)
     controls, patients = known.regions[~known.patient], known.regions[known.patient]
     train, test = splits(len(patients))[fold]
@@ -128,7 +128,7 @@ def default_fold(case: Case, fold: int, spread: float) -> dict[str, Any]:
 
 
 def run_default(size: Scope, out: Path) -> None:
-    """Fit the default on all cores, which leave an accelerator alone."""
+    """Fit the default on all cores, leaving the accelerator alone."""
     os.environ["JAX_PLATFORMS"] = "cpu"
     cases = [Case(*size.size, kind, seed) for seed in size.seeds for kind in size.kinds]
     jobs = [(case, fold, size.spread) for case in cases for fold in range(N_FOLDS)]

@@ -1,4 +1,4 @@
-"""What repetitions of one setting show at each look: how well they agree, and how near they are to the truth."""
+"""Judge the repetitions of one setting at each look: their agreement, and their concordance with the truth."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rindices.scoring.consensus_and_person import aligned, find_consensus
 
 
 class Agreed(NamedTuple):
-    """Sound repetitions at one look, those that agree brought to one order of patterns."""
+    """Sound repetitions at one look; those that agree, with patterns in a common order."""
 
-    value: float  # pattern agreement of all sound ones
+    value: float  # pattern agreement of all sound repetitions
     members: np.ndarray  # numbers of those used
     orders: np.ndarray  # (used, patterns)
 
@@ -40,7 +40,7 @@ def together(members: np.ndarray, agreed: Agreed) -> np.ndarray:
 
 
 def best_look(looks: np.ndarray, steps: list[int], from_step: int) -> tuple[int, Agreed | None]:
-    """Choose the look whose repetitions agree best, of those from a step on; without the truth."""
+    """Choose, without the truth, the look with the best agreement among those from `from_step` on."""
     found = {place: agree(looks[place].astype(float)) for place, step in enumerate(steps) if step >= from_step}
     values = {place: -1.0 if agreed is None else agreed.value for place, agreed in found.items()}
     best = max(values, key=lambda place: values[place])
@@ -50,7 +50,7 @@ def best_look(looks: np.ndarray, steps: list[int], from_step: int) -> tuple[int,
 def judge(looks: np.ndarray, steps: list[int], truth: np.ndarray | None) -> list[dict[str, float]]:
     """Describe every look of one setting ``(looks, repetitions, patients, patterns)``; without `truth`, agreement only.
 
-    Single models are all that are finite; agreement and consensus leave out collapsed ones, as the estimator does.
+    Single models are all finite ones; agreement and consensus exclude collapsed ones, as in the estimator.
     """
     return [
         {"step": step} | _describe(members.astype(float), truth) for step, members in zip(steps, looks, strict=True)
@@ -82,6 +82,6 @@ def _describe(members: np.ndarray, truth: np.ndarray | None) -> dict[str, float]
 
 
 def chosen_looks(table: pd.DataFrame, by: list[str], from_step: int) -> pd.DataFrame:
-    """Keep the row of the highest agreement in each group, of the looks from a step on."""
+    """Keep the row with the highest agreement in each group, among looks from `from_step` on."""
     may = table[(table["step"] >= from_step) & table["pattern_agreement"].notna()]
     return may.loc[may.groupby(by, sort=False)["pattern_agreement"].idxmax()].reset_index(drop=True)

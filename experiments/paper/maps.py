@@ -1,4 +1,4 @@
-"""Grey-matter maps made from regional volumes, and a figure of where subgroups differ from controls."""
+"""Grey-matter maps simulated from regional volumes, and a figure of differences between subgroups and controls."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from scipy.spatial import cKDTree
 from rindices.imaging import Comparison
 
 MILLIMETRES = 4
-GREY = 0.2  # of the template's probability; below it a voxel is not grey matter
-FARTHEST = 30  # millimetres from the next region's centre, beyond which a voxel belongs to none
-NOISE, SMOOTHNESS = 0.15, 1.5  # of a voxel's grey matter, and the sd of the smoothing in voxels
+GREY = 0.2  # threshold of the template's probability of grey matter
+FARTHEST = 30  # millimetres from the nearest region's centre; voxels beyond belong to no region
+NOISE, SMOOTHNESS = 0.15, 1.5  # sd as a fraction of a voxel's grey matter; sd of the smoothing in voxels
 SLICES = (-26, -14, -2, 10, 26, 42)
 
 
 def made_maps(regions: pd.DataFrame, control: np.ndarray, folder: Path, seed: int) -> pd.DataFrame:
-    """Write a map of each person and return their paths.
+    """Write a map of each person and return the paths.
 
-    A voxel of the template's grey matter belongs to the region with the nearest centre. A person has as much of it as
-    of the region's volume, relative to the controls' mean; smooth noise is added.
+    A voxel of the template's grey matter belongs to the region with the nearest centre, and is scaled by the person's
+    volume of that region relative to the controls' mean; smooth noise is added.
     """
     template = load_mni152_gm_template(resolution=MILLIMETRES)
     grey = np.asarray(template.get_fdata(), np.float32)
@@ -58,8 +58,8 @@ def made_maps(regions: pd.DataFrame, control: np.ndarray, folder: Path, seed: in
 
 
 def draw_comparisons(found: Sequence[Comparison], names: Sequence[str], path: Path) -> None:
-    """Draw t where the false discovery rate is below 5 %: a row for each pattern and subgroup."""
-    # Patients with little of any pattern are the same for all of them.
+    """Draw t where the false discovery rate is below 5 %, in a row for each pattern and subgroup."""
+    # Patients with low R-indices are the same subgroup for all patterns.
     shown = [one for one in found if one.result is not None and (one.level != "low" or one.pattern == 1)]
     behind = load_mni152_template(resolution=2)
     figure, axes = plt.subplots(len(shown), 1, figsize=(8.2, 0.4 + 1.3 * len(shown)), squeeze=False)
@@ -96,7 +96,7 @@ def draw_comparisons(found: Sequence[Comparison], names: Sequence[str], path: Pa
 
 
 def _centres(names: pd.Index) -> pd.DataFrame:
-    """Return about where the regions of simulated cohorts lie (mm, left is negative)."""
+    """Return approximate centres of the regions of simulated cohorts (mm, left is negative)."""
     rows = []
     for row in pd.read_csv(Path(__file__).with_name("region_centres.csv")).itertuples():
         rows += [(f"{side}{row.code}", sign * row.x, row.y, row.z) for side, sign in (("l", -1), ("r", 1))]

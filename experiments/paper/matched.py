@@ -1,12 +1,12 @@
-"""The paper's difficulty: how well regressions told the truth do where healthy people vary as much as the paper's.
+"""The paper's difficulty: scores of regressions trained on the truth if healthy people vary as much as the paper's.
 
-    python experiments/paper/matched.py              # writes results/matched_regression.csv, three minutes of a core
-    python experiments/paper/matched.py --spread 1.6  # try another spread; nothing is written
+    python experiments/paper/matched.py              # writes results/matched_regression.csv, three minutes on a core
+    python experiments/paper/matched.py --spread 1.6  # tries another spread; writes nothing
     python experiments/paper/matched.py --noise      # noise of each region instead; writes results/matched_noise.csv
 
-Spread and noise were each fitted on `basic` alone, so that linear regression reaches the paper's 0.871 in held-out
-patients (Table 6). With noise, our linear model alone is fitted, too. What networks reach with the spread:
-`paper_preset.py --part 4`, and `experiments/numbers/linear_start.py --matched`.
+Spread and noise were each chosen for `basic` alone, such that linear regression reaches the paper's 0.871 in held-out
+patients (Table 6). With noise, our linear model is fitted as well. For networks with this spread, see
+`paper_preset.py --part 4` and `experiments/numbers/linear_start.py --matched`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOISE = 0.73  # sd of a region's own noise, in sd of healthy people
 
 
 def rows_of(case: Case, spread: float, noise: float = 0.0) -> list[dict[str, object]]:
-    """Return a row for each regression, and the share of the controls' volumes that are as small as they may be."""
+    """Return a row for each regression, with the proportion of the controls' volumes at the lower limit."""
     known = draw(case, spread=spread)
     controls = known.regions[~known.patient]
     clipped = float((controls <= 0.1001 * controls.mean(axis=0)).mean())
@@ -41,7 +41,7 @@ def rows_of(case: Case, spread: float, noise: float = 0.0) -> list[dict[str, obj
 
 
 def own_model(case: Case, known: Known) -> float:
-    """Return the concordance of our linear model, which is not told the truth."""
+    """Return the concordance of our linear model, which is not trained on the truth."""
     search = SurrealGANSearch(3, preset="linear", random_state=case.seed, n_jobs=1)
     return pattern_concordance(
         known.truth, search.fit(known.regions, known.patient).transform(known.regions[known.patient])
@@ -49,7 +49,7 @@ def own_model(case: Case, known: Known) -> float:
 
 
 def main() -> None:
-    """Compute all cohorts."""
+    """Measure all cohorts."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--spread", type=float, default=SPREAD)
     options.add_argument("--noise", type=float, nargs="?", default=0.0, const=NOISE)

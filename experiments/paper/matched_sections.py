@@ -1,4 +1,4 @@
-"""Sections of the page about the paper's other tables at its own difficulty, and about its whole protocol."""
+"""Sections of the pages on the paper's other tables at its own difficulty, and on its whole protocol."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import summaries
 from cases import KINDS
 from reading import METHODS, NAMES, Folder, between, markdown, paragraph, shown
 
-LITTLE = 0.003  # of concordance: a term that costs no more is not important
+LITTLE = 0.003  # of concordance: a term that costs no more is unimportant
 _BOUNDED = ("nmf", "lda", "fa")  # in Table 7
 _SAMPLE = {
     "default, one model": "default, one model (mean of five)",
@@ -20,7 +20,7 @@ _SAMPLE = {
 
 
 def regression_fit(folder: Folder) -> pd.DataFrame | None:
-    """Return what regressions told the truth reach here and in the paper's Table 6, and how far apart they are."""
+    """Return scores of regressions trained on the truth, here and in the paper's Table 6, and their difference."""
     told, noisy = folder.table("matched_regression"), folder.table("matched_noise")
     if told is None:
         return None
@@ -42,7 +42,7 @@ def regression_fit(folder: Folder) -> pd.DataFrame | None:
 
 
 def other_sections(folder: Folder) -> list[str]:
-    """Tables 6 and 7 and section B.3 where healthy people vary as much as the paper's seem to."""
+    """Describe Tables 6 and 7 and section B.3 if healthy people vary as much as the paper's seem to."""
     return [*_folds(folder), *_bounds(folder), *_terms(folder)]
 
 
@@ -71,7 +71,7 @@ def _folds(folder: Folder) -> list[str]:
 
 
 def over_cohorts(table: pd.DataFrame, by: list[str], value: str) -> float:
-    """Return the largest standard error over the cohorts of a kind."""
+    """Return the largest standard error over cohorts of the same kind."""
     each = table.groupby(["kind", *by, "seed"])[value].mean()
     return float(each.groupby(["kind", *by]).sem().max())
 
@@ -146,13 +146,13 @@ def _terms(folder: Folder) -> list[str]:
 
 
 def _costs(looks: pd.DataFrame) -> pd.Series:
-    """Return what each omission costs single models of its own cohort."""
+    """Return the cost of each omission for single models, relative to the same cohort without omissions."""
     whole = looks[looks["removed"] == "nothing"].set_index(["kind", "seed"])["single"]
     return whole.reindex(pd.MultiIndex.from_frame(looks[["kind", "seed"]])).to_numpy() - looks["single"]
 
 
 def whole_protocol(folder: Folder) -> list[str]:
-    """Section 4.3 and the authors' sample, M and λ by agreement alone."""
+    """Describe section 4.3 and the authors' sample, with M and λ chosen by agreement alone."""
     study, sample, peers = (folder.table(name) for name in ("own_study", "own_authors", "peers"))
     lines = ["## The paper's whole protocol", ""]
     if study is None or sample is None:
@@ -190,7 +190,7 @@ def whole_protocol(folder: Folder) -> list[str]:
 
 
 def _published_maps(folder: Folder) -> list[str]:
-    """Show the maps of the authors' published model beside what the paper says of its Fig. 3."""
+    """Show the maps of the authors' published model, compared with the paper's description of Fig. 3."""
     maps = folder.table("authors_maps")
     if maps is None:
         return []

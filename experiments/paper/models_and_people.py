@@ -1,10 +1,10 @@
-"""How many models make a stable consensus, and how many people a given accuracy? Made for a GPU.
+"""How many models are needed for a stable consensus, and how many people for a given accuracy? Intended for a GPU.
 
     python experiments/paper/models_and_people.py --out results/models_and_people.csv
 
-Models: 30 repetitions are trained once on each cohort; a consensus of 2 to 30 is drawn from them 20 times. Two that
-share no model are compared with each other. People: cohorts of 100 to 2,000 patients and half as many controls, ten
-models. Default preset, looks chosen by agreement, five kinds of cohorts, three cohorts each.
+Models: 30 repetitions are trained once on each cohort, and a consensus of 2 to 30 of them is drawn 20 times. Each is
+compared with another that shares no model. People: cohorts of 100 to 2,000 patients and half as many controls, ten
+models. Preset `blind`, looks chosen by agreement, five kinds of cohorts, three cohorts each.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ N_DRAWS = 20
 
 
 def draw_consensus(looks: np.ndarray, steps: list[int], truth: np.ndarray, counts: Sequence[int]) -> list[dict]:
-    """Take random models; say how good their consensus is and how well it agrees with one of as many others.
+    """Draw random models; return the concordance of their consensus, and its agreement with one of as many others.
 
-    The look is chosen once, by the agreement of all models: what is asked is what more models add at a good look.
+    The look is chosen once, by the agreement of all models: the question is what more models add at a good look.
     """
     place, _ = best_look(looks, steps, 0)
     members, rng = looks[place].astype(float), np.random.default_rng(0)
@@ -54,7 +54,7 @@ def _consensus(members: np.ndarray) -> np.ndarray | None:
 
 
 def consensus_of(looks: np.ndarray, steps: list[int], truth: np.ndarray) -> list[dict[str, Any]]:
-    """Describe the consensus at the look of the highest agreement."""
+    """Describe the consensus at the look with the highest agreement."""
     place, agreed = best_look(looks, steps, 0)
     if agreed is None:
         return [{"n_models": looks.shape[1]}]
@@ -64,7 +64,7 @@ def consensus_of(looks: np.ndarray, steps: list[int], truth: np.ndarray) -> list
 
 
 def ridge(patients: np.ndarray, truth: np.ndarray) -> float:
-    """Return the mean concordance of ridge regression that is told the truth, in five folds."""
+    """Return the mean concordance of ridge regression trained on the truth, in five folds."""
     from baselines import supervised_ceilings
 
     table = supervised_ceilings(patients, truth, pattern_concordance)
@@ -72,7 +72,7 @@ def ridge(patients: np.ndarray, truth: np.ndarray) -> float:
 
 
 def groups_of(size: Scope, results: Results) -> dict[str, Group]:
-    """Return what is missing: one training of many models, and one of many sizes."""
+    """Return the missing groups: one of many models, and one of many sizes."""
     weights, most = [size.preset.weights], size.n_models if size.small else max(COUNTS)
     same = [Case(*size.size, kind, seed) for kind in size.kinds for seed in size.seeds]
     numbers = size.size[1:] if size.small else PATIENTS

@@ -1,13 +1,13 @@
-"""The paper's whole protocol, M and λ chosen by agreement alone: section 4.3, and the authors' sample. Made for a GPU.
+"""The paper's whole protocol, with M and λ chosen by agreement alone: section 4.3 and the authors' sample (GPU).
 
     python experiments/paper/own_protocol.py --study                     # results/own_study.csv, 150 models
     python experiments/paper/own_protocol.py --authors FOLDER            # results/own_authors.csv, 25 models
 
-`--study` is the made-up study of study.py (850 + 2204 people of four sites, two true patterns), with M of 2 to 4, the
-paper's five λ and ten models each, by the preset `paper`. `--authors` is the sample cohort of the authors' package (600
-+ 900 people, 100 regions, three patterns), with M = 3 and five models each. A row for each M and λ: agreement, and,
-with the true number, the concordance of single models with the truth; beside them, regression that is told the truth,
-our default and its linear model, and two decompositions.
+`--study` is the simulated study of study.py (850 + 2204 people from four sites, two true patterns), with M from 2 to 4,
+the paper's five λ and ten models each, trained with the preset `paper`. `--authors` is the sample cohort of the
+authors' package (600 + 900 people, 100 regions, three patterns), with M = 3 and five models each. There is a row for
+each M and λ: agreement and, if M is correct, the concordance of single models with the truth; for the authors' sample
+also rows for regression trained on the truth, our default and its linear model, and two decompositions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NUMBERS = (2, 3, 4)
 def protocol(
     model: SurrealGAN, people: tuple[Any, ...], truth: np.ndarray, numbers: Sequence[int], n_models: int
 ) -> list[dict[str, Any]]:
-    """Train every M and λ, and say how well models agree and how well they match the truth."""
+    """Train every M and λ, and return the agreement of models and their concordance with the truth."""
     study = training_set(model, model.preset_with(model.n_patterns, model.orthogonality), *people).study
     points = [Point(number, value) for number in numbers for value in ORTHOGONALITIES]
     execution = Execution()
@@ -69,7 +69,7 @@ def protocol(
 
 
 def others(regions: pd.DataFrame, patient: np.ndarray, truth: np.ndarray, max_steps: int) -> list[dict[str, Any]]:
-    """Return what the default, its linear model, regression and two decompositions reach."""
+    """Return the concordances of the default, its linear model, ridge regression and two decompositions."""
     table, n_patterns = regions.to_numpy(float), truth.shape[1]
     rows = []
     for name, preset in (("default", fast()), ("linear", linear())):
@@ -89,13 +89,13 @@ def others(regions: pd.DataFrame, patient: np.ndarray, truth: np.ndarray, max_st
 
 
 def one_model(regions: pd.DataFrame, patient: np.ndarray, truth: np.ndarray) -> float:
-    """Return the mean concordance of five trainings of the default, of one repetition each."""
+    """Return the mean concordance of five fits of the default with one repetition each."""
     models = [SurrealGAN(truth.shape[1], n_repetitions=1, random_state=seed).fit(regions, patient) for seed in range(5)]
     return float(np.mean([pattern_concordance(truth, model.r_indices_[patient]) for model in models]))
 
 
 def authors(folder: Path, preset: Preset, n_models: int) -> list[dict[str, Any]]:
-    """Read the authors' sample, and compare."""
+    """Compare methods in the authors' sample."""
     table, told = (pd.read_csv(folder / name) for name in ("sample_roi.csv", "sample_data_ground_truth.csv"))
     regions, patient = table.drop(columns=["participant_id", "diagnosis"]), (table["diagnosis"] == 1).to_numpy()
     truth = told.set_index("participant_id").loc[table.loc[patient, "participant_id"]].to_numpy()
@@ -105,7 +105,7 @@ def authors(folder: Path, preset: Preset, n_models: int) -> list[dict[str, Any]]
 
 
 def made_up_study(preset: Preset, n_models: int, size: tuple[int, int]) -> list[dict[str, Any]]:
-    """Make the study of section 4.3, and search it as the paper does."""
+    """Simulate the study of section 4.3, and search it as in the paper."""
     study = make(*size, seed=30)
     model = SurrealGAN(2, preset=preset, correction=Correction(site="site"), random_state=1)
     people = (study.regions, study.patient, study.covariates)
@@ -113,7 +113,7 @@ def made_up_study(preset: Preset, n_models: int, size: tuple[int, int]) -> list[
 
 
 def main() -> None:
-    """Train what is asked for."""
+    """Run the chosen parts."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--study", action="store_true")
     options.add_argument("--authors", type=Path)

@@ -1,4 +1,4 @@
-"""Write docs/reproduction.md, results/reproduction.md and their figures from results/; nothing is computed anew.
+"""Write docs/reproduction.md, results/reproduction.md and their figures from results/, without new computations.
 
 python experiments/paper/page.py
 """
@@ -67,14 +67,14 @@ FURTHER = (
 
 
 def sentences(lines: list[str]) -> list[str]:
-    """Return a section without its tables and figures, which are beside the tables in results/."""
+    """Return a section without its tables and figures, which are in results/reproduction.md."""
     beside = ("|", "![", "Standard errors over cohorts")
     text = "\n".join(line for line in lines if not line.startswith(beside))
     return [*re.sub(r"\n{3,}", "\n\n", text).rstrip().split("\n"), ""]
 
 
 def settings(folder: Folder) -> list[str]:
-    """Say with what each table was made."""
+    """Return the version, date and device of each table."""
     alike: dict[str, list[str]] = {}
     for path in sorted(folder.path.glob("*.json")):
         about = folder.about(path.stem)
@@ -94,7 +94,7 @@ def page(folder: Folder) -> str:
 
 
 def further(folder: Folder) -> str:
-    """Return what lies beside the tables: the experiments of the paper's appendix, and all settings."""
+    """Return results/reproduction.md: further experiments and tables, and all settings."""
     first = ["# Further experiments of the paper", "", *BESIDE]
     return _joined(first, [section(folder) for section in FURTHER], settings(folder))
 
@@ -104,7 +104,7 @@ def _joined(first: list[str], parts: list[list[str]], last: list[str]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write the page."""
+    """Write both pages."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--results", type=Path, default=RESULTS)
     options.add_argument("--out", type=Path, default=ROOT / "docs" / "reproduction.md")

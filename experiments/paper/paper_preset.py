@@ -1,4 +1,4 @@
-"""Table 1 and Fig. 2 with the paper's own settings (preset "paper"), and what might explain a gap. Made for a GPU.
+"""Table 1 and Fig. 2 with the paper's own settings (preset "paper"), and possible reasons for a gap (GPU).
 
     python experiments/paper/paper_preset.py --part 1 --out trained      # five kinds, five λ, ten models
     python experiments/paper/paper_preset.py --part 2 --out trained      # more cohorts, 200,000 steps, no rule
@@ -10,10 +10,10 @@
     python experiments/paper/paper_preset.py --judge long --name paper_long
 
 Each part is one program of 250 or 350 models (part 3: one for each formula), takes less than ten minutes on one H200
-and writes after every look, so that a part that is cut off loses nothing before. What it writes is the R-indices of all
-patients at each look; everything else is worked out from them afterwards. Part 1 follows the paper's rule, which stops
-every model as soon as it may, at 100,000 steps. So what part 2 shows at 100,000 steps, without the rule, is what the
-rule would give. Networks are computed in bfloat16 from float32 weights; the variant "float32" shows what that changes.
+and writes after every look, so an interrupted part keeps its looks so far. It writes the R-indices of all patients at
+each look; everything else is computed from them afterwards. Part 1 follows the paper's stopping rule, which stops every
+model as early as allowed, at 100,000 steps. Results of part 2 at 100,000 steps, without the rule, are therefore those
+that the rule would give. Networks compute in bfloat16 from float32 weights; the variant "float32" shows the effect.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ LOOKS = (25_000, 50_000, 75_000, 100_000, 125_000, 150_000, 175_000, 200_000)
 N_MODELS = 10
 MIDDLE = 0.4  # λ of the variants
 VARIED_KINDS = ("basic", "mild")
-HARDER = {"basic": 1.75, "mild": 1.7}  # times the healthy spread: then regression with the truth does as the paper's
+HARDER = {"basic": 1.75, "mild": 1.7}  # times the healthy spread: matches the paper's regression on the truth
 _BEGAN = time.perf_counter()
 
 
 class Variant(NamedTuple):
-    """One thing done otherwise than the preset says."""
+    """A single deviation from the preset."""
 
     training: dict[str, Any] | None = None
     precision: Any = None
@@ -73,7 +73,7 @@ LONG: dict[str, dict[str, Any]] = {MATCHED: {}, f"{MATCHED}, decay": RELEASED}
 
 
 def brains_of(case: Case) -> Brains:
-    """Return the people of a case, in the variant that its part names."""
+    """Return the people of a case, in the variant named by its part."""
     known = draw(case, spread=SPREAD if case.part.startswith(MATCHED) else 1.0)
     regions = known.regions
     controls = regions[~known.patient]
@@ -92,19 +92,19 @@ def brains_of(case: Case) -> Brains:
 
 
 def factor_of(case: Case) -> np.ndarray:
-    """Return what the disease left of each patient's regions: the cohort over the same people without a disease."""
+    """Return the fraction of each region that the disease left: patients relative to the same people without it."""
     diseased, healthy = draw(case), draw(case._replace(kind="null"))
     return diseased.regions[diseased.patient] / healthy.regions[healthy.patient]
 
 
 class Store:
-    """R-indices of a part's groups, rewritten whole after each look, in two bytes each."""
+    """R-indices of a part's groups, two bytes each; the whole file is rewritten after each look."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.arrays, self.rows = path, {}, {}
 
     def keep(self, name: str, group: Group, brains: Sequence[Brains], looks: Sequence[int], trained: Trained) -> None:
-        """Write what is known of a group so far."""
+        """Write the results of a group so far."""
         n_patients = max(len(one.patients) for one in brains)
         r_indices = trained.r_indices[..., :n_patients, :]
         finite = np.where(np.isfinite(r_indices), r_indices, 0)
@@ -141,7 +141,7 @@ def restored(arrays: Any, name: str) -> np.ndarray:
 
 
 def follow(name: str, group: Group, looks: Sequence[int], keep: Callable[[Trained], None]) -> Callable[[Trained], None]:
-    """Return what is done after each look: keep it, and say how far it is."""
+    """Return a function to call after each look, which keeps the results and prints the progress."""
 
     def after(trained: Trained) -> None:
         keep(trained)
@@ -167,7 +167,7 @@ def run_group(
     n_models: int,
     **how: Any,
 ) -> None:
-    """Train one program of models, and keep what they say."""
+    """Train one program of models, and store their results."""
     with Parallel(n_jobs=-1) as cores:
         brains = cores(delayed(brains_of)(case) for case in cases)
     weightings = [preset.weights._replace(orthogonality=value) for value in values]
@@ -231,7 +231,7 @@ def run_part(part: int, out: Path, small: bool, only: Sequence[str] | None) -> N
 
 
 def judge_stored(folder: Path, out: Path, name: str) -> None:
-    """Work out accuracy and agreement of all that was trained, and of each model."""
+    """Compute accuracy and agreement of all settings trained, and the accuracy of each model."""
     results = Results(out / f"{name}.csv", ["variant"])
     results.table = results.table.iloc[:0]
     rows: list[dict[str, Any]] = []
@@ -274,7 +274,7 @@ def concordances(looks: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    """Train a part, or judge what was trained."""
+    """Train a part, or judge trained parts."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--part", type=int, choices=(1, 2, 3, 4, 5))
     options.add_argument("--only", nargs="+", help="of part 3: settings, or names of formulas")

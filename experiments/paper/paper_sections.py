@@ -1,4 +1,4 @@
-"""Sections of the page about the paper itself: what is not reproduced, every number beside ours, its own settings."""
+"""Sections of the pages on the paper itself: what is not reproduced, its numbers and ours, its own settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reading import NAMES, Folder, between, markdown, missing, of_cohorts, parag
 from scipy.stats import binomtest
 
 NO_RULE = "no rule"
-RULE_STOPS_AT = 100_000  # every model, as soon as it may
+RULE_STOPS_AT = 100_000  # every model, as early as allowed
 VARIANTS = {
     "": "the preset `paper`",
     "float32": "computed in float32",
@@ -37,7 +37,7 @@ _QUICKER = ("rates of the package", "equal rates")
 
 
 def main_looks(folder: Folder) -> pd.DataFrame | None:
-    """Return the looks of the preset itself, up to where its rule stops every model."""
+    """Return the looks of the preset itself, up to the step at which its rule stops every model."""
     looks = folder.table("paper_preset")
     if looks is None:
         return None
@@ -53,13 +53,13 @@ def without_rule(folder: Folder) -> pd.DataFrame | None:
 
 
 def chosen_of_paper(folder: Folder) -> pd.DataFrame | None:
-    """Return each cohort at the λ of the best agreement, as its models stopped."""
+    """Return each cohort at the λ of the best agreement, when its models stopped."""
     looks = main_looks(folder)
     return None if looks is None or looks.empty else chosen_looks(looks, ["kind", "seed"], RULE_STOPS_AT)
 
 
 def by_method(folder: Folder) -> pd.DataFrame | None:
-    """Put Table 1 together: the paper, its settings here, our default."""
+    """Assemble Table 1: the paper, its settings here, and our default."""
     ours = folder.table("table1")
     if ours is None:
         return None
@@ -74,7 +74,7 @@ def by_method(folder: Folder) -> pd.DataFrame | None:
 
 
 def opening(folder: Folder) -> list[str]:
-    """Say first what is not reproduced; each sentence from the tables."""
+    """Open the page with what is not reproduced; each sentence is computed from the tables."""
     said = [
         "**The paper's data.** They are not public, so the absolute levels and the findings on Alzheimer's disease can "
         "be neither confirmed nor refuted here."
@@ -91,13 +91,13 @@ def opening(folder: Folder) -> list[str]:
 
 
 def little(cost: pd.DataFrame) -> str:
-    """Return in how many cases the omission of one or two terms costs little."""
+    """Return the number of cases in which omitting one or two terms costs little."""
     cost = cost.drop(columns=["nothing", "pseudo-Smile-GAN"], errors="ignore")
     return f"{int((cost <= LITTLE).sum().sum())} of {int(cost.notna().sum().sum())}"
 
 
 def _all_four(looks: pd.DataFrame) -> pd.Series:
-    """Return what the omission of all four terms costs single models of each kind."""
+    """Return the cost for single models of omitting all four terms, by kind of cohort."""
     wide = looks.pivot_table("single", "kind", "removed")
     return wide["nothing"] - wide["pseudo-Smile-GAN"]
 
@@ -159,7 +159,7 @@ def _diagnosis(folder: Folder) -> list[str]:
 
 
 def numbers(folder: Folder) -> dict[str, pd.DataFrame]:
-    """Put every number of the paper beside ours → columns paper, ours, low, high and label, by experiment."""
+    """Pair the paper's numbers with ours → columns paper, ours, low, high and label, by experiment."""
     panels: dict[str, list[pd.DataFrame]] = {}
 
     def add(panel: str, label: str, paper: pd.Series, of: Callable[[str], pd.Series]) -> None:
@@ -207,7 +207,7 @@ def numbers(folder: Folder) -> dict[str, pd.DataFrame]:
 
 
 def summary(folder: Folder) -> list[str]:
-    """Draw every number of the paper against ours."""
+    """Draw the paper's numbers against ours."""
     panels = numbers(folder)
     if not panels:
         return []
@@ -224,7 +224,7 @@ def summary(folder: Folder) -> list[str]:
 
 
 def own_settings(folder: Folder) -> list[str]:
-    """Table 1 and Fig. 2 with the `paper` preset, and what was tried."""
+    """Describe Table 1 and Fig. 2 with the `paper` preset, and the variations tried."""
     lines = ["## Table 1 and Fig. 2 with the paper's own settings", ""]
     looks, chosen = main_looks(folder), chosen_of_paper(folder)
     if looks is None or chosen is None:
@@ -244,7 +244,7 @@ def own_settings(folder: Folder) -> list[str]:
 
 
 def at_matched(folder: Folder) -> pd.DataFrame | None:
-    """Return Table 1 where healthy people vary as much as the paper's seem to: single models and a consensus."""
+    """Return Table 1 if healthy people vary as much as the paper's seem to: single models and a consensus."""
     single = _single_models(folder)
     if single is None:
         return None
@@ -257,7 +257,7 @@ def at_matched(folder: Folder) -> pd.DataFrame | None:
 
 
 def _single_models(folder: Folder) -> dict[str, pd.DataFrame] | None:
-    """Return each cohort of the paper's difficulty at the λ of the best agreement, for each preset."""
+    """Return cohorts of the paper's difficulty at the λ of the best agreement, by preset."""
     own, ours = folder.table("matched_paper"), folder.table("matched")
     if own is None or ours is None:
         return None
@@ -272,7 +272,7 @@ def _errors(folder: Folder) -> float:
 
 
 def at_its_difficulty(folder: Folder) -> list[str]:
-    """Table 1 where healthy people vary as much as the paper's seem to."""
+    """Describe Table 1 if healthy people vary as much as the paper's seem to."""
     lines = ["## At the paper's own difficulty", ""]
     told, table, easy = folder.table("matched_regression"), at_matched(folder), folder.table("folds")
     if told is None or table is None or easy is None:
@@ -327,7 +327,7 @@ def _with_noise(folder: Folder) -> str:
 
 
 def other_tables(folder: Folder) -> list[str]:
-    """Tables 6 and 7, section B.3, longer training and the choice of λ in the same cohorts."""
+    """Describe Tables 6 and 7, section B.3, longer training and the choice of λ in the same cohorts."""
     return [
         *_fit(folder),
         *_weights_drawn(folder),
@@ -338,7 +338,7 @@ def other_tables(folder: Folder) -> list[str]:
 
 
 def _fit(folder: Folder) -> list[str]:
-    """Show how well one spread, or noise instead, makes regressions as accurate as the paper's."""
+    """Compare regressions with the paper's, for the chosen spread and for noise instead."""
     table = regression_fit(folder)
     if table is None:
         return []
@@ -375,7 +375,7 @@ def _weights_drawn(folder: Folder) -> list[str]:
 
 
 def _longer_training(folder: Folder) -> str:
-    """Say what training eight times as long gains, mean over λ."""
+    """Describe the effect of training eight times as long, averaged over λ."""
     models = folder.table("paper_long_models")
     if models is None:
         return ""
@@ -385,7 +385,7 @@ def _longer_training(folder: Folder) -> str:
 
 
 def _eight_times_as_long(folder: Folder) -> list[str]:
-    """Show whether longer training closes the gap: the released package counts passes through the patients."""
+    """Describe whether longer training closes the gap: the released package counts passes through the patients."""
     models = folder.table("paper_long_models")
     if models is None:
         return []
@@ -410,7 +410,7 @@ def _eight_times_as_long(folder: Folder) -> list[str]:
 
 
 def weights_chosen(folder: Folder) -> pd.DataFrame | None:
-    """Return, for each cohort trained to 100,000 steps, what the λ of the best agreement costs against the others."""
+    """Return, per cohort trained for 100,000 steps, the gain and loss of the λ with the best agreement."""
     matched, easy = folder.table("matched_paper"), main_looks(folder)
     if matched is None or easy is None:
         return None
@@ -425,7 +425,7 @@ def weights_chosen(folder: Folder) -> pd.DataFrame | None:
 
 
 def agreement_and_weight(folder: Folder) -> list[str]:
-    """Show whether the λ of the best agreement is also one of good accuracy, with a sign test over cohorts."""
+    """Describe whether the λ with the best agreement is also accurate, with a sign test over cohorts."""
     chosen = weights_chosen(folder)
     if chosen is None:
         return []
@@ -468,7 +468,7 @@ def _agreement_fails(folder: Folder) -> list[str]:
 
 
 def _still_below(folder: Folder) -> str:
-    """Say which kinds reach the paper's figures without the rule, at the λ that agreement chooses."""
+    """Name the kinds that reach the paper's figures without the rule, at the λ chosen by agreement."""
     looks = without_rule(folder)
     reached = chosen_looks(looks, ["kind", "seed"], int(looks["step"].max())).groupby("kind")["single"].mean()
     below = [NAMES[kind] for kind in KINDS if reached[kind] < folder.of_paper("Table 1", "surreal_gan")[kind]]
@@ -476,7 +476,7 @@ def _still_below(folder: Folder) -> str:
 
 
 def _at_best(looks: pd.DataFrame) -> pd.Series:
-    """Return the accuracy of single models at the λ that is best by the truth, mean over cohorts of a kind."""
+    """Return the accuracy of single models at the λ that is best according to the truth, averaged by kind."""
     return looks.groupby(["kind", "seed"])["single"].max().groupby("kind").mean()
 
 
@@ -552,7 +552,7 @@ def _variants(folder: Folder) -> list[str]:
 
 
 def _remedy(single: pd.DataFrame, folder: Folder) -> list[str]:
-    """Say what the learning rates alone change, if they were tried."""
+    """Describe the effect of the learning rates alone, if they were tried."""
     if not {"", *_QUICKER} <= {*single.index}:
         return []
     quicker = single.loc[list(_QUICKER)].max() - single.loc[""]

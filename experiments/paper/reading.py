@@ -1,4 +1,4 @@
-"""What the page needs to read results and to write Markdown."""
+"""Helpers of the pages for reading results and writing Markdown."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ NAMES = {
 
 
 class Folder:
-    """The tables of a folder and what they were made with."""
+    """The tables of a folder and their settings."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.paper = pd.read_csv(HERE / "paper_figures.csv")
 
     def table(self, name: str) -> pd.DataFrame | None:
-        """Return a table, or None where the experiment has not been run."""
+        """Return a table, or None if the experiment has not been run."""
         path = self.path / f"{name}.csv"
         return pd.read_csv(path) if path.exists() else None
 
     def about(self, name: str) -> dict[str, Any]:
-        """Return what a table was made with."""
+        """Return the settings of a table."""
         path = self.path / f"{name}.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
     def choose_from(self, name: str) -> int:
-        """Return the first step that could be chosen."""
+        """Return the first step eligible for selection."""
         return int(self.about(name).get("choose_from", blind().schedule.min_steps))
 
     def of_paper(self, where: str, method: str | None = None, measure: str | None = None) -> pd.Series:
-        """Return the paper's own figures of a table, by case."""
+        """Return the paper's numbers from one of its tables, by case."""
         own = self.paper[self.paper["where"] == where]
         for name, value in (("method", method), ("measure", measure)):
             own = own if value is None else own[own[name] == value]
@@ -52,7 +52,7 @@ class Folder:
 
 
 def shown(value: Any, digits: int = 3) -> str:
-    """Write one cell."""
+    """Format a cell."""
     if value is None or (isinstance(value, float) and value != value):
         return "–"
     if isinstance(value, str):
@@ -63,23 +63,23 @@ def shown(value: Any, digits: int = 3) -> str:
 
 
 def spread(mean: float, sd: float) -> str:
-    """Write a mean with what it varies by."""
+    """Format a mean with its sd."""
     return shown(mean) if sd != sd else f"{shown(mean)} ± {shown(sd)}"
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """Write a difference with its sign."""
+    """Format a difference with its sign."""
     return "–" if value != value else f"{value:+.{digits}f}".replace("-", "−")
 
 
 def between(values: pd.Series, digits: int = 3) -> str:
-    """Write the lowest and the highest of some numbers."""
+    """Format the range of some numbers."""
     low, high = shown(float(values.min()), digits), shown(float(values.max()), digits)
     return low if low == high else f"{low} to {high}"
 
 
 def duration(seconds: float) -> str:
-    """Write a time in a unit that suits it."""
+    """Format a time in a suitable unit."""
     for unit, length in (("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.1f} {unit}"
@@ -87,7 +87,7 @@ def duration(seconds: float) -> str:
 
 
 def markdown(table: pd.DataFrame, first: str, digits: int = 3) -> list[str]:
-    """Write a table with its index as the first column, called `first`."""
+    """Format a table in Markdown, with its index as the first column, named `first`."""
     lines = [
         f"| {first} | {' | '.join(NAMES.get(name, str(name)) for name in table.columns)} |",
         "| --- " * (len(table.columns) + 1) + "|",
@@ -99,25 +99,25 @@ def markdown(table: pd.DataFrame, first: str, digits: int = 3) -> list[str]:
 
 
 def paragraph(*sentences: str) -> list[str]:
-    """Fill lines, and leave one empty."""
+    """Wrap a paragraph, followed by an empty line."""
     return [*textwrap.wrap(" ".join(filter(None, sentences)), 120, break_on_hyphens=False), ""]
 
 
 def of_cohorts(table: pd.DataFrame, each: str = "each", models: str = "n_models") -> str:
-    """Say from how many cohorts and models a table is."""
+    """Describe the number of cohorts and models behind a table."""
     seeds, n = table.groupby("kind")["seed"].nunique(), int(table[models].max())
     return f"{' to '.join(map(str, sorted({seeds.min(), seeds.max()})))} cohorts of each kind, {n} models {each}"
 
 
 def reached(condition: bool, table: pd.DataFrame) -> str:
-    """Say whether an aim was reached; small runs cannot tell."""
+    """Describe whether a target was reached; small runs are not judged."""
     if not bool(table["comparable"].all()):
         return "not judged by a smoke run"
     return "reached" if condition else "**not reached**"
 
 
 def missing(script: str) -> list[str]:
-    """Say that an experiment has not been run."""
+    """Note that an experiment has not been run."""
     return [f"Not run yet: `python experiments/paper/{script}.py`.", ""]
 
 

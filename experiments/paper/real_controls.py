@@ -2,7 +2,7 @@
 
     python experiments/paper/real_controls.py --controls healthy.csv --out results/real_controls.csv
 
-As table1.py, with which it shares everything; all choices are made without the truth.
+The same as table1.py except for the people; all choices are made without the truth.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A piece of Table 1 small enough for two cores: basic and mild, one cohort each, the default λ, three models.
+"""A part of Table 1 small enough for two cores: basic and mild, one cohort each, the default λ, three models.
 
     python experiments/paper/reduced.py --out runs/reproduce/reduced.csv        # about three minutes on two cores
 
-Trains through the estimator and puts the result beside the whole experiment's, where results/table1.csv is there. The
-two need not be equal: three models are fewer than ten.
+Trains through the estimator and compares the result with that of the whole experiment, if results/table1.csv exists.
+The two may differ: three models are fewer than ten.
 """
 
 from __future__ import annotations

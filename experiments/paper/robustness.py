@@ -1,9 +1,9 @@
-"""Section B.2, Fig. S1 a and b: each loss weight at 50 to 150 % of its value, on an easy and a hard cohort. For a GPU.
+"""Section B.2, Fig. S1 a and b: each loss weight at 50 to 150 % of its value, in easy and hard cohorts. For a GPU.
 
     python experiments/paper/robustness.py --out results/robustness.csv
 
-γ, κ, ζ, μ and η one at a time, the others as in the default preset, λ the one whose repetitions agreed best on the
-cohort (table1.csv in the same folder); basic and mild, three cohorts each, ten models.
+γ, κ, ζ, μ and η are varied one at a time; the others are those of the preset `blind`, and λ is the one with the best
+agreement on the cohort (table1.csv in the same folder). Basic and mild, three cohorts each, ten models.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def weightings(weights: LossWeights, varied: tuple[str, ...] = VARIED) -> list[N
 
 
 def run(size: Scope, out: Path) -> None:
-    """Train all weightings."""
+    """Train with all weightings."""
     varied = VARIED[:1] if size.small else VARIED
     chosen = chosen_orthogonality(out.with_name("table1.csv"))
     compare(size, out, partial(weightings, varied=varied), preset=size.preset, kinds=KINDS, chosen=chosen)

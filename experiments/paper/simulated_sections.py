@@ -1,4 +1,4 @@
-"""Sections of the page about the semi-synthetic cohorts: Tables 1, 6 and 7, Figs 2 and S1, the choice of M."""
+"""Sections of the pages on the semi-synthetic cohorts: Tables 1, 6 and 7, Figs 2 and S1, and the choice of M."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONCORDANCE = "pattern-c-index (0.5 is chance)"
 
 
 def table_1(folder: Folder) -> list[str]:
-    """Accuracy in easier cohorts, λ chosen by agreement."""
+    """Describe accuracy in easier cohorts, with λ chosen by agreement."""
     lines = ["## Table 1 in easier cohorts", ""]
     looks = folder.table("table1")
     if looks is None:
@@ -44,7 +44,7 @@ def table_1(folder: Folder) -> list[str]:
 
 
 def figure_2(folder: Folder) -> list[str]:
-    """Accuracy and agreement by λ in easier cohorts, and the baselines."""
+    """Describe accuracy and agreement by λ in easier cohorts, and the baselines."""
     looks = folder.table("table1")
     if looks is None:
         return missing("table1")
@@ -115,7 +115,7 @@ def _against_baselines(folder: Folder, accuracies: summaries.Range, name: str, w
 
 
 def real_people(folder: Folder) -> list[str]:
-    """Table 1 on real controls."""
+    """Describe Table 1 on real controls."""
     lines = ["## The same experiment in real people", ""]
     looks = folder.table("real_controls")
     if looks is None:
@@ -148,7 +148,7 @@ def real_people(folder: Folder) -> list[str]:
 
 
 def choice_of_patterns(folder: Folder) -> list[str]:
-    """How often the right M is chosen."""
+    """Describe how often the correct M is chosen."""
     lines, rows, said, drawn, without, n_models = ["## The number of patterns", ""], [], [], [], [], 0
     for name, kind in (("choice_of_patterns", "basic"), ("choice_of_patterns_mild", "mild")):
         table = folder.table(name)
@@ -185,13 +185,13 @@ def choice_of_patterns(folder: Folder) -> list[str]:
 
 
 def table_7(folder: Folder) -> list[str]:
-    """Practical upper bounds."""
+    """Describe the practical upper bounds of the decompositions."""
     lines = ["## Table 7: “practical upper bounds” of the decompositions", ""]
     fits = folder.table("baselines")
     if fits is None:
         return lines + missing("baselines")
     bounds = summaries.upper_bounds(fits)
-    sds = summaries.upper_bounds(fits, "std").reindex(columns=list(METHODS))  # unknown, where there is one cohort
+    sds = summaries.upper_bounds(fits, "std").reindex(columns=list(METHODS))  # undefined for a single cohort
     ranges = "; ".join(
         f"{label} {between(bounds[method])} (paper: {between(folder.of_paper('Table 7', method))})"
         for method, label in METHODS.items()
@@ -209,7 +209,7 @@ def table_7(folder: Folder) -> list[str]:
 
 
 def table_6(folder: Folder) -> list[str]:
-    """Five folds, train and test."""
+    """Describe the comparison with regressions in five folds."""
     lines = ["## Table 6: comparison with supervised regression, in five folds", ""]
     rows = folder.table("folds")
     if rows is None:
@@ -259,7 +259,7 @@ def _left_out(table: pd.DataFrame, value: str) -> pd.DataFrame:
 
 
 def regularisers(folder: Folder) -> list[str]:
-    """Sections B.2 and B.3."""
+    """Describe sections B.2 and B.3."""
     lines = ["## Sections B.2 and B.3 (Fig. S1): the weights of the objective", ""]
     looks = folder.table("robustness")
     if looks is None:
@@ -292,7 +292,7 @@ def regularisers(folder: Folder) -> list[str]:
         drawn = compared.changed(partial(_left_out, value=value))
         less = drawn.mean.loc["nothing"] - drawn.mean.drop(index="nothing")
         for name, part in (("mean", less.mean(axis=1)), ("largest", less.max(axis=1))):
-            lost[f"{title}, {name}"] = part.round(3) + 0.0  # no minus before a zero
+            lost[f"{title}, {name}"] = part.round(3) + 0.0  # avoids −0.0
         figure = figures.dots(drawn, folder.path / f"ablations_{value}.svg", f"{CONCORDANCE}, {title}")
         pictures += [f"![Terms omitted, {title}](../results/{figure})", ""]
     about = f"Concordance lost by omitting terms, mean and largest over the kinds of cohort ({of_cohorts(looks)}):"

@@ -1,13 +1,13 @@
-"""Sections B.7 and B.8: a model of one half of the people, applied to the other half. Made for a GPU.
+"""Sections B.7 and B.8: a model of one half of the people, applied to the other half. Intended for a GPU.
 
     python experiments/paper/split_half.py --out results/split_half.csv
     python experiments/paper/split_half.py --diagnose --out results/split_half_diagnosis.csv    # from there, on cores
 
 B.7: the five kinds of cohorts with three patterns, and cohorts as large as the paper's (850 + 2204) with two; three
-cohorts each, ten models a half, default preset. A row for each cohort and half: concordance with the truth in the other
-half, agreement of the two models about it, and correlation of their pattern maps. The R-indices by the first half's
-model are kept in the same folder. B.8, in a second table: support vectors that tell patients
-of the second half from controls, by these R-indices and by all regions.
+cohorts each, ten models per half, preset `blind`. There is a row per cohort and half: concordance with the truth in the
+other half, agreement of the two models there, and correlation of their pattern maps. R-indices from the first half's
+model are kept in the same folder. B.8, in a second table: support vector machines classify patients and controls of the
+second half by these R-indices and by all regions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SCORES = "split_half_scores.npz"
 
 
 class Half(NamedTuple):
-    """What the model of one half says about everybody, and its maps; people in the order of the table."""
+    """Everybody's R-indices from the model of one half, in the order of the table, and its maps."""
 
     r_indices: np.ndarray  # (people, patterns)
     maps: np.ndarray  # (patterns, regions)
@@ -41,7 +41,7 @@ class Half(NamedTuple):
 
 
 def in_first_half(known: Known, seed: int) -> np.ndarray:
-    """Halve controls and patients apart."""
+    """Assign people to halves, stratified by group."""
     folds = StratifiedKFold(2, shuffle=True, random_state=seed)
     first = np.zeros(len(known.patient), bool)
     first[next(folds.split(known.patient[:, None], known.patient))[0]] = True
@@ -49,14 +49,14 @@ def in_first_half(known: Known, seed: int) -> np.ndarray:
 
 
 def half_of(case: Case) -> np.ndarray:
-    """Say who of a cohort is trained on."""
+    """Return who belongs to the half named by the case."""
     known = draw(case)
     first = in_first_half(known, case.seed)
     return first if case.part == "1" else ~first
 
 
 def half_brains(case: Case) -> Brains:
-    """Train on one half; score everybody else behind its patients."""
+    """Return brains that train on one half and score everybody else after its patients."""
     known, inside = draw(case), half_of(case)
     trained = inside & known.patient
     return scaled(
@@ -68,7 +68,7 @@ def half_brains(case: Case) -> Brains:
 
 
 def describe_half(case: Case, looks: np.ndarray, changes: np.ndarray, steps: list[int]) -> Half:
-    """Choose the look by agreement within the half; bring everybody's R-indices into the order of the table."""
+    """Choose the look by agreement within the half; return everybody's R-indices in the order of the table."""
     known, inside = draw(case), half_of(case)
     trained = inside & known.patient
     place, agreed = best_look(looks[:, :, : trained.sum()], steps, 0)
@@ -82,7 +82,7 @@ def describe_half(case: Case, looks: np.ndarray, changes: np.ndarray, steps: lis
 
 
 def compare_halves(case: Case, first: Half, second: Half) -> list[dict]:
-    """Describe each model on the patients of the other half."""
+    """Evaluate each model in the patients of the other half."""
     known = draw(case)
     in_first = in_first_half(known, case.seed)[known.patient]
     one, two = first.r_indices[known.patient], second.r_indices[known.patient]
@@ -109,7 +109,7 @@ def compare_halves(case: Case, first: Half, second: Half) -> list[dict]:
 
 
 def halves_of(group: Group, trained: Trained, steps: list[int], cores: Parallel) -> list[tuple[Case, Half, Half]]:
-    """Bring the two halves of each cohort together."""
+    """Return each cohort with its two halves."""
     found = cores(
         delayed(describe_half)(
             case, trained.of_cohort(place, case.n_controls + case.n_patients)[:, 0], trained.changes[:, place, 0], steps
@@ -120,7 +120,7 @@ def halves_of(group: Group, trained: Trained, steps: list[int], cores: Parallel)
 
 
 def diagnose(case: Case, r_indices: np.ndarray, n_splits: int) -> list[dict]:
-    """Tell patients from controls in the second half, by the first half's R-indices and by all regions."""
+    """Classify people of the second half by R-indices from the first half's model, and by all regions."""
     from diagnosis import diagnosis_auc
 
     known = draw(case)
@@ -131,7 +131,7 @@ def diagnose(case: Case, r_indices: np.ndarray, n_splits: int) -> list[dict]:
 
 
 def diagnose_all(size: Scope, out: Path) -> None:
-    """Work out B.8 from the R-indices that were kept in the same folder."""
+    """Compute B.8 from the R-indices kept in the same folder."""
     auc = Results(out, ["kind", "seed"], comparable=not size.small)
     n_splits = 2 if size.small else N_SPLITS
     auc.describe(size.preset, seeds=size.seeds, n_splits=n_splits)
@@ -143,7 +143,7 @@ def diagnose_all(size: Scope, out: Path) -> None:
 
 
 def run(size: Scope, out: Path) -> None:
-    """Train what is missing; a group is all cohorts of one size."""
+    """Train what is missing; a group consists of all cohorts of one size."""
     results = Results(out, ["n_patterns"], comparable=not size.small)
     preset, steps = size.preset, steps_of_looks(size.preset)
     large = (60, 80) if size.small else LARGE
@@ -152,7 +152,7 @@ def run(size: Scope, out: Path) -> None:
         2: [Case(*large, LARGE_KIND, seed, 2) for seed in size.seeds],
     }
     if size.small:
-        del wholes[3]  # the same again with another program
+        del wholes[3]  # repeats the same with another program
     results.describe(preset, seeds=size.seeds, n_models=size.n_models, size=size.size, large=large)
     kept: dict[str, np.ndarray] = {}
     with Parallel(n_jobs=-1) as cores:

@@ -1,13 +1,13 @@
-"""Section 4.3 with what real studies have: covariates, sites, unequal and correlated severities, noisy variables.
+"""Section 4.3 with features of real studies: covariates, sites, unequal and correlated severities, noisy variables.
 
     python experiments/paper/study.py --out results/study.csv           # two cores: see --repetitions; a GPU: a minute
-    python experiments/paper/study.py --draw --out results/study.csv    # the voxel-wise figure, from there on; no GPU
+    python experiments/paper/study.py --draw --out results/study.csv    # then the voxel-wise figure; no GPU
 
-850 controls and 2204 patients of four sites, two patterns (medial temporal and frontal; 0 to 20 % atrophy). Patients
-are older. Severities are unequal (many mild ones of the first, a third without the second), correlated, and rise with
-age. Sites shift and scale every region, and have different shares of patients. Ten clinical variables depend on
-severities and age, and are measured with noise. All of it goes through `SurrealGANSearch` with the default preset,
-correction for age, sex and head size, and harmonisation of sites; once more without harmonisation.
+850 controls and 2204 patients from four sites, two patterns (medial temporal and frontal; 0 to 20 % atrophy). Patients
+are older. Severities are unequal (mostly mild for the first pattern; a third of patients lack the second), correlated,
+and rise with age. Sites shift and scale every region, and differ in the proportion of patients. Ten clinical variables
+depend on severities and age, and are measured with noise. The study is analysed by `SurrealGANSearch` with the preset
+`blind`, correction for age, sex and head size, and harmonisation of sites; then again without harmonisation.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from rindices.presets import Correction, blind
 
 SIZE = (850, 2204)
 SITES = {"A": (0.4, 0.25), "B": (0.3, 0.3), "C": (0.2, 0.3), "D": (0.1, 0.15)}  # shares of controls and of patients
-ATROPHY, NOISE = 0.2, 0.05  # of the paper's mild cohorts
-OLDER = 0.25  # how much likelier a person is a patient, for each sd of age
+ATROPHY, NOISE = 0.2, 0.05  # as in the paper's mild cohorts
+OLDER = 0.25  # log weight for being drawn as a patient, per sd of age
 AGE_EFFECT, CORRELATION = 0.3, 0.4  # of severities, as normal scores
 RELIABILITY = 0.8  # of the clinical variables
 NAMES = ("medial temporal", "frontal")
@@ -41,7 +41,7 @@ COVARIATES = ["age", "sex", "icv", "site"]
 
 
 class Study(NamedTuple):
-    """A made-up study and the truth about it."""
+    """A simulated study and the truth about it."""
 
     regions: pd.DataFrame
     patient: np.ndarray
@@ -52,7 +52,7 @@ class Study(NamedTuple):
 
 
 def make(n_controls: int, n_patients: int, seed: int) -> Study:
-    """Draw healthy people, give disease to some of them, and measure everybody at one of four sites."""
+    """Draw healthy people, give some of them a disease, and measure everybody at one of four sites."""
     rng = np.random.default_rng(seed)
     n_people = n_controls + n_patients
     healthy = simulate_cohort("null", n_controls=n_people, n_patients=20, seed=seed).table
@@ -69,7 +69,7 @@ def make(n_controls: int, n_patients: int, seed: int) -> Study:
         cells = np.ix_(np.flatnonzero(patient), [volumes.columns.get_loc(name) for name in names])
         factor = rng.normal(1, NOISE, (n_patients, len(names)))
         regions[cells] *= 1 - truth[:, [k]] * factor * ATROPHY
-    icv = volumes.sum(axis=1).to_numpy() * rng.normal(1, 0.05, n_people)  # head size: all that was there before disease
+    icv = volumes.sum(axis=1).to_numpy() * rng.normal(1, 0.05, n_people)  # head size: total volume before disease
     site = _sites(patient, rng)
     sd = regions[~patient].std(axis=0)
     for name in SITES:
@@ -83,7 +83,7 @@ def make(n_controls: int, n_patients: int, seed: int) -> Study:
 
 
 def _severities(age: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Many mild ones of the first pattern (Beta(1, 2)); a third without the second; correlated, and with age."""
+    """Draw severities: mostly mild for the first pattern (Beta(1, 2)), a third of the second 0; related to age."""
     normal = rng.multivariate_normal([0, 0], [[1, CORRELATION], [CORRELATION, 1]], len(age))
     own = (age - age.mean()) / age.std()
     place = norm.cdf((normal + AGE_EFFECT * own[:, None]) / np.sqrt(1 + AGE_EFFECT**2))
@@ -98,7 +98,7 @@ def _sites(patient: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _measured(variables: pd.DataFrame, age: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
-    """Add what age does to the variables, and noise of measurement; those of two values are known without error."""
+    """Add effects of age and measurement noise to the variables; dichotomous ones are known without error."""
     measured = variables.copy()
     for name in variables.columns[variables.nunique() > 2]:
         spread = variables[name].std()
@@ -108,7 +108,7 @@ def _measured(variables: pd.DataFrame, age: np.ndarray, rng: np.random.Generator
 
 
 def fit(study: Study, harmonised: bool, n_repetitions: int, tried: tuple[int, ...], preset: Any) -> SurrealGANSearch:
-    """Search for the number of patterns as a user would."""
+    """Search for the number of patterns, as a user would."""
     correction = Correction(site="site" if harmonised else None)
     covariates = study.covariates if harmonised else study.covariates.drop(columns="site")
     search = SurrealGANSearch(
@@ -153,7 +153,7 @@ def _group_means(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 
 def correlations(study: Study, search: SurrealGANSearch) -> pd.DataFrame:
-    """Associate the R-indices with the clinical variables, given age, sex and site, beside the true severities."""
+    """Associate R-indices and true severities with the clinical variables, given age, sex and site."""
     scores = search.best_estimator_.r_indices_[study.patient]
     order, _ = match_patterns(study.truth, scores)
     given = study.covariates[study.patient].reset_index(drop=True)[["age", "sex", "site"]]
@@ -194,7 +194,7 @@ def run(out: Path, n_repetitions: int, small: bool) -> None:
 
 
 def draw(out: Path, small: bool) -> None:
-    """Compare subgroups with controls voxel by voxel in maps made from the same volumes, and draw where they differ."""
+    """Compare subgroups with controls voxel-wise in maps made from the same volumes, and draw the differences."""
     from maps import draw_comparisons, made_maps
 
     from rindices.imaging import compare_maps

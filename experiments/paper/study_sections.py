@@ -1,4 +1,4 @@
-"""Sections of the page about the study of section 4.3, about halves of cohorts, and about cost."""
+"""Sections of the pages on the study of section 4.3, on halves of cohorts, and on cost."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pandas as pd
 import summaries
 from reading import Folder, between, duration, markdown, missing, paragraph, reached, shown, spread, warning
 
-PROTOCOL_STEPS = 3 * 5 * 10 * 100_000  # models' steps of the paper's search
-# Models' steps per second of the authors' package on two cores, by batch; measured with `make bench-official bench`.
+PROTOCOL_STEPS = 3 * 5 * 10 * 100_000  # model steps of the paper's search
+# Model steps per second of the authors' package on two cores, by batch; measured with `make bench-official bench`.
 AUTHORS_RATES = {32: 98, 300: 53}
-ENOUGH = 10  # models beyond which nothing changes
+ENOUGH = 10  # number of models beyond which nothing changes
 
 
 def made_up_study(folder: Folder) -> list[str]:
-    """Section 4.3 with covariates, sites, unequal and correlated severities, and noisy variables."""
+    """Describe section 4.3 with covariates, sites, unequal and correlated severities, and noisy variables."""
     lines = ["## Section 4.3 under realistic study conditions", ""]
     numbers, patterns = folder.table("study"), folder.table("study_patterns")
     if numbers is None or patterns is None:
@@ -81,7 +81,7 @@ def _voxelwise(folder: Folder) -> list[str]:
 
 
 def halves(folder: Folder) -> list[str]:
-    """Sections B.7 and B.8."""
+    """Describe sections B.7 and B.8."""
     lines = ["## Sections B.7 and B.8: split-half validation", ""]
     table = folder.table("split_half")
     if table is None:
@@ -134,7 +134,7 @@ def halves(folder: Folder) -> list[str]:
 
 
 def cost(folder: Folder) -> list[str]:
-    """Return the time of the protocol."""
+    """Describe the time of the protocol."""
     lines = ["## Cost", ""]
     tables = [table for name in ("cost", "cost_default") if (table := folder.table(name)) is not None]
     if not tables:
@@ -145,7 +145,7 @@ def cost(folder: Folder) -> list[str]:
 
 
 def rate(folder: Folder) -> list[str]:
-    """Return the steps per second, and how they depend on sizes."""
+    """Describe the steps per second, and how they depend on sizes."""
     lines = ["## Rate of training", "", *_device(folder)]
     growth = [table for name in ("growth", "growth_cores") if (table := folder.table(name)) is not None]
     if growth:
@@ -213,7 +213,7 @@ def _growth(table: pd.DataFrame, folder: Folder) -> list[str]:
 
 
 def models_needed(folder: Folder) -> list[str]:
-    """Return how many models a consensus needs."""
+    """Describe how many models a consensus needs."""
     table = folder.table("models_and_people")
     if table is None:
         return missing("models_and_people")
@@ -238,7 +238,7 @@ def models_needed(folder: Folder) -> list[str]:
 
 
 def people_needed(folder: Folder) -> list[str]:
-    """Return how many people a study needs."""
+    """Describe how many people a study needs."""
     table = folder.table("models_and_people")
     if table is None:
         return missing("models_and_people")

@@ -1,4 +1,4 @@
-"""From the tables of the experiments to the figures that are shown: means over cohorts, choices, correlations."""
+"""Summarise the tables of the experiments for the pages: means over cohorts, choices, correlations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COHORT = ["kind", "seed"]
 
 
 class Range(NamedTuple):
-    """Means over cohorts, and the lowest and the highest cohort: tables of one shape."""
+    """Means over cohorts, and the lowest and the highest cohort: tables of the same shape."""
 
     mean: pd.DataFrame
     low: pd.DataFrame
@@ -27,7 +27,7 @@ class Range(NamedTuple):
 
 
 def over_cohorts(summary: Callable[[str], pd.DataFrame]) -> Range:
-    """Summarise in three ways."""
+    """Return the mean, minimum and maximum of a summary."""
     return Range(*map(summary, ("mean", "min", "max")))
 
 
@@ -37,9 +37,9 @@ def by_kind(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def accuracy(looks: pd.DataFrame, from_step: int, how: str = "mean") -> pd.DataFrame:
-    """Choose λ and look of each cohort by agreement; means (or the like) over the cohorts of a kind.
+    """Choose the λ and look of each cohort by agreement, and aggregate over the cohorts of a kind.
 
-    ``loss``: how much the consensus of the chosen λ lies below that of the best λ (each at its own chosen look).
+    ``loss`` is the accuracy of the consensus at the best λ minus that at the chosen λ (each at its own chosen look).
     """
     of_each = chosen_looks(looks, [*COHORT, "orthogonality"], from_step)
     chosen = chosen_looks(looks, COHORT, from_step).set_index(COHORT)
@@ -55,7 +55,7 @@ def accuracy(looks: pd.DataFrame, from_step: int, how: str = "mean") -> pd.DataF
 
 
 def rank_correlations(looks: pd.DataFrame) -> pd.DataFrame:
-    """Correlate ranks of agreement and of accuracy over λ and checkpoints; means over the cohorts of a kind."""
+    """Return rank correlations of agreement and accuracy over λ and checkpoints, averaged by kind of cohort."""
     rows = []
     for (kind, seed), of in looks.dropna(subset=["pattern_agreement", "single"]).groupby(COHORT, sort=False):
         last = of[of["step"] == of["step"].max()]
@@ -73,7 +73,7 @@ def _ranks(table: pd.DataFrame) -> float:
 
 
 def by_orthogonality(looks: pd.DataFrame, from_step: int) -> pd.DataFrame:
-    """Average each λ over the cohorts of a kind, at its own chosen look: Fig. 2, with errors over cohorts."""
+    """Average each λ, at its own chosen look, over the cohorts of a kind: Fig. 2, with standard errors over cohorts."""
     chosen = chosen_looks(looks, [*COHORT, "orthogonality"], from_step)
     groups = chosen.groupby(["kind", "orthogonality"])
     means = groups[["single", "consensus", "pattern_agreement"]].mean()
@@ -86,20 +86,20 @@ def _in_order(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def baselines(fits: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
-    """Average three components over starts, then over cohorts (or the like) → kinds × methods."""
+    """Average fits of three components over starts, and aggregate over cohorts → kinds × methods."""
     three = fits[fits["n_components"] == 3].groupby([*COHORT, "method"])["concordance"].mean().reset_index()
     return by_kind(three.pivot_table("concordance", "kind", "method", aggfunc=how))
 
 
 def upper_bounds(fits: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
-    """Take the best number of components of each cohort, then the mean (or sd) over cohorts → kinds × methods."""
+    """Take the best number of components of each cohort, and aggregate over cohorts → kinds × methods."""
     first = fits[(fits["start"] == 0) & (fits["method"] != "ridge")]
     best = first.groupby([*COHORT, "method"])["concordance"].max().reset_index()
     return by_kind(best.pivot_table("concordance", "kind", "method", aggfunc=how))
 
 
 def chosen_patterns(table: pd.DataFrame) -> pd.DataFrame:
-    """Choose M by agreement, never one pattern → a row for each cohort."""
+    """Choose M by agreement, excluding M = 1 → a row for each cohort."""
     several = table[(table["n_patterns"] > 1) & table["pattern_agreement"].notna()]
     return several.loc[several.groupby(["true_patterns", "seed"])["pattern_agreement"].idxmax()].reset_index(drop=True)
 
@@ -111,20 +111,20 @@ def choices(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def share_right(table: pd.DataFrame) -> float:
-    """Return the share of cohorts with a disease whose number of patterns was found."""
+    """Return the proportion of cohorts with disease whose number of patterns was chosen correctly."""
     chosen = chosen_patterns(table[table["true_patterns"] > 0])
     return float((chosen["n_patterns"] == chosen["true_patterns"]).mean())
 
 
 def folds(table: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
-    """Average over folds and cohorts (or take the sd over them), train and test → kinds × (part, method)."""
+    """Aggregate training and test scores over folds and cohorts → kinds × (part, method)."""
     return by_kind(table.pivot_table(["train", "test"], "kind", "method", aggfunc=how))
 
 
 def compared(looks: pd.DataFrame, by: list[str], from_step: int, how: str = "mean") -> pd.DataFrame:
-    """Average (or the like) over the cohorts of a kind what each weighting showed at its chosen look.
+    """Aggregate results of each weighting, at its chosen look, over the cohorts of a kind.
 
-    Where no two models of a cohort are sound there is no agreement to choose by: the last look stands for it.
+    If fewer than two models of a cohort are sound, there is no agreement to choose by: the last look is used.
     """
     keys = [*COHORT, *by]
     chosen = chosen_looks(looks, keys, from_step)
@@ -135,7 +135,7 @@ def compared(looks: pd.DataFrame, by: list[str], from_step: int, how: str = "mea
 
 
 def enough_models(table: pd.DataFrame) -> pd.DataFrame:
-    """Describe the consensus of so many models: mean, spread over draws, agreement of two that share no model."""
+    """Describe the consensus by number of models: mean, spread over draws, agreement of two that share no model."""
     own = table[table["question"] == "models"]
     spread = own.groupby(["n_models", *COHORT])["concordance"].std().groupby("n_models").mean()
     groups = own.groupby("n_models")
@@ -151,7 +151,7 @@ def enough_models(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def enough_people(table: pd.DataFrame, value: str = "concordance", how: str = "mean") -> pd.DataFrame:
-    """Average over cohorts (or the like) → numbers of patients × kinds."""
+    """Aggregate over cohorts → numbers of patients × kinds."""
     own = table[table["question"] == "people"]
     found = own.pivot_table(value, "n_patients", "kind", aggfunc=how)
     return found[[kind for kind in KINDS if kind in found.columns]]

@@ -1,4 +1,4 @@
-"""Experiments that compare weightings of the objective: every weighting on every cohort, judged at every look."""
+"""Compare weightings of the objective: every weighting on every cohort, judged at every look."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Chosen = Mapping[tuple[str, int], float]  # λ of a cohort, by kind and seed
 
 
 def chosen_orthogonality(table: Path) -> Chosen:
-    """Return the λ whose repetitions agreed best on each cohort of a table of `table1.py`."""
+    """Return the λ with the best agreement on each cohort, from a table of `table1.py`."""
     looks = pd.read_csv(table)
     best = chosen_looks(looks, ["kind", "seed"], int(looks["step"].max()))
     return {(row.kind, row.seed): row.orthogonality for row in best.itertuples()}
@@ -37,7 +37,7 @@ def compare(
     controls: pd.DataFrame | None = None,
     chosen: Chosen | None = None,
 ) -> None:
-    """Train what is missing in `out`, all cohorts together, each with its own λ where it was `chosen`."""
+    """Train what is missing in `out`, all cohorts together, each with its own λ if given in `chosen`."""
     results = Results(out, ["seed"], comparable=not size.small)
     kinds, people = kinds or size.kinds, people or size.size
     seeds = [seed for seed in size.seeds if not results.has(seed=seed)]
@@ -64,7 +64,7 @@ def _rows(
     preset: Preset,
     cores: Parallel,
 ) -> list[dict[str, Any]]:
-    """Judge a group on all cores; a row for each cohort, weighting and look."""
+    """Judge a group on all cores → a row for each cohort, weighting and look."""
     jobs = [(place, case, which) for place, case in enumerate(group.cohorts) for which in range(len(named[case]))]
     steps = steps_of_looks(preset)
     judged = cores(

@@ -1,9 +1,9 @@
-"""Table 1 and Fig. 2: accuracy and agreement of repeated trainings for each λ on the five cohorts. Made for a GPU.
+"""Table 1 and Fig. 2: accuracy and agreement of repeated trainings for each λ, in five kinds of cohorts (GPU).
 
     python experiments/paper/table1.py --out results/table1.csv
 
-Five kinds of cohorts, three cohorts each, λ of 0.1 to 0.8, ten models; all other settings are those of the default
-preset. A row for each λ and look: concordance with the truth of single models and of their consensus, and agreement.
+Three cohorts of each kind, λ from 0.1 to 0.8, ten models; all other settings are those of the preset `blind`. Each λ
+and look has a row: agreement, and the concordance of single models and of their consensus with the truth.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SIZE_OF_REAL = (147, 300)
 
 
 def run(size: Scope, out: Path, controls: pd.DataFrame | None = None) -> None:
-    """Train all λ; cohorts are drawn from the embedded population, or built from given healthy people."""
+    """Train with all λ; cohorts are drawn from the embedded population, or built from given healthy people."""
     preset = size.looking()
 
     def weightings(weights: LossWeights) -> list[Named]:

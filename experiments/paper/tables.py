@@ -1,4 +1,4 @@
-"""Results of an experiment: a CSV that grows group by group and is never half written, and what it was made with."""
+"""Results of an experiment: a CSV that grows group by group and is written atomically, and a JSON of its settings."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Results:
     Parameters
     ----------
     path : Path
-        The CSV; it is read where it exists, and what is there is not computed again.
+        The CSV; if it exists, it is read, and its groups are not computed again.
     keys : sequence of str
-        Columns that tell groups apart.
+        Columns that identify groups.
     comparable : bool
         False for small runs, which only show that a script works.
     """
@@ -44,7 +44,7 @@ class Results:
             raise SystemExit(f"{path} holds results of the other size (--small): give another file with --out.")
 
     def has(self, **group: Any) -> bool:
-        """Say whether a group is there."""
+        """Return whether a group exists."""
         if self.table.empty:
             return False
         same = pd.Series(True, index=self.table.index)
@@ -59,7 +59,7 @@ class Results:
         write_csv(self.table, self.path, index=False)
 
     def describe(self, preset: Preset | None = None, **settings: Any) -> None:
-        """Write beside the table what it was made with."""
+        """Write the settings of the table to a JSON file beside it."""
         about = {
             "version": rindices.__version__,
             "date": datetime.now(UTC).date().isoformat(),
@@ -72,13 +72,13 @@ class Results:
 
 
 def device() -> str:
-    """Name what this process runs on."""
+    """Describe the device, processor cores and JAX version of this process."""
     found = devices.describe()
     return f"{found.number} x {found.kind}, {devices.n_cores()} cores ({platform.machine()}), JAX {jax.__version__}"
 
 
 class Scope(NamedTuple):
-    """How much an experiment does: the paper's sizes, or just enough to see that it works."""
+    """The size of an experiment: the paper's, or just enough to see that it works."""
 
     small: bool
     kinds: tuple[str, ...]
@@ -86,20 +86,20 @@ class Scope(NamedTuple):
     size: tuple[int, int]
     n_models: int
     preset: Preset
-    spread: float  # of healthy people
-    early_looks: int  # first step that is looked at; choices are made from `preset.schedule.min_steps` on
+    spread: float  # of healthy people, relative to the default
+    early_looks: int  # step of the first look; choices are made from `preset.schedule.min_steps` on
 
     def looking(self) -> Preset:
-        """Return the preset with its looks beginning early."""
+        """Return the preset with looks that start early."""
         every = max(self.preset.schedule.checkpoint_every, (self.preset.schedule.max_steps - self.early_looks) // 6)
         schedule = replace(self.preset.schedule, min_steps=self.early_looks, checkpoint_every=every)
         return replace(self.preset, schedule=schedule)
 
 
 def scope(small: bool, matched: bool = False) -> Scope:
-    """Return the whole experiment, or a small one; `matched`: as difficult as the paper's, with its settings."""
+    """Return the size of a whole or a small experiment; `matched`: at the paper's difficulty, with its settings."""
     preset, n_models, spread = (paper(), 3, SPREAD) if matched else (blind(), 10, 1.0)
-    if matched:  # the rule ends every model at its first look
+    if matched:  # the rule stops every model at its first look
         preset = replace(preset, schedule=replace(preset.schedule, max_steps=preset.schedule.min_steps))
     if not small:
         return Scope(False, KINDS, SEEDS, SIZE, n_models, preset, spread, 2_000)
@@ -108,7 +108,7 @@ def scope(small: bool, matched: bool = False) -> Scope:
 
 
 def parser(description: str | None, name: str) -> argparse.ArgumentParser:
-    """Return the options that all experiments have."""
+    """Return an argument parser with the options that all experiments share."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--out", type=Path, default=RESULTS / f"{name}.csv", help="CSV to write or to go on with")
     made.add_argument("--matched", action="store_true", help="at the paper's difficulty and with its settings")
