@@ -100,7 +100,7 @@ class Program(NamedTuple):
 def program(size: Size, variant: dict[str, Any]) -> Program:
     """Trace the training of models on simulated noise."""
     rng = np.random.default_rng(0)
-    people = core.People(*(1 + 0.1 * rng.standard_normal((n, N_REGIONS)) for n in PEOPLE))
+    people = core.TrainingPeople(*(1 + 0.1 * rng.standard_normal((n, N_REGIONS)) for n in PEOPLE))
     data, _ = core._data(people, N_REGIONS, 0)
     kind = variant.get("data", jnp.float32)
     data = data._replace(controls=data.controls.astype(kind), seen_patients=data.seen_patients.astype(kind))
@@ -115,7 +115,7 @@ def program(size: Size, variant: dict[str, Any]) -> Program:
             before, sums = carry
             moves = number % step.COPULA_EVERY == 0
             after, losses = step.step(before, own, member.weights, member.rates, training, size.batch, precision, moves)
-            return after, jax.tree.map(lambda a, b: a + b.astype(a.dtype), sums, losses)
+            return after, jax.tree.map(lambda a, b: a + jnp.asarray(b, a.dtype), sums, losses)
 
         inner = variant.get("inner", 1)  # a loop of fixed length needs no check on the device before each step
 

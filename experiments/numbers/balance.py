@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, on_all_cores, parser, write
+from cases import on_all_cores, parser, write
 
 from rindices import simulate_cohort
 from rindices.analysis import group_balance
@@ -82,7 +82,7 @@ def main() -> None:
             for one in range(n_studies if options.small or cell[-1] == 1 else AT_SITES)
         ]
         write(on_all_cores(judged, jobs), options.out / "balance.csv")
-    show(pd.read_csv(options.out / "balance.csv" if options.small else RESULTS / "balance.csv"))
+    show(pd.read_csv(options.out / "balance.csv"))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +36,8 @@ def parser(about: str | None) -> argparse.ArgumentParser:
     devices.prepare()
     found = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--controls", type=Path, help="table of real healthy people")
-    found.add_argument("--out", type=Path, default=RESULTS, help="folder for the tables")
+    out = Path("trial") if "--small" in sys.argv else RESULTS  # a trial must not replace tables that were measured
+    found.add_argument("--out", type=Path, default=out, help="folder for the tables (default: %(default)s)")
     found.add_argument("--small", action="store_true", help="few cohorts and few steps, to try the script")
     return found
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, parser, row_by_row
+from cases import parser, row_by_row
 from figures import unit
 from people import Given, Recipe, make
 
@@ -176,7 +176,7 @@ def main() -> None:
         seeds = range(FIRST_SEED, FIRST_SEED + (1 if options.small else COHORTS))
         jobs = [(kind, seed) for seed in seeds for kind in ("basic", "mild")]
         row_by_row(measured, jobs, options.out / "elsewhere.csv")
-    show(pd.read_csv((options.out if options.small else RESULTS) / "elsewhere.csv"))
+    show(pd.read_csv(options.out / "elsewhere.csv"))
 
 
 if __name__ == "__main__":

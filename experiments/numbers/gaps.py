@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, parser, row_by_row
+from cases import parser, row_by_row
 from figures import unit
 from people import Recipe, make
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -122,10 +122,10 @@ def main() -> None:
     if options.fits:
         seeds = range(FIRST_FIT, FIRST_FIT + (1 if options.small else 4))
         cases = [(kind, share, seed) for seed in seeds for kind in ("basic", "mild") for share in (0.0, 0.1, 0.2)]
-        found = row_by_row(fitted, cases, (options.out if options.small else RESULTS) / "gaps_fits.csv")
+        found = row_by_row(fitted, cases, options.out / "gaps_fits.csv")
         print(found.groupby(["kind", "gaps", "missing"]).mean().round(4).to_string())
         return
-    path = (options.out if options.small else RESULTS) / "gaps.csv"
+    path = options.out / "gaps.csv"
     if not options.show:
         row_by_row(measured, jobs(options.small), path)
     show(pd.read_csv(path))

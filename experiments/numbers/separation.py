@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, parser, row_by_row
+from cases import parser, row_by_row
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import roc_auc_score
 
@@ -60,7 +60,7 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
     options = arguments.parse_args()
-    path = (options.out if options.small else RESULTS) / "separation.csv"
+    path = options.out / "separation.csv"
     if not options.show:
         seeds = range(FIRST_SEED, FIRST_SEED + (2 if options.small else COHORTS))
         row_by_row(measured, [(size, aim, seed) for seed in seeds for size in SIZES for aim in SHIFTS], path)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, parser, row_by_row
+from cases import parser, row_by_row
 from figures import measure
 from people import Given, Recipe, make
 
@@ -109,7 +109,7 @@ def main() -> None:
     arguments.add_argument("--show", action="store_true")
     arguments.add_argument("--few", action="store_true")
     options = arguments.parse_args()
-    path = (options.out if options.small else RESULTS) / ("few_people.csv" if options.few else "severe.csv")
+    path = options.out / ("few_people.csv" if options.few else "severe.csv")
     if options.few and not options.show:
         seeds = range(FIRST_FEW, FIRST_FEW + (1 if options.small else COHORTS_FEW))
         sizes = FEW_PEOPLE[:1] if options.small else FEW_PEOPLE

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, parser, row_by_row
+from cases import parser, row_by_row
 from people import Recipe, make
 
 from rindices import SurrealGAN
@@ -88,7 +88,7 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
     options = arguments.parse_args()
-    path = (options.out if options.small else RESULTS) / "stability.csv"
+    path = options.out / "stability.csv"
     if not options.show:
         jobs = [(kind, correlation, FIRST_SEED) for kind in KINDS for correlation in CORRELATIONS]
         row_by_row(compared, jobs[:1] if options.small else jobs, path)

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, on_all_cores, parser, write
+from cases import on_all_cores, parser, write
 from figures import unit
 from people import Recipe, make
 
@@ -123,8 +123,7 @@ def main() -> None:
         rows, studies = ([row for part in parts for row in part] for parts in zip(*found, strict=True))
         write(rows, options.out / "true_change.csv")
         write(studies, options.out / "group_change.csv")
-    folder = options.out if options.small else RESULTS
-    show(pd.read_csv(folder / "true_change.csv"), pd.read_csv(folder / "group_change.csv"))
+    show(pd.read_csv(options.out / "true_change.csv"), pd.read_csv(options.out / "group_change.csv"))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def run(size: Scope, out: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment."""
-    chosen = parser(__doc__, "ablations").parse_args(arguments)
+    chosen = parser(__doc__, "ablations", matched=True).parse_args(arguments)
     devices.prepare()
     run(scope(chosen.small, chosen.matched), chosen.out)
 

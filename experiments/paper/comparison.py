@@ -81,7 +81,7 @@ def run(size: Scope, out: Path, controls: pd.DataFrame | None = None, methods: S
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment."""
-    options = parser(__doc__, "baselines")
+    options = parser(__doc__, "baselines", matched=True)
     options.add_argument("--controls", type=Path, help="table of real healthy people to build the cohorts from")
     options.add_argument("--methods", nargs="+", default=METHODS, help="some of the decompositions")
     chosen = options.parse_args(arguments)

@@ -140,7 +140,7 @@ def run_default(size: Scope, out: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment."""
-    options = parser(__doc__, "folds")
+    options = parser(__doc__, "folds", matched=True)
     options.add_argument("--default", action="store_true", help="one model of the default, at the paper's difficulty")
     chosen = options.parse_args(arguments)
     if chosen.default:

@@ -107,10 +107,11 @@ def scope(small: bool, matched: bool = False) -> Scope:
     return Scope(True, ("basic", "mild"), SEEDS[:1], (50, 60), 3, preset, spread, 20)
 
 
-def parser(description: str | None, name: str) -> argparse.ArgumentParser:
-    """Return an argument parser with the options that all experiments share."""
+def parser(description: str | None, name: str, *, matched: bool = False) -> argparse.ArgumentParser:
+    """Return an argument parser with the options that all experiments share, or all with a `matched` version."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--out", type=Path, default=RESULTS / f"{name}.csv", help="CSV to write or to go on with")
-    made.add_argument("--matched", action="store_true", help="at the paper's difficulty and with its settings")
+    if matched:
+        made.add_argument("--matched", action="store_true", help="at the paper's difficulty and with its settings")
     made.add_argument("--small", action="store_true", help="a minute on two cores; results are not comparable")
     return made
