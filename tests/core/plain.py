@@ -88,10 +88,6 @@ def cross_entropy(logits, label):
     return -log_softmax(logits, axis=1)[:, label].mean()
 
 
-def discriminator_loss(d, real, fake):
-    return (cross_entropy(three_layers(d, real), 1) + cross_entropy(three_layers(d, fake), 0)) / 2
-
-
 def generator_losses(parameters, x, draws, d, whiten, training):
     """Return all terms of the objective of f, g₁ and g₂ against the discriminator `d`."""
     f, composition = parameters.transformation, training.composition
