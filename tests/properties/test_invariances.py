@@ -6,7 +6,7 @@ squares lose a few more. Sites' scales are found by turns until they change by l
 another number of turns may be seen.
 """
 
-from dataclasses import dataclass, replace
+from collections import namedtuple
 
 import numpy as np
 import pandas as pd
@@ -42,14 +42,8 @@ def orders(number):
     return st.permutations(range(number)).map(list)
 
 
-@dataclass(frozen=True)
-class Study:
-    """Regions and covariates of controls, who come first, and patients."""
-
-    features: np.ndarray
-    covariates: pd.DataFrame
-    n_controls: int
-    correction: Correction
+# Regions and covariates of controls, who come first, and patients.
+Study = namedtuple("Study", "features covariates n_controls correction")
 
 
 def _balanced(rng, labels, n_people):
@@ -115,10 +109,10 @@ def test_everybody_comes_back_and_units_of_regions_do_not_matter(study, data):
     (expected, fitted), sd, n_regions = scaled(study), study.features.std(axis=0), study.features.shape[1]
     assert_near(fitted.inverse_transform(expected, study.covariates) / sd, study.features / sd)
     halvings = data.draw(st.lists(st.integers(-40, 40), min_size=n_regions, max_size=n_regions))
-    halved = scaled(replace(study, features=study.features * 2.0 ** np.array(halvings)))[0]
+    halved = scaled(study._replace(features=study.features * 2.0 ** np.array(halvings)))[0]
     np.testing.assert_array_equal(halved, expected)  # powers of two round nothing: not a bit may differ
     factors = 10.0 ** np.random.default_rng(data.draw(SEEDS)).uniform(-9, 9, n_regions)
-    assert_near(scaled(replace(study, features=study.features * factors))[0], expected)
+    assert_near(scaled(study._replace(features=study.features * factors))[0], expected)
 
 
 @given(studies(), st.data())
@@ -134,10 +128,10 @@ def test_units_origins_and_names_of_covariates_and_the_order_of_people_do_not_ma
         else:
             changed[name] = rng.choice([-1, 1]) * factor * (column + rng.uniform(-1000, 1000) * column.std())
     expected, _ = scaled(study)
-    assert_near(scaled(replace(study, covariates=changed))[0], expected)
+    assert_near(scaled(study._replace(covariates=changed))[0], expected)
     patients = np.arange(study.n_controls, len(study.features))
     people = [*data.draw(orders(study.n_controls)), *data.draw(st.permutations(patients))]
     columns = data.draw(orders(study.features.shape[1]))
     covariates = study.covariates.iloc[people, data.draw(orders(study.covariates.shape[1]))].reset_index(drop=True)
-    other = replace(study, features=study.features[np.ix_(people, columns)], covariates=covariates)
+    other = study._replace(features=study.features[np.ix_(people, columns)], covariates=covariates)
     assert_near(scaled(other)[0], expected[np.ix_(people, columns)])
