@@ -1,4 +1,4 @@
-"""The authors' checkpoints: how their archives are read, what becomes of their networks, and MUSE's regions."""
+"""The authors' checkpoints: reading their archives, converting their networks, and the MUSE regions."""
 
 import pickle
 import re
@@ -43,7 +43,7 @@ def linear(arrays, place, inputs):
 
 
 def plain_r_indices(content, arrays, regions, covariates):
-    """Compute R-indices as the authors describe them, from torch's arrays as they are."""
+    """Compute R-indices as the authors describe them, directly from torch's arrays."""
     correction, scale = content["correction_variables"], content["normalization_variables"]
     share = (covariates - correction["min_cov"]) / (correction["max_cov"] - correction["min_cov"])
     brains = 1 + (regions - share @ correction["beta"] - scale["cn_mean"]) / (10 * scale["cn_std"])
@@ -102,7 +102,7 @@ def test_entries_are_chosen_by_number(tmp_path):
 
 
 def changed(content, *keys, to=None):
-    """Return a checkpoint with something in it replaced, or left out."""
+    """Return a checkpoint with one entry replaced or removed."""
     content = dict(content)
     if len(keys) > 1:
         content[keys[0]] = changed(content[keys[0]], *keys[1:], to=to)
@@ -156,7 +156,7 @@ def test_other_contents_are_refused(tmp_path, content):
     )
 
 
-# As models of ours
+# Imported as rindices models
 
 NAMES = [f"region{i}" for i in range(8)]
 
@@ -167,7 +167,7 @@ def with_ranges(content, low, high):
 
 @pytest.fixture
 def ageing(tmp_path):
-    """Return the content of a checkpoint with the layout of the published model of ageing, its arrays and its path."""
+    """Return the content, arrays and path of a checkpoint laid out like the published model of ageing."""
     content, arrays = checkpoint(n_regions=72, n_patterns=5)
     content = with_ranges(content, np.array([0.0, 1031941.0]), np.array([1.0, 2022055.38]))
     return content, arrays, save(tmp_path / "ageing.pt", content)
@@ -348,16 +348,16 @@ def test_published_model_reads_the_severities_that_it_puts_in(published):
     found = published.transform(pd.DataFrame(made, columns=names), covariates)
     orders = np.abs(
         spearmanr(z, found).statistic[:2, 2:] - np.eye(2)
-    )  # how far they are from the same order, and from none
+    )  # distance from perfect rank correlation on the diagonal and from none elsewhere
     np.testing.assert_array_less(orders, [[0.05, 0.2], [0.2, 0.05]])
     np.testing.assert_allclose(found, z, atol=0.4)
 
 
-# What torch writes is read without torch, and nothing in it is run
+# Torch's archives are read without torch, and nothing in them is run
 
 
 class Noted(OrderedDict):
-    """A dictionary with notes about versions, which are passed over."""
+    """A dictionary with version metadata, which the reader ignores."""
 
     def __reduce__(self):
         return Global("collections", "OrderedDict"), (), {"_metadata": OrderedDict()}, None, iter(self.items())
@@ -385,7 +385,7 @@ def test_reads_tensors_arrays_and_plain_containers(tmp_path):
         np.testing.assert_array_equal(found["tensors"][kind], array, strict=True)
     np.testing.assert_array_equal(found["parameter"], arrays["f4"])
     np.testing.assert_array_equal([found["by_columns"], *found["again"]], [by_columns] * 3)
-    np.testing.assert_array_equal(found["window"], [[3, 8], [4, 9], [5, 10], [6, 11]])  # on its storage
+    np.testing.assert_array_equal(found["window"], [[3, 8], [4, 9], [5, 10], [6, 11]])  # a window onto its storage
     assert (found["number"], found["empty"].shape, found["noted"]) == (0.1, (0, 3), {"a": 1})
     assert "torch" not in sys.modules
 
@@ -486,7 +486,7 @@ def _texts(*words):
     return b"".join(b"\x8c" + bytes([len(word)]) + word for word in words)
 
 
-# Each would make a file `marker` if it were run by Python's own reader.
+# Python's own unpickler would run each of these; those with a payload would create the file `marker`.
 def hostile_pickles(marker):
     touch = f"touch {marker}".encode()
     text = b"X" + struct.pack("<I", len(touch)) + touch
@@ -567,19 +567,19 @@ def test_damaged_pickles_are_refused(tmp_path, data, word):
 
 def test_no_pickle_takes_much_memory(tmp_path):
     path = tmp_path / "model.pt"
-    write_archive(path, b"\x80\x02}r\xff\xff\xff\x7f.")  # a far memo
+    write_archive(path, b"\x80\x02}r\xff\xff\xff\x7f.")  # a very large memo index
     assert peak_memory(lambda: read_archive(path)) < 10e6
     text = b"X" + struct.pack("<I", 1 << 22) + b"a" * (1 << 22) + b"q\x00"
     write_archive(path, b"(" + text + b"c_codecs\nencode\n(h\x00X\x06\x00\x00\x00latin1tR" * 5_000 + b"t.")
     assert peak_memory(lambda: refused(path, "bytes of text")) < 200e6
     doubled = b"\x80\x02)" + b"".join(b"q\x00h\x00\x86" for _ in range(60))
     for data in (b"]" * 200_000 + b"a" * 199_999 + b".", b")" + b"\x85" * 300_000 + b"."):
-        read_archive(write_archive(path, data))  # deep
+        read_archive(write_archive(path, data))  # deeply nested
     for ending in (b"cnumpy\ndtype\nh\x00\x85R.", b"h\x00\x93.", b"Q.", b"}b.", b"0ccollections\nOrderedDict\nh\x00R."):
-        refused(write_archive(path, doubled + ending))  # shared
+        refused(write_archive(path, doubled + ending))  # shared references
 
 
-# Regions of MUSE
+# MUSE regions
 
 
 VENTRICLES = {4, 11, 49, 50, 51, 52}
@@ -587,7 +587,7 @@ VENTRICLES = {4, 11, 49, 50, 51, 52}
 
 @pytest.fixture(scope="module")
 def volumes():
-    """Volumes in mm³ of three people, by region number; a brain has 1.1 litres."""
+    """Volumes (mm³) of three people by region number; each brain totals 1.1 litres."""
     regions = muse_regions()
     values = np.random.default_rng(0).uniform(0.5, 1.5, (3, len(regions)))
     return pd.DataFrame(1.1e6 * values / values.sum(axis=1, keepdims=True), columns=regions.index)
@@ -600,7 +600,7 @@ def test_table_of_regions():
         ("none",),
         ("left", "right"),
     }
-    # From 100 on, even numbers are right; the basal forebrain is the other way round than the rest.
+    # From 100 on, even numbers are right-sided; the basal forebrain (75, 76) is numbered the other way round.
     large = regions["hemisphere"][regions.index >= 100]
     assert ((large == "right") == (large.index % 2 == 0)).all()
     assert regions.loc[[75, 76], "hemisphere"].tolist() == ["left", "right"]
@@ -641,7 +641,7 @@ OWN = {
 @pytest.mark.parametrize(
     "naming",
     [
-        lambda number: OWN.get(number, f"MUSE_Volume_{number}"),  # names that MUSE itself uses
+        lambda number: OWN.get(number, f"MUSE_Volume_{number}"),  # names used by MUSE itself
         "MUSE_Volume_{}".format,
         "H_MUSE_Volume_{}".format,
         "h_muse_volume_{}".format,
@@ -717,7 +717,7 @@ def test_gaps_stay_gaps_and_text_is_refused(volumes):
 
 def test_another_segmentation_may_lack_a_fifth_of_the_inputs(volumes):
     named, kept = volumes.add_prefix("MUSE_Volume_"), list(MUSE72_NAMES[19:])
-    # One side of 15 pairs.
+    # One side of each of 15 pairs.
     lacking = [f"MUSE_Volume_{name.partition('+')[2].partition(' ')[0]}" for name in MUSE72_NAMES[5:20]]
     some = named.drop(columns=lacking[:14])
     found = with_muse72(some)

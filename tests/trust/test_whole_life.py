@@ -1,7 +1,7 @@
-"""A study from its table to its last report: nothing is asked of others, nothing is run, nobody is named in records.
+"""A study from its table to its last report: no network access, no code run from files, nobody identified in records.
 
-Training is in threads. Joblib's processes and Dask's workers exchange pickles with the process that started them, and
-Dask's do so through sockets of this machine: that is by design, between processes of one run. Files are never pickles.
+Training uses threads here. By design, Joblib's processes and Dask's workers exchange pickles with the process that
+started them (Dask's through local sockets), but only between processes of one run. Files are never pickles.
 """
 
 import csv
@@ -23,8 +23,8 @@ from tests.test_cli import TINY, run, small_table
 from tests.trust.watch import watching
 
 FORMULAS = ("=cmd|' /C calc'!A0", "-1", "+49 123", "@x", "'=already", "＝x", '"=quoted', "a;=b")
-REGION, SCORE = "@lAccumbens", "=recallPoints"  # names that would run, too
-PLANTED = ("SECRET-", "/C calc'", REGION[1:], SCORE[1:])  # in no source of a library, which may be compiled on import
+REGION, SCORE = "@lAccumbens", "=recallPoints"  # column names that a spreadsheet would run
+PLANTED = ("SECRET-", "/C calc'", REGION[1:], SCORE[1:])  # absent from library code, which may be compiled on import
 AGE, VOLUME, OUTLIER, POINTS = 77.7717, 0.31415926, 5.151515, 13.1313
 SECRETS = ("SECRET", "77.77", "0.3141", "5.1515", "13.13", "calc", "49 123", "=already", "=quoted")
 RECORDS = ("run.toml", "summary.json", "plan.json", "holder.txt")
@@ -32,7 +32,7 @@ HEARD = "one line for certain: what is compiled already is not told again"
 
 
 class Life:
-    """A folder, what the watch saw, what the commands and loggers said, and the files of the run that failed."""
+    """A study's folder, the events watched, the output of commands and loggers, and the files of the failed run."""
 
     def __init__(self, folder, watch):
         self.folder, self.watch = folder, watch
@@ -44,7 +44,7 @@ class Life:
 
 
 def secret_table():
-    """Return 80 people whose ids, and some of whose values, can be told from everything else."""
+    """Return 80 people with ids and a few values that occur nowhere else."""
     table, rng = small_table(), np.random.default_rng(0)
     table["participant_id"] = [*FORMULAS, *(f"SECRET-{i}" for i in range(len(FORMULAS), len(table)))]
     table[SCORE] = rng.normal(20, 3, len(table)).round(2)
@@ -57,8 +57,8 @@ def secret_table():
 
 @pytest.fixture(scope="module")
 def life(tmp_path_factory):
-    """Simulate, fit with a failure on the way, go on, apply, report, describe, import, compare images."""
-    import_module("matplotlib.font_manager")  # on a new machine it asks programs of the system for fonts
+    """Simulate, fit (failing once, then resuming), apply, report, describe, import and compare images."""
+    import_module("matplotlib.font_manager")  # on a new machine it runs system programs to find fonts
     root, listener, level = logging.getLogger(), logging.Handler(logging.DEBUG), logging.getLogger().level
     root.addHandler(listener)
     try:
@@ -87,7 +87,7 @@ def _live(life):
         broken.setattr(Path, "replace", _failing(Path.replace))
         life("failed", *fit, "--log-json", code=3)
     life.failed = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    life("fit", *fit, "--log-json", "--no-report")  # it is written below, with scores that came later
+    life("fit", *fit, "--log-json", "--no-report")  # the report is written below, with later scores
     life("again", *fit)
     model = out / "model.safetensors"
     life("apply", "apply", model, folder / "cohort.csv", "--out", folder / "new.csv", "--report", folder / "new.html")
@@ -105,7 +105,7 @@ def _live(life):
 
 
 def _failing(replace):
-    """Return a way to rename files that fails where R-indices are written, with a message that tells of people."""
+    """Return a `Path.replace` that fails on writing R-indices, with a message that identifies people."""
 
     def fail(path, target):
         if Path(target).name == "r_indices.csv":
@@ -132,7 +132,7 @@ def _compare_images(life, table):
 def test_nothing_connects_nothing_is_unpickled_or_compiled_and_no_program_is_started(life):
     assert {"fit", "apply", "report", "describe", "simulate", "import"} <= life.said.keys()
     assert (life.watch.connections, life.watch.unpickled) == ([], [])
-    # Python asks for the processor so.
+    # Python runs uname to identify the processor.
     assert {Path(str(args[0])).name for _, args, _ in life.watch.programs} <= {"uname"}
     texts = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in life.watch.compiled]
     texts = [text for text in texts if isinstance(text, str)]
@@ -141,12 +141,12 @@ def test_nothing_connects_nothing_is_unpickled_or_compiled_and_no_program_is_sta
 
 
 def told(text):
-    """Return which secrets a text tells."""
+    """Return the secrets that a text reveals."""
     return [secret for secret in SECRETS if secret in text]
 
 
 def test_the_secrets_are_where_they_belong(life):
-    """In the tables of people, and nowhere else that the other tests look at: so these can fail."""
+    """Confirm that the secrets are in the tables of people, so that the other tests can fail."""
     assert told((life.folder / "cohort.csv").read_text()) == list(SECRETS)
     assert {"SECRET", "calc"} <= set(told((life.folder / "run" / "people.csv").read_text()))
     assert any("far from all others" in line for line in life.said["again"].output.splitlines())
@@ -157,8 +157,8 @@ def test_what_is_said_names_nobody(life, command):
     if command not in life.said:
         pytest.skip("nilearn is not installed")
     result = life.said[command]
-    channel = result.stdout if command == "failed" else result.output  # the reason is on the other one
-    # A model knows the range of ages: see the guide.
+    channel = result.stdout if command == "failed" else result.output  # the reason goes to standard error
+    # A model stores the range of ages (see the guide).
     assert {*told(channel)} <= ({"77.77"} if command == "describe" else set())
 
 
@@ -178,12 +178,14 @@ def test_records_and_reports_of_a_run_and_loggers_of_libraries_name_nobody(life)
     pages = [(life.folder / name).read_text() for name in ("run/report.html", "new.html")]
     assert not [word for page in pages for word in ("SECRET", FORMULAS[0]) if word in page]
     assert HEARD in life.logged
-    lines = [re.sub(r"\d+\.\d+ ?s(ec|econds)?\b", "some time", line) for line in life.logged]  # any number may be in it
+    lines = [
+        re.sub(r"\d+\.\d+ ?s(ec|econds)?\b", "some time", line) for line in life.logged
+    ]  # durations can contain any number
     assert [line for line in lines if told(line)] == []
 
 
 def test_files_of_numbers_hold_no_ids(life):
-    """Models know extremes of regions and covariates, chunks know R-indices; neither knows who."""
+    """Models store extremes of regions and covariates, and chunks store R-indices, but neither stores ids."""
     model = life.folder / "run" / "model.safetensors"
     chunks = [data for path, data in life.failed.items() if path.suffix == ".safetensors"]
     assert chunks
@@ -204,9 +206,9 @@ def test_a_refused_table_is_told_to_the_user_only(tmp_path):
 
 
 def running(path, delimiter):
-    """Return the cells of a file that a spreadsheet would run, written without our own rule."""
+    """Return the cells of a file that a spreadsheet would run, found independently of our own rule."""
     rows = csv.reader(path.read_text(encoding="utf-8-sig").splitlines(), delimiter=delimiter)
-    # Where commas are no borders, a row begins with its first cell, which is seen to with commas.
+    # When commas do not separate cells, the first cell of each row is already checked with commas.
     cells = {cell: cell if cell[:1] == "'" else cell.lstrip(" \"'") for row in rows for cell in row[delimiter == ";" :]}
     number = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
     return [
@@ -226,14 +228,14 @@ def test_no_table_holds_a_cell_that_would_run(life):
 
 
 def ours(path, **options):
-    """Return a table that rindices wrote, without what keeps its cells from running."""
+    """Read a table that rindices wrote, undoing the protection against running cells."""
     return plain(pd.read_csv(path, dtype=str, keep_default_na=False, **options))
 
 
 def test_ids_survive_and_scores_that_came_later_find_their_people(life):
     ids = (
         secret_table()["participant_id"].replace("'=already", "=already").tolist()
-    )  # a table may guard its cells itself
+    )  # a table may already protect its own cells
     tables = {
         name: ours(life.folder / name)
         for name in ("new.csv", *(f"run/{one}.csv" for one in ("r_indices", "people", "z_scores", "variables")))
