@@ -1,6 +1,6 @@
 """One update against plain NumPy: gradients by central differences in double precision, Adam by its formula.
 
-Severities are independent or correlated by a copula, which then weighs people or is what they are sampled from.
+Severities are independent, or correlated by a copula from which people are sampled or by which they are weighted.
 """
 
 from collections import namedtuple
@@ -12,7 +12,7 @@ import numpy as np
 import optax
 import pytest
 from scipy.special import log_softmax
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import norm
 
 from rindices.core import networks, step
 from rindices.core.losses import Losses, draw
@@ -23,7 +23,7 @@ from tests.core import plain
 N_REGIONS, N_PATTERNS, BATCH_SIZE, N_BEFORE = 9, 3, 5, 10
 WEIGHTS = LossWeights(2.0, 3.0, 5.0, 0.7, 11.0, 1.3)
 RATES = LearningRates(generator=0.02, discriminator=0.05, correlation=0.03)
-# Numbers so large that every clip and the decay make a difference.
+# Large enough that clipping and weight decay both matter.
 COMMON = {"weight_decay": 0.1, "gradient_clip": 0.05, "weight_clip": 0.6, "latent": "independent"}
 ADDITIVE = Training("additive", "joint", "batch", **COMMON)
 JOINT = Training("joint", "separate", "person", **COMMON)
@@ -43,12 +43,13 @@ CASES = {
     "algorithm 1": (ALGORITHM_1, None),
     **CORRELATED,
 }
-# One step: how it was trained, on whom, the state before and after, its losses and what was drawn.
+STEP = jax.jit(step.step, static_argnames=("training", "batch_size", "precision"))
+# One step: settings, data, the state before and after, losses and random draws.
 Case = namedtuple("Case", "training data before after losses draws")
 
 
 def warm_state(seed=0):
-    """Make a state in the midst of training: Adam's moments are not zero, so that sizes of gradients matter."""
+    """Return a state midway through training: Adam's moments are nonzero, so gradient magnitudes matter."""
     rng, parameters = np.random.default_rng(seed), plain.random_parameters(N_REGIONS, N_PATTERNS, seed)
 
     def moments(optimiser, weights):
@@ -75,7 +76,7 @@ def warm_copula(raw=RAW):
 
 
 def run(training, whitening, moves_copula=True, **changes):
-    """Make one step in double precision; `changes` are made to the state before."""
+    """Run one step in double precision, with `changes` applied to the initial state."""
     changes = ({} if training.latent == "independent" else {"copula": warm_copula()}) | changes
     controls, patients = 1 + 0.3 * np.random.default_rng(5).standard_normal((2, 6, N_REGIONS))
     if whitening is not None:
@@ -84,8 +85,7 @@ def run(training, whitening, moves_copula=True, **changes):
     with jax.enable_x64(True):
         before = warm_state()._replace(**changes)
         draws = draw(jax.random.fold_in(before.key, N_BEFORE), BATCH_SIZE, N_PATTERNS, 5, 4)
-        one = jax.jit(step.step, static_argnames=("training", "batch_size", "precision"))
-        after, losses = one(before, data, WEIGHTS, RATES, training, BATCH_SIZE, jnp.float64, moves_copula)
+        after, losses = STEP(before, data, WEIGHTS, RATES, training, BATCH_SIZE, jnp.float64, moves_copula)
     after = after._replace(parameters=jax.tree.map(np.asarray, after.parameters))
     return Case(training, data, before, after, losses._asdict(), jax.tree.map(np.asarray, draws))
 
@@ -114,18 +114,9 @@ def moved(case, name, gradient, rate, decay):
 
 
 def clipped(gradient, largest):
-    size = plain.norm(gradient)
-    assert size > largest  # or the test would not see the clipping
+    size = plain.length(gradient)
+    assert size > largest  # otherwise clipping would go untested
     return jax.tree.map(lambda array: array * largest / size, gradient)
-
-
-def factor_of(raw):
-    rows = np.tril(raw, -1) + np.diag(np.exp(np.diag(raw)))
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def normal_scores(z):
-    return norm.ppf(np.clip(z, 1e-4, 1 - 1e-4))
 
 
 def draws_of(case, raw=RAW):
@@ -133,17 +124,16 @@ def draws_of(case, raw=RAW):
     drawn = case.draws
     if case.training.latent != "sampled":
         return drawn
-    earlier = norm.cdf(normal_scores(drawn.earlier) @ factor_of(raw).T)
+    earlier = norm.cdf(plain.normal_scores(drawn.earlier) @ plain.factor_of(raw).T)
     share = (drawn.later - drawn.earlier) / (1 - drawn.earlier)
     return drawn._replace(earlier=earlier, later=earlier + (1 - earlier) * share)
 
 
 def people_of(case, raw=RAW):
-    """Return how much each synthesised patient should count."""
+    """Return the weight of each synthesised patient."""
     if case.training.latent != "weighted":
         return np.ones(BATCH_SIZE)
-    scores, factor = normal_scores(case.draws.earlier), factor_of(raw)
-    return multivariate_normal(cov=factor @ factor.T).pdf(scores) / norm.pdf(scores).prod(axis=1)
+    return plain.copula_density(case.draws.earlier, plain.factor_of(raw))
 
 
 def calls(d, brains, label):
@@ -165,13 +155,8 @@ def adversarial(case, raw=RAW):
     return np.mean(people * calls(case.after.parameters.discriminator, fakes(case, raw), 1)) / people.mean()
 
 
-def divergence(raw):
-    correlation = factor_of(raw) @ factor_of(raw).T
-    return (np.trace(np.linalg.inv(correlation)) - N_PATTERNS + np.linalg.slogdet(correlation)[1]) / 2
-
-
 def generator_losses(case, seen=None):
-    """Compute all terms against the updated discriminator, whose update has a test of its own."""
+    """Compute all terms against the updated discriminator; its update is tested separately."""
     (x, _), d, parameters = batch(case), case.after.parameters.discriminator, seen or case.before.parameters
     losses = plain.generator_losses(parameters, x, draws_of(case), d, whiten(case), case.training)
     return losses | {"adversarial": adversarial(case)}
@@ -186,7 +171,7 @@ def same(actual, expected, rtol=1e-5):
 
 
 def test_people_count_differently_where_they_are_weighted():
-    """Or the other tests could not see it."""
+    """Otherwise the other tests would not notice missing weights."""
     people = people_of(run(*CASES["weighted"]))
     assert people.max() > 2 * people.min()
 
@@ -212,7 +197,7 @@ def test_transformation_follows_the_whole_objective(case):
 @pytest.mark.parametrize(("name", "own"), [("decomposer", "decomposition"), ("reconstructor", "reconstruction")])
 def test_inverse_networks_follow_their_own_or_the_whole_objective(case, name, own):
     seen = case.before.parameters
-    if case.training.updates == "sequential":  # f has moved before g₁ does, and both before g₂
+    if case.training.updates == "sequential":  # f is updated first, then g₁, then g₂
         moved_before = ("transformation",) if name == "decomposer" else ("transformation", "decomposer")
         seen = seen._replace(**{earlier: getattr(case.after.parameters, earlier) for earlier in moved_before})
 
@@ -273,15 +258,14 @@ def test_regions_that_are_padding_do_not_count(training):
 
 
 def test_half_precision_has_the_losses_of_single_precision_and_leaves_padding_alone():
-    """As on an accelerator: few digits, and regions that are padding."""
+    """As on an accelerator: reduced precision and padded regions."""
     real = networks.sizes(N_REGIONS, N_PATTERNS)
     before = step.initial_state(jax.random.key(1), real, networks.padded(real, 8), Training())
     people = np.pad(1 + 0.1 * np.random.default_rng(5).standard_normal((2, 64, N_REGIONS)), [(0, 0), (0, 0), (0, 7)])
     controls, patients = jnp.asarray(people, jnp.float32)
     data = step.Data(controls, np.arange(64), 0.8 * patients, None, 64, 64, 0, N_REGIONS / 16)
-    one = jax.jit(step.step, static_argnames=("training", "batch_size", "precision"))
     single, half = (
-        one(before, data, LossWeights(), LearningRates(), Training(), 32, precision)
+        STEP(before, data, LossWeights(), LearningRates(), Training(), 32, precision)
         for precision in (jnp.float32, jnp.bfloat16)
     )
     np.testing.assert_allclose(half[1], single[1], rtol=0.02, atol=1e-4)
@@ -308,15 +292,17 @@ def test_freezing_needs_both_losses_low_and_the_least_steps(reconstruction, mono
     assert again.parameters["w"] == (2.0 if expected else 3.0)
 
 
-# Copulas: how severities are correlated
+# Correlated severities: the copula itself
 
 
 @pytest.mark.parametrize("case", CORRELATED, indirect=True)
 def test_copula_follows_its_own_adam(case):
-    """Against the adversarial term and the penalty, and nothing else."""
+    """Its gradient is that of the adversarial term plus the penalty, and nothing else."""
     copula = {"copula": {"raw": RAW.copy()}}
     raw = copula["copula"]["raw"]
-    found = plain.numerical_gradient(lambda: adversarial(case, raw) + PENALTY * divergence(raw), copula)
+    found = plain.numerical_gradient(
+        lambda: adversarial(case, raw) + PENALTY * plain.divergence(plain.factor_of(raw)), copula
+    )
     gradient = found["copula"]["raw"]
     assert np.abs(gradient[np.tril_indices(3)][1:]).min() > 1e-4
     adam = case.before.copula.moments

@@ -264,26 +264,24 @@ def test_fewer_controls_than_regions_can_be_whitened():
 # Head size
 
 
-@pytest.fixture
-def heads():
-    return pd.DataFrame({"icv": [1200.0, 1500.0, 1800.0]})
+HEADS = pd.DataFrame({"icv": [1200.0, 1500.0, 1800.0]})
 
 
-def test_regions_become_a_proportion_of_the_average_head(heads):
-    fitted, volumes = HeadSize.fit(heads, "icv"), np.array([[12.0, 6.0], [30.0, 7.0], [18.0, 9.0]])
-    made = fitted.transform(volumes, heads)
-    np.testing.assert_allclose(made, volumes / heads.to_numpy() * 1500)
-    np.testing.assert_allclose(fitted.inverse_transform(made, heads), volumes)
+def test_regions_become_a_proportion_of_the_average_head():
+    fitted, volumes = HeadSize.fit(HEADS, "icv"), np.array([[12.0, 6.0], [30.0, 7.0], [18.0, 9.0]])
+    made = fitted.transform(volumes, HEADS)
+    np.testing.assert_allclose(made, volumes / HEADS.to_numpy() * 1500)
+    np.testing.assert_allclose(fitted.inverse_transform(made, HEADS), volumes)
 
 
-def test_the_average_is_that_of_controls(heads):
-    fitted = HeadSize.fit(heads[:2], "icv")
-    np.testing.assert_allclose(fitted.transform(np.array([[18.0]]), heads[2:]), [[18 * 1350 / 1800]])
+def test_the_average_is_that_of_controls():
+    fitted = HeadSize.fit(HEADS[:2], "icv")
+    np.testing.assert_allclose(fitted.transform(np.array([[18.0]]), HEADS[2:]), [[18 * 1350 / 1800]])
 
 
 @pytest.mark.parametrize("size", [0.0, -3.0])
-def test_heads_without_size_are_refused(heads, size):
-    bad, fitted = heads.assign(icv=[1200.0, size, 1800.0]), HeadSize.fit(heads, "icv")
+def test_heads_without_size_are_refused(size):
+    bad, fitted = HEADS.assign(icv=[1200.0, size, 1800.0]), HeadSize.fit(HEADS, "icv")
     told = rf"divided by 'icv', which must be positive but is {size:.0f} for person 1 \(1 person in all"
     refused_with(told, HeadSize.fit, bad, "icv", error=ValueError)
     refused_with(told, fitted.transform, np.ones((3, 1)), bad, error=ValueError)
