@@ -1,16 +1,17 @@
-"""The paper's networks, losses and optimiser in plain NumPy, double precision, one obvious line each."""
+"""The paper's networks, losses and optimiser in plain double-precision NumPy, one obvious line each."""
 
 from functools import partial
 
 import jax
 import numpy as np
 from scipy.special import expit, log_softmax
+from scipy.stats import multivariate_normal, norm
 
 from rindices.core import networks
 
 
 def random_parameters(n_regions, n_patterns, seed, sd=0.4, **parts):
-    """Draw weights and biases that are all different from zero, of the networks unless other `parts` are asked for."""
+    """Draw nonzero weights and biases for the networks, or for other `parts` if requested."""
     rng = np.random.default_rng(seed)
     template = networks.shapes(networks.sizes(n_regions, n_patterns), **parts)
     draw = partial(rng.normal, 0, sd)
@@ -22,7 +23,7 @@ def _fill(tree, draw):
 
 
 def stacked(models):
-    """Put models behind each other along a new first axis."""
+    """Stack models along a new first axis."""
     return jax.tree.map(lambda *leaves: np.stack(leaves), *models)
 
 
@@ -35,7 +36,7 @@ def linear(layer, a):
 
 
 def f_pass(f, x, z):
-    """Compute what the network of Table 3 gives for brains (people, regions) and severities (people, patterns)."""
+    """Return the output of Table 3's network for brains (people, regions) and severities (people, patterns)."""
     encoding = leaky(linear(f["encode2"], leaky(linear(f["encode1"], x))))
     gated = encoding * expit(linear(f["severity"], z))
     return leaky(linear(f["decode2"], leaky(linear(f["decode1"], gated))))
@@ -88,10 +89,6 @@ def cross_entropy(logits, label):
     return -log_softmax(logits, axis=1)[:, label].mean()
 
 
-def discriminator_loss(d, real, fake):
-    return (cross_entropy(three_layers(d, real), 1) + cross_entropy(three_layers(d, fake), 0)) / 2
-
-
 def generator_losses(parameters, x, draws, d, whiten, training):
     """Return all terms of the objective of f, g₁ and g₂ against the discriminator `d`."""
     f, composition = parameters.transformation, training.composition
@@ -121,6 +118,26 @@ def generator_losses(parameters, x, draws, d, whiten, training):
     }
 
 
+def factor_of(raw):
+    """Return the Cholesky factor of a correlation matrix (unit rows) from unconstrained parameters."""
+    rows = np.tril(raw, -1) + np.diag(np.exp(np.diag(raw)))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def normal_scores(z):
+    return norm.ppf(np.clip(np.asarray(z, float), 1e-4, 1 - 1e-4))
+
+
+def copula_density(z, factor):
+    scores = normal_scores(z)
+    return multivariate_normal(cov=factor @ factor.T).pdf(scores) / norm.pdf(scores).prod(axis=1)
+
+
+def divergence(factor):
+    correlation = factor @ factor.T
+    return (np.trace(np.linalg.inv(correlation)) - len(factor) + np.linalg.slogdet(correlation)[1]) / 2
+
+
 def numerical_gradient(function, network, step=1e-6):
     """Differentiate `function()` by central differences with respect to every number in `network`, in place."""
     gradient = jax.tree.map(np.zeros_like, network)
@@ -136,7 +153,7 @@ def numerical_gradient(function, network, step=1e-6):
     return gradient
 
 
-def norm(gradient):
+def length(gradient):
     return np.sqrt(sum((array**2).sum() for layer in gradient.values() for array in layer.values()))
 
 

@@ -12,33 +12,27 @@ MODELS = [plain.random_parameters(N_REGIONS, N_PATTERNS, seed) for seed in (0, 1
 BOTH = plain.stacked(MODELS)
 
 
-@pytest.fixture(scope="module")
-def brains():
-    """More people than go into one block of 1,024."""
-    return np.random.default_rng(3).normal(1, 0.5, (1100, N_REGIONS))
+BRAINS = np.random.default_rng(3).normal(1, 0.5, (1100, N_REGIONS))  # more people than fit in one block of 1,024
+CONTROLS = BRAINS[:20]
+SEVERITIES = np.random.default_rng(4).uniform(size=(len(BRAINS), N_PATTERNS))
 
 
 @pytest.fixture(scope="module")
-def severities(brains):
-    return np.random.default_rng(4).uniform(size=(len(brains), N_PATTERNS))
-
-
-@pytest.fixture(scope="module")
-def scores(brains):
-    return inference.r_indices(BOTH, brains)
+def scores():
+    return inference.r_indices(BOTH, BRAINS)
 
 
 def close(actual, desired, rtol=1e-10):
     np.testing.assert_allclose(actual, desired, rtol=rtol, atol=1e-12)
 
 
-def test_r_indices_are_those_of_the_networks_in_double_precision(brains, scores):
+def test_r_indices_are_those_of_the_networks_in_double_precision(scores):
     assert scores.dtype == np.float64
-    close(scores, [plain.r_indices(model, brains) for model in MODELS])
+    close(scores, [plain.r_indices(model, BRAINS) for model in MODELS])
 
 
-def test_slopes_are_differences_of_the_mean_score_over_small_changes(brains):
-    few, step = brains[:40], 1e-6
+def test_slopes_are_differences_of_the_mean_score_over_small_changes():
+    few, step = BRAINS[:40], 1e-6
     found = inference.slopes(BOTH, few)
     for region in (0, 7):
         moved = step * np.eye(N_REGIONS)[region]
@@ -46,47 +40,46 @@ def test_slopes_are_differences_of_the_mean_score_over_small_changes(brains):
         np.testing.assert_allclose(found[:, :, region], (up - down) / (2 * step), rtol=1e-4, atol=1e-7)
 
 
-def test_training_and_inference_score_alike(brains, scores):
-    single = jax.tree.map(np.float32, (MODELS, brains))
+def test_training_and_inference_score_alike(scores):
+    single = jax.tree.map(np.float32, (MODELS, BRAINS))
     found = [predict_r_indices(model, single[1]) for model in single[0]]
     np.testing.assert_allclose(found, scores, rtol=1e-3, atol=1e-4)
 
 
-def test_score_does_not_depend_on_who_else_is_in_the_table(brains, scores):
+def test_score_does_not_depend_on_who_else_is_in_the_table(scores):
     for people in ([0], [1099], [5, 1030, 7], range(40), range(1024), range(1000, 1100)):
-        np.testing.assert_allclose(inference.r_indices(BOTH, brains[people]), scores[:, people], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(inference.r_indices(BOTH, BRAINS[people]), scores[:, people], rtol=0, atol=1e-12)
 
 
-def test_changes_are_averaged_over_models(brains):
-    close(inference.decompose(BOTH, brains), np.mean([plain.g1(model.decomposer, brains) for model in MODELS], axis=0))
+def test_changes_are_averaged_over_models():
+    close(inference.decompose(BOTH, BRAINS), np.mean([plain.g1(model.decomposer, BRAINS) for model in MODELS], axis=0))
 
 
 @pytest.mark.parametrize("composition", ["additive", "joint"])
-def test_synthesis_follows_the_composition(brains, severities, composition):
-    made = inference.synthesise(BOTH, brains, severities, composition)
-    close(made, [plain.transformed(model.transformation, brains, severities, composition) for model in MODELS])
+def test_synthesis_follows_the_composition(composition):
+    made = inference.synthesise(BOTH, BRAINS, SEVERITIES, composition)
+    close(made, [plain.transformed(model.transformation, BRAINS, SEVERITIES, composition) for model in MODELS])
 
 
 @pytest.mark.parametrize("composition", ["additive", "joint"])
 @pytest.mark.parametrize("severity", [1.0, 0.4])
-def test_pattern_changes_are_relative_to_severity_zero(brains, composition, severity):
-    controls = brains[:20]
-    found = inference.pattern_changes(BOTH, controls, composition, severity)
+def test_pattern_changes_are_relative_to_severity_zero(composition, severity):
+    found = inference.pattern_changes(BOTH, CONTROLS, composition, severity)
     assert found.shape == (2, N_PATTERNS, N_REGIONS)
     for model, changes in zip(MODELS, found, strict=True):
-        zero = plain.transformed(model.transformation, controls, np.zeros((20, N_PATTERNS)), composition)
+        zero = plain.transformed(model.transformation, CONTROLS, np.zeros((20, N_PATTERNS)), composition)
         for alone, change in zip(np.eye(N_PATTERNS), changes, strict=True):
-            made = plain.transformed(model.transformation, controls, np.tile(severity * alone, (20, 1)), composition)
+            made = plain.transformed(model.transformation, CONTROLS, np.tile(severity * alone, (20, 1)), composition)
             close(change, (made - zero).mean(axis=0))
 
 
 @pytest.mark.parametrize("composition", ["additive", "joint"])
-def test_doses_are_shares_of_the_mean_full_change(brains, composition):
-    controls, at = brains[:20], np.array([0.0, 0.3, 1.0, 1.5])
-    found = inference.doses(BOTH, controls, composition, at)
-    full = inference.pattern_changes(BOTH, controls, composition).mean(axis=0)
+def test_doses_are_shares_of_the_mean_full_change(composition):
+    at = np.array([0.0, 0.3, 1.0, 1.5])
+    found = inference.doses(BOTH, CONTROLS, composition, at)
+    full = inference.pattern_changes(BOTH, CONTROLS, composition).mean(axis=0)
     for place, severity in enumerate(at):
-        changes = inference.pattern_changes(BOTH, controls, composition, severity)
+        changes = inference.pattern_changes(BOTH, CONTROLS, composition, severity)
         close(
             found[..., place],
             [[one @ whole / (whole @ whole) for one, whole in zip(of, full, strict=True)] for of in changes],
@@ -94,22 +87,21 @@ def test_doses_are_shares_of_the_mean_full_change(brains, composition):
     close(found.mean(axis=0)[:, [0, 2]], np.tile([0.0, 1.0], (N_PATTERNS, 1)))
 
 
-def test_change_at_zero_is_a_share_of_the_change_at_one(brains):
-    controls = brains[:20]
+def test_change_at_zero_is_a_share_of_the_change_at_one():
     none, all_of_it = (
-        np.linalg.norm((inference.synthesise(BOTH, controls, z, "additive") - controls).mean(axis=1), axis=-1)
+        np.linalg.norm((inference.synthesise(BOTH, CONTROLS, z, "additive") - CONTROLS).mean(axis=1), axis=-1)
         for z in (np.zeros((20, N_PATTERNS)), np.ones((20, N_PATTERNS)))
     )
-    close(inference.change_at_zero(BOTH, controls, "additive"), none / all_of_it)
+    close(inference.change_at_zero(BOTH, CONTROLS, "additive"), none / all_of_it)
 
 
-def test_reordered_patterns_permute_everything_that_is_said_of_people(brains, severities, scores):
+def test_reordered_patterns_permute_everything_that_is_said_of_people(scores):
     reordered = plain.stacked([inference.reorder_patterns(model, ORDER) for model in MODELS])
-    close(inference.r_indices(reordered, brains), scores[:, :, ORDER])
-    close(inference.decompose(reordered, brains), inference.decompose(BOTH, brains)[:, ORDER])
+    close(inference.r_indices(reordered, BRAINS), scores[:, :, ORDER])
+    close(inference.decompose(reordered, BRAINS), inference.decompose(BOTH, BRAINS)[:, ORDER])
     for composition in ("additive", "joint"):
-        made = inference.synthesise(reordered, brains, severities[:, ORDER], composition)
-        close(made, inference.synthesise(BOTH, brains, severities, composition))
+        made = inference.synthesise(reordered, BRAINS, SEVERITIES[:, ORDER], composition)
+        close(made, inference.synthesise(BOTH, BRAINS, SEVERITIES, composition))
 
 
 def test_reordering_leaves_the_given_model_and_its_discriminator_alone():
@@ -119,13 +111,12 @@ def test_reordering_leaves_the_given_model_and_its_discriminator_alone():
 
 
 @pytest.mark.parametrize("composition", ["additive", "joint"])
-def test_patterns_are_ordered_by_mean_change_largest_first(brains, scores, composition):
-    controls = brains[:20]
-    sizes = np.abs(inference.pattern_changes(BOTH, controls, composition)).mean(axis=(0, 2))
+def test_patterns_are_ordered_by_mean_change_largest_first(scores, composition):
+    sizes = np.abs(inference.pattern_changes(BOTH, CONTROLS, composition)).mean(axis=(0, 2))
     by_size = sorted(range(N_PATTERNS), key=lambda i: -sizes[i])
     worst = plain.stacked([inference.reorder_patterns(model, by_size[::-1]) for model in MODELS])
-    ordered, order = inference.order_by_change(worst, controls, composition)
-    close(inference.r_indices(ordered, brains), scores[:, :, by_size])
+    ordered, order = inference.order_by_change(worst, CONTROLS, composition)
+    close(inference.r_indices(ordered, BRAINS), scores[:, :, by_size])
     assert order.tolist() == list(range(N_PATTERNS))[::-1]
 
 
@@ -133,69 +124,69 @@ BESIDE = [plain.random_parameters(N_REGIONS, N_PATTERNS, seed, linear=True) for 
 ALONE = [plain.random_parameters(N_REGIONS, N_PATTERNS, seed, networks=False, linear=True) for seed in (0, 1)]
 
 
-def linear_reading(model, brains):
+def linear_reading(model):
     reading = model.linear["reading"]
-    return reading["bias"] + (brains - 1) @ reading["weight"]
+    return reading["bias"] + (BRAINS - 1) @ reading["weight"]
 
 
-def linear_change(model, severities):
+def linear_change(model):
     change = model.linear["change"]
-    return severities ** change["exponent"] @ change["map"]
+    return SEVERITIES ** change["exponent"] @ change["map"]
 
 
-def test_a_linear_model_beside_the_networks_has_its_share_of_the_r_index(brains):
-    for model, of_model in zip(BESIDE, inference.r_indices(plain.stacked(BESIDE), brains), strict=True):
+def test_a_linear_model_beside_the_networks_has_its_share_of_the_r_index():
+    for model, of_model in zip(BESIDE, inference.r_indices(plain.stacked(BESIDE), BRAINS), strict=True):
         share = model.linear["reading"]["share"]
-        close(of_model, (1 - share) * plain.r_indices(model, brains) + share * linear_reading(model, brains))
-    networks = inference.r_indices(inference.without_linear(plain.stacked(BESIDE)), brains)
-    close(networks, [plain.r_indices(model, brains) for model in BESIDE])
+        close(of_model, (1 - share) * plain.r_indices(model, BRAINS) + share * linear_reading(model))
+    networks = inference.r_indices(inference.without_linear(plain.stacked(BESIDE)), BRAINS)
+    close(networks, [plain.r_indices(model, BRAINS) for model in BESIDE])
 
 
-def test_a_linear_model_alone_reads_and_changes_brains(brains, severities):
+def test_a_linear_model_alone_reads_and_changes_brains():
     models = plain.stacked(ALONE)
     close(
-        inference.r_indices(models, brains),
-        [model.linear["reading"]["share"] * linear_reading(model, brains) for model in ALONE],
+        inference.r_indices(models, BRAINS),
+        [model.linear["reading"]["share"] * linear_reading(model) for model in ALONE],
     )
-    for model, found in zip(ALONE, inference.synthesise(models, brains, severities, "additive"), strict=True):
-        close(found, brains + model.linear["change"]["share"] * linear_change(model, severities))
+    for model, found in zip(ALONE, inference.synthesise(models, BRAINS, SEVERITIES, "additive"), strict=True):
+        close(found, BRAINS + model.linear["change"]["share"] * linear_change(model))
 
 
 @pytest.mark.parametrize("members", [BESIDE, ALONE], ids=["beside networks", "alone"])
-def test_patterns_of_linear_models_are_reordered_with_those_of_the_networks(members, brains, severities):
+def test_patterns_of_linear_models_are_reordered_with_those_of_the_networks(members):
     models = plain.stacked(members)
     moved = inference.reorder_patterns(models, ORDER)
-    close(inference.r_indices(moved, brains), inference.r_indices(models, brains)[..., ORDER])
+    close(inference.r_indices(moved, BRAINS), inference.r_indices(models, BRAINS)[..., ORDER])
     close(
-        inference.synthesise(moved, brains, severities[:, ORDER], "additive"),
-        inference.synthesise(models, brains, severities, "additive"),
+        inference.synthesise(moved, BRAINS, SEVERITIES[:, ORDER], "additive"),
+        inference.synthesise(models, BRAINS, SEVERITIES, "additive"),
     )
     for name in ("map", "exponent"):
         np.testing.assert_array_equal(moved.linear["change"][name], models.linear["change"][name][:, ORDER])
-    one = inference.reorder_patterns(members[0], ORDER)  # of one model as of many
+    one = inference.reorder_patterns(members[0], ORDER)  # one model is handled like several
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b[0]), one, moved)
 
 
 @pytest.mark.parametrize("composition", ["additive", "joint", "one_pass"])
-def test_the_linear_change_stands_in_where_f_changes_brains_at_severity_zero(brains, severities, composition):
-    untouched, full = (np.full((len(brains), N_PATTERNS), severity) for severity in (0.0, 1.0))
+def test_the_linear_change_stands_in_where_f_changes_brains_at_severity_zero(composition):
+    untouched, full = (np.full((len(BRAINS), N_PATTERNS), severity) for severity in (0.0, 1.0))
     f = inference.without_linear(plain.stacked(BESIDE))
-    steps = [inference.synthesise(f, brains, z, composition).mean(axis=1) for z in (untouched, full)]
-    at_zero, at_one = (np.linalg.norm(step - brains.mean(axis=0), axis=1) for step in steps)
+    steps = [inference.synthesise(f, BRAINS, z, composition).mean(axis=1) for z in (untouched, full)]
+    at_zero, at_one = (np.linalg.norm(step - BRAINS.mean(axis=0), axis=1) for step in steps)
     assert (at_zero / at_one).mean() > inference.MOST_AT_ZERO  # weights are random
-    mended = inference.from_zero(plain.stacked(BESIDE), brains, composition)
+    mended = inference.from_zero(plain.stacked(BESIDE), BRAINS, composition)
     assert inference.linear_makes_people(mended)
-    made = inference.synthesise(mended, brains, severities, composition)
-    close(made, [brains + linear_change(model, severities) for model in BESIDE])
-    close(inference.r_indices(mended, brains), inference.r_indices(plain.stacked(BESIDE), brains))
+    made = inference.synthesise(mended, BRAINS, SEVERITIES, composition)
+    close(made, [BRAINS + linear_change(model) for model in BESIDE])
+    close(inference.r_indices(mended, BRAINS), inference.r_indices(plain.stacked(BESIDE), BRAINS))
 
 
-def test_f_makes_people_where_it_leaves_brains_alone_at_severity_zero(brains, severities, monkeypatch):
+def test_f_makes_people_where_it_leaves_brains_alone_at_severity_zero(monkeypatch):
     monkeypatch.setattr(inference, "MOST_AT_ZERO", np.inf)
-    kept = inference.from_zero(plain.stacked(BESIDE), brains, "additive")
+    kept = inference.from_zero(plain.stacked(BESIDE), BRAINS, "additive")
     f = inference.without_linear(plain.stacked(BESIDE))
-    close(*(inference.synthesise(models, brains, severities, "additive") for models in (kept, f)))
+    close(*(inference.synthesise(models, BRAINS, SEVERITIES, "additive") for models in (kept, f)))
     assert not inference.linear_makes_people(kept)
     for models in (f, plain.stacked(ALONE)):
-        assert inference.from_zero(models, brains, "additive") is models
+        assert inference.from_zero(models, BRAINS, "additive") is models
         assert not inference.linear_makes_people(models)

@@ -8,27 +8,15 @@ from rindices.presets import Training
 from tests.core import plain
 
 N_REGIONS, N_PATTERNS, N_PEOPLE = 12, 3, 7
+MODEL = plain.random_parameters(N_REGIONS, N_PATTERNS, seed=0)
+BRAINS = np.random.default_rng(1).normal(0.3, 1, (N_PEOPLE, N_REGIONS))
+DRAWS = Draw(None, None, *np.random.default_rng(2).uniform(size=(3, N_PEOPLE, N_PATTERNS)).astype(np.float32))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _double_precision():
     with jax.enable_x64(True):
         yield
-
-
-@pytest.fixture(scope="module")
-def model():
-    return plain.random_parameters(N_REGIONS, N_PATTERNS, seed=0)
-
-
-@pytest.fixture(scope="module")
-def brains():
-    return np.random.default_rng(1).normal(0.3, 1, (N_PEOPLE, N_REGIONS))
-
-
-@pytest.fixture(scope="module")
-def draws():
-    return Draw(None, None, *np.random.default_rng(2).uniform(size=(3, N_PEOPLE, N_PATTERNS)).astype(np.float32))
 
 
 def close(actual, desired):
@@ -88,35 +76,35 @@ def test_few_regions_are_enough(n_regions):
     close(networks.predict_r_indices(model, brains), plain.r_indices(model, brains))
 
 
-def test_encoding_and_decoding_follow_table_3(model, brains, draws):
-    f = model.transformation
-    out = networks.decode(f, networks.encode(f, brains), np.stack([draws.earlier, draws.later], axis=1))
-    close(out[:, 0], plain.f_pass(f, brains, draws.earlier))
-    close(out[:, 1], plain.f_pass(f, brains, draws.later))
+def test_encoding_and_decoding_follow_table_3():
+    f = MODEL.transformation
+    out = networks.decode(f, networks.encode(f, BRAINS), np.stack([DRAWS.earlier, DRAWS.later], axis=1))
+    close(out[:, 0], plain.f_pass(f, BRAINS, DRAWS.earlier))
+    close(out[:, 1], plain.f_pass(f, BRAINS, DRAWS.later))
 
 
-def test_gradient_of_the_gate_that_is_written_by_hand_is_that_of_the_product(model, brains, draws, monkeypatch):
-    severities = np.stack([draws.earlier, draws.later], axis=1)
+def test_gradient_of_the_gate_that_is_written_by_hand_is_that_of_the_product(monkeypatch):
+    severities = np.stack([DRAWS.earlier, DRAWS.later], axis=1)
 
     def summed(f):
-        return (networks.decode(f, networks.encode(f, brains), severities) ** 2).sum()
+        return (networks.decode(f, networks.encode(f, BRAINS), severities) ** 2).sum()
 
-    by_hand = jax.grad(summed)(model.transformation)
+    by_hand = jax.grad(summed)(MODEL.transformation)
     monkeypatch.setattr(networks, "_gated", lambda encoding, gate: encoding[:, None] * gate)
-    jax.tree.map(close, by_hand, jax.grad(summed)(model.transformation))
+    jax.tree.map(close, by_hand, jax.grad(summed)(MODEL.transformation))
 
 
 @pytest.mark.parametrize("composition", ["additive", "joint"])
-def test_synthesis_composes_patterns(model, brains, draws, composition):
-    f = model.transformation
-    made = step.synthesise(f, brains, draws, Training(composition=composition))
-    close(made.patients, plain.transformed(f, brains, draws.earlier, composition))
-    close(made.later_patients, plain.transformed(f, brains, draws.later, composition))
-    near = plain.f_pass(f, brains, draws.near_control)
-    close(made.near_controls, near if composition == "joint" else brains + near)
+def test_synthesis_composes_patterns(composition):
+    f = MODEL.transformation
+    made = step.synthesise(f, BRAINS, DRAWS, Training(composition=composition))
+    close(made.patients, plain.transformed(f, BRAINS, DRAWS.earlier, composition))
+    close(made.later_patients, plain.transformed(f, BRAINS, DRAWS.later, composition))
+    near = plain.f_pass(f, BRAINS, DRAWS.near_control)
+    close(made.near_controls, near if composition == "joint" else BRAINS + near)
     earlier, later = (
-        np.stack([plain.change_of(f, brains, z, i, composition) for i in range(N_PATTERNS)], axis=1)
-        for z in (draws.earlier, draws.later)
+        np.stack([plain.change_of(f, BRAINS, z, i, composition) for i in range(N_PATTERNS)], axis=1)
+        for z in (DRAWS.earlier, DRAWS.later)
     )
     close(made.changes, earlier)
     if composition == "additive":
@@ -125,14 +113,14 @@ def test_synthesis_composes_patterns(model, brains, draws, composition):
         assert made.later_changes is None
 
 
-def test_decomposer_reconstructor_and_discriminator_follow_table_4(model, brains):
-    close(networks.decompose(model.decomposer, brains), plain.g1(model.decomposer, brains))
-    close(networks.reconstruct(model.reconstructor, brains), plain.three_layers(model.reconstructor, brains))
-    close(networks.discriminate(model.discriminator, brains), plain.three_layers(model.discriminator, brains))
+def test_decomposer_reconstructor_and_discriminator_follow_table_4():
+    close(networks.decompose(MODEL.decomposer, BRAINS), plain.g1(MODEL.decomposer, BRAINS))
+    close(networks.reconstruct(MODEL.reconstructor, BRAINS), plain.three_layers(MODEL.reconstructor, BRAINS))
+    close(networks.discriminate(MODEL.discriminator, BRAINS), plain.three_layers(MODEL.discriminator, BRAINS))
 
 
-def test_r_indices_add_what_is_told_from_every_pattern(model, brains):
-    close(networks.predict_r_indices(model, brains), plain.r_indices(model, brains))
+def test_r_indices_add_what_is_told_from_every_pattern():
+    close(networks.predict_r_indices(MODEL, BRAINS), plain.r_indices(MODEL, BRAINS))
 
 
 def test_padded_sizes_are_multiples():
@@ -141,22 +129,22 @@ def test_padded_sizes_are_multiples():
 
 
 @pytest.fixture(scope="module")
-def padded(model):
-    return networks.pad(model, networks.padded(networks.sizes(N_REGIONS, N_PATTERNS), 8))
+def padded():
+    return networks.pad(MODEL, networks.padded(networks.sizes(N_REGIONS, N_PATTERNS), 8))
 
 
-def test_unpadding_takes_away_what_padding_added_and_keeps_leading_axes(model, padded):
+def test_unpadding_takes_away_what_padding_added_and_keeps_leading_axes(padded):
     real = networks.sizes(N_REGIONS, N_PATTERNS)
-    jax.tree.map(close, networks.unpad(padded, real), model)
+    jax.tree.map(close, networks.unpad(padded, real), MODEL)
     two = jax.tree.map(lambda leaf: np.stack([leaf, 2 * leaf]), padded)
-    jax.tree.map(lambda cut, leaf: close(cut[1], 2 * leaf), networks.unpad(two, real), model)
+    jax.tree.map(lambda cut, leaf: close(cut[1], 2 * leaf), networks.unpad(two, real), MODEL)
 
 
-def test_padding_changes_no_output(model, padded, brains, draws):
-    wider = np.pad(brains, [(0, 0), (0, 4)])
-    close(networks.predict_r_indices(padded, wider), plain.r_indices(model, brains))
-    close(networks.discriminate(padded.discriminator, wider), plain.three_layers(model.discriminator, brains))
+def test_padding_changes_no_output(padded):
+    wider = np.pad(BRAINS, [(0, 0), (0, 4)])
+    close(networks.predict_r_indices(padded, wider), plain.r_indices(MODEL, BRAINS))
+    close(networks.discriminate(padded.discriminator, wider), plain.three_layers(MODEL.discriminator, BRAINS))
     f = padded.transformation
-    out = networks.decode(f, networks.encode(f, wider), draws.earlier[:, None])[:, 0]
-    close(out[:, :N_REGIONS], plain.f_pass(model.transformation, brains, draws.earlier))
+    out = networks.decode(f, networks.encode(f, wider), DRAWS.earlier[:, None])[:, 0]
+    close(out[:, :N_REGIONS], plain.f_pass(MODEL.transformation, BRAINS, DRAWS.earlier))
     np.testing.assert_array_equal(out[:, N_REGIONS:], 0)

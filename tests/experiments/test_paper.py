@@ -1,11 +1,13 @@
-"""The pieces of the paper's experiments that need no training; whole scripts are slow tests."""
+"""Parts of the paper's experiments that need no training, and tables made by scripts; whole scripts are slow tests."""
 
 import json
 import os
 from dataclasses import replace
 from pathlib import Path
 
+import abide_table
 import all as driver
+import fit_reference
 import jax
 import numpy as np
 import pandas as pd
@@ -22,14 +24,14 @@ from scipy.stats import kendalltau
 from split_half import half_brains, in_first_half
 from tables import Results, scope
 
+import rindices.simulate
 from rindices.core import inference
 from rindices.core.train import TrainingPeople, make_members
 from rindices.core.train import train as train_one
 from rindices.presets import paper
 from rindices.scoring.consensus_and_person import find_consensus
 from tests.pages.page import missing
-
-PAPER = Path(driver.__file__).with_name("paper_figures.csv")
+from tests.refusal import refused_with
 
 
 def test_small_results_are_marked_and_never_mixed_with_full_ones(tmp_path):
@@ -39,8 +41,7 @@ def test_small_results_are_marked_and_never_mixed_with_full_ones(tmp_path):
     small.describe(seeds=(1,))
     assert pd.read_csv(path)["comparable"].tolist() == [False]
     assert json.loads(path.with_suffix(".json").read_text())["comparable"] is False
-    with pytest.raises(SystemExit, match="--small"):
-        Results(path, ["seed"])
+    refused_with("--small", Results, path, ["seed"], error=SystemExit)
 
 
 def test_folds_hold_out_everybody_once():
@@ -55,7 +56,7 @@ def test_folds_hold_out_everybody_once():
 
 def test_held_out_people_keep_the_matching_of_those_trained_on():
     truth = np.random.default_rng(0).random((40, 2))
-    scores = np.concatenate([truth[:30, ::-1], truth[30:]])  # in the wrong order for those held out
+    scores = np.concatenate([truth[:30, ::-1], truth[30:]])  # patterns of held-out people are in the wrong order
     train, test = concordances(truth, scores, 30)
     assert (train, test < 0.8) == (1, True)
 
@@ -120,7 +121,7 @@ def test_stages_run_and_go_into_the_page(stage, tmp_path):
     assert not missing(text, "Smoke run", *(f"`{name}.csv`" for name in written))
 
 
-# Many cohorts in one program give what one cohort alone gives through the product's own training
+# Many cohorts trained in one program give the same as each alone through the package's own training
 
 
 PRESET, CASES = scope(small=True).preset, [Case(40, 45, "basic", 3), Case(35, 50, "mild", 4)]
@@ -168,25 +169,23 @@ def test_cohorts_together_train_as_each_alone(brains):
     assert np.abs(own[..., 50:, :]).max() > 0  # the others are scored too
 
 
-# How models are judged and looks are chosen
+# Judging models and choosing checkpoints
 
 
-@pytest.fixture
-def truth():
-    return np.random.default_rng(0).random((60, 2))
+TRUTH = np.random.default_rng(0).random((60, 2))
 
 
-def members_around(truth, noise, n_models=4, seed=1):
-    found = truth + noise * np.random.default_rng(seed).standard_normal((n_models, *truth.shape))
-    found[1] = found[1][:, ::-1]  # models number their patterns as they like
+def members_around(noise, n_models=4, seed=1):
+    found = TRUTH + noise * np.random.default_rng(seed).standard_normal((n_models, *TRUTH.shape))
+    found[1] = found[1][:, ::-1]  # models number their patterns arbitrarily
     return found
 
 
-def test_single_models_have_the_mean_and_spread_of_their_concordances(truth):
-    members = members_around(truth, 0.3)
-    row = judge(members[None], [10], truth)[0]
+def test_single_models_have_the_mean_and_spread_of_their_concordances():
+    members = members_around(0.3)
+    row = judge(members[None], [10], TRUTH)[0]
     own = [
-        np.mean([0.5 + 0.5 * kendalltau(truth[:, i], one[:, k]).statistic for i, k in enumerate(order)])
+        np.mean([0.5 + 0.5 * kendalltau(TRUTH[:, i], one[:, k]).statistic for i, k in enumerate(order)])
         for one, order in zip(members, ([0, 1], [1, 0], [0, 1], [0, 1]), strict=True)
     ]
     spread = np.std(own, ddof=1)
@@ -195,16 +194,16 @@ def test_single_models_have_the_mean_and_spread_of_their_concordances(truth):
     )
 
 
-def test_collapsed_and_diverged_models_do_not_count_for_agreement(truth):
-    sound = members_around(truth, 0.1)
-    members = np.concatenate([sound, np.full((1, *truth.shape), 0.5), np.full((1, *truth.shape), np.nan)])
-    [row], [expected] = (judge(those[None], [10], truth) for those in (members, sound))
+def test_collapsed_and_diverged_models_do_not_count_for_agreement():
+    sound = members_around(0.1)
+    members = np.concatenate([sound, np.full((1, *TRUTH.shape), 0.5), np.full((1, *TRUTH.shape), np.nan)])
+    [row], [expected] = (judge(those[None], [10], TRUTH) for those in (members, sound))
     assert (row["n_models"], row["n_sound"], row["pattern_agreement"]) == (6, 4, expected["pattern_agreement"])
     assert row["single"] < expected["single"]  # a collapsed model is still a model
 
 
-def test_agreeing_models_are_averaged_in_one_order(truth):
-    members = members_around(truth, 0.1)
+def test_agreeing_models_are_averaged_in_one_order():
+    members = members_around(0.1)
     found, straight = find_consensus(members), members.copy()
     straight[1] = straight[1][:, ::-1]
     expected = straight[found.kept].mean(axis=0)
@@ -212,8 +211,8 @@ def test_agreeing_models_are_averaged_in_one_order(truth):
     np.testing.assert_allclose(together(members, agree(members)), turned)
 
 
-def test_best_look_is_the_one_of_the_highest_agreement_among_those_allowed(truth):
-    looks = np.stack([members_around(truth, noise) for noise in (0.01, 0.5, 0.2)])
+def test_best_look_is_the_one_of_the_highest_agreement_among_those_allowed():
+    looks = np.stack([members_around(noise) for noise in (0.01, 0.5, 0.2)])
     assert (best_look(looks, [5, 10, 15], 0)[0], best_look(looks, [5, 10, 15], 10)[0]) == (0, 2)
 
 
@@ -229,7 +228,7 @@ def test_rows_are_chosen_by_agreement_and_never_by_the_truth():
     assert chosen_looks(table, ["kind"], 10)[["kind", "step", "consensus"]].to_numpy().tolist() == [["a", 20, 0.6]]
 
 
-# What is summarised of many cohorts
+# Summaries over many cohorts
 
 
 @pytest.fixture
@@ -256,9 +255,7 @@ def test_upper_bound_takes_the_best_number_of_components_of_each_cohort():
         columns=["kind", "seed", "method", "n_components", "start", "concordance"],
     )
     found = [summary(fits).loc["basic", "nmf"] for summary in (summaries.upper_bounds, summaries.baselines)]
-    assert found == pytest.approx(
-        [(0.8 + 0.7) / 2, ((0.6 + 0.9) / 2 + 0.7) / 2]
-    )  # of the second, means of their starts
+    assert found == pytest.approx([(0.8 + 0.7) / 2, ((0.6 + 0.9) / 2 + 0.7) / 2])  # baselines average over starts
 
 
 def test_one_pattern_is_never_chosen():
@@ -275,3 +272,56 @@ def test_spread_of_a_consensus_is_over_draws_within_a_cohort():
     names = ["question", "kind", "seed", "n_models", "draw", "concordance", "agreement_of_two"]
     found = summaries.enough_models(pd.DataFrame(rows, columns=names)).loc[2, ["spread over draws", "worst draw"]]
     assert found.tolist() == pytest.approx([np.std([0.9, 0.8], ddof=1) / 2, (0.8 + 0.5) / 2])
+
+
+# Tables made by scripts: the reference population and the tutorial's table
+
+
+SHIPPED = Path(rindices.simulate.__file__).with_name("reference_population.json")
+
+
+def test_shipped_file_comes_from_the_script():
+    source = Path(os.environ.get("RINDICES_DATA", "none")) / "ixi_gm_volumes.csv"
+    if not source.exists():
+        pytest.skip("RINDICES_DATA names no folder with ixi_gm_volumes.csv, the table the population was fitted to")
+    fitted, shipped = fit_reference.fit(pd.read_csv(source)), json.loads(SHIPPED.read_text())
+    assert shipped.keys() == fitted.keys()
+    for made in (fitted, shipped):
+        made["correlation_upper"] = [*np.concatenate(made["correlation_upper"])]
+    for key, value in fitted.items():
+        if isinstance(value, np.ndarray | list) and not isinstance(value[0], str):
+            np.testing.assert_allclose(shipped[key], value, atol=1e-3, err_msg=key)
+        else:
+            assert shipped[key] == value
+
+
+# Synthetic files in the format of FreeSurfer 5.1 become a row of the tutorial's table
+
+
+ASEG = """# Title Segmentation Statistics
+# Measure IntraCranialVol, ICV, Intracranial Volume, 1463125.235391, mm^3
+# ColHeaders  Index SegId NVoxels Volume_mm3 StructName normMean
+  1   4     6855     6855.7  Left-Lateral-Ventricle   34.1
+"""
+CORTEX = """# Table of FreeSurfer cortical parcellation anatomical statistics
+# ColHeaders StructName NumVert SurfArea GrayVol ThickAvg
+G_and_S_frontomargin  1213  823  {}  2.311
+S_central             3001 2001  4321  1.900
+"""
+
+
+def test_stats_files_become_volumes():
+    rows = [
+        f"  {k}  {k}  1000  {1000 + k}.5  {side}-{name}  90.0"
+        for k, (side, name) in enumerate((side, name) for side in ("Left", "Right") for name in abide_table.DEEP)
+    ]
+    found = abide_table.volumes(ASEG + "\n".join(rows) + "\n", CORTEX.format(1924), CORTEX.format(2142))
+    expected = {
+        "icv": pytest.approx(1463125.235391),
+        "lh_G_and_S_frontomargin_volume": 1924,
+        "rh_G_and_S_frontomargin_volume": 2142,
+        "Left-Thalamus-Proper": 1000.5,
+        "Right-Cerebellum-Cortex": 1015.5,
+    }
+    assert ({name: found[name] for name in expected}, len(found)) == (expected, 1 + 2 * 2 + 16)
+    refused_with("no stats file", abide_table.volumes, "<Error>AccessDenied</Error>", "", "", error=ValueError)

@@ -28,7 +28,7 @@ from rindices.files import checksum
 from rindices.interop.checkpoint_to_model import import_official
 from tests.fuzz.engine import Case, Failure, altered, chance, damaged, deep_stack, pick
 from tests.interop.archives import Tensor, checkpoint, dump, write_archive
-from tests.interop.test_reading import hostile_pickles
+from tests.interop.test_official import hostile_pickles
 from tests.longevity.freeze import FROZEN, PEOPLE, inputs_of, model_of
 from tests.test_cli import run
 from tests.trust.watch import reported_to

@@ -1,4 +1,11 @@
+"""The authors' checkpoints: reading their archives, converting their networks, and the MUSE regions."""
+
+import pickle
 import re
+import struct
+import sys
+import zipfile
+from collections import OrderedDict
 
 import jax
 import numpy as np
@@ -8,14 +15,25 @@ from scipy.stats import spearmanr
 
 from rindices import load_model
 from rindices.core import networks
+from rindices.interop import torch_archive
 from rindices.interop.checkpoint_contents import read_checkpoint
 from rindices.interop.checkpoint_to_model import import_official
-from rindices.interop.muse import MUSE72_NAMES, with_muse72
-from rindices.interop.torch_archive import ArchiveError
+from rindices.interop.muse import MUSE72_NAMES, muse72, muse_regions, with_muse72
+from rindices.interop.torch_archive import ArchiveError, read_archive
 from rindices.run.apply_table import people_for
 from rindices.settings import ApplySettings
 from tests.core.plain import leaky
-from tests.interop.archives import Tensor, checkpoint, data_folder, save
+from tests.interop.archives import (
+    Global,
+    Tensor,
+    checkpoint,
+    data_folder,
+    dump,
+    peak_memory,
+    refused,
+    save,
+    write_archive,
+)
 from tests.refusal import refused_with
 from tests.schema.contracts import check_people
 
@@ -25,7 +43,7 @@ def linear(arrays, place, inputs):
 
 
 def plain_r_indices(content, arrays, regions, covariates):
-    """Compute R-indices as the authors describe them, from torch's arrays as they are."""
+    """Compute R-indices as the authors describe them, directly from torch's arrays."""
     correction, scale = content["correction_variables"], content["normalization_variables"]
     share = (covariates - correction["min_cov"]) / (correction["max_cov"] - correction["min_cov"])
     brains = 1 + (regions - share @ correction["beta"] - scale["cn_mean"]) / (10 * scale["cn_std"])
@@ -84,7 +102,7 @@ def test_entries_are_chosen_by_number(tmp_path):
 
 
 def changed(content, *keys, to=None):
-    """Return a checkpoint with something in it replaced, or left out."""
+    """Return a checkpoint with one entry replaced or removed."""
     content = dict(content)
     if len(keys) > 1:
         content[keys[0]] = changed(content[keys[0]], *keys[1:], to=to)
@@ -138,7 +156,7 @@ def test_other_contents_are_refused(tmp_path, content):
     )
 
 
-# As models of ours
+# Imported as rindices models
 
 NAMES = [f"region{i}" for i in range(8)]
 
@@ -149,7 +167,7 @@ def with_ranges(content, low, high):
 
 @pytest.fixture
 def ageing(tmp_path):
-    """Return the content of a checkpoint with the layout of the published model of ageing, its arrays and its path."""
+    """Return the content, arrays and path of a checkpoint laid out like the published model of ageing."""
     content, arrays = checkpoint(n_regions=72, n_patterns=5)
     content = with_ranges(content, np.array([0.0, 1031941.0]), np.array([1.0, 2022055.38]))
     return content, arrays, save(tmp_path / "ageing.pt", content)
@@ -330,6 +348,385 @@ def test_published_model_reads_the_severities_that_it_puts_in(published):
     found = published.transform(pd.DataFrame(made, columns=names), covariates)
     orders = np.abs(
         spearmanr(z, found).statistic[:2, 2:] - np.eye(2)
-    )  # how far they are from the same order, and from none
+    )  # distance from perfect rank correlation on the diagonal and from none elsewhere
     np.testing.assert_array_less(orders, [[0.05, 0.2], [0.2, 0.05]])
     np.testing.assert_allclose(found, z, atol=0.4)
+
+
+# Torch's archives are read without torch, and nothing in them is run
+
+
+class Noted(OrderedDict):
+    """A dictionary with version metadata, which the reader ignores."""
+
+    def __reduce__(self):
+        return Global("collections", "OrderedDict"), (), {"_metadata": OrderedDict()}, None, iter(self.items())
+
+
+def test_reads_tensors_arrays_and_plain_containers(tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {kind: (10 * rng.standard_normal((3, 4))).astype(kind) for kind in ("f4", "f8", "i8", "f2", "b1")}
+    plain = {"a": [1, 2.5, None, True, "text"], "b": (1, (2, 3)), 7: {}, "long": 2**70}
+    by_columns = np.asfortranarray(rng.standard_normal((2, 5)))
+    content = OrderedDict(
+        plain=plain,
+        tensors={kind: Tensor(array) for kind, array in arrays.items()},
+        parameter=Tensor(arrays["f4"], parameter=True),
+        by_columns=by_columns,
+        again=[by_columns, by_columns],
+        number=np.float64(0.1),
+        empty=Tensor(np.zeros((0, 3), np.float32)),
+        window=Tensor(np.arange(20, dtype=np.float32), offset=3, size=(4, 2), strides=(1, 5)),
+        noted=Noted(a=1),
+    )
+    found = read_archive(save(tmp_path / "model.pt", content))
+    assert found["plain"] == plain
+    for kind, array in arrays.items():
+        np.testing.assert_array_equal(found["tensors"][kind], array, strict=True)
+    np.testing.assert_array_equal(found["parameter"], arrays["f4"])
+    np.testing.assert_array_equal([found["by_columns"], *found["again"]], [by_columns] * 3)
+    np.testing.assert_array_equal(found["window"], [[3, 8], [4, 9], [5, 10], [6, 11]])  # a window onto its storage
+    assert (found["number"], found["empty"].shape, found["noted"]) == (0.1, (0, 3), {"a": 1})
+    assert "torch" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"offset": -1},
+        {"offset": 10},
+        {"offset": 2**80},
+        {"offset": True},
+        {"size": (3, 5)},
+        {"size": (-3, -4)},
+        {"size": (3,)},
+        {"size": [3, 4]},
+        {"size": (3, 4.0)},
+        {"size": (2**40, 2**40)},
+        {"strides": (4, 2)},
+        {"strides": (-4, -1)},
+        {"strides": (2**50, 1)},
+        {"size": (10**9,), "strides": (0,)},
+        {"size": (13, 1), "strides": (0, 1)},
+        {"size": (1,) * 40, "strides": (1,) * 40},
+    ],
+)
+def test_windows_that_do_not_fit_are_refused(tmp_path, window):
+    refused(save(tmp_path / "model.pt", [Tensor(np.zeros((3, 4), np.float32), **window)]), "not read")
+
+
+class Wrong:
+    """A numpy array of 16 bytes that claims another shape."""
+
+    def __init__(self, *shape):
+        self.shape = shape
+
+    def __reduce__(self):
+        state = (1, self.shape, np.dtype("<f8"), False, b"\0" * 16)
+        return Global("numpy._core.multiarray", "_reconstruct"), (Global("numpy", "ndarray"), (0,), b"b"), state
+
+
+def test_storage_and_arrays_should_have_all_their_bytes_and_one_description(tmp_path):
+    path = tmp_path / "model.pt"
+    data, blocks = dump([Tensor(np.zeros(10, np.float32))])
+    assert len(blocks["0"]) == 40
+    for length in (0, 39, 41, 80):
+        refused(write_archive(path, data, {"0": bytes(length)}), "10 numbers of 4 bytes", str(length))
+    refused(write_archive(path, data), "data/0 is missing")
+    for shape in ((3,), (2, 3), (2**63, 2**63), (-2, -1)):
+        refused(save(path, [Wrong(*shape)]), "not read")
+    data = dump([Tensor(np.zeros(4, np.float32)), Tensor(np.zeros(2))])[0]
+    assert data.count(b"X\x01\x00\x00\x001") == 1
+    refused(
+        write_archive(path, data.replace(b"X\x01\x00\x00\x001", b"X\x01\x00\x00\x000"), {"0": bytes(16)}), "two ways"
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
+def test_other_archives_and_byte_orders_are_refused(tmp_path):
+    path, content = tmp_path / "model.pt", [Tensor(np.arange(3, dtype=np.float32))]
+    for folder, told in {"archive": "same name", "second": "one folder"}.items():
+        refused(save(path, {}, **{f"{folder}/data.pkl": b"\x80\x02}."}), told)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("folder/file.txt", "text")
+    refused(path, "one folder with a data.pkl, but has 0")
+    read_archive(save(path, content, **{"archive/byteorder": b"little"}))
+    refused(save(path, content, **{"archive/byteorder": b"big"}), "byte order big")
+    refused(save(path, [np.arange(3.0).astype(">f8")]), "state of a")
+
+
+def test_what_is_too_large_is_refused_unopened(tmp_path, monkeypatch):
+    data, _ = dump([Tensor(np.zeros(25_000_000, np.float32))])
+    path = write_archive(tmp_path / "bomb.pt", data, {"0": bytes(100_000_000)}, compression=zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 200_000
+    assert peak_memory(lambda: refused(path, "compressed")) < 5e6
+    save(path, [Tensor(np.zeros(100, np.float32))])
+    content = bytearray(path.read_bytes())
+    place = content.index(b"archive/data/0", content.index(b"PK\x01\x02")) - 46
+    content[place + 20 : place + 28] = struct.pack("<II", 2**31, 2**31)
+    path.write_bytes(content)
+    refused(path, "larger than the file")
+    monkeypatch.setattr(torch_archive, "MOST_INSTRUCTIONS", 100)
+    refused(write_archive(path, b"\x80\x02" + b"N0" * 60 + b"N."), "more than 100 instructions")
+    read_archive(save(path, {"a": "b" * 100}))
+    monkeypatch.setattr(torch_archive, "MOST_BYTES", 1)
+    refused(path, "more than 1.")
+
+
+def test_old_and_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "model.pt"
+    for content in (b"", b"PK", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", b"hello"):
+        path.write_bytes(content)
+        refused(path, "not a zip archive", "since version 1.6")
+    refused(tmp_path / "absent.pt", "There is no checkpoint")
+    refused(tmp_path, "There is no checkpoint")
+
+
+def _texts(*words):
+    return b"".join(b"\x8c" + bytes([len(word)]) + word for word in words)
+
+
+# Python's own unpickler would run each of these; those with a payload would create the file `marker`.
+def hostile_pickles(marker):
+    touch = f"touch {marker}".encode()
+    text = b"X" + struct.pack("<I", len(touch)) + touch
+    code = f"open({str(marker)!r}, 'w').close()".encode()
+    source = b"X" + struct.pack("<I", len(code)) + code
+    array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tC\x01btR"
+    return {
+        "GLOBAL": (b"\x80\x02cos\nsystem\n" + text + b"\x85R.", "os.system"),
+        "STACK_GLOBAL": (b"\x80\x04" + _texts(b"posix", b"system") + b"\x93" + text + b"\x85R.", "posix"),
+        "eval": (b"\x80\x02cbuiltins\neval\n" + source + b"\x85R.", "builtins.eval"),
+        "dotted": (b"\x80\x04" + _texts(b"collections", b"OrderedDict.fromkeys") + b"\x93.", "collections"),
+        "INST": (b"(" + text + b"ios\nsystem\n.", "INST (os system)"),
+        "OBJ": (b"(cos\nsystem\n" + text + b"o.", "os.system"),
+        "OBJ of a known name": (b"(ccollections\nOrderedDict\no.", "OBJ"),
+        "NEWOBJ": (b"\x80\x02csubprocess\nPopen\n" + text + b"\x85\x81.", "subprocess.Popen"),
+        "NEWOBJ of a known name": (b"\x80\x02cnumpy\nndarray\n(K\x01t\x85\x81.", "NEWOBJ"),
+        "NEWOBJ_EX": (b"\x80\x04cnumpy\nndarray\n)}\x92.", "NEWOBJ_EX"),
+        "EXT": (b"\x80\x02\x82\x01.", "EXT1"),
+        "partial": (b"\x80\x02cfunctools\npartial\n.", "functools.partial"),
+        "getattr": (b"\x80\x02cbuiltins\ngetattr\n.", "builtins.getattr"),
+        "numpy function": (b"\x80\x02cnumpy\nload\n" + text + b"\x85R.", "numpy.load"),
+        "numpy test runner": (b"\x80\x02cnumpy.testing._private.utils\nrunstring\n.", "runstring"),
+        "torch function": (b"\x80\x02ctorch\nload\n" + text + b"\x85R.", "torch.load"),
+        "call of a storage type": (b"\x80\x02ctorch\nFloatStorage\n)R.", "torch.FloatStorage"),
+        "call of an array type": (b"\x80\x02cnumpy\nndarray\n)R.", "numpy.ndarray"),
+        "call of text": (b"\x80\x02" + text + b")R.", "call a str"),
+        "BUILD of a list": (b"\x80\x02]}b.", "state of a list"),
+        "BUILD of a name": (b"\x80\x02ccollections\nOrderedDict\n}b.", "state of a Name"),
+        "BUILD with a list": (b"\x80\x02ccollections\nOrderedDict\n)R]b.", "state of a dict"),
+        "objects": (array + b"(K\x01(K\x01tcnumpy\ndtype\n(X\x02\x00\x00\x00O8\x89\x88tR\x89](" + text + b"etb.", "O8"),
+        "structure": (b"cnumpy\ndtype\n(X\x03\x00\x00\x00V16\x89\x88tR.", "V16"),
+        "fields": (
+            b"cnumpy\ndtype\n(X\x02\x00\x00\x00f8\x89\x88tR(K\x03X\x01\x00\x00\x00<N)}J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb.",
+            "state of a",
+        ),
+        "codec": (b"c_codecs\nencode\n(" + text + b"X\x03\x00\x00\x00zip\x74R.", "_codecs.encode"),
+        "PERSID": (b"P../../secret\n.", "PERSID"),
+        "tuple as key": (b"\x80\x02}K\x01\x85K\x02s.", "tuple as key"),
+        "dictionary of an array": (array + b"K\x01K\x02s.", "puts items"),
+        "append to an array": (array + b"K\x01a.", "puts items"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("route", ["GLOBAL", "STACK_GLOBAL", "eval", "INST", "OBJ"])
+def test_the_hostile_pickles_are_hostile(tmp_path, route):
+    marker = tmp_path / "marker"
+    pickle.loads(hostile_pickles(marker)[route][0])
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("route", hostile_pickles("x"))
+def test_nothing_in_a_pickle_is_run(tmp_path, route):
+    marker = tmp_path / "marker"
+    data, word = hostile_pickles(marker)[route]
+    refused(write_archive(tmp_path / "model.pt", data), word, "Nothing in it was run")
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    {
+        "empty": (b"", "damaged"),
+        "no end": (b"\x80\x02}", "damaged"),
+        "after the end": (b"\x80\x02}.}", "after the end"),
+        "stack empty": (b"\x80\x02.", "truncated"),
+        "mark left": (b"\x80\x02(}.", "truncated"),
+        "below the mark": (b"\x80\x02}(K\x01s.", "damaged"),
+        "no such memo": (b"\x80\x02h\x07.", "damaged"),
+        "odd pairs": (b"\x80\x02}(K\x01u.", "damaged"),
+        "long text": (b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7fabc.", "damaged"),
+        "long bytes": (b"B\xff\xff\xff\x7fabc.", "damaged"),
+        "not an instruction": (b"\xff.", "damaged"),
+    }.values(),
+)
+def test_damaged_pickles_are_refused(tmp_path, data, word):
+    refused(write_archive(tmp_path / "model.pt", data), word)
+
+
+def test_no_pickle_takes_much_memory(tmp_path):
+    path = tmp_path / "model.pt"
+    write_archive(path, b"\x80\x02}r\xff\xff\xff\x7f.")  # a very large memo index
+    assert peak_memory(lambda: read_archive(path)) < 10e6
+    text = b"X" + struct.pack("<I", 1 << 22) + b"a" * (1 << 22) + b"q\x00"
+    write_archive(path, b"(" + text + b"c_codecs\nencode\n(h\x00X\x06\x00\x00\x00latin1tR" * 5_000 + b"t.")
+    assert peak_memory(lambda: refused(path, "bytes of text")) < 200e6
+    doubled = b"\x80\x02)" + b"".join(b"q\x00h\x00\x86" for _ in range(60))
+    for data in (b"]" * 200_000 + b"a" * 199_999 + b".", b")" + b"\x85" * 300_000 + b"."):
+        read_archive(write_archive(path, data))  # deeply nested
+    for ending in (b"cnumpy\ndtype\nh\x00\x85R.", b"h\x00\x93.", b"Q.", b"}b.", b"0ccollections\nOrderedDict\nh\x00R."):
+        refused(write_archive(path, doubled + ending))  # shared references
+
+
+# MUSE regions
+
+
+VENTRICLES = {4, 11, 49, 50, 51, 52}
+
+
+@pytest.fixture(scope="module")
+def volumes():
+    """Volumes (mm³) of three people by region number; each brain totals 1.1 litres."""
+    regions = muse_regions()
+    values = np.random.default_rng(0).uniform(0.5, 1.5, (3, len(regions)))
+    return pd.DataFrame(1.1e6 * values / values.sum(axis=1, keepdims=True), columns=regions.index)
+
+
+def test_table_of_regions():
+    regions = muse_regions()
+    assert (regions.index.is_unique, {*regions.index[regions["tissue"] == "ventricle"]}) == (True, VENTRICLES)
+    assert set(regions.groupby("name")["hemisphere"].agg(lambda column: tuple(sorted(column)))) == {
+        ("none",),
+        ("left", "right"),
+    }
+    # From 100 on, even numbers are right-sided; the basal forebrain (75, 76) is numbered the other way round.
+    large = regions["hemisphere"][regions.index >= 100]
+    assert ((large == "right") == (large.index % 2 == 0)).all()
+    assert regions.loc[[75, 76], "hemisphere"].tolist() == ["left", "right"]
+
+
+def test_recipe_is_in_the_published_order():
+    starts = [name.split(" ")[0].removeprefix("MUSE_") for name in MUSE72_NAMES]
+    assert (starts[:9], starts[-1]) == (["35", "71", "72", "73", "95", "23+30", "31+32", "36+37", "38+39"], "206+207")
+    assert sorted([int(n) for start in starts for n in start.split("+")]) == sorted(
+        set(muse_regions().index) - VENTRICLES
+    )
+
+
+def full_name(number):
+    region = muse_regions().loc[number]
+    return region["name"] if region["hemisphere"] == "none" else f"{region['hemisphere']} {region['name']}".title()
+
+
+def side_last(number):
+    side, _, rest = full_name(number).partition(" ")
+    return f"{rest} {side}" if side in ("Left", "Right") else full_name(number)
+
+
+OWN = {
+    100: "Right ACgG  anterior cingulate gyrus",
+    101: "Left_ACgG",
+    81: "frontal lobe WM right",
+    82: "frontal lobe WM left",
+    93: "posterior limb of internal capsule inc. cerebral peduncle right",
+    71: "Cerebellar Vermal Lobules I-V",
+    61: "Right Ventral DC",
+    35: "Brain Stem",
+    59: "Right Thalamus Proper",
+    60: "left thalamus",
+}
+
+
+@pytest.mark.parametrize(
+    "naming",
+    [
+        lambda number: OWN.get(number, f"MUSE_Volume_{number}"),  # names used by MUSE itself
+        "MUSE_Volume_{}".format,
+        "H_MUSE_Volume_{}".format,
+        "h_muse_volume_{}".format,
+        "DL_MUSE_Volume_{}".format,
+        "MUSE.Volume.{}".format,
+        "DLMUSE_{}".format,
+        "MUSE {}".format,
+        str,
+        int,
+        full_name,
+        lambda number: full_name(number).replace(" ", "_").lower(),
+        lambda number: full_name(number).replace(" ", ".").upper(),
+        lambda number: f"{full_name(number)} volume",
+        side_last,
+    ],
+)
+def test_columns_are_found_summed_and_ordered(volumes, naming):
+    table = volumes.set_axis([naming(number) for number in volumes.columns], axis=1)
+    table = table.sample(frac=1, axis=1, random_state=0).assign(age=[60, 70, 80])
+    found = muse72(table)
+    assert tuple(found.columns) == MUSE72_NAMES
+    pd.testing.assert_frame_equal(found, muse72(volumes))
+    some = found[["MUSE_35 brain stem", "MUSE_47+48 hippocampus", "MUSE_75+76 basal forebrain"]].T
+    np.testing.assert_allclose(some, [volumes[35], volumes[47] + volumes[48], volumes[75] + volumes[76]])
+    np.testing.assert_allclose(found.sum(axis=1), volumes.drop(columns=VENTRICLES).sum(axis=1))
+
+
+def test_missing_regions_are_listed(volumes):
+    for table, message in (
+        (
+            volumes.drop(columns=[31, 48]).add_prefix("MUSE_Volume_"),
+            r"lacks 2 of 139 MUSE regions: 31 \(right amygdala\), 48 \(left hippo[\s\S]*columns found: MUSE_Volume_4",
+        ),
+        (
+            pd.DataFrame({"RES_ICV_Sex_MUSE_Volume_47": [1.0], "hippocampus": [2.0], "age": [60.0]}),
+            "No column looks like a MUSE region",
+        ),
+    ):
+        refused_with(message, muse72, table)
+    muse72(volumes.drop(columns=VENTRICLES))  # these are not needed
+
+
+def test_raw_and_harmonised_together_are_refused_and_other_columns_stay(volumes):
+    table = volumes.add_prefix("MUSE_Volume_").assign(participant_id=["a", "b", "c"], age=60.0, MUSE_Volume_702=1.2e6)
+    found = with_muse72(table)
+    assert list(found.columns) == ["participant_id", "age", *MUSE72_NAMES]
+    pd.testing.assert_frame_equal(found[list(MUSE72_NAMES)], muse72(volumes))
+    pd.testing.assert_frame_equal(with_muse72(found), found)
+    both = table.join(volumes.add_prefix("H_MUSE_Volume_"))
+    refused_with("2 times: MUSE_Volume_35, H_MUSE_Volume_35", muse72, both)
+    pd.testing.assert_frame_equal(with_muse72(both, exclude="H_MUSE_*"), found)
+
+
+def test_units_are_told_apart(volumes):
+    pd.testing.assert_frame_equal(muse72(volumes / 1000), muse72(volumes))
+    differ = "volumes are in {}, but those of 1 person are in a different unit: row {}"
+    for factors, told in (
+        *(([factor] * 3, "about 1,100,000 mm³ or 1,100 mL") for factor in (10, 1e6, 0.1, -1)),
+        ([1, 1, 1000], differ.format("mm³", 4)),
+        ([1, 1000, 1000], differ.format("mL", 2)),
+    ):
+        refused_with(told, muse72, volumes.div(factors, axis=0))
+
+
+def test_gaps_stay_gaps_and_text_is_refused(volumes):
+    table = volumes.astype(object)
+    table.loc[1, 47] = "NA"
+    gaps = muse72(table).isna().stack()
+    assert gaps[gaps].index.tolist() == [(1, "MUSE_47+48 hippocampus")]
+    table.loc[1, 47] = "about 3000"
+    refused_with("47 should contain volumes, but row 3 has the text 'about 3000'", muse72, table)
+
+
+def test_another_segmentation_may_lack_a_fifth_of_the_inputs(volumes):
+    named, kept = volumes.add_prefix("MUSE_Volume_"), list(MUSE72_NAMES[19:])
+    # One side of each of 15 pairs.
+    lacking = [f"MUSE_Volume_{name.partition('+')[2].partition(' ')[0]}" for name in MUSE72_NAMES[5:20]]
+    some = named.drop(columns=lacking[:14])
+    found = with_muse72(some)
+    assert [name for name in found if name in MUSE72_NAMES] == [*MUSE72_NAMES[:5], *kept]
+    pd.testing.assert_frame_equal(found[kept], muse72(named)[kept])
+    # in training
+    refused_with("lacks 14 of 139 MUSE regions", with_muse72, some, complete=True)
+    refused_with(
+        r"lacks 15 of 139 .* More than a fifth of the 72 inputs are missing \(15\)",
+        with_muse72,
+        named.drop(columns=lacking),
+    )

@@ -21,7 +21,7 @@ from rindices.presets import PRESETS, Correction, LearningRates, LossWeights, Pr
 from rindices.scoring.severity_and_reference import SHAPES
 from tests.refusal import refused_with
 
-# Trainings of forty steps seldom agree.
+# Repetitions trained for forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")
 
 ODD_NAMES = [
@@ -56,7 +56,7 @@ def fitted(quick_preset, table, small_labels, covariates):
     model = SurrealGAN(np.int64(3), n_repetitions=3, preset=quick_preset, orthogonality=np.float32(0.5), random_state=0)
     model.fit(table, small_labels, covariates)
     scatter = np.random.default_rng(0).normal(size=(3, *SHAPES["quantiles"]))
-    model.scale_ = replace(model.scale_, quantiles=scatter)  # too few repetitions agree to know it
+    model.scale_ = replace(model.scale_, quantiles=scatter)  # too few repetitions agree to estimate it
     model.familiar_ = replace(model.familiar_, surprise=np.array([1.7]))
     return model
 
@@ -72,7 +72,7 @@ def loaded(saved):
 
 
 def refused(path, message=None):
-    """Check that the file is refused, that its name is said and what to do; return the message."""
+    """Check that the file is refused with a message that names it and a remedy; return the message."""
     said = refused_with(message, load_model, path, error=ModelFileError)
     assert issubclass(ModelFileError, InputError)
     assert str(path) in said
@@ -121,16 +121,18 @@ def edited(path, *keys, to):
 # There and back
 
 
+def say_the_same(after, before, table, covariates, *methods):
+    for method in methods:
+        found, expected = (getattr(model, method)(table, covariates) for model in (after, before))
+        np.testing.assert_array_equal(np.asarray(found, object), np.asarray(expected, object))
+    found, expected = (model.synthesize(table, [0.3, 0.0, 0.8], covariates) for model in (after, before))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_a_loaded_model_says_the_same_to_the_bit(fitted, loaded, table, covariates):
-    for method in ("transform", "spread", "decompose", "pattern_maps", "severities", "intervals"):
-        before, after = (getattr(model, method)(table, covariates) for model in (fitted, loaded))
-        np.testing.assert_array_equal(np.asarray(after, object), np.asarray(before, object))
-    z = [0.3, 0.0, 0.8]
-    for ask in (
-        lambda model: model.scale_.centiles(fitted.r_indices_),
-        lambda model: model.synthesize(table, z, covariates),
-    ):
-        np.testing.assert_array_equal(ask(loaded), ask(fitted))
+    methods = ("transform", "spread", "decompose", "pattern_maps", "severities", "intervals")
+    say_the_same(loaded, fitted, table, covariates, *methods)
+    np.testing.assert_array_equal(loaded.scale_.centiles(fitted.r_indices_), fitted.scale_.centiles(fitted.r_indices_))
     jax.tree.map(np.testing.assert_array_equal, loaded.models_, fitted.models_)
     assert loaded.familiar_.surprise == fitted.familiar_.surprise
 
@@ -189,17 +191,14 @@ def test_a_corrected_model_says_the_same_to_the_bit(corrected, table, tmp_path):
     model, more = corrected
     loaded = load_model(model.save(tmp_path / "model.safetensors"))
     assert loaded.get_params() == model.get_params()
-    for method in ("transform", "z_scores", "decomposed_maps", "pattern_maps"):
-        before, after = (getattr(one, method)(table, more) for one in (model, loaded))
-        np.testing.assert_array_equal(np.asarray(after, object), np.asarray(before, object))
-    np.testing.assert_array_equal(loaded.synthesize(table, [0.5] * 3, more), model.synthesize(table, [0.5] * 3, more))
+    say_the_same(loaded, model, table, more, "transform", "z_scores", "decomposed_maps", "pattern_maps")
     assert contents(loaded.save(tmp_path / "again.safetensors"))[0] == contents(tmp_path / "model.safetensors")[0]
 
 
 def test_a_model_that_learned_a_site_survives_and_says_the_same_of_others(corrected, table, tmp_path):
     model, more = corrected
     assert (model.scores(table, more).more_sd > 0).all()
-    old, local = copy(model), more[:40].assign(site="Graz")  # as files were before all sites had errors
+    old, local = copy(model), more[:40].assign(site="Graz")  # as in files from before all sites had errors
     old.preprocessing_ = replace(old.preprocessing_, harmonizer=replace(old.preprocessing_.harmonizer, errors=None))
     adapted = load_model(old.adapt(table[:40] * 1.05, local).save(tmp_path / "model.safetensors"))
     np.testing.assert_array_equal(adapted.transform(table, more), model.transform(table, more))
@@ -249,7 +248,7 @@ def test_the_file_holds_arrays_and_text_only_and_its_header_is_read_without_load
     assert metadata["sha256"] == digest(metadata["header"], arrays)
 
 
-# Files that are no models
+# Files that are not models
 
 
 @pytest.mark.parametrize("share", [0.0, 0.0001, 0.001, 0.1, 0.5, 0.9, 0.9999])
@@ -273,7 +272,7 @@ def test_missing_files_and_folders_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("metadata", "message"),
+    ("forged", "message"),
     [
         ({"sha256": "0" * 64}, "was altered or damaged"),
         *(
@@ -287,10 +286,17 @@ def test_missing_files_and_folders_are_refused(tmp_path):
             )
             for version in ("0", "1", "2", "3")
         ),
+        *(
+            ({"header": header}, "is not a complete model")
+            for header in (
+                *("", "{", "null", "[]", "3", '"text"', "{}"),
+                *('{"preprocessing": []}', '{"preprocessing": 3}', '{"residualized": 3}'),
+            )
+        ),
     ],
 )
-def test_another_checksum_and_other_versions_are_refused_with_the_remedy(forge, metadata, message):
-    refused(forge(**metadata), message)
+def test_other_checksums_versions_and_headers_that_describe_nothing_are_refused(forge, forged, message):
+    refused(forge(**forged), message)
 
 
 # Forged models: the checksum matches, the contents do not
@@ -330,25 +336,6 @@ def test_any_array_that_is_missing_or_of_another_shape_is_refused(saved, forge):
         optional = name in ("scale.reference", "scale.quantiles", "familiar.surprise")
         for other in (*([] if optional else [None]), array[..., :-1].copy(), array[None]):
             refused(forge({name: other}), "is not a complete model")
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        "",
-        "{",
-        "null",
-        "[]",
-        "3",
-        '"text"',
-        "{}",
-        '{"preprocessing": []}',
-        '{"preprocessing": 3}',
-        '{"residualized": 3}',
-    ],
-)
-def test_headers_that_are_no_descriptions_are_refused(forge, header):
-    refused(forge(header=header), "is not a complete model")
 
 
 FORGED = [

@@ -20,6 +20,7 @@ from rindices.preprocessing.covariates import (
     without_effects,
 )
 from rindices.presets import Correction
+from tests.refusal import refused_with
 
 
 def least_squares(volumes, covariates):
@@ -109,8 +110,7 @@ def test_the_way_back_is_exact(volumes, covariates):
 )
 def test_covariates_unlike_those_in_training_are_refused(volumes, covariates, change, message):
     fitted = Preprocessing.fit(volumes, None if "with no covariates" in message else covariates)
-    with pytest.raises(ValueError, match=message):
-        fitted.transform(volumes, change(covariates))
+    refused_with(message, fitted.transform, volumes, change(covariates), error=ValueError)
 
 
 # Curves and interactions
@@ -211,8 +211,14 @@ def test_what_is_constant_within_groups_has_no_effect_there():
 @pytest.mark.parametrize("n_values", [2, 4])
 def test_a_curve_needs_five_values(n_values):
     table = pd.DataFrame({"age": np.arange(60.0) % n_values})
-    with pytest.raises(ValueError, match=rf"'age' has {n_values} different values in controls.*\n.*smooth"):
-        CovariateResidualizer.fit(np.ones((60, 1)), table, smooth=["age"])
+    refused_with(
+        rf"'age' has {n_values} different values in controls.*\n.*smooth",
+        CovariateResidualizer.fit,
+        np.ones((60, 1)),
+        table,
+        smooth=["age"],
+        error=ValueError,
+    )
 
 
 def test_ages_that_are_nearly_all_the_same_still_get_a_curve():
@@ -223,10 +229,14 @@ def test_ages_that_are_nearly_all_the_same_still_get_a_curve():
 def test_too_few_controls_for_the_columns_are_refused(people):
     table, curves = people[["age", "sex"]], {"smooth": ["age"], "interactions": [("age", "sex")]}
     CovariateResidualizer.fit(np.ones((18, 1)), table[:18], **curves)
-    with pytest.raises(
-        ValueError, match=r"9 columns\. Estimating their effects requires at least 18 controls, but there are 17"
-    ):
-        CovariateResidualizer.fit(np.ones((17, 1)), table[:17], **curves)
+    refused_with(
+        r"9 columns\. Estimating their effects requires at least 18 controls, but there are 17",
+        CovariateResidualizer.fit,
+        np.ones((17, 1)),
+        table[:17],
+        **curves,
+        error=ValueError,
+    )
 
 
 @pytest.mark.parametrize(("known", "given"), [(("False", "True"), [0, 1.0, True]), (("1.0", "2.0"), ["1", 2, "2.0"])])

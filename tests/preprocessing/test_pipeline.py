@@ -29,6 +29,7 @@ from rindices.preprocessing.pipeline import arrays_of, describe, restore
 from rindices.presets import Correction, linear
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory
+from tests.refusal import refused_with
 
 EVERYTHING = Correction(smooth=["age"], interactions=[("age", "sex")], proportion="head", site="site")
 
@@ -135,25 +136,36 @@ def test_an_uncorrected_site_keeps_its_shift(regions, table):
     ],
 )
 def test_corrections_that_do_not_fit_the_table_are_refused(regions, table, correction, message):
-    with pytest.raises(ValueError, match=message):
-        Preprocessing.fit(regions, None if "are: none" in message else table, correction)
+    refused_with(
+        message,
+        Preprocessing.fit,
+        regions,
+        None if "are: none" in message else table,
+        correction,
+        error=ValueError,
+    )
 
 
 def test_the_person_of_a_head_without_size_is_that_of_the_whole_table(regions, table):
     table.loc[77, "head"] = 0.0
-    controls = np.arange(120) > 40
-    with pytest.raises(ValueError, match="which must be positive but is 0 for person 77"):
-        Preprocessing.fit(regions[controls], table[controls], Correction(proportion="head"))
+    controls, correction = np.arange(120) > 40, Correction(proportion="head")
+    refused_with(
+        "which must be positive but is 0 for person 77",
+        Preprocessing.fit,
+        regions[controls],
+        table[controls],
+        correction,
+        error=ValueError,
+    )
 
 
 @pytest.mark.parametrize("missing", ["head", "site", "age"])
 def test_every_covariate_is_needed(regions, table, everything, missing):
-    with pytest.raises(ValueError, match=f"Covariate '{missing}' is missing, but the model was trained with it"):
-        everything.transform(regions, table.drop(columns=missing))
-    with pytest.raises(
-        ValueError, match="trained with the covariates age, sex, head, site, but the covariates provided are: none"
+    for given, told in (
+        (table.drop(columns=missing), f"Covariate '{missing}' is missing, but the model was trained with it"),
+        (None, "trained with the covariates age, sex, head, site, but the covariates provided are: none"),
     ):
-        everything.transform(regions, None)
+        refused_with(told, everything.transform, regions, given, error=ValueError)
 
 
 # What a model file may hold
@@ -190,8 +202,9 @@ def test_descriptions_that_make_no_sense_are_refused(everything, change):
 @pytest.mark.parametrize("name", ["site.sd", "site.scales"])
 def test_scales_that_are_not_positive_are_refused(everything, name):
     arrays = arrays_of(everything) | {name: 0 * arrays_of(everything)[name]}
-    with pytest.raises(ValueError, match=f"{name} should be above 0"):
-        restore(describe(everything), lambda name, _: arrays[name], 4)
+    refused_with(
+        f"{name} should be above 0", restore, describe(everything), lambda name, _: arrays[name], 4, error=ValueError
+    )
 
 
 # Scaling
@@ -251,32 +264,27 @@ def test_fewer_controls_than_regions_can_be_whitened():
 # Head size
 
 
-@pytest.fixture
-def heads():
-    return pd.DataFrame({"icv": [1200.0, 1500.0, 1800.0]})
+HEADS = pd.DataFrame({"icv": [1200.0, 1500.0, 1800.0]})
 
 
-def test_regions_become_a_proportion_of_the_average_head(heads):
-    fitted, volumes = HeadSize.fit(heads, "icv"), np.array([[12.0, 6.0], [30.0, 7.0], [18.0, 9.0]])
-    made = fitted.transform(volumes, heads)
-    np.testing.assert_allclose(made, volumes / heads.to_numpy() * 1500)
-    np.testing.assert_allclose(fitted.inverse_transform(made, heads), volumes)
+def test_regions_become_a_proportion_of_the_average_head():
+    fitted, volumes = HeadSize.fit(HEADS, "icv"), np.array([[12.0, 6.0], [30.0, 7.0], [18.0, 9.0]])
+    made = fitted.transform(volumes, HEADS)
+    np.testing.assert_allclose(made, volumes / HEADS.to_numpy() * 1500)
+    np.testing.assert_allclose(fitted.inverse_transform(made, HEADS), volumes)
 
 
-def test_the_average_is_that_of_controls(heads):
-    fitted = HeadSize.fit(heads[:2], "icv")
-    np.testing.assert_allclose(fitted.transform(np.array([[18.0]]), heads[2:]), [[18 * 1350 / 1800]])
+def test_the_average_is_that_of_controls():
+    fitted = HeadSize.fit(HEADS[:2], "icv")
+    np.testing.assert_allclose(fitted.transform(np.array([[18.0]]), HEADS[2:]), [[18 * 1350 / 1800]])
 
 
 @pytest.mark.parametrize("size", [0.0, -3.0])
-def test_heads_without_size_are_refused(heads, size):
-    bad, fitted = heads.assign(icv=[1200.0, size, 1800.0]), HeadSize.fit(heads, "icv")
-    for attempt in (lambda: HeadSize.fit(bad, "icv"), lambda: fitted.transform(np.ones((3, 1)), bad)):
-        with pytest.raises(
-            ValueError,
-            match=rf"divided by 'icv', which must be positive but is {size:.0f} for person 1 \(1 person in all",
-        ):
-            attempt()
+def test_heads_without_size_are_refused(size):
+    bad, fitted = HEADS.assign(icv=[1200.0, size, 1800.0]), HeadSize.fit(HEADS, "icv")
+    told = rf"divided by 'icv', which must be positive but is {size:.0f} for person 1 \(1 person in all"
+    refused_with(told, HeadSize.fit, bad, "icv", error=ValueError)
+    refused_with(told, fitted.transform, np.ones((3, 1)), bad, error=ValueError)
 
 
 # Missing regions: against the textbook's conditional normal, and in people whose truth is known

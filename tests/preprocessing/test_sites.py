@@ -7,7 +7,7 @@ from scipy.stats import f_oneway
 
 from rindices.preprocessing import UNCORRECTED, SiteHarmonizer
 from rindices.preprocessing.sites import _errors_left, shrink
-from rindices.problems import InputError
+from tests.refusal import refused_with
 
 SIZES = {"Athens": 12, "Bonn": 40, "Cork": 25, "Delft": 80}
 CURVES = {"smooth": ["age"], "interactions": [("age", "sex")]}
@@ -194,11 +194,14 @@ def test_people_of_no_known_site_can_stay_as_they_are(fitted, volumes, table):
 
 def test_unknown_sites_are_named_and_can_be_left(fitted, volumes, table):
     strange = table.assign(site=["Essen", *table["site"][1:]])
-    with pytest.raises(
-        ValueError, match=r"from Athens, Bonn, Cork, Delft, but 'site' contains 'Essen' \(1 person\)"
-    ) as refused:
-        fitted.transform(volumes, strange)
-    assert "(`SurrealGAN.adapt`), exclude these people, or leave them uncorrected with ''" in str(refused.value)
+    said = refused_with(
+        r"from Athens, Bonn, Cork, Delft, but 'site' contains 'Essen' \(1 person\)",
+        fitted.transform,
+        volumes,
+        strange,
+        error=ValueError,
+    )
+    assert "(`SurrealGAN.adapt`), exclude these people, or leave them uncorrected with ''" in said
     marked = fitted.leave_new_sites(strange)
     assert (marked["site"].tolist(), strange["site"][0]) == ([UNCORRECTED, *table["site"][1:]], "Essen")
     made = fitted.transform(volumes, marked)
@@ -239,18 +242,21 @@ def test_a_site_without_variation_is_harmonised(volumes, table):
     ],
 )
 def test_sites_that_cannot_be_learned_are_named(sites, message):
-    table = pd.DataFrame({"site": sites})
-    with pytest.raises(ValueError, match=message):
-        SiteHarmonizer.fit(np.random.default_rng(0).normal(size=(len(sites), 5)), table, "site")
+    table, volumes = pd.DataFrame({"site": sites}), np.random.default_rng(0).normal(size=(len(sites), 5))
+    refused_with(message, SiteHarmonizer.fit, volumes, table, "site", error=ValueError)
 
 
 def test_sites_count_as_columns(table, volumes):
     few = table.groupby("site").head(5)
-    with pytest.raises(
-        ValueError,
-        match=r"9 columns and 4 sites\. Estimating their effects requires at least 26 controls, but there are 20",
-    ):
-        SiteHarmonizer.fit(volumes[few.index], few, "site", **CURVES)
+    refused_with(
+        r"9 columns and 4 sites\. Estimating their effects requires at least 26 controls, but there are 20",
+        SiteHarmonizer.fit,
+        volumes[few.index],
+        few,
+        "site",
+        **CURVES,
+        error=ValueError,
+    )
 
 
 def test_a_site_that_is_learned_later_is_corrected_as_in_the_training(volumes, table):
@@ -323,5 +329,4 @@ def test_errors_of_a_new_site_are_those_that_its_controls_leave(common):
     ],
 )
 def test_sites_that_cannot_be_learned_are_refused(fitted, volumes, table, site, number, told):
-    with pytest.raises(InputError, match=told):
-        fitted.with_new_sites(volumes[:number], table[:number].assign(site=site))
+    refused_with(told, fitted.with_new_sites, volumes[:number], table[:number].assign(site=site))

@@ -1,4 +1,4 @@
-"""What does not matter to what is estimated in controls: units, orders and names; and everybody comes back.
+"""Corrections estimated in controls do not depend on units, order or names, and can be inverted for everybody.
 
 Where nothing but rounding can differ, the tolerance is that of rounding. Regions have means of up to 1,000 sd and
 covariates are moved by up to 1,000 sd: either loses three of sixteen digits when a mean is taken away, and least
@@ -6,7 +6,7 @@ squares lose a few more. Sites' scales are found by turns until they change by l
 another number of turns may be seen.
 """
 
-from dataclasses import dataclass, replace
+from collections import namedtuple
 
 import numpy as np
 import pandas as pd
@@ -19,41 +19,35 @@ from rindices.schema.cells import plain_code
 
 ROUNDING = 1e-8  # in R-indices' units, in which controls have an sd of 0.1
 
-# People, names and numbers as tables have them: several scales, ties, odd names; realistic, but nasty.
+# People, names and numbers as real tables have them: several scales, ties and odd names.
 
 
-# Everything that can be written to a file: surrogates cannot.
+# Everything that can be written to a file, so no surrogates.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 ODD = st.sampled_from(
     ['say "hi"', "a, b", "line\nbreak", "tab\t", "海马体", "Größe", "🧠", "null", "NaN", " ", "0", "\x7f"]
 )
 NAMES = st.one_of(TEXT, ODD)
-LABELS = NAMES.filter(plain_code)  # an empty site means that it is not known
+LABELS = NAMES.filter(plain_code)  # an empty site means an unknown one
 SEEDS, SCALES = st.integers(0, 2**32 - 1), st.floats(-6, 9).map(lambda exponent: 10.0**exponent)
 
 
 def names(number, kind=NAMES):
-    """So many different names; 1 and 1.0 are the same, and so are blanks."""
+    """Draw `number` different names; 1 and 1.0 count as the same, and so do blanks."""
     return st.lists(kind, min_size=number, max_size=number, unique_by=plain_code)
 
 
 def orders(number):
-    """All orders of so many things."""
+    """Draw a permutation of `number` things."""
     return st.permutations(range(number)).map(list)
 
 
-@dataclass(frozen=True)
-class Study:
-    """Regions and covariates of controls, who come first, and patients."""
-
-    features: np.ndarray
-    covariates: pd.DataFrame
-    n_controls: int
-    correction: Correction
+# Regions and covariates of controls, then patients.
+Study = namedtuple("Study", "features covariates n_controls correction")
 
 
 def _balanced(rng, labels, n_people):
-    """Everybody's label, each nearly as often as the others in any part of the table."""
+    """Return a label per person, with labels nearly balanced in every part of the table."""
     rounds = [rng.permutation(len(labels)) for _ in range(-(-n_people // len(labels)))]
     return np.array(labels, dtype=object)[np.concatenate(rounds)[:n_people]]
 
@@ -69,7 +63,7 @@ CORRECTIONS = st.builds(
 
 @st.composite
 def studies(draw):
-    """A cohort with effects of its covariates on its regions, and a correction for them.
+    """Draw a cohort whose covariates affect its regions, and a correction for them.
 
     Means of regions are up to 1000 sd, as whole brains are; covariates may have ties; categories have odd names.
     """
@@ -84,7 +78,7 @@ def studies(draw):
     site = _balanced(rng, draw(names(draw(st.integers(2, 3)), LABELS)), n_people)
     head = rng.normal(1500, 120, n_people)
     covariates = pd.DataFrame({"age": age, "score": score, "sex": sex, "site": site, "head": head})
-    if draw(st.booleans()):  # the same in all controls: it has no effect that could be known
+    if draw(st.booleans()):  # constant in controls, so its effect cannot be estimated
         covariates["constant"] = np.where(np.arange(n_people) < n_controls, 5.3, rng.normal(5, 1, n_people))
     is_one, at_site = pd.factorize(sex)[0], pd.factorize(site)[0]
     effects = np.outer(age - 70, rng.normal(0, 0.1, n_regions)) + np.outer(is_one, rng.normal(0, 1, n_regions))
@@ -93,20 +87,20 @@ def studies(draw):
     means = 10.0 ** rng.uniform(0, 3, n_regions)
     scales = np.array(draw(st.lists(SCALES, min_size=n_regions, max_size=n_regions)))
     features = scales * (means + effects + noise)
-    if draw(st.booleans()):  # as many digits as a table prints: ties
+    if draw(st.booleans()):  # rounded as in printed tables, which creates ties
         features = scales * np.round(features / scales, 1)
     return Study(features, covariates, n_controls, draw(CORRECTIONS))
 
 
 def scaled(study):
-    """Everybody's regions as the networks see them, and what was estimated in the controls of a study."""
+    """Return everybody's regions as the networks see them, and the preprocessing fitted in a study's controls."""
     controls = slice(study.n_controls)
     fitted = Preprocessing.fit(study.features[controls], study.covariates[controls], study.correction)
     return fitted.transform(study.features, study.covariates), fitted
 
 
 def assert_near(found, expected):
-    """Compare but for rounding; people far from all controls may differ in proportion."""
+    """Compare up to rounding; people far from all controls may differ in proportion."""
     np.testing.assert_allclose(found, expected, rtol=ROUNDING, atol=ROUNDING)
 
 
@@ -115,10 +109,10 @@ def test_everybody_comes_back_and_units_of_regions_do_not_matter(study, data):
     (expected, fitted), sd, n_regions = scaled(study), study.features.std(axis=0), study.features.shape[1]
     assert_near(fitted.inverse_transform(expected, study.covariates) / sd, study.features / sd)
     halvings = data.draw(st.lists(st.integers(-40, 40), min_size=n_regions, max_size=n_regions))
-    halved = scaled(replace(study, features=study.features * 2.0 ** np.array(halvings)))[0]
-    np.testing.assert_array_equal(halved, expected)  # powers of two round nothing: not a bit may differ
+    halved = scaled(study._replace(features=study.features * 2.0 ** np.array(halvings)))[0]
+    np.testing.assert_array_equal(halved, expected)  # powers of two cause no rounding, so the results must be identical
     factors = 10.0 ** np.random.default_rng(data.draw(SEEDS)).uniform(-9, 9, n_regions)
-    assert_near(scaled(replace(study, features=study.features * factors))[0], expected)
+    assert_near(scaled(study._replace(features=study.features * factors))[0], expected)
 
 
 @given(studies(), st.data())
@@ -134,10 +128,10 @@ def test_units_origins_and_names_of_covariates_and_the_order_of_people_do_not_ma
         else:
             changed[name] = rng.choice([-1, 1]) * factor * (column + rng.uniform(-1000, 1000) * column.std())
     expected, _ = scaled(study)
-    assert_near(scaled(replace(study, covariates=changed))[0], expected)
+    assert_near(scaled(study._replace(covariates=changed))[0], expected)
     patients = np.arange(study.n_controls, len(study.features))
     people = [*data.draw(orders(study.n_controls)), *data.draw(st.permutations(patients))]
     columns = data.draw(orders(study.features.shape[1]))
     covariates = study.covariates.iloc[people, data.draw(orders(study.covariates.shape[1]))].reset_index(drop=True)
-    other = replace(study, features=study.features[np.ix_(people, columns)], covariates=covariates)
+    other = study._replace(features=study.features[np.ix_(people, columns)], covariates=covariates)
     assert_near(scaled(other)[0], expected[np.ix_(people, columns)])

@@ -1,11 +1,11 @@
-"""`rindices` with a preset that is short but looks and saves often; run as a program, and loaded by Dask's workers."""
+"""`rindices` with a short preset that checkpoints and saves often; run as a program and preloaded by Dask workers."""
 
 import itertools
 import os
 import signal
 from dataclasses import replace
 
-if __name__ == "__main__":  # a shell's background jobs ignore it, and so would the run
+if __name__ == "__main__":  # shells' background jobs ignore SIGINT, and the run would inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from rindices import presets
@@ -15,16 +15,16 @@ SCHEDULE = presets.Schedule(batch_size=8, min_steps=800, max_steps=1200, checkpo
 
 
 def shorten(_=None):
-    """Make the default preset short, and save unfinished chunks at every checkpoint."""
+    """Shorten the default preset and save unfinished chunks at every checkpoint."""
     chunks._SAVE_SECONDS = 0.0
     presets.PRESETS["fast"] = lambda: replace(presets.fast(), schedule=SCHEDULE)
 
 
-dask_setup = shorten  # what Dask calls in a worker that loads this file
+dask_setup = shorten  # called by Dask in each worker that preloads this file
 
 
 def hold(kind, number):
-    """Stop like a process at Ctrl-Z once so many files of a kind are in the journal: it waits there to be killed."""
+    """Suspend the process, as Ctrl-Z does, once `number` files of a kind are in the journal, so it can be killed."""
     write, written = journal.write_arrays, itertools.count(1)
 
     def writing(path, *content):

@@ -1,4 +1,4 @@
-"""Runs as programs of their own, which can be killed, and what they leave behind."""
+"""Runs as separate processes that can be killed, and checks of what they leave behind."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ COMMAND = Path(command.__file__)
 OPTIONS = ("--patterns", "2-3", "--repetitions", "4")
 TABLES = ("r_indices.csv", "patterns.csv", "selection.csv")
 FINISHED, UNFINISHED = ".safetensors", ".unfinished"  # chunks in the journal
-PATIENCE = 600  # seconds; a machine that is busy with other things is no reason to fail
+PATIENCE = 600  # seconds; a busy machine should not fail the tests
 
 
 @pytest.fixture(scope="session")
@@ -38,13 +38,13 @@ def table(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def surroundings(tmp_path_factory):
-    """Return variables that keep libraries from telling of a slow machine or a strange home on standard error."""
+    """Return environment variables that keep libraries from warning about a slow machine or an unusual home."""
     return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "MPLCONFIGDIR": str(tmp_path_factory.mktemp("fonts"))}
 
 
 @pytest.fixture
 def start(table, tmp_path, surroundings):
-    """Return a function that starts `rindices fit` as a process; what still runs at the end is killed.
+    """Return a function that starts `rindices fit` as a process; any still running at the end are killed.
 
     With `hold`, it stops by itself as soon as so many chunks are finished or on their way; it is given back then.
     """
@@ -63,53 +63,53 @@ def start(table, tmp_path, surroundings):
 
 
 def kill(process):
-    """Kill a process; return whether it was still there."""
+    """Kill a process; return whether it was still running."""
     was_there = process.poll() is None
     process.kill()
-    with contextlib.suppress(ValueError):  # what it said was read already
+    with contextlib.suppress(ValueError):  # its output was already read
         process.communicate()
     return was_there
 
 
 def ended(process, timeout=PATIENCE):
-    """Wait for a process; return its exit code and what it said on either channel."""
+    """Wait for a process to end; return its exit code, standard output and standard error."""
     out, err = process.communicate(timeout=timeout)
     return process.returncode, out, err
 
 
-def until(condition, process, timeout=PATIENCE):
-    """Wait for something to happen while a process runs."""
-    end = time.monotonic() + timeout
-    while not (happened := condition()) and time.monotonic() < end and process.poll() is None:
+def until(condition, process=None):
+    """Wait until a condition holds; fail early if the given process ends first."""
+    end = time.monotonic() + PATIENCE
+    while not (happened := condition()) and time.monotonic() < end and (process is None or process.poll() is None):
         time.sleep(0.05)
-    assert happened, "it did not happen in time" if process.poll() is None else process.communicate()
+    assert happened, process.communicate() if process and process.poll() is not None else "it did not happen in time"
 
 
 def held(process):
-    """Wait until a process stopped by itself; return it."""
+    """Wait until a process has suspended itself; return it."""
     until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED, process)
     return process
 
 
 def send(process, number):
-    """Send a signal to a process, which goes on if it was held; return how it ended."""
+    """Send a signal to a process, resuming it if suspended; return how it ended."""
     process.send_signal(number)
     process.send_signal(signal.SIGCONT)
     return ended(process)
 
 
 def contents(folder):
-    """Return all files of a folder with their contents."""
+    """Return the contents of all files in a folder."""
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def results(folder):
-    """Return the results of a run: texts of its tables and arrays of its model."""
+    """Return the results of a run: the bytes of its tables and the arrays of its model."""
     return {name: (folder / name).read_bytes() for name in TABLES}, load_file(folder / "model.safetensors")
 
 
 def assert_same(folder, expected):
-    """Compare a run folder with the results of another, to the bit."""
+    """Check that a run folder has bit-identical results."""
     texts, arrays = results(folder)
     assert (texts, arrays.keys()) == (expected[0], expected[1].keys())
     for name, array in arrays.items():
@@ -117,14 +117,14 @@ def assert_same(folder, expected):
 
 
 def status(folder):
-    """Return what a run folder says of its run: done, failed, unfinished; None where it says nothing."""
+    """Return a run's recorded status (done, failed or unfinished), or None if there is none."""
     path = folder / "summary.json"
     with contextlib.suppress(ValueError):  # it was damaged on purpose
         return json.loads(path.read_text())["status"] if path.exists() else None
 
 
 def finished_chunks(folder):
-    """Return which file each finished chunk of a journal is: one that is trained again is another file."""
+    """Return the identity of each finished chunk's file, which changes when the chunk is retrained."""
     found = {}
     for path in (folder / "journal").glob(f"*{FINISHED}"):
         with contextlib.suppress(FileNotFoundError):  # the run has just become complete
@@ -133,7 +133,7 @@ def finished_chunks(folder):
 
 
 def assert_kept(before, folder):
-    """Check that finished chunks are still the files that they were, unless the run is complete; return them all."""
+    """Check that finished chunks were not rewritten, unless the run is complete; return those present now."""
     after = finished_chunks(folder)
     if status(folder) != "done":
         assert {name: after.get(name) for name in before} == before
@@ -142,7 +142,7 @@ def assert_kept(before, folder):
 
 @pytest.fixture(scope="session")
 def undisturbed(table, tmp_path_factory, surroundings):
-    """Return the results of a run that nothing happened to."""
+    """Return the results of an uninterrupted run."""
     out = tmp_path_factory.mktemp("undisturbed") / "run"
     subprocess.run(
         [sys.executable, COMMAND, "fit", table, *OPTIONS, "--out", out, "--no-report"],
@@ -155,7 +155,7 @@ def undisturbed(table, tmp_path_factory, surroundings):
 
 @contextlib.contextmanager
 def shortened():
-    """Make runs in this process as short as they can be."""
+    """Make runs in this process as short as possible."""
     schedule = presets.Schedule(batch_size=8, min_steps=20, max_steps=40, checkpoint_every=20, whitening=0.0)
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(command, "SCHEDULE", schedule)
@@ -167,8 +167,14 @@ def shortened():
 
 
 @pytest.fixture
+def out(tmp_path):
+    """Return the folder of a run, not yet created."""
+    return tmp_path / "run"
+
+
+@pytest.fixture
 def short():
-    """Make runs in this process as short as they can be."""
+    """Make runs in this process as short as possible."""
     with shortened():
         yield
 
@@ -180,8 +186,8 @@ def fit(*options):
 
 @pytest.fixture(scope="session")
 def faultless(table, tmp_path_factory):
-    """Return the results of such a run that nothing happened to."""
+    """Return the folder of such a run, uninterrupted and on all cores, which does not affect its results."""
     out = tmp_path_factory.mktemp("faultless") / "run"
     with shortened():
         assert fit(table, "--out", out).exit_code == 0
-    return results(out)
+    return out

@@ -1,16 +1,32 @@
-"""A run that is killed, stopped or damaged goes on when its command is repeated, and ends with the same bits."""
+"""A run that is killed, stopped or damaged resumes when its command is repeated, with bit-identical results.
 
+Also: one run per folder, whose status never claims more than is there; failing writes; runs repeated from their record.
+"""
+
+import builtins
+import errno
+import io
+import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
+from rindices import files
+from rindices.core import devices
+from rindices.record import worker_of
+from rindices.training import execution
+from rindices.training.chunks import train_chunk
 from tests.pages.page import missing
+from tests.pages.server.conftest import TOKEN, client_of  # noqa: F401 (a fixture)
+from tests.pages.server.test_pages import watched
 from tests.survival.conftest import (
     COMMAND,
     FINISHED,
@@ -18,34 +34,35 @@ from tests.survival.conftest import (
     UNFINISHED,
     assert_kept,
     assert_same,
+    contents,
     ended,
     finished_chunks,
+    fit,
     held,
     kill,
+    results,
     send,
     status,
     until,
 )
 
-TRAINING = (UNFINISHED, 1)  # where a run waits for its signal: it cannot end before it comes
+TRAINING = (UNFINISHED, 1)  # where a run waits for its signal, so that it cannot end before
 
 
-def test_a_killed_run_goes_on_and_ends_with_the_same_bits(start, tmp_path, undisturbed):
-    out = tmp_path / "run"
+def test_a_killed_run_goes_on_and_ends_with_the_same_bits(start, out, undisturbed):
     assert kill(held(start("--no-report", hold=TRAINING)))
     assert list(out.glob(f"journal/*{UNFINISHED}"))
     assert kill(held(start("--no-report", hold=(FINISHED, 1))))
     chunks = finished_chunks(out)
     assert chunks
-    process = held(start("--no-report", "--quiet", hold=(FINISHED, 1)))  # the lock was there, but nobody held it
+    process = held(start("--no-report", "--quiet", hold=(FINISHED, 1)))  # a lock file was left, but no process held it
     assert len(assert_kept(chunks, out)) > len(chunks)
     assert send(process, signal.SIGCONT) == (0, "", "")
     assert_same(out, undisturbed)
     assert not (out / "journal").exists()
 
 
-def test_damaged_files_are_trained_again_and_named(start, tmp_path, undisturbed):
-    out = tmp_path / "run"
+def test_damaged_files_are_trained_again_and_named(start, out, undisturbed):
     assert send(held(start("--no-report", hold=(FINISHED, 2))), signal.SIGTERM)[0] == 143
     cut, flipped, *_ = sorted((out / "journal").glob("*.safetensors"))
     for path in (cut, out / "summary.json", *out.glob("journal/*.unfinished"), out / "journal" / "plan.json"):
@@ -61,8 +78,7 @@ def test_damaged_files_are_trained_again_and_named(start, tmp_path, undisturbed)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_a_run_at_once_and_it_can_go_on(start, tmp_path, undisturbed, number, code):
-    out = tmp_path / "run"
+def test_a_signal_ends_a_run_at_once_and_it_can_go_on(start, out, undisturbed, number, code):
     found, _, err = send(held(start(hold=TRAINING)), number)
     assert (found, "To resume, repeat the same command" in err, "Traceback" in err) == (code, True, False)
     assert (status(out), (out / "report.html").exists()) == ("unfinished", False)
@@ -75,7 +91,7 @@ def test_a_signal_ends_a_run_at_once_and_it_can_go_on(start, tmp_path, undisturb
     "seconds", [pytest.param(0.0, marks=pytest.mark.slow), 1.0, pytest.param(2.0, marks=pytest.mark.slow)]
 )
 def test_ctrl_c_is_obeyed_while_programs_are_loaded_and_compiled(start, seconds):
-    """However far the run is by then: before its first line it would not yet be ours, and it waits when it trains."""
+    """However far the run has got: from its first line of output, when our handler is installed, until it trains."""
     process = start(hold=TRAINING)
     assert process.stdout.readline().startswith("Read ")
     time.sleep(seconds)
@@ -94,7 +110,7 @@ def command():
     Dropped()
     exits.interruptible(lambda: time.sleep(3600), "Go on.", exits.Ending())
 """
-# As some libraries do that are written in C++; others end the process with a message of their own.
+# As some C++ libraries do; others end the process with a message of their own.
 MADE_ANOTHER_ERROR = """
 @exits.guarded
 def command():
@@ -127,7 +143,7 @@ def test_ctrl_c_is_obeyed_even_where_it_gets_lost(program, told, tmp_path):
     assert (process.returncode, process.stderr.splitlines()[-1], "Traceback" in process.stderr) == (130, told, False)
 
 
-# Workers of a cluster come and go; processes of ours end with the command, however it ends
+# Cluster workers come and go; our own processes end with the command, however it ends
 
 
 PROCESSES, LOCAL = ("--workers", "2"), ("--dask", "local", "--workers", "2")
@@ -135,7 +151,7 @@ PROCESSES, LOCAL = ("--workers", "2"), ("--dask", "local", "--workers", "2")
 
 @pytest.fixture
 def cluster(tmp_path_factory):
-    """Start a scheduler and two workers of one thread each on the loopback address; return that and the processes."""
+    """Start a scheduler and two single-threaded workers on the loopback address; yield the address and processes."""
     folder = tmp_path_factory.mktemp("cluster")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
@@ -153,7 +169,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def begin(start, tmp_path):
-    """Return a function that starts a run and waits for its first chunk; gives its folder, and what is finished."""
+    """Return a function that starts a run and waits for its first chunk: process, run folder, finished chunks."""
 
     def begin(*where):
         process, out = start("--no-report", *where), tmp_path / "run"
@@ -213,7 +229,9 @@ def children_of(process):
 
 
 def have_left(processes):
-    return not psutil.wait_procs(processes, timeout=PATIENCE / 4)[1]  # joblib's own would stay for five minutes
+    return not psutil.wait_procs(processes, timeout=PATIENCE / 4)[
+        1
+    ]  # joblib's default workers would linger for five minutes
 
 
 @pytest.mark.slow
@@ -238,3 +256,273 @@ def test_ctrl_c_takes_the_workers_along(start, where):
     told = "\nStopped before the run was finished. To resume, repeat the same command" in err
     assert (code, told, len(children) > 0) == (130, True, True)
     assert have_left(children)
+
+
+# Failing writes, and the state in which they leave a folder
+
+
+RESULTS = ("model.safetensors", "r_indices.csv", "patterns.csv", "selection.csv", "r_indices.png", "report.html")
+KINDS = ("data-*.safetensors", "data-*.unfinished", "plan.json", "run.toml", "summary.json", "holder.txt", *RESULTS)
+ERRORS, ALWAYS = {"full": errno.ENOSPC, "broken": errno.EIO, "forbidden": errno.EACCES}, 1_000_000
+
+
+class Fault:
+    """Makes writes to one kind of file fail on opening, on flushing or on renaming."""
+
+    def __init__(self, monkeypatch, kind, stage, number, times):
+        self.kind, self.stage, self.number, self.left = kind, stage, number, times
+        for module in (builtins, io):
+            monkeypatch.setattr(module, "open", self._before(module.open, "open", self._writes))
+        monkeypatch.setattr(files, "_flush", self._before(files._flush, "flush", self._half))
+        monkeypatch.setattr(Path, "replace", self._before(Path.replace, "rename", lambda *_: True))
+
+    def _before(self, function, stage, condition):
+        def faulty(path, *args, **kwargs):
+            if self.left and stage == self.stage and self._is_ours(path) and condition(path, *args, **kwargs):
+                self.left -= 1
+                raise OSError(self.number, os.strerror(self.number), str(path))
+            return function(path, *args, **kwargs)
+
+        return faulty
+
+    def _is_ours(self, path):
+        return isinstance(path, str | Path) and Path(Path(path).name.removeprefix(".")).match(f"{self.kind}*.partial")
+
+    @staticmethod
+    def _writes(path, mode="r", *_, **__):
+        return any(letter in mode for letter in "wax+")
+
+    @staticmethod
+    def _half(path):
+        os.truncate(path, path.stat().st_size // 2)
+        return True
+
+
+def check_agreement(outcome, out):
+    """Check that exit code, last line, status and report agree."""
+    last = outcome.output.splitlines()[-1]
+    page = (out / "report.html").read_text(encoding="utf-8") if (out / "report.html").exists() else ""
+    assert "Traceback" not in outcome.output
+    assert isinstance(outcome.exception, SystemExit | None)
+    if outcome.exit_code == 0:
+        assert (status(out), last[:5]) == ("done", "Done ")
+        assert all((out / name).exists() for name in RESULTS)
+        assert "This run failed" not in page
+    else:
+        full = os.strerror(errno.ENOSPC) in outcome.output
+        expected = (
+            (2, f"Failed. Free space on the disk of {out}") if full else (3, "Failed. Once this is fixed, repeat")
+        )
+        assert (outcome.exit_code, last[: len(expected[1])]) == expected
+        assert status(out) in ("failed", "unfinished", None)
+        assert not page or "This run failed" in page
+        assert any(os.strerror(number) in outcome.output for number in ERRORS.values())
+
+
+FAULTS = [
+    pytest.param(
+        kind, stage, number, times, id=f"{kind}-{stage}-{name}-{times}", marks=() if quick else pytest.mark.slow
+    )
+    for kind in KINDS
+    for stage in (("open", "rename") if kind == "r_indices.png" else ("open", "rename", "flush"))  # it is not flushed
+    for name, number in ERRORS.items()
+    for times in (1, ALWAYS)
+    for quick in [number == errno.ENOSPC and times == ALWAYS and stage == ("rename" if ".png" in kind else "flush")]
+]
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(("kind", "stage", "number", "times"), FAULTS)
+def test_any_fault_of_any_write(table, out, faultless, kind, stage, number, times):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        fault, outcome = Fault(monkeypatch, kind, stage, number, times), fit(table, "--out", out)
+    assert fault.left < times, "nothing failed"
+    check_agreement(outcome, out)
+    if outcome.exit_code == 0:
+        assert_same(out, results(faultless))
+    again = fit(table, "--out", out)
+    check_agreement(again, out)
+    assert again.exit_code == 0
+    assert_same(out, results(faultless))
+    assert not list(out.rglob("*.partial"))
+
+
+@pytest.mark.usefixtures("short")
+def test_what_was_trained_is_kept_when_the_folder_becomes_read_only(table, out, faultless, monkeypatch):
+
+    def access(path, mode, access=os.access):
+        return not list(out.glob("journal/data-*.safetensors")) and access(path, mode)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "access", access)
+        outcome = fit(table, "--out", out)
+    assert (outcome.exit_code, "is not writable" in outcome.output, status(out)) == (2, True, "unfinished")
+    assert list(out.glob("journal/data-*.safetensors"))  # the other chunk may have been in progress
+    assert fit(table, "--out", out).exit_code == 0
+    assert_same(out, results(faultless))
+
+
+class Killed(Exception):
+    """The process would have been killed here."""
+
+
+class Kill:
+    """Keeps a run folder as it was before one of the changes of its files, and lets the command end as it may.
+
+    Changes are counted: a file that is written is renamed when it is whole, which is one; a file that is removed is
+    another. A file that is being written reaches the disk in half.
+    """
+
+    def __init__(self, monkeypatch, folder, moment):
+        self.folder, self.left, self.happened = folder, moment, False
+        self.snapshot = folder.with_name("snapshot")
+        monkeypatch.setattr(os, "unlink", self._watched(os.unlink))
+        monkeypatch.setattr(Path, "replace", self._watched(Path.replace))
+
+    def _watched(self, function):
+        def changed(path, *args, **kwargs):
+            # When a whole folder is removed, files are named relative to it.
+            if "dir_fd" in kwargs or (self.folder in (Path(path), *Path(path).parents) and Path(path).exists()):
+                self.left -= 1
+                if self.left < 0 and not self.happened:  # any later change comes after the process would have died
+                    self._strike(Path(path), writes=bool(args))
+            return function(path, *args, **kwargs)
+
+        return changed
+
+    def _strike(self, path, writes):
+        self.happened = True
+        shutil.copytree(self.folder, self.snapshot)
+        if writes and path.suffix == ".partial":  # other files are complete and merely move
+            half = self.snapshot / path.relative_to(self.folder)
+            os.truncate(half, half.stat().st_size // 2)
+        raise Killed
+
+    def bury(self):
+        """Put the folder back as the kill left it."""
+        if self.happened:
+            shutil.rmtree(self.folder)
+            self.snapshot.rename(self.folder)
+
+
+def tables_and_models(folder):
+    """Return the results of a run as bytes on disk, leaving out the journal."""
+    kept = {name: text for name, text in contents(folder).items() if name.suffix in (".csv", ".safetensors")}
+    return {name: text for name, text in kept.items() if name.parts[0] != "journal"}
+
+
+# A run makes nearly this many changes (the last moments lie beyond its end); moments 3 to 9 are during training.
+MOMENTS = [pytest.param(moment, marks=() if moment in (4, 8) else pytest.mark.slow) for moment in range(46)]
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("again", [False, True], ids=["first", "overwritten"])
+def test_a_run_killed_at_any_moment_leaves_whole_files_and_goes_on(
+    table, tmp_path, monkeypatch, faultless, moment, again
+):
+    monkeypatch.setattr(devices, "n_cores", lambda: 1)  # so that the order of changes is reproducible
+    out, line, whole = tmp_path / "run", (table, "--out", tmp_path / "run", "--no-report"), tables_and_models(faultless)
+    if again:
+        assert fit(*line).exit_code == 0
+    with monkeypatch.context() as patch:
+        kill, outcome = Kill(patch, out, moment), fit(*line, *["--overwrite"] * again)
+    assert kill.happened or outcome.exit_code == 0, outcome.output
+    kill.bury()
+    found = tables_and_models(out)
+    assert found == {name: whole[name] for name in found}
+    lost = whole.keys() - found.keys()  # models may still be in the journal
+    assert status(out) != "done" or all((out / "journal" / name.name).is_file() for name in lost)
+    assert fit(*line).exit_code == 0
+    assert (status(out), tables_and_models(out)) == ("done", whole)
+    assert not [path for path in tmp_path.rglob("*") if path.name == "journal" or path.suffix == ".partial"]
+
+
+def test_a_second_process_is_refused_and_the_first_unharmed(start, tmp_path, undisturbed):
+    first = held(start("--no-report", hold=(FINISHED, 1)))  # so that it cannot end before the others start
+    for options in ((), ("--overwrite",)):
+        code, _, err = ended(start(*options))
+        told = f"Another process ({first.pid} on {os.uname().nodename}, since 20" in err
+        assert (code, told) == (2, True)
+    assert send(first, signal.SIGCONT)[0] == 0
+    assert_same(tmp_path / "run", undisturbed)
+
+
+MORE = ("--patterns", "2-3", "--repetitions", 4)
+
+
+@pytest.mark.usefixtures("short")
+def test_more_of_a_finished_run_is_as_in_one_go(table, tmp_path, monkeypatch):
+    trained = []
+
+    def noted(chunk, *arguments, **options):
+        trained.extend(chunk.members)
+        return train_chunk(chunk, *arguments, **options)
+
+    monkeypatch.setattr(execution, "train_chunk", noted)
+    out, one_go = tmp_path / "run", tmp_path / "one"
+    assert fit(table, "--out", out, "--no-report").exit_code == 0
+    with pytest.MonkeyPatch.context() as patch:
+        Fault(patch, "r_indices.csv", "flush", errno.ENOSPC, ALWAYS)
+        outcome = fit(table, "--out", out, "--no-report", *MORE)
+        assert (outcome.exit_code, "--repetitions 2 then, 4 now" in outcome.output) == (2, True)
+    assert (fit(table, "--out", out, "--no-report", *MORE).exit_code, len(trained)) == (0, len(set(trained)))
+    assert (fit(table, "--out", one_go, "--no-report", *MORE).exit_code, len(trained)) == (0, 2 * len(set(trained)))
+    assert_same(out, results(one_go))
+    cut = min((out / "trained").iterdir())
+    os.truncate(cut, cut.stat().st_size // 2)
+    outcome = fit(table, "--out", out, "--no-report", *MORE, "--exhaustive")
+    assert outcome.exit_code == 0
+    assert f"{cut.name} in the journal was damaged and has been retrained." in outcome.output
+    assert len(list((out / "trained").iterdir())) == len(set(trained)) == 8
+
+
+@pytest.mark.usefixtures("short")
+def test_a_run_can_be_made_again_from_its_record_and_with_nothing_else(table, tmp_path, faultless):
+    record, again, other = tmp_path / "run" / "run.toml", tmp_path / "again", tmp_path / "other.csv"
+    assert fit(table, "--out", record.parent).exit_code == 0
+    outcome = fit("--config", record, "--out", again, "--quiet")
+    assert (outcome.exit_code, outcome.output) == (0, "")
+    assert_same(again, results(faultless))
+    other.write_text(table.read_text().replace(".", ".1", 1))
+    for options, told in ((("--seed", 4), "--seed"), ((other,), "its contents differ")):
+        outcome = fit(*options, "--config", record, "--out", tmp_path / "third")
+        assert (outcome.exit_code, told in outcome.output) == (2, True)
+    outcome = fit(other, "--out", record.parent)
+    assert (outcome.exit_code, "  sha256: " in outcome.output) == (2, True)
+
+
+@pytest.mark.usefixtures("short")
+def test_lines_of_json(table, tmp_path):
+    for options, ends, code in (((), "done", 0), (("--patterns", 3), "failed", 2)):
+        outcome = fit(table, "--out", tmp_path / "run", "--log-json", *options)
+        lines = [json.loads(line) for line in outcome.stdout.splitlines()]
+        assert (outcome.exit_code, lines[-1]["status"], lines[-1]["exit_code"]) == (code, ends, code)
+        assert code or {"table", "progress", "done"} <= {line["event"] for line in lines}
+
+
+# Training started from the browser page: watched, killed and resumed (stopping it is tested in tests/pages)
+
+
+def test_training_survives_being_killed(client_of, table, tmp_path, undisturbed, monkeypatch):  # noqa: F811
+    folder, run = tmp_path / "study", tmp_path / "study" / "run"
+    folder.mkdir()
+    shutil.copy(table, folder)
+    client = client_of(folder, (sys.executable, str(COMMAND)))
+    client.get("/enter", params={"token": TOKEN})
+    monkeypatch.setenv("RINDICES_HOLD", ".safetensors 1")
+    asked = {"table": table.name, "chosen": "yes", "patterns": "2-3", "repetitions": "4", "out": "run"}
+    client.post("/train", params=asked, follow_redirects=False)
+    until(lambda: worker_of(run) and finished_chunks(run))
+    os.kill(worker_of(run), signal.SIGKILL)
+    until(lambda: worker_of(run) is None)
+    assert "This run is not finished" in client.get("/run?run=run").text
+    assert finished_chunks(run)
+
+    monkeypatch.delenv("RINDICES_HOLD")
+    client.post("/continue?run=run", follow_redirects=False)
+    seen = watched(client, "run")
+    assert seen[-1]["state"] == "done"
+    assert max(row["n_models"] for one in seen for row in one["agreed"]) >= 4  # models this short are rarely sound
+    assert_same(run, undisturbed)
+    assert 'class="verdict' in client.get("/run?run=run").text

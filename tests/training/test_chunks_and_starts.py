@@ -42,7 +42,7 @@ PAIR = Chunk((Member(POINTS[0], 4), Member(POINTS[1], 1)))
 
 
 class Kept:
-    """Keeps all that was left, in memory."""
+    """Keeps every unfinished state in memory."""
 
     def __init__(self, left=None):
         self.left, self.saved = left, []
@@ -56,7 +56,7 @@ class Kept:
 
 @pytest.fixture(scope="module")
 def settings(quick_preset):
-    """Looks after 10, 20, 30 and 40 steps; weights from 20 on."""
+    """Settings with checkpoints after 10, 20, 30 and 40 steps, and weights kept from step 20 on."""
     return Settings(replace(quick_preset, schedule=replace(quick_preset.schedule, checkpoint_every=10)), 8, 7)
 
 
@@ -150,20 +150,23 @@ def test_more_devices_hold_more_models_and_one_is_always_tried():
     assert fitting() * 10 * 4 * 2 * 145 * 72 < 16 * 2**30 / 4
 
 
-def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
-    preset, starts = settings.preset, starts_of(PAIR.members, settings, small_people)
+def looks_of_the_engine(preset, people, **priors):
+    """Train the two models of `PAIR` with the engine alone."""
     weights = [preset.weights._replace(orthogonality=value) for value in (0.8, 0.2)]
-    members = make_members(
-        7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5, priors=[start.prior for start in starts]
-    )
-    schedule = {"checkpoint_every": 10, "min_steps": 20, "max_steps": 40}
-    looks = list(train(small_people, members, preset.training, Schedule(8, **schedule), n_patterns=3))
+    members = make_members(7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5, **priors)
+    schedule = Schedule(8, checkpoint_every=10, min_steps=20, max_steps=40)
+    return list(train(people, members, preset.training, schedule, n_patterns=3))
+
+
+def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
+    starts = starts_of(PAIR.members, settings, small_people)
+    looks = looks_of_the_engine(settings.preset, small_people, priors=[start.prior for start in starts])
     assert trained.steps.tolist() == [look.step for look in looks] == [10, 20, 30, 40]
     beside = [beside_networks(starts, look.r_indices, small_people.patients) for look in looks]
     np.testing.assert_array_equal(trained.r_indices, np.stack([together for _, together in beside]))
     for name, values in trained.losses.items():
         np.testing.assert_array_equal(values, np.stack([look.losses[name] for look in looks]))
-    assert list(trained.weights) == [20, 30, 40]  # from the least steps on
+    assert list(trained.weights) == [20, 30, 40]  # from the minimum number of steps on
     for asked, k in ((30, 2), (70, 3)):
         second = jax.tree.map(lambda leaf: leaf[1], looks[k].parameters()._replace(linear=beside[k][0]))
         jax.tree.map(np.testing.assert_array_equal, trained.weights_of(1, 3, asked), second)
@@ -174,11 +177,7 @@ def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
 def test_from_random_weights_a_chunk_is_the_networks_alone(settings, small_people):
     blind = settings._replace(preset=replace(settings.preset, training=Training(start="random")))
     assert starts_of(PAIR.members, blind, small_people) == []
-    found, preset = train_chunk(PAIR, blind, small_people), blind.preset
-    weights = [preset.weights._replace(orthogonality=value) for value in (0.8, 0.2)]
-    members = make_members(7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5)
-    schedule = {"checkpoint_every": 10, "min_steps": 20, "max_steps": 40}
-    looks = list(train(small_people, members, preset.training, Schedule(8, **schedule), n_patterns=3))
+    found, looks = train_chunk(PAIR, blind, small_people), looks_of_the_engine(blind.preset, small_people)
     np.testing.assert_array_equal(found.r_indices, np.stack([look.r_indices for look in looks]))
     assert found.weights[40].linear is None
 
@@ -209,7 +208,7 @@ def test_linear_models_alone_need_no_training(small_people, monkeypatch):
         assert model[:4] == ({}, {}, {}, {})
         again = r_indices(plain.stacked([model]), small_people.patients)[0]
         np.testing.assert_allclose(found.r_indices[0, place, :, : member.point.n_patterns], again, atol=1e-5)
-        np.testing.assert_allclose(again.mean(axis=0), 0.5, atol=1e-5)  # as severities that are uniform
+        np.testing.assert_allclose(again.mean(axis=0), 0.5, atol=1e-5)  # like uniform severities
         np.testing.assert_allclose(again.std(axis=0), 12**-0.5, atol=1e-5)
     np.testing.assert_allclose(found.correlations[0, 0, 2], [0, 0, 1])
 
@@ -224,7 +223,7 @@ def test_last_weights_are_kept_where_the_least_steps_are_out_of_reach(settings, 
 
 @pytest.fixture
 def keeper(settings, small_people, monkeypatch):
-    """What a chunk left on its way, at every checkpoint."""
+    """The unfinished states that a chunk saved, one per checkpoint."""
     monkeypatch.setattr(chunks, "_SAVE_SECONDS", -1)
     keeper = Kept()
     train_chunk(PAIR, settings, small_people, keeper)
@@ -232,7 +231,11 @@ def keeper(settings, small_people, monkeypatch):
 
 
 def test_chunk_goes_on_from_any_checkpoint_with_the_same_bits(trained, settings, small_people, keeper):
-    assert [int(left.trajectory.steps[-1]) for left in keeper.saved] == [10, 20, 30]  # the end needs no state
+    assert [int(left.trajectory.steps[-1]) for left in keeper.saved] == [
+        10,
+        20,
+        30,
+    ]  # the final checkpoint needs no saved state
     for left in keeper.saved:
         seen = []
         found = train_chunk(
@@ -243,7 +246,7 @@ def test_chunk_goes_on_from_any_checkpoint_with_the_same_bits(trained, settings,
 
 
 def test_what_goes_on_rests_on_the_state_that_was_left(trained, settings, small_people, keeper):
-    """Otherwise the test before would pass for a chunk that begins anew."""
+    """Otherwise the previous test would also pass for a chunk that starts over."""
     left = keeper.saved[1]
     altered = {n: 0 * array if "decomposer" in n and ".parameters" in n else array for n, array in left.states.items()}
     found = train_chunk(PAIR, settings, small_people, Kept(Unfinished(left.trajectory, altered)))
@@ -281,7 +284,7 @@ def test_training_stops_when_told_so(settings, small_people, last):
     assert seen == [(PAIR, step) for step in range(0, last + 1, 10)]
 
 
-# Where a repetition starts: a linear model, and what it adds to the networks' reading.
+# Where a repetition starts: a linear model, and what it contributes beside the networks
 
 
 @pytest.fixture(scope="module")
@@ -316,7 +319,7 @@ def test_start_finds_patterns_that_are_there(start, small_people, small_truth):
 
 
 def test_prior_has_the_patients_mean_change_and_grows_with_severity(start, small_people):
-    """Severities that are uniform to the power a have the mean 1 / (1 + a)."""
+    """A uniform severity raised to the power a has mean 1 / (1 + a)."""
     change = (start.prior.maps / (1 + start.prior.exponents)[:, None]).sum(axis=0)
     seen = small_people.patients.mean(axis=0) - small_people.controls.mean(axis=0)
     np.testing.assert_allclose(change, seen, atol=SCALED_SD / 2)
@@ -326,7 +329,7 @@ def test_maps_of_halves_scatter_about_those_of_everybody_more_with_fewer_people(
     def scatter(controls, patients):
         maps = maps_of_halves(controls, patients, N_PATTERNS, "ica", 0)
         assert maps.shape == (21, N_PATTERNS, controls.shape[1])
-        total = maps.sum(axis=1)  # patterns may come in another order
+        total = maps.sum(axis=1)  # patterns may come in a different order
         return np.sqrt(((total[1:] - total[0]) ** 2).mean()), total[0]
 
     controls, patients = small_people.controls, small_people.patients
@@ -345,7 +348,7 @@ def test_threads_start_alike_and_neither_warn_nor_leave_limits_behind(start, sma
         return start_of(small_people.controls, small_people.patients, N_PATTERNS, "ica", 0, 3, 5)
 
     before = threadpool_info()
-    with ThreadPoolExecutor(4) as threads:  # as several trainings do
+    with ThreadPoolExecutor(4) as threads:  # as concurrent trainings do
         made = threads.map(lambda _: list(side_by_side(again, range(2))), range(4))
         assert all(np.array_equal(other.gain, start.gain) for pair in made for other in pair)
     assert threadpool_info() == before
@@ -365,7 +368,7 @@ def test_networks_and_linear_model_are_averaged_on_one_scale(start, small_people
     linear, together = beside_networks([start, start], read, patients)
     scaled = read.mean(axis=1, keepdims=True) + read.std(axis=1, keepdims=True) * start.read(patients)
     np.testing.assert_allclose(together, (read + scaled) / 2, atol=1e-4)
-    np.testing.assert_allclose(together.mean(axis=1), read.mean(axis=1), atol=1e-4)  # the networks' scale stays
+    np.testing.assert_allclose(together.mean(axis=1), read.mean(axis=1), atol=1e-4)  # on the networks' scale
     np.testing.assert_allclose(r_indices(networks._replace(linear=linear), patients), together, atol=1e-4)
 
 

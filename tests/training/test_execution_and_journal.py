@@ -14,10 +14,12 @@ import pytest
 from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.networks import Parameters
-from rindices.problems import LostWorkers
+from rindices.core.train import TrainingPeople
+from rindices.problems import InputError, LostWorkers
 from rindices.training import execution as module
-from rindices.training.chunks import Chunk, Member, Point, Settings, Unfinished, cut
-from rindices.training.execution import Execution, Memory, Progress, executor, train_all
+from rindices.training.chunks import Chunk, Member, Point, Settings, Stopped, Unfinished, cut
+from rindices.training.clusters import Cluster, still_wanted
+from rindices.training.execution import Execution, Memory, Progress, executor, parallel, train_all
 from rindices.training.journal import Journal
 from tests.made_up import scores, trajectory
 from tests.refusal import refused_with
@@ -34,14 +36,14 @@ def settings(quick_preset):
 
 @pytest.fixture(scope="module")
 def people(small_people):
-    """Cohort 1 has the groups exchanged."""
+    """People of each chunk; the groups are swapped in cohort 1."""
     exchanged = small_people._replace(controls=small_people.patients, patients=small_people.controls)
     return lambda chunk: exchanged if chunk.cohort else small_people
 
 
 @pytest.fixture(scope="module")
 def alone(settings, people):
-    """All chunks, trained one after the other."""
+    """All chunks, trained sequentially."""
     execution = Execution(n_jobs=1)
     train_all(CHUNKS, settings, people, execution)
     return execution.store
@@ -53,7 +55,7 @@ def same_bits(found, expected, chunks=CHUNKS):
 
 
 class Fake:
-    """Instead of training: reports some steps, and fails as often as it is told for a chunk."""
+    """Stands in for training: reports some steps, and fails a given number of times for a chunk."""
 
     def __init__(self, steps=(0, 20, 40), failures=(), error=LostWorkers):
         self.steps, self.failures, self.error, self.calls = steps, dict(failures), error, []
@@ -96,7 +98,7 @@ def test_processes_do_not_change_a_bit(alone, settings, people):
         train_all(CHUNKS, settings, people, execution)
         assert execution.device().platform == devices.describe().platform
     same_bits(execution.store, alone)
-    # Other processes tell nothing on their way.
+    # Other processes report nothing along the way.
     assert [(one.done, one.resumed) for one in seen] == [(40 * k, 0) for k in range(5)]
 
 
@@ -124,7 +126,7 @@ def test_what_is_in_the_store_is_not_trained_again(fake, settings, people):
 
 @pytest.mark.parametrize("error", [LostWorkers, BrokenProcessPool])
 def test_lost_workers_are_replaced_and_finished_chunks_are_not_repeated(fake, settings, people, error):
-    """Eight losses in all, more than are forgiven in a row without progress."""
+    """Eight losses in all: more than are tolerated in a row without progress."""
     made, execution = fake(failures={B: 4, D: 4}, error=error), Execution(n_jobs=1)
     train_all(CHUNKS, settings, people, execution)
     assert {chunk: (made.calls.count(chunk), chunk in execution.store) for chunk in CHUNKS} == {
@@ -174,7 +176,7 @@ PAIR = Chunk((Member(POINT, 8), Member(POINT, 9)))
     ("chunks", "there", "training", "expected"),
     [
         ([A, PAIR], [], {}, [(0, 0), (0, 0), (20, 0), (40, 0), (40, 0), (40, 0), (80, 0), (120, 0), (120, 0)]),
-        # A is finished, B is found at step 20: 60 steps were not made now.
+        # A is finished and B resumes at step 20, so 60 steps were not made in this run.
         ([A, B], [A], {"steps": (20, 40)}, [(40, 40), (60, 60), (80, 60), (80, 60)]),
         ([A], [A], {}, [(40, 40)]),
         ([A], [], {"steps": (0, 20)}, [(0, 0), (0, 0), (20, 0), (40, 0)]),
@@ -184,7 +186,7 @@ PAIR = Chunk((Member(POINT, 8), Member(POINT, 9)))
 )
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_progress_counts_steps_of_all_models(fake, settings, people, chunks, there, training, expected, backend):
-    """One process of joblib's is this one."""
+    """With a single worker, joblib's process is this one."""
     fake(**training)
     store, seen = Memory(), []
     for chunk in there:
@@ -236,7 +238,202 @@ def test_a_platform_that_is_not_there_is_refused_and_one_that_is_has_a_name():
         assert told in done.stdout + done.stderr
 
 
-# A finished chunk, one on its way and the plan: to the bit, or not at all.
+# Tasks on a cluster whose workers are threads of this process; data are serialised as for other machines
+
+
+PATIENCE = 300  # seconds; a busy machine should not fail the tests
+RELEASED, BEGUN = threading.Event(), threading.Event()
+
+
+@pytest.fixture
+def empty():
+    """A cluster without workers."""
+    distributed = pytest.importorskip("distributed")
+    size = {"n_workers": 0, "threads_per_worker": 1, "processes": False}
+    place = {"protocol": "tcp://", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(**size, **place, scheduler_kwargs={"dashboard": False}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(empty):
+    """A client that knows only the address of its cluster."""
+    with pytest.importorskip("distributed").Client(empty.scheduler_address) as client:
+        yield client
+
+
+@pytest.fixture
+def cluster(empty, client):
+    """A cluster with one single-threaded worker."""
+    empty.scale(1)
+    client.wait_for_workers(1, timeout=PATIENCE)
+    return Cluster(client)
+
+
+def work(number):
+    return number, threading.current_thread() is threading.main_thread()
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_waiting_for_the_first_worker_is_told_and_workers_work_even_a_single_one(empty, client, n_workers):
+    seen = []
+
+    def show(progress):
+        seen.append((progress.stage, progress.done, progress.total))
+        empty.scale(n_workers)  # workers join only once they are awaited
+
+    with joblib.parallel_config(backend="dask", client=client):
+        execution = Execution(progress=show)
+        assert execution.device().platform == "cpu"
+        assert seen == [("Waiting for a worker to join the cluster", done, 1) for done in (0, 1)]
+        assert sorted(execution.ready_executor().run(work, [(0,), (1,), (2,)])) == [(0, False), (1, False), (2, False)]
+    assert len(seen) == 2
+
+
+def deep(number):
+    return deep(number + 1)
+
+
+class Unfit(Exception):
+    def __init__(self, one, two):
+        super().__init__(one + two)
+
+
+def unfit(_):
+    raise Unfit("cannot ", "travel")
+
+
+def refuse(_):
+    raise InputError("not like this")
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (deep, RuntimeError, "RecursionError: "),
+        (unfit, RuntimeError, "Unfit: cannot"),
+        (refuse, InputError, "not like"),
+    ],
+)
+def test_errors_that_dask_cannot_carry_arrive_all_the_same(cluster, function, error, message):
+    with pytest.raises(error, match=message) as raised:
+        list(cluster.run(function, [(0,)]))
+    assert function.__name__ in raised.value.__notes__[0]
+
+
+class Elsewhere:
+    """Cannot be unpickled at its destination, like a module that is not installed there."""
+
+    def __reduce__(self):
+        return __import__, ("rindices.not_there",)
+
+
+def test_a_place_that_cannot_load_what_it_is_sent_is_refused(cluster):
+    refused_with("cannot load the version of rindices used on this machine", list, cluster.run(work, [(Elsewhere(),)]))
+
+
+@pytest.mark.parametrize("place", ["scheduler", "worker"])
+@pytest.mark.parametrize("found", [None, "0.1.2"])
+def test_a_cluster_of_other_versions_is_refused_before_it_is_sent_anything(cluster, monkeypatch, place, found):
+    """A worker that cannot load a task dies, as does the next one to receive it, and the run would wait forever."""
+    told = cluster.client.get_versions(packages=["rindices", "jax", "jaxlib", "optax"])
+    (told["scheduler"] if place == "scheduler" else next(iter(told["workers"].values())))["packages"]["jax"] = found
+    monkeypatch.setattr(cluster.client, "get_versions", lambda **_: told)
+    monkeypatch.setattr(cluster.client, "submit", lambda *_, **__: pytest.fail("it was sent something"))
+    refused_with(rf"has jax {found or 'none'}, but this machine has", list, cluster.run(work, [(0,)]))
+
+
+def test_a_worker_of_other_versions_that_came_later_is_refused(cluster, monkeypatch):
+    """It joined after the versions were checked."""
+    submit, told = cluster.client.submit, cluster.client.get_versions(packages=["rindices", "jax", "jaxlib", "optax"])
+    monkeypatch.setattr(cluster.client, "get_versions", lambda **_: told | {"workers": {}})
+    monkeypatch.setattr(
+        cluster.client, "submit", lambda call, here, *rest, **how: submit(call, here | {"jax": "0.1.2"}, *rest, **how)
+    )
+    refused_with(r"A worker on .* has jax .*, but this machine has .*jax 0\.1\.2\.", list, cluster.run(work, [(0,)]))
+
+
+def stopped(number):
+    raise Stopped
+
+
+def test_a_task_that_was_called_off_or_cancelled_is_lost(cluster, monkeypatch):
+    refused_with("cancelled", list, cluster.run(stopped, [(7,)]), error=LostWorkers)
+    submit, jobs = cluster.client.submit, []
+    monkeypatch.setattr(cluster.client, "submit", lambda *args, **how: jobs.append(submit(*args, **how)) or jobs[-1])
+    BEGUN.clear()
+    threading.Thread(target=lambda: BEGUN.wait(PATIENCE) and jobs[0].cancel()).start()
+    refused_with("a chunk was lost", list, cluster.run(quick_or_until_released, [(1,)]), error=LostWorkers)
+
+
+def quick_or_until_released(number):
+    wanted, end = still_wanted(), time.monotonic() + PATIENCE
+    if number:
+        BEGUN.set()
+        while wanted() and time.monotonic() < end:
+            time.sleep(0.02)
+        RELEASED.set()
+
+
+def test_a_worker_is_free_again_when_nobody_waits_for_its_task_any_more(cluster):
+    BEGUN.clear()
+    RELEASED.clear()
+    results = cluster.run(quick_or_until_released, [(0,), (1,)])
+    next(results)
+    assert BEGUN.wait(PATIENCE)
+    assert not RELEASED.is_set()
+    results.close()
+    assert RELEASED.wait(PATIENCE / 2)
+
+
+def where(_):
+    with joblib.parallel_config(backend="dask"):
+        place = executor()
+        return place.is_here, place.chunks_per_device
+
+
+def test_a_worker_does_not_wait_for_its_own_cluster(cluster):
+    assert list(cluster.run(where, [(0,)])) == [(True, 1)]
+
+
+@pytest.mark.parametrize(("threads", "elsewhere", "here"), [({"a": 4, "b": 2}, 4, 6), ({}, 1, 1)])
+def test_chunks_share_a_device_with_others_of_their_worker_or_machine(
+    empty, client, monkeypatch, threads, elsewhere, here
+):
+    monkeypatch.setattr(client, "nthreads", lambda: threads)
+    assert Cluster(client).chunks_per_device == elsewhere
+    monkeypatch.setattr(client, "cluster", empty)
+    assert Cluster(client).chunks_per_device == here
+
+
+def total(people, number):
+    return type(people).__name__, people.patients.sum() + number
+
+
+def test_people_are_sent_once_and_arrive_as_they_are(cluster, monkeypatch):
+    people, jobs = TrainingPeople(np.zeros((3, 2)), np.arange(20_000.0).reshape(-1, 2)), []
+    submit = cluster.client.submit
+    monkeypatch.setattr(cluster.client, "submit", lambda *args, **how: jobs.append(submit(*args, **how)) or jobs[-1])
+    sums = sorted(cluster.run(total, [(people, number) for number in range(3)]))
+    assert sums == [("TrainingPeople", people.patients.sum() + number) for number in range(3)]
+    assert len({job.key for job in jobs}) == 4
+
+
+@pytest.mark.parametrize(
+    ("address", "workers", "told"),
+    [
+        ("tcp://127.0.0.1:1", 3, "workers=3 cannot be combined with dask='tcp:"),
+        pytest.param("tcp://127.0.0.1:1", None, "Cannot connect to a Dask scheduler at tcp:", marks=pytest.mark.slow),
+        ("nonsense://", None, "Cannot connect to a Dask scheduler at nonsense:"),
+    ],
+)
+def test_clusters_that_cannot_be_had_are_refused(address, workers, told):
+    pytest.importorskip("distributed")
+    with pytest.raises(InputError, match=told), parallel(address, workers):
+        pass
+
+
+# The journal: finished and unfinished chunks and the plan are restored exactly or not at all
 
 
 CHUNK, OTHER = Chunk((Member(POINT, 0), Member(POINT, 1))), Chunk((Member(POINT, 2), Member(POINT, 3)))
@@ -260,7 +457,7 @@ def opened(folder, run="this run"):
 
 @pytest.fixture
 def written(tmp_path):
-    """The file of a finished chunk."""
+    """Path of a finished chunk's file."""
     opened(tmp_path)[CHUNK] = FINISHED
     return tmp_path / f"{CHUNK.name}.safetensors"
 
@@ -275,7 +472,7 @@ def _same_array(a, b):
 
 
 def is_refused(path, chunk=CHUNK, run="this run"):
-    """Whether a file is not taken for a chunk of a run, removed and named."""
+    """Return whether a file was rejected as a chunk of a run, removed and reported as damaged."""
     journal = opened(path.parent, run)
     with pytest.raises(FileNotFoundError):
         journal[chunk]
@@ -361,7 +558,7 @@ def test_later_state_replaces_the_earlier_and_the_end_removes_both(tmp_path):
 
 
 def test_keeper_does_nothing_where_the_folder_is_not(tmp_path):
-    """A worker of a cluster may not see the folder of the run."""
+    """A cluster worker may have no access to the run folder."""
     keeper = opened(tmp_path / "elsewhere").keeper(CHUNK)
     assert keeper.load() is None
     keeper.save(UNFINISHED)

@@ -1,4 +1,4 @@
-"""What is being written is nobody else's business, and nobody can lead it elsewhere or leave it behind."""
+"""Files being written are private, cannot be redirected by others, and are not left behind."""
 
 import os
 import secrets
@@ -21,7 +21,7 @@ from tests.refusal import refused_with
 from tests.test_files import write
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other rights")
-NOBODY = 2**22 + 1  # no process has this number
+NOBODY = 2**22 + 1  # no process has this id
 
 
 def rights(path):
@@ -35,13 +35,17 @@ def umask(request):
     os.umask(before)
 
 
-def test_a_new_file_is_private_until_it_is_whole(tmp_path, umask):
-    path = tmp_path / ("x" * 240 + ".csv")  # long names have room
+@pytest.mark.parametrize("given", [None, 0o600, 0o640, 0o444, 0o664], ids=str)
+def test_a_file_is_private_until_it_is_whole_and_keeps_the_rights_that_its_owner_gave(tmp_path, umask, given):
+    path = tmp_path / ("x" * 240 + ".csv")  # long names must fit
+    if given:
+        path.touch()
+        path.chmod(given)
     with atomic_file(path) as beside:
         assert rights(beside) == 0o600
         beside.write_text("r1")
-        assert (rights(beside), path.exists()) == (0o600, False)
-    assert (rights(path), path.read_text()) == (0o666 & ~umask, "r1")
+        assert (rights(beside), path.exists()) == (0o600, given is not None)
+    assert (rights(path), path.read_text()) == (given or 0o666 & ~umask, "r1")
 
 
 @pytest.fixture
@@ -50,17 +54,6 @@ def victim(tmp_path):
     path.write_text("precious")
     yield path
     assert path.read_text() == "precious"
-
-
-@pytest.mark.parametrize("given", [0o600, 0o640, 0o444, 0o664], ids=oct)
-def test_a_file_keeps_the_rights_that_its_owner_gave(tmp_path, given):
-    path = tmp_path / "scores.csv"
-    path.touch()
-    path.chmod(given)
-    with atomic_file(path) as beside:
-        assert rights(beside) == 0o600
-        beside.write_text("new")
-    assert (rights(path), path.read_text()) == (given, "new")
 
 
 def test_names_cannot_be_foreseen_and_links_are_not_followed(victim, monkeypatch):
@@ -115,7 +108,7 @@ def test_a_folder_for_a_while(tmp_path, monkeypatch):
 
 
 def test_a_process_that_ends_at_once_leaves_nothing_half_written(tmp_path, monkeypatch):
-    """As when the time of a job is over, while a thread writes."""
+    """As when a job reaches its time limit while a thread is writing."""
     ended, writes, stop = [], threading.Event(), threading.Event()
     monkeypatch.setattr(os, "_exit", ended.append)
 
@@ -137,7 +130,7 @@ def test_a_process_that_ends_at_once_leaves_nothing_half_written(tmp_path, monke
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """Return the folder of compiled programs, below an empty home; what is there would be run."""
+    """Return the folder of compiled programs (whose contents would be run) in an empty cache."""
     if any(devices._anybody_may_rename(parent.stat().st_mode) for parent in tmp_path.resolve().parents):
         pytest.skip("in the temporary folder of this machine everybody can rename what is another's")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -145,7 +138,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def usable(folder):
-    """Say whether compiled programs are kept there from now on."""
+    """Return whether compiled programs would be cached in a folder."""
     settings = {}
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         patch.setattr(devices, "_SETTINGS", SimpleNamespace(jax_compilation_cache_dir=None))
@@ -174,7 +167,7 @@ def test_folders_of_others_are_not_used_and_links_not_followed(cache, tmp_path, 
     with monkeypatch.context() as patch:
         patch.setattr(os, "getuid", lambda: os.geteuid() + 1)
         assert not usable(cache)
-    for mode, used in ((0o777, False), (0o1777, True)):  # as /tmp: nobody can rename what is another's
+    for mode, used in ((0o777, False), (0o1777, True)):  # as in /tmp: nobody can rename other users' files
         tmp_path.chmod(mode)
         assert usable(cache) == used
     cache.symlink_to(cache.rename(tmp_path / "elsewhere"))
@@ -184,7 +177,7 @@ def test_folders_of_others_are_not_used_and_links_not_followed(cache, tmp_path, 
 def test_without_a_private_folder_nothing_is_kept(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as in a container under a number that has no name
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as in a container whose user id has no name
     for name, home in (("XDG_CACHE_HOME", str(tmp_path / "file")), ("XDG_CACHE_HOME", "relative"), ("HOME", None)):
         monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
         monkeypatch.setenv(name, home) if home else monkeypatch.delenv(name)
@@ -209,7 +202,7 @@ print(len(programs), any(path.stat().st_size > 20 for path in programs))
 
 
 def test_programs_that_are_cut_are_compiled_again_without_a_word(cache):
-    """As where another process is killed while it writes them; never those of a folder that somebody has named."""
+    """As when another process is killed while writing them; this does not apply to a folder the user chose."""
     here = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
     here["XDG_CACHE_HOME"] = str(cache.parent.parent)
     done = subprocess.run([sys.executable, "-c", CUT], env=here, capture_output=True, text=True, check=True)
