@@ -254,30 +254,6 @@ def test_demo_compares_with_the_truth(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["fit", "table.csv", "--out", "run", "--preset", "quick"], "'fast', 'linear', 'blind', 'paper' or 'official'"),
-        (["fit", "table.csv", "--out", "."], "already contains other files"),
-        (["simulate", "basic", "--out", "c.csv", "--correlation", "nan"], "--correlation"),
-        (["simulate", "basic", "--out", "c.csv", "--patterns", "90"], "90"),
-        (["fit", "table.csv", "--out", "run", "--seed", "99999999999999999999"], "--seed"),
-        (["simulate", "basic", "--out", "."], "is a folder"),
-        (["simulate", "basic", "--out", "table.csv/c.csv"], "is a file"),
-        (["simulate", "basic", "--out", "c.csv", "--truth", "c.csv"], "two different files"),
-        (["simulate", "null", "--out", "table.csv", "--own-controls", "table.csv"], "would overwrite"),
-        (["demo", "--out", "."], "contains other files"),
-    ],
-)
-def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, monkeypatch, arguments, expected):
-    monkeypatch.chdir(tmp_path)
-    small_table().to_csv("table.csv", index=False)
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert missing(result.output, expected, "Traceback") == ["Traceback"]
-    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
-
-
-@pytest.mark.parametrize(
     ("state", "older", "final", "said"),
     [
         ("reproducible", 0, "reproducible", "At least 1 pattern is reproducible. Why. Try --steps 19."),

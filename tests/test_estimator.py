@@ -473,13 +473,11 @@ def test_a_fit_that_ends_early_leaves_what_was_there(fitted, unfitted, regions, 
         raise KeyboardInterrupt
 
     old, new = deepcopy(fitted), clone(unfitted)
-    with pytest.raises(KeyboardInterrupt):
-        old.fit(2 * regions, small_labels, covariates, progress=interrupt)
+    refused_with(None, old.fit, 2 * regions, small_labels, covariates, error=KeyboardInterrupt, progress=interrupt)
     np.testing.assert_array_equal(old.transform(regions, covariates), fitted.r_indices_)
     refused_with("same value", new.fit, regions.assign(region0=1.0), small_labels, error=ValueError)
     for ask, *more in ((new.transform,), (new.save,), (new.network_r_indices,), (new.held_out_again, np.arange(40))):
-        with pytest.raises(NotFittedError):
-            ask(regions, *more)
+        refused_with(None, ask, regions, *more, error=NotFittedError)
 
 
 def test_few_people_and_covariates_that_few_controls_share_with_patients_are_warned_of(

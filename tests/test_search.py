@@ -192,8 +192,7 @@ def test_training_from_a_linear_start_is_a_plain_fit(quick_preset, two_patterns)
 
 def test_before_it_is_fitted_a_search_has_nothing_to_give(unfitted):
     for ask in (unfitted.transform, unfitted.get_feature_names_out, unfitted.save):
-        with pytest.raises(NotFittedError):
-            ask(np.ones((2, 12)))
+        refused_with(None, ask, np.ones((2, 12)), error=NotFittedError)
 
 
 BAD = {
