@@ -1,8 +1,6 @@
 import json
 import re
 import shlex
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -12,12 +10,11 @@ import pytest
 from scipy.stats import norm
 from typer.testing import CliRunner
 
-from rindices import SearchSettings, TableSettings, fit_table, load_model
+from rindices import SearchSettings, TableSettings, fit_table, load_model, simulate_cohort
 from rindices.cli import app, console_and_exits
 from rindices.judging.verdict_and_separation import Evidence, Verdict
 from rindices.problems import Message, Remedy
 from rindices.run.fit_table import summarise
-from rindices.simulate import simulate_cohort
 from rindices.training.execution import Progress
 from tests.longevity.freeze import FROZEN
 from tests.pages.page import missing, pictures, rows_of
@@ -380,23 +377,6 @@ def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch
     summary = summary_of(tmp_path / "run")
     assert (summary["status"], summary["failure"]) == ("failed", "RuntimeError: the device went away")
     assert "the device went away" in (tmp_path / "run" / "report.html").read_text()
-
-
-def test_a_bad_table_is_refused_without_loading_the_engine(tmp_path):
-    small_table().drop(columns="diagnosis").to_csv(tmp_path / "table.csv", index=False)
-    script = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom rindices.cli import app\n"
-        "result = CliRunner().invoke(app, ['fit', sys.argv[1], '--out', 'run'])\n"
-        "print(result.exit_code, [name for name in ('jax', 'sklearn', 'matplotlib') if name in sys.modules])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "table.csv")],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=True,
-    )
-    assert done.stdout.split("\n")[0] == "2 []"
 
 
 @pytest.mark.parametrize("command", ["simulate", "fit", "apply", "import-official", "describe", "report", "demo"])

@@ -195,25 +195,6 @@ def test_before_it_is_fitted_a_search_has_nothing_to_give(unfitted):
         refused_with(None, ask, np.ones((2, 12)), error=NotFittedError)
 
 
-BAD = {
-    r"n_patterns should be a positive integer, but got 0": {"n_patterns": (2, 0)},
-    r"n_patterns should be a positive integer, but got 2\.5": {"n_patterns": 2.5},
-    r"should each have at least one value": {"n_patterns": ()},
-    r"each have at least one value": {"orthogonality": []},
-    r"orthogonality should be a finite non-negative number, but got -0\.1": {"orthogonality": (0.4, -0.1)},
-    r"n_repetitions should be a positive integer, but got 0": {"n_repetitions": 0},
-    r"n_patterns should be 'auto', a number or a list of numbers, but got 'many'": {"n_patterns": "many"},
-    r"`preset` should be 'fast', 'linear', .*but got 'faster'": {"preset": "faster"},
-    r"`inference` should be 'consensus' or 'medoid'": {"inference": "mean"},
-    r"max_steps should be a positive integer, but got 0": {"max_steps": 0},
-}
-
-
-@pytest.mark.parametrize(("message", "settings"), BAD.items())
-def test_bad_settings_are_errors_before_any_training(message, settings, small_table, small_labels):
-    refused_with(message, SurrealGANSearch(**settings).fit, small_table, small_labels, error=ValueError)
-
-
 def swept_of(*settings, n_repetitions=10):
     return Swept(
         list(settings),

@@ -31,6 +31,17 @@ def covariate(**columns):
     return lambda people: people.assign(**columns)
 
 
+def patients(people):
+    """Return the patients as a table of their own."""
+    return people[40:].drop(columns="diagnosis")
+
+
+def apart(name, tables, found, remedy, more=patients):
+    """Return a case of groups in tables of their own."""
+    files = {"people.csv": lambda people: people[:40].drop(columns="diagnosis"), "more.csv": more}
+    return Case(name, f"fit {tables} --out run", (found,), remedy, files)
+
+
 def duration(people):
     """Nobody among the controls is ill for any time."""
     return np.where(people["diagnosis"] == "AD", 1 + people.index % 7, 0)
@@ -290,6 +301,30 @@ def test_note_below_the_table_is_told_as_one(stage):
         "(participant a:x:b)",
         "--drop-missing",
         "--covariates age",
+    ),
+    # Groups in tables of their own
+    apart("no label", "people.csv AD=more.csv", "each needs a label, but people.csv has none", "Write CN=people.csv"),
+    apart("no second group", "CN=people.csv", "no groups to compare", "with different labels"),
+    apart(
+        "labels of two kinds",
+        "CN=people.csv AD=more.csv",
+        "more.csv already has a column 'diagnosis'",
+        "Remove the column",
+        lambda p: p[40:],
+    ),
+    apart(
+        "another unit",
+        "CN=people.csv AD=more.csv",
+        "all patients (40 of 80 people) are 1,000 times larger",
+        "one unit",
+        lambda p: patients(p).assign(**p[40:].filter(like="region") * 1000),
+    ),
+    apart(
+        "other names",
+        "CN=people.csv AD=more.csv",
+        "have hardly any columns in common",
+        "same region names",
+        lambda p: patients(p).rename(columns=str.upper),
     ),
     # More people than there are
     Case("controls", "simulate basic --out c.csv --controls 1000001", ("--controls", "1,000,001"), "fewer people"),

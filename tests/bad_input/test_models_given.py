@@ -2,6 +2,7 @@
 
 import json
 
+import nibabel
 import numpy as np
 import pytest
 from safetensors import safe_open
@@ -10,6 +11,7 @@ from safetensors.numpy import save
 from tests.bad_input.harness import FOLDER, Case, cases
 
 SCORE = "apply {} people.csv --out s.csv"
+IMAGE = nibabel.Nifti1Image(np.ones((3, 3, 3), np.int16), np.eye(4)).to_bytes()
 
 
 def model(name, file, content, found, remedy, line=SCORE):
@@ -54,6 +56,17 @@ def test_damaged_models(stage, finished, change, found, remedy):
 def severities(name, content, found, remedy, options="--severities s.csv --patterns 2"):
     """Return a case of severities that cannot be had."""
     return Case(name, f"simulate basic --out c.csv {options}", found, remedy, {"s.csv": content})
+
+
+def images(people):
+    """Name an image of each person."""
+    return people[["participant_id"]].assign(path=people["participant_id"] + ".nii")
+
+
+def later(people):
+    """Say what became of people, one of them before the scan."""
+    years = np.where(people.index == 3, -1, 2)
+    return people[["participant_id"]].assign(years=years, converted=people.index % 2)
 
 
 @cases(
@@ -117,6 +130,39 @@ def severities(name, content, found, remedy, options="--severities s.csv --patte
         ("people.csv",),
         "Provide a NIfTI file",
     ),
+    Case(
+        "atlas missing",
+        "report done --atlas none.nii --atlas-table people.csv",
+        ("no file was found at none.nii",),
+        "Check the name",
+    ),
+    Case(
+        "table of an atlas without labels",
+        "report done --atlas a.nii --atlas-table people.csv",
+        ("'label' and 'region', but it has participant_id",),
+        "--atlas-table",
+        {"a.nii": IMAGE},
+    ),
+    Case(
+        "follow-up of nobody",
+        "report done --time years --event converted",
+        ("no column 'years' for the time of follow-up",),
+        "--clinical FILE",
+    ),
+    Case(
+        "impossible time",
+        "report done --clinical later.csv --time years --event converted",
+        ("is below 0: column 'years', person p03, found -1",),
+        "Correct the cells",
+        {"later.csv": later},
+    ),
+    Case(
+        "time without an event",
+        "report done --clinical later.csv --time years",
+        ("('years'), but the event is not",),
+        "--event COLUMN",
+        {"later.csv": later},
+    ),
     # Voxelwise
     Case("no run folder", "voxelwise nowhere --maps maps.csv", ("nowhere",), "finished run"),
     Case(
@@ -141,7 +187,7 @@ def severities(name, content, found, remedy, options="--severities s.csv --patte
         "voxelwise done --maps maps.csv --regressions",
         ("Row ", " of maps.csv: no file was found at p"),  # of whoever comes first in the subgroups
         "relative to its folder",
-        {"maps.csv": lambda people: people[["participant_id"]].assign(path=people["participant_id"] + ".nii")},
+        {"maps.csv": images},
     ),
     Case(
         "images of strangers",
@@ -149,6 +195,13 @@ def severities(name, content, found, remedy, options="--severities s.csv --patte
         ("maps.csv",),
         "participant_id",
         {"maps.csv": "participant_id,path\nx1,a.nii\n", "a.nii": "no image"},
+    ),
+    Case(
+        "mask missing",
+        "voxelwise done --maps maps.csv --mask none.nii",
+        ("no file was found at none.nii",),
+        "Check the name",
+        {"maps.csv": images} | {f"p{number:02d}.nii": IMAGE for number in range(80)},
     ),
     Case("no maps", "voxelwise done", ("--maps",), "-h"),
     # Checkpoints of the authors

@@ -244,6 +244,20 @@ def again(label):
     new("unknown way with sites", None, ("--new-sites", "'drop'"), "'refuse' or 'uncorrected'", "--new-sites drop"),
     new("needed column excluded", None, "needs column 'region3'", "--exclude", "--exclude region3"),
     new("report wanted", None, "--show-ids", "--report FILE", "--show-ids"),
+    new(
+        "follow-up without a report",
+        assigned(years=1.0, died=0),
+        "--time, --event can only be used with a report",
+        "--report FILE",
+        "--time years --event died",
+    ),
+    new(
+        "unknown event",
+        assigned(years=1.0, died=0),
+        "'dead' (from --event) is not a column",
+        "Did you mean 'died'?",
+        "--time years --event dead --report r.html",
+    ),
     # What is accepted
     new(
         "without a diagnosis", lambda p: p.drop(columns="diagnosis"), "Scored 80 people", "", code=0, writes=("s.csv",)

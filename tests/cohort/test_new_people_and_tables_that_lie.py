@@ -153,17 +153,6 @@ def test_controls_and_patients_in_files_of_their_own(tmp_path):
     pd.testing.assert_frame_equal(scores, pd.read_csv(tmp_path / "again" / "r_indices.csv"))
 
 
-def test_several_tables_that_do_not_go_together(tmp_path):
-    one, other = apart(tmp_path)
-    assert "each needs a label" in told("check", one.partition("=")[2], other, code=2)
-    assert "no groups to compare" in told("check", one, code=2)
-    assert "already has a column 'diagnosis'" in told("check", one, apart(tmp_path, diagnosis="SCZ")[1], code=2)
-    larger = apart(tmp_path, **{name: people()[name] * 1000 for name in REGIONS})[1]
-    assert "all patients (60 of 120 people) are 1,000 times larger" in told("check", one, larger, code=2)
-    pd.read_csv(tmp_path / "patients.csv").rename(columns=str.upper).to_csv(tmp_path / "patients.csv", index=False)
-    assert "have hardly any columns in common" in told("check", one, other, code=2)
-
-
 # People with gaps: whom a joined table does not know, whom a model cannot score, and scores that are no regions.
 
 
@@ -239,11 +228,6 @@ def test_a_second_row_of_headings_is_said_also_where_people_come_some_at_a_time(
     (people,) = read_people(tmp_path / "people.csv", contract, DROP)
     assert "The row below the column names in people.csv describes the columns and is skipped." in people.notes
     assert "what" not in "".join(people.features.index)
-
-
-def test_a_person_outside_the_range_is_no_impossible_one(contract):
-    frame = clinic().head(3).assign(icv=[900_000.0, 2.2e6, 1.5e6], age=[101.0, 30.0, 70.0])
-    assert check_people(frame, contract).flags.astype(bool).tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize(

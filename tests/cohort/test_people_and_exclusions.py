@@ -172,21 +172,32 @@ RNG = np.random.default_rng(3)  # for tables that are drawn when the tests are c
 
 
 @pytest.mark.parametrize(
-    ("columns", "covariates", "words"),
+    ("columns", "options", "words"),
     [
-        ({"zHip": RNG.normal(0, 1, 120)}, "", []),  # scores may be negative
-        *(({name: RNG.normal(25, 1, 120)}, "", [name, "clinical"]) for name in ("MMSE_bl", "fiq", "CDR-sb")),
-        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, "", ["thing", "alone separates"]),
-        ({"place": ["a"] * 58 + ["b"] * 62}, "place,sex", ["place distinguishes controls from patients"]),
+        ({"zHip": RNG.normal(0, 1, 120)}, {}, []),  # scores may be negative
+        *(({name: RNG.normal(25, 1, 120)}, {}, [name, "clinical"]) for name in ("MMSE_bl", "fiq", "CDR-sb")),
+        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, {}, ["thing", "alone separates"]),
+        (
+            {"place": ["a"] * 58 + ["b"] * 62},
+            {"covariates": "place,sex"},
+            ["place distinguishes controls from patients"],
+        ),
         (
             {"age": [*np.linspace(50, 70, 60), *np.linspace(60, 89, 60)]},
-            "age",
+            {"covariates": "age"},
             ["39 of 60 patients have age outside the controls' range, so its effect has to be extrapolated."],
         ),
+        (
+            {"mmse": np.r_[np.full(3, -9999.0), np.resize([25.0, 28.0], 117)]},
+            {"clinical": "mmse"},
+            ["3 people have mmse = -9999"],
+        ),
+        ({"empty": np.nan}, {"clinical": "empty"}, ["without any values: empty"]),
+        ({"score": np.resize([90.0, 99.0, 105.0], 120)}, {"clinical": "score"}, []),
     ],
 )
-def test_doubtful_columns_are_warned_of(columns, covariates, words):
-    warnings = make_cohort(table(**columns), covariates=covariates).warnings
+def test_doubtful_columns_are_warned_of(columns, options, words):
+    warnings = make_cohort(table(**columns), **options).warnings
     assert [all(word in warning for word in words) for warning in warnings] == [True] * bool(words)
 
 
@@ -377,13 +388,6 @@ def test_clinical_scores_may_have_gaps_and_are_no_regions():
     assert cohort.clinical.astype(object).fillna("gap").to_dict() == known.astype(object).fillna("gap").to_dict()
     assert (list(cohort.features), cohort.clinical["mmse"].dtype) == (REGIONS, np.float64)
     assert make_cohort(table()).clinical.shape == (120, 0)
-
-
-def test_doubtful_clinical_columns_are_warned_of():
-    frame = table(mmse=np.r_[np.full(3, -9999.0), np.resize([25.0, 28.0], 117)], empty=np.nan)
-    warnings = "\n".join(make_cohort(frame, clinical="mmse,empty").warnings)
-    assert not [part for part in ("3 people have mmse = -9999", "without any values: empty") if part not in warnings]
-    assert make_cohort(table(score=np.resize([90.0, 99.0, 105.0], 120)), clinical="score").warnings == ()
 
 
 def test_people_may_lack_a_fifth_of_their_regions():

@@ -181,8 +181,6 @@ def test_parcellations_are_chosen_or_found(tmp_path):
         r"No folder contains destrieux files \(lh\.aparc\.a2009s\.stats", gathered, mapped, out, atlas="destrieux"
     )
     refused_with("`atlas` should be 'dk', 'dkt' or 'destrieux', but got 'aal'", gathered, mapped, out, atlas="aal")
-    refused = told("gather", mapped, "--out", out, "--measures", "curvature", code=2)
-    assert "--measures should be one or more of volume, thickness, area, but got 'curvature'" in refused
 
 
 def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
@@ -251,13 +249,6 @@ def test_files_of_cat12(tmp_path):
     assert (found.programs, dictionary["lHip"]["Units"]) == ({"CAT12 r1233": 3}, "mL")
     (tmp_path / "label/catROI_IXI9.xml").write_text("<S><neuromorpho")
     refused_with(r"catROI_IXI9\.xml cannot be read", gathered, tmp_path, tmp_path / "t.csv")
-
-
-def test_other_folders_are_refused(tmp_path):
-    (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
-    for folder, words in ((tmp_path, "contains no recognised files"), (tmp_path / "no", "is not a folder")):
-        assert words in told("gather", folder, "--out", tmp_path / "t.csv", code=2)
-    assert "but got t.tsv" in told("gather", tmp_path, "--out", "t.tsv", code=2)
 
 
 @pytest.mark.slow
