@@ -230,6 +230,11 @@ def test_a_second_row_of_headings_is_said_also_where_people_come_some_at_a_time(
     assert "what" not in "".join(people.features.index)
 
 
+def test_a_person_outside_the_range_is_no_impossible_one(contract):
+    frame = clinic().head(3).assign(icv=[900_000.0, 2.2e6, 1.5e6], age=[101.0, 30.0, 70.0])
+    assert check_people(frame, contract).flags.astype(bool).tolist() == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("column", "values", "offered"),
     [

@@ -55,10 +55,12 @@ def test_patterns_are_matched_and_who_moved_is_found(runs):
 def make_others(run, start, *more):
     """Give other ids to people of a run, from this one on."""
     for name in ("r_indices", "z_scores", "variables", "people", *more):
-        table = pd.read_csv(run / f"{name}.csv", keep_default_na=False)
-        others = "other-" + table["participant_id"]
-        table["participant_id"] = others.where(table["participant_id"] >= start, table["participant_id"])
-        table.to_csv(run / f"{name}.csv", index=False)
+        rewrite(
+            run / f"{name}.csv",
+            participant_id=lambda table: table["participant_id"].mask(
+                table["participant_id"] >= start, "other-" + table["participant_id"]
+            ),
+        )
 
 
 @pytest.fixture
