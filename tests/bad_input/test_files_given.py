@@ -144,7 +144,6 @@ def excel(name, content, found, remedy, file="people.xlsx", options="", **rest):
 
 
 SAME = "fit people.csv --out run --patterns 3 --repetitions 2 --no-report --covariates age,sex --site site --unit mm3"
-SCORES = {"scores.csv": "participant_id,mmse\np01,29\n"}
 
 
 def some_lines(path: Path, keep: slice) -> None:
@@ -173,10 +172,10 @@ def sorted_anew(run: Path) -> None:
 
 
 def changed(finished: Path, folder: Path, change) -> dict:
-    """Return a copy of the finished run in which something was changed."""
+    """Return a copy of the finished run in which something was changed, and new scores."""
     run = shutil.copytree(finished, folder / "changed")
     change(run)
-    return {"run": run}
+    return {"run": run, "scores.csv": "participant_id,mmse\np01,29\n"}
 
 
 @pytest.mark.parametrize("options", ["", " --clinical scores.csv", " --subgroup-limits 0.3,0.6"])
@@ -198,7 +197,7 @@ def test_report_of_a_changed_run_is_refused(stage, finished, tmp_path, change, f
             f"report run{options}",
             found,
             "rindices fit ... --overwrite",
-            SCORES | changed(finished, tmp_path, change),
+            changed(finished, tmp_path, change),
         )
     )
 

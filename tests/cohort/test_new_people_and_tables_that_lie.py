@@ -33,7 +33,6 @@ def people(*cells, **columns):
 
 CN, AGE = (slice(0, 20), "diagnosis", "cn"), np.resize(np.linspace(50, 80, 30), 120)
 SYMPTOMS = np.where(np.arange(120) < 60, 30.0, np.linspace(31, 99, 120))
-MONTHS = people(age=np.linspace(50, 80, 120) * np.repeat([1, 12], 60))
 SPELT = people(CN, (slice(20, 30), "diagnosis", "Control"), (slice(100, 120), "diagnosis", "ad"))
 TWICE = pd.concat([people().assign(session=1), people().assign(session=2)])
 TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=[f"tract{k}_qa" for k in range(12)])
@@ -75,7 +74,16 @@ TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=
             ["may also be controls; if so, use --control CN,cn,Control"],
             ["--patients cn"],
         ),
-        *((MONTHS, roles, 2, ["'age' is above 120 in all patients"], []) for roles in ((), ("--covariates", "age"))),
+        *(
+            (
+                people(age=np.linspace(50, 80, 120) * np.repeat([1, 12], 60)),
+                roles,
+                2,
+                ["'age' is above 120 in all patients"],
+                [],
+            )
+            for roles in ((), ("--covariates", "age"))
+        ),
         (
             people((3, "age", -99), (70, "age", -99), age=AGE),
             (),

@@ -123,6 +123,7 @@ def test_site_is_kept_as_text(covariates, names):
     assert make_cohort(table(site=np.resize([1, 2, 3], 120)), covariates="site").covariates["site"].iloc[0] == "1"
 
 
+NICE = [(slice(0, 3), "place", "Nice"), (60, "place", "Nice")]
 ERRORS = [
     (table(), {"covariates": "diagnosis"}, r"'diagnosis' is the diagnosis, so it cannot also be a covariate"),
     (table(), {"clinical": "lHip", "features": REGIONS}, r"'lHip' is a clinical score.*cannot also be in `features`"),
@@ -146,6 +147,27 @@ ERRORS = [
     ),
     (table().iloc[:0], {}, r"no people"),
     (pd.concat([table(), table()[["age"]]], axis=1), {}, r"Column names must be unique, but these are repeated: 'age'"),
+    # Sites and groups need people after exclusion
+    (
+        table(*NICE, (61, "place", "Cork")),
+        {"site": "place"},
+        r"Cork \(0 controls of 1 person\), Nice \(4 controls of 5 people\)",
+    ),
+    (
+        table((slice(100, None), "diagnosis", "FTD"), (slice(100, None), "place", "Cork")),
+        {"site": "place", "patients": "AD"},
+        r"Cork \(0 controls of 20 people\)",
+    ),
+    (
+        table((slice(0, 5), "place", "Nice"), (slice(0, 1), "age", np.nan)),
+        {"site": "place", "covariates": "age", "drop_missing": True},
+        r"Nice \(4 controls of 4 people\)",  # who is left out does not count
+    ),
+    (
+        table((slice(0, 44), "lHip", np.nan)),
+        {"site": "place", "drop_missing": True, "complete_only": True},
+        r"only 15 people have the label CN\. 45 of 120 rows are excluded: missing region",
+    ),
 ]
 
 
@@ -344,34 +366,6 @@ def test_outliers_are_named_and_left_out_only_if_asked():
     dropped = make_cohort(frame, drop_outliers=True)
     assert (dropped.people.loc[70, "reason"], len(dropped.features)) == ("outlier", 119)
     assert dropped.people.loc[70, "distance"] == cohort.people.loc[70, "distance"] > 10
-
-
-NICE = [(slice(0, 3), "place", "Nice"), (60, "place", "Nice")]
-
-
-@pytest.mark.parametrize(
-    ("frame", "options", "message"),
-    [
-        (table(*NICE, (61, "place", "Cork")), {}, r"Cork \(0 controls of 1 person\), Nice \(4 controls of 5 people\)"),
-        (
-            table((slice(100, None), "diagnosis", "FTD"), (slice(100, None), "place", "Cork")),
-            {"patients": "AD"},
-            r"Cork \(0 controls of 20 people\)",
-        ),
-        (
-            table((slice(0, 5), "place", "Nice"), (slice(0, 1), "age", np.nan)),
-            {"covariates": "age", "drop_missing": True},
-            r"Nice \(4 controls of 4 people\)",  # who is left out does not count
-        ),
-        (
-            table((slice(0, 44), "lHip", np.nan)),
-            {"drop_missing": True, "complete_only": True},
-            r"only 15 people have the label CN\. 45 of 120 rows are excluded: missing region",
-        ),
-    ],
-)
-def test_sites_and_groups_need_people_after_exclusion(frame, options, message):
-    refused_with(message, make_cohort, frame, site="place", **options)
 
 
 def test_sites_without_enough_controls_are_left_out_if_asked():

@@ -169,7 +169,6 @@ SUMMARY = Summary(
     verdict="reproducible",
     reliable=True,
 )
-VISITS = SUMMARY.model_copy(update={"visits": True})
 
 
 def table(**more):
@@ -233,7 +232,8 @@ def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
     ],
 )
 def test_visits_are_sessions_where_they_are_called_so(tmp_path, visits, heading, cell):
-    paths = write_bids(tmp_path, table(visit=visits, years=[0.0, 1.5, 0.0], first_visit=[True, False, True]), VISITS)
+    people = table(visit=visits, years=[0.0, 1.5, 0.0], first_visit=[True, False, True])
+    paths = write_bids(tmp_path, people, SUMMARY.model_copy(update={"visits": True}))
     header, _, second, _ = (line.split("\t") for line in paths[1].read_text().splitlines())
     assert (header[:2], second[1], second[-2:]) == (["participant_id", heading], cell, ["1.5", "false"])
     assert all(read(paths[2])[name]["Description"] for name in header)
