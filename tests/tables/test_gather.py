@@ -60,7 +60,6 @@ def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
 
 def test_a_gathered_table_is_checked_with_its_dictionary(tmp_path):
     folder, table = subjects_dir(tmp_path / "subjects"), tmp_path / "t.csv"
-    assert "convert it to a table with rindices gather" in told("check", folder, code=2)
     said, line = told("gather", folder, "--out", table), ("check", table, "--dictionary", tmp_path / "t.json")
     assert not missing(said, "40 rows, 15 regions.", f"rindices {' '.join(map(str, line))}")
     groups = {"participant_id": [f"sub-{number:04d}" for number in range(40)], "diagnosis": ["CN", "AD"] * 20}
