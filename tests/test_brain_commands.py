@@ -78,16 +78,3 @@ def test_patterns_are_painted_on_an_atlas_at_each_severity(study, tmp_path):
     image = nibabel.load(study / "run" / "brain" / "pattern-1_severity-0.5.nii.gz").get_fdata()
     assert (image[2, 5, 5], image[5, 5, 5]) == (pytest.approx(change, rel=1e-4), 0)
     assert any("brain_slices_1" in path.name for path in (tmp_path / "figures").iterdir())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["voxelwise", "run", "--maps", "maps.csv", "--mask", "none.nii"], "none.nii"),
-        (["report", "run", "--atlas", "none.nii", "--atlas-table", "atlas.csv"], "none.nii"),
-        (["report", "run", "--atlas", "atlas.nii", "--atlas-table", "cohort.csv"], "label"),
-    ],
-)
-def test_mistakes_are_told(study, arguments, words, monkeypatch):
-    monkeypatch.chdir(study)
-    assert words in told(*arguments, code=2)

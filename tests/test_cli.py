@@ -1,8 +1,6 @@
 import json
 import re
 import shlex
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -12,12 +10,11 @@ import pytest
 from scipy.stats import norm
 from typer.testing import CliRunner
 
-from rindices import SearchSettings, TableSettings, fit_table, load_model
+from rindices import SearchSettings, TableSettings, fit_table, load_model, simulate_cohort
 from rindices.cli import app, console_and_exits
 from rindices.judging.verdict_and_separation import Evidence, Verdict
 from rindices.problems import Message, Remedy
 from rindices.run.fit_table import summarise
-from rindices.simulate import simulate_cohort
 from rindices.training.execution import Progress
 from tests.longevity.freeze import FROZEN
 from tests.pages.page import missing, pictures, rows_of
@@ -254,30 +251,6 @@ def test_demo_compares_with_the_truth(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["fit", "table.csv", "--out", "run", "--preset", "quick"], "'fast', 'linear', 'blind', 'paper' or 'official'"),
-        (["fit", "table.csv", "--out", "."], "already contains other files"),
-        (["simulate", "basic", "--out", "c.csv", "--correlation", "nan"], "--correlation"),
-        (["simulate", "basic", "--out", "c.csv", "--patterns", "90"], "90"),
-        (["fit", "table.csv", "--out", "run", "--seed", "99999999999999999999"], "--seed"),
-        (["simulate", "basic", "--out", "."], "is a folder"),
-        (["simulate", "basic", "--out", "table.csv/c.csv"], "is a file"),
-        (["simulate", "basic", "--out", "c.csv", "--truth", "c.csv"], "two different files"),
-        (["simulate", "null", "--out", "table.csv", "--own-controls", "table.csv"], "would overwrite"),
-        (["demo", "--out", "."], "contains other files"),
-    ],
-)
-def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, monkeypatch, arguments, expected):
-    monkeypatch.chdir(tmp_path)
-    small_table().to_csv("table.csv", index=False)
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert missing(result.output, expected, "Traceback") == ["Traceback"]
-    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
-
-
-@pytest.mark.parametrize(
     ("state", "older", "final", "said"),
     [
         ("reproducible", 0, "reproducible", "At least 1 pattern is reproducible. Why. Try --steps 19."),
@@ -404,23 +377,6 @@ def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch
     summary = summary_of(tmp_path / "run")
     assert (summary["status"], summary["failure"]) == ("failed", "RuntimeError: the device went away")
     assert "the device went away" in (tmp_path / "run" / "report.html").read_text()
-
-
-def test_a_bad_table_is_refused_without_loading_the_engine(tmp_path):
-    small_table().drop(columns="diagnosis").to_csv(tmp_path / "table.csv", index=False)
-    script = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom rindices.cli import app\n"
-        "result = CliRunner().invoke(app, ['fit', sys.argv[1], '--out', 'run'])\n"
-        "print(result.exit_code, [name for name in ('jax', 'sklearn', 'matplotlib') if name in sys.modules])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "table.csv")],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=True,
-    )
-    assert done.stdout.split("\n")[0] == "2 []"
 
 
 @pytest.mark.parametrize("command", ["simulate", "fit", "apply", "import-official", "describe", "report", "demo"])

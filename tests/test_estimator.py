@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from rindices import SurrealGAN, load_model
+from rindices import SurrealGAN, SurrealGANSearch, load_model
 from rindices.core import inference
 from rindices.core.train import held_out
 from rindices.judging.selection import MOST_REPLACED
@@ -298,27 +298,49 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("kind", "setting", "message"),
     [
-        ({"n_patterns": 0}, "n_patterns should be a positive integer, but got 0"),
-        ({"n_patterns": True}, "n_patterns should be a positive integer, but got True"),
-        ({"correction": "age"}, "correction should be like Correction"),
-        ({"orthogonality": "a"}, "orthogonality should be a finite non-negative number, but got 'a'"),
-        ({"n_patterns": 2.0}, "n_patterns should be a positive integer"),
-        ({"n_repetitions": -1}, "n_repetitions should be a positive integer"),
-        ({"preset": "fats"}, "`preset` should be 'fast', 'linear', 'blind', 'paper' or 'official', but got 'fats'"),
-        ({"inference": "mean"}, "`inference` should be 'consensus' or 'medoid', but got 'mean'"),
-        ({"output": "severity"}, "`output` should be 'r_indices' or 'severities', but got 'severity'"),
-        ({"orthogonality": -0.1}, "orthogonality should be a finite non-negative number"),
-        ({"orthogonality": np.nan}, "orthogonality should be a finite non-negative number"),
-        ({"max_steps": 0}, "max_steps should be a positive integer"),
-        ({"models_per_chunk": -1}, "models_per_chunk should be a positive integer"),
-        ({"models_per_chunk": 0}, "models_per_chunk should be a positive integer, but got 0"),
-        ({"latent": "sampled"}, "`latent` should be 'independent' or 'correlated', but got 'sampled'"),
+        (SurrealGAN, {"n_patterns": 0}, "n_patterns should be a positive integer, but got 0"),
+        (SurrealGAN, {"n_patterns": True}, "n_patterns should be a positive integer, but got True"),
+        (SurrealGAN, {"correction": "age"}, "correction should be like Correction"),
+        (SurrealGAN, {"orthogonality": "a"}, "orthogonality should be a finite non-negative number, but got 'a'"),
+        (SurrealGAN, {"n_patterns": 2.0}, "n_patterns should be a positive integer"),
+        (SurrealGAN, {"n_repetitions": -1}, "n_repetitions should be a positive integer"),
+        (
+            SurrealGAN,
+            {"preset": "fats"},
+            "`preset` should be 'fast', 'linear', 'blind', 'paper' or 'official', but got 'fats'",
+        ),
+        (SurrealGAN, {"inference": "mean"}, "`inference` should be 'consensus' or 'medoid', but got 'mean'"),
+        (SurrealGAN, {"output": "severity"}, "`output` should be 'r_indices' or 'severities', but got 'severity'"),
+        (SurrealGAN, {"orthogonality": -0.1}, "orthogonality should be a finite non-negative number"),
+        (SurrealGAN, {"orthogonality": np.nan}, "orthogonality should be a finite non-negative number"),
+        (SurrealGAN, {"max_steps": 0}, "max_steps should be a positive integer"),
+        (SurrealGAN, {"models_per_chunk": -1}, "models_per_chunk should be a positive integer"),
+        (SurrealGAN, {"models_per_chunk": 0}, "models_per_chunk should be a positive integer, but got 0"),
+        (SurrealGAN, {"latent": "sampled"}, "`latent` should be 'independent' or 'correlated', but got 'sampled'"),
+        (SurrealGANSearch, {"n_patterns": (2, 0)}, "n_patterns should be a positive integer, but got 0"),
+        (SurrealGANSearch, {"n_patterns": 2.5}, r"n_patterns should be a positive integer, but got 2\.5"),
+        (SurrealGANSearch, {"n_patterns": ()}, "should each have at least one value"),
+        (
+            SurrealGANSearch,
+            {"n_patterns": "many"},
+            "n_patterns should be 'auto', a number or a list of numbers, but got 'many'",
+        ),
+        (SurrealGANSearch, {"orthogonality": []}, "each have at least one value"),
+        (
+            SurrealGANSearch,
+            {"orthogonality": (0.4, -0.1)},
+            r"orthogonality should be a finite non-negative number, but got -0\.1",
+        ),
+        (SurrealGANSearch, {"n_repetitions": 0}, "n_repetitions should be a positive integer, but got 0"),
+        (SurrealGANSearch, {"preset": "faster"}, "`preset` should be 'fast', 'linear', .*but got 'faster'"),
+        (SurrealGANSearch, {"inference": "mean"}, "`inference` should be 'consensus' or 'medoid'"),
+        (SurrealGANSearch, {"max_steps": 0}, "max_steps should be a positive integer, but got 0"),
     ],
 )
-def test_a_bad_setting_is_named(unfitted, small_table, small_labels, setting, message):
-    refused_with(message, clone(unfitted).set_params(**setting).fit, small_table, small_labels, error=ValueError)
+def test_a_bad_setting_is_named_before_any_training(small_table, small_labels, kind, setting, message):
+    refused_with(message, kind(**{"n_patterns": 3} | setting).fit, small_table, small_labels, error=ValueError)
 
 
 # Correlated severities
@@ -473,13 +495,11 @@ def test_a_fit_that_ends_early_leaves_what_was_there(fitted, unfitted, regions, 
         raise KeyboardInterrupt
 
     old, new = deepcopy(fitted), clone(unfitted)
-    with pytest.raises(KeyboardInterrupt):
-        old.fit(2 * regions, small_labels, covariates, progress=interrupt)
+    refused_with(None, old.fit, 2 * regions, small_labels, covariates, error=KeyboardInterrupt, progress=interrupt)
     np.testing.assert_array_equal(old.transform(regions, covariates), fitted.r_indices_)
     refused_with("same value", new.fit, regions.assign(region0=1.0), small_labels, error=ValueError)
     for ask, *more in ((new.transform,), (new.save,), (new.network_r_indices,), (new.held_out_again, np.arange(40))):
-        with pytest.raises(NotFittedError):
-            ask(regions, *more)
+        refused_with(None, ask, regions, *more, error=NotFittedError)
 
 
 def test_few_people_and_covariates_that_few_controls_share_with_patients_are_warned_of(

@@ -17,8 +17,7 @@ def write(path, text="new"):
 
 def test_a_file_appears_whole_and_its_folders_are_made_and_a_failure_keeps_the_old_one(tmp_path):
     write(tmp_path / "a" / "b.txt", "old")
-    with pytest.raises(TypeError):
-        write(tmp_path / "a" / "b.txt", text=None)
+    refused_with(None, write, tmp_path / "a" / "b.txt", text=None, error=TypeError)
     assert [(path.name, path.read_text()) for path in (tmp_path / "a").iterdir()] == [("b.txt", "old")]
 
 

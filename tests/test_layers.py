@@ -167,6 +167,15 @@ with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
 said.seek(0)
 assert said.read().lstrip().startswith('Usage: rindices [OPTIONS]')"""
 
+TABLES = Path(__file__).with_name("longevity")
+CHECKED = f"""from rindices.run.check_table import check_table
+from rindices.settings import TableSettings
+assert check_table({str(TABLES / "cohort.csv")!r}, TableSettings()).usable"""
+REFUSED = f"""from typer.testing import CliRunner
+from rindices.cli import app
+done = CliRunner().invoke(app, ["fit", {str(TABLES / "people.csv")!r}, "--out", "run"])
+assert (done.exit_code, "At least 20 patients are needed" in done.output) == (2, True), done.output"""
+
 
 @pytest.mark.parametrize(
     ("code", "heavy"),
@@ -180,10 +189,12 @@ assert said.read().lstrip().startswith('Usage: rindices [OPTIONS]')"""
             "import rindices.run.check_table",
             ["jax", "optax", "sklearn", "scipy.stats", "statsmodels", "matplotlib"],
         ),
+        (CHECKED, ["jax", "optax", "sklearn"]),
+        (REFUSED, ["jax", "optax", "sklearn", "matplotlib"]),
     ],
-    ids=["package", "cohort", "settings", "version", "help", "check"],
+    ids=["package", "cohort", "settings", "version", "help", "check", "a table is checked", "a bad table is refused"],
 )
-def test_light_parts_do_not_wait_for_heavy_libraries(code, heavy):
+def test_light_parts_do_not_wait_for_heavy_libraries(tmp_path, code, heavy):
     loaded = f"{code}\nimport sys; sys.exit(', '.join({{*{heavy}}} & set(sys.modules)) or 0)"
-    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -9,8 +9,7 @@ import pytest
 from safetensors import safe_open
 
 from experiments.reproducibility import split_half
-from rindices import SurrealGAN
-from rindices.simulate import simulate_cohort
+from rindices import SurrealGAN, simulate_cohort
 from tests.test_cli import TINY, succeed
 
 N_REGIONS = 12

@@ -137,7 +137,6 @@ def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(out,
     assert summary_of(copy)["clinical"] == ["education_level"]
     tables = [pd.read_csv(copy / name) for name in ("analysis/associations.csv", "variables.csv")]
     assert (set(tables[0]["variable"]), "memory" in tables[1]) == ({"education_level"}, False)
-    assert "'age'" in told("report", copy, "--remove-scores", "age", code=2)
 
 
 def test_a_table_of_scores_may_repeat_other_columns(table, tmp_path):

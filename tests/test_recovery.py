@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rindices import SurrealGAN
+from rindices import SurrealGAN, simulate_cohort
 from rindices.core.inference import pattern_changes, r_indices
 from rindices.core.train import make_members, train
 from rindices.judging.agreement_and_misfit import pattern_concordance
@@ -14,7 +14,6 @@ from rindices.judging.study import Study
 from rindices.preprocessing import ControlScaler
 from rindices.presets import LearningRates, LossWeights, Schedule, Training, adjusted, blind, fast, linear
 from rindices.scoring.consensus_and_person import consensus
-from rindices.simulate import simulate_cohort
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution
 

@@ -192,27 +192,7 @@ def test_training_from_a_linear_start_is_a_plain_fit(quick_preset, two_patterns)
 
 def test_before_it_is_fitted_a_search_has_nothing_to_give(unfitted):
     for ask in (unfitted.transform, unfitted.get_feature_names_out, unfitted.save):
-        with pytest.raises(NotFittedError):
-            ask(np.ones((2, 12)))
-
-
-BAD = {
-    r"n_patterns should be a positive integer, but got 0": {"n_patterns": (2, 0)},
-    r"n_patterns should be a positive integer, but got 2\.5": {"n_patterns": 2.5},
-    r"should each have at least one value": {"n_patterns": ()},
-    r"each have at least one value": {"orthogonality": []},
-    r"orthogonality should be a finite non-negative number, but got -0\.1": {"orthogonality": (0.4, -0.1)},
-    r"n_repetitions should be a positive integer, but got 0": {"n_repetitions": 0},
-    r"n_patterns should be 'auto', a number or a list of numbers, but got 'many'": {"n_patterns": "many"},
-    r"`preset` should be 'fast', 'linear', .*but got 'faster'": {"preset": "faster"},
-    r"`inference` should be 'consensus' or 'medoid'": {"inference": "mean"},
-    r"max_steps should be a positive integer, but got 0": {"max_steps": 0},
-}
-
-
-@pytest.mark.parametrize(("message", "settings"), BAD.items())
-def test_bad_settings_are_errors_before_any_training(message, settings, small_table, small_labels):
-    refused_with(message, SurrealGANSearch(**settings).fit, small_table, small_labels, error=ValueError)
+        refused_with(None, ask, np.ones((2, 12)), error=NotFittedError)
 
 
 def swept_of(*settings, n_repetitions=10):
@@ -238,7 +218,6 @@ BEST = judged(0.9, 3, distance=3.0)
 CLEARLY = "3 patterns: no other number fits the patients clearly better, "
 UNKNOWN = [judged(np.nan, m, n_models=1, n_repetitions=1) for m in (2, 3)]
 SOME = swept_of(judged(0.9, 2), judged(0.7, 3, n_repetitions=3))
-DROPPED = [judged(0.9, m, distance=distance, n_repetitions=3) for m, distance in ((1, 9.0), (2, 9.0), (4, 1.5))]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +249,14 @@ DROPPED = [judged(0.9, m, distance=distance, n_repetitions=3) for m, distance in
             "this preset chooses by agreement alone.",
         ),
         (swept_of(judged(0.55, 2), judged(0.5)), "2 patterns: no setting reaches an agreement of 0.6", ""),
-        (swept_of(BEST, *DROPPED), CLEARLY, "3 of 4 settings were dropped after 3 repetitions"),
+        (
+            swept_of(
+                BEST,
+                *[judged(0.9, m, distance=distance, n_repetitions=3) for m, distance in ((1, 9.0), (2, 9.0), (4, 1.5))],
+            ),
+            CLEARLY,
+            "3 of 4 settings were dropped after 3 repetitions",
+        ),
         (swept_of(BEST), "3 patterns: specified in advance, not ", "chosen from the data."),
         (
             replace(SOME, untried=[Point(3, 0.2)] * 2),

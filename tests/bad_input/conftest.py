@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from rindices import presets
 from rindices.cli import app
 from tests.bad_input.harness import attempt, write
+from tests.test_cli import told
 
 
 class Outcome(NamedTuple):
@@ -43,9 +43,7 @@ def finished(people, quick_preset, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(presets.PRESETS, "fast", lambda: quick_preset)
         patched.chdir(folder)
-        line = ["fit", "people.csv", "--out", "done", "--patterns", "3", "--repetitions", "2", "--no-report", *roles]
-        result = CliRunner().invoke(app, line)
-    assert result.exit_code == 0, result.output
+        told("fit", "people.csv", "--out", "done", "--patterns", 3, "--repetitions", 2, "--no-report", *roles)
     return folder / "done"
 
 

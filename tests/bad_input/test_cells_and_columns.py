@@ -1,7 +1,5 @@
 """Cells of a table that cannot be used."""
 
-import pytest
-
 from tests.bad_input.harness import Case, as_text, both, cases, cell, fit
 
 LEAVE_OUT, PLAIN = "--exclude region3", "Write numbers with digits and a decimal point only"
@@ -28,7 +26,37 @@ def thousands(people):
     return cell("region3", 4, "4.999")(people.assign(region3=people["region3"].round().astype(int)))
 
 
+def number(name, value, shown=None):
+    """Return a case of a region with one impossible number."""
+    found = (f"region3 = {shown or value}", "row 6 (participant p04)")
+    return fit(name, cell("region3", 4, value), found, "exclude these people with --drop-missing")
+
+
+# Columns that are missing, repeated, or have two parts to play
+
+
+def renamed(**names):
+    """Return a change of column names."""
+    return lambda people: people.rename(columns=names)
+
+
+def repeated(people):
+    """Repeat a region's name."""
+    return as_text(people).replace("region4", "region3", 1)
+
+
+def shared_ids(people):
+    """Give three people an id of others."""
+    return people.assign(participant_id=people["participant_id"].replace({"p07": "p03", "p09": "p03", "p11": "p10"}))
+
+
+def without_header(people):
+    """Return the rows alone."""
+    return as_text(people, header=False)
+
+
 @cases(
+    # Text among numbers
     text("word", "low", LEAVE_OUT),
     text("separator of thousands", "1,234", PLAIN),
     text("separators of thousands", "1,234,567.8", PLAIN),
@@ -68,12 +96,7 @@ def thousands(people):
         ("'region0'", "10 more columns have text", "row 2"),
         PLAIN,
     ),
-)
-def test_text_among_numbers(stage, case):
-    stage(case)
-
-
-@cases(
+    # Numbers that would be lost or be something else
     fit(
         "covariate with points of thousands and a decimal comma",
         lambda people: as_text(people.assign(icv=people["icv"].map(european(".", ","))), sep=";", decimal=","),
@@ -108,12 +131,7 @@ def test_text_among_numbers(stage, case):
         "--join more.csv --covariates icv",
         files={"more.csv": lambda people: people.loc[3:, ["participant_id", "icv"]]},
     ),
-)
-def test_numbers_that_would_be_lost_or_be_something_else(stage, case):
-    stage(case)
-
-
-@cases(
+    # Regions of text are not lost without a word
     fit(
         "separators of thousands in two regions",
         region("{:,.1f}".format),
@@ -135,18 +153,7 @@ def test_numbers_that_would_be_lost_or_be_something_else(stage, case):
     fit("limits in two regions", region("<{}".format), ("'region3'", "'region4'", "row 2"), PLAIN),
     fit("stars in two regions", region("{}*".format), ("'region3'", "'region4'", "row 2"), PLAIN),
     fit("units in two regions", region("{} mm3".format), ("'region3'", "'region4'", "row 2"), PLAIN),
-)
-def test_regions_of_text_are_not_lost_without_a_word(stage, case):
-    stage(case)
-
-
-def number(name, value, shown=None):
-    """Return a case of a region with one impossible number."""
-    found = (f"region3 = {shown or value}", "row 6 (participant p04)")
-    return fit(name, cell("region3", 4, value), found, "exclude these people with --drop-missing")
-
-
-@cases(
+    # Numbers that cannot be
     number("infinity", "inf"),
     number("negative infinity", "-inf"),
     fit(
@@ -208,41 +215,19 @@ def number(name, value, shown=None):
         "--features 'region*'",
     ),
     fit("empty column", lambda people: people.assign(region3=""), ("excluded: region3",), code=0, remedy="11 regions"),
-)
-def test_numbers_that_cannot_be(stage, case):
-    stage(case)
-
-
-@pytest.mark.parametrize("value", ["", "1e300"])
-def test_people_with_gaps_and_impossible_values_are_left_out_when_asked(stage, value):
-    change = both(cell("region3", 4, value), cell("region5", 8, -3))
-    stage(fit("asked", change, "2 of 80 rows are excluded", "38 controls", f"--drop-missing {COMPLETE}", code=0))
-
-
-# Columns that are missing, repeated, or have two parts to play
-
-
-def renamed(**names):
-    """Return a change of column names."""
-    return lambda people: people.rename(columns=names)
-
-
-def repeated(people):
-    """Repeat a region's name."""
-    return as_text(people).replace("region4", "region3", 1)
-
-
-def shared_ids(people):
-    """Give three people an id of others."""
-    return people.assign(participant_id=people["participant_id"].replace({"p07": "p03", "p09": "p03", "p11": "p10"}))
-
-
-def without_header(people):
-    """Return the rows alone."""
-    return as_text(people, header=False)
-
-
-@cases(
+    # People with gaps and impossible values are left out when asked
+    *(
+        fit(
+            name,
+            both(cell("region3", 4, value), cell("region5", 8, -3)),
+            "2 of 80 rows are excluded",
+            "38 controls",
+            f"--drop-missing {COMPLETE}",
+            code=0,
+        )
+        for name, value in (("a gap left out", ""), ("a huge number left out", "1e300"))
+    ),
+    # Columns that do not do
     fit(
         "no ids",
         lambda people: people.drop(columns="participant_id"),
@@ -335,12 +320,7 @@ def without_header(people):
         "Correct the date",
         "--visit day",
     ),
-)
-def test_columns_that_do_not_do(stage, case):
-    stage(case)
-
-
-@cases(
+    # Columns that do
     fit(
         "ids elsewhere", renamed(participant_id="subject"), "Ids are read from column 'subject'", "--id COLUMN", code=0
     ),
@@ -381,12 +361,7 @@ def test_columns_that_do_not_do(stage, case):
         "--features 'region*,mmse'",
         code=0,
     ),
-)
-def test_columns_that_do(stage, case):
-    stage(case)
-
-
-@cases(
+    # What cannot be checked or opened
     Case("check: unknown column", "check people.csv --covariates agee", ("Did you mean 'age'?",), "--covariates"),
     Case("open: no folder", "open nowhere --no-browser", ("No folder was found at nowhere",), "Provide the folder"),
     Case("open: a file", "open people.csv --no-browser", ("No folder was found at people.csv",), "Provide the folder"),
@@ -401,5 +376,5 @@ def test_columns_that_do(stage, case):
         files={"people.html": as_text},
     ),
 )
-def test_what_cannot_be_checked_or_opened(stage, case):
+def test_each_table_is_answered_as_its_case_says(stage, case):
     stage(case)

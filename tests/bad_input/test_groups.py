@@ -26,7 +26,76 @@ def three(people):
     return people.assign(diagnosis=np.where(people.index > 60, "MCI", people["diagnosis"]))
 
 
+def covariate(**columns):
+    """Return a change of columns, each made of the table."""
+    return lambda people: people.assign(**columns)
+
+
+def patients(people):
+    """Return the patients as a table of their own."""
+    return people[40:].drop(columns="diagnosis")
+
+
+def apart(name, tables, found, remedy, more=patients):
+    """Return a case of groups in tables of their own."""
+    files = {"people.csv": lambda people: people[:40].drop(columns="diagnosis"), "more.csv": more}
+    return Case(name, f"fit {tables} --out run", (found,), remedy, files)
+
+
+def duration(people):
+    """Nobody among the controls is ill for any time."""
+    return np.where(people["diagnosis"] == "AD", 1 + people.index % 7, 0)
+
+
+def wide(people):
+    """There are more regions than the method is meant for."""
+    values = np.random.default_rng(0).normal(5, 1, (80, 1001)).round(3)
+    return people.join(pd.DataFrame(values, columns=[f"w{number}" for number in range(1001)]))
+
+
+def separate(people):
+    """Patients are older than every control."""
+    return np.where(people["diagnosis"] == "AD", people["age"] + 34, people["age"])
+
+
+def country(people):
+    """Controls and patients come from other countries."""
+    return np.where(people["diagnosis"] == "AD", people["site"] + " (patients)", people["site"])
+
+
+APART = "cannot be separated from"
+
+
+@pytest.mark.parametrize(
+    "age", [lambda p: p.index.astype(str) + " years", lambda p: np.where(p.index == 4, "55 y", p["age"].astype(str))]
+)
+def test_text_that_hardly_repeats_tells_nobody_apart(stage, age):
+    assert "age tells" not in stage(fit("age", covariate(age=age), "40 controls", "", code=0)).message
+
+
+@pytest.mark.parametrize(
+    ("option", "warned", "told"),
+    [("--covariates", True, "icv."), ("--proportion", False, "none. Regions are divided by")],
+)
+def test_a_head_size_that_is_divided_by_is_not_extrapolated(stage, option, warned, told):
+    large = covariate(icv=lambda p: np.where(p.index > 70, p["icv"] + 600, p["icv"]))
+    said = stage(fit(option, large, f"effects are removed: {told}", "12 regions", f"{option} icv", code=0)).message
+    assert ("icv outside the controls' range" in said) is warned
+
+
+def below(*lines):
+    """Return the table with lines of text below it."""
+    return lambda people: as_text(people) + "".join(f"{line}{',' * (people.shape[1] - 1)}\n" for line in lines)
+
+
+def test_note_below_the_table_is_told_as_one(stage):
+    remedy = "exclude these people with --drop-missing"
+    said = stage(fit("note", below("checked by AB"), ("12 region columns", "row 82"), remedy)).message
+    assert "--exclude" not in said  # nothing would remain
+
+
 @cases(
+    # Groups
     fit("one of each", lambda p: p.iloc[[0, 79]], ("At least 20 controls", "1 person has the label CN"), "Add people"),
     fit("19 controls", lambda p: p.iloc[21:], "only 19 people have the label CN", "--control"),
     fit("19 patients", lambda p: p.iloc[:59], "only 19 people have the label AD", "--patients"),
@@ -45,35 +114,7 @@ def three(people):
     fit("controls unclear", labels(CN="A", AD="B"), ("A (40), B (40)",), "--control LABEL"),
     fit("two names of controls", half, ("'HC', 'CN'", "HC (20)"), "--control HC,CN"),
     fit("patients unclear", three, ("2 labels", "MCI (19)"), "--patients AD,MCI"),
-)
-def test_groups(stage, case):
-    stage(case)
-
-
-def covariate(**columns):
-    """Return a change of columns, each made of the table."""
-    return lambda people: people.assign(**columns)
-
-
-def duration(people):
-    """Nobody among the controls is ill for any time."""
-    return np.where(people["diagnosis"] == "AD", 1 + people.index % 7, 0)
-
-
-def separate(people):
-    """Patients are older than every control."""
-    return np.where(people["diagnosis"] == "AD", people["age"] + 34, people["age"])
-
-
-def country(people):
-    """Controls and patients come from other countries."""
-    return np.where(people["diagnosis"] == "AD", people["site"] + " (patients)", people["site"])
-
-
-APART = "cannot be separated from"
-
-
-@cases(
+    # Covariates and sites
     fit("misspelt", None, ("no column 'agee'", "Did you mean 'age'?"), "--covariates", "--covariates agee,sex"),
     fit(
         "head size by another name",
@@ -218,12 +259,7 @@ APART = "cannot be separated from"
     fit("pair of the same", None, "'age:age'", "such as age:sex", "--interactions age:age"),
     fit("proportion of text", None, ("--proportion", "'sex'", "text"), "must be a number", "--proportion sex"),
     fit("proportion and curve", None, ("'icv'", "--proportion"), "choose one", "--proportion icv --smooth icv"),
-)
-def test_covariates_and_sites(stage, case):
-    stage(case)
-
-
-@cases(
+    # What is warned of
     fit("no overlap", covariate(age=separate), ("age", APART), "Warning", "--covariates age", code=0),
     fit("confounded site", covariate(site=country), ("site", APART), "Warning", code=0),
     fit("confounded age", covariate(age=separate), ("age", APART), "Warning", code=0),
@@ -243,72 +279,59 @@ def test_covariates_and_sites(stage, case):
         code=0,
     ),
     fit("site named twice", None, "effects are removed: site", "", "--covariates site --site site", code=0),
-)
-def test_what_is_warned_of(stage, case):
-    stage(case)
-
-
-@pytest.mark.parametrize(
-    "age", [lambda p: p.index.astype(str) + " years", lambda p: np.where(p.index == 4, "55 y", p["age"].astype(str))]
-)
-def test_text_that_hardly_repeats_tells_nobody_apart(stage, age):
-    assert "age tells" not in stage(fit("age", covariate(age=age), "40 controls", "", code=0)).message
-
-
-def test_more_regions_than_the_method_is_meant_for_are_told_before_training(stage):
-    def wide(people):
-        values = np.random.default_rng(0).normal(5, 1, (80, 1001)).round(3)
-        return people.join(pd.DataFrame(values, columns=[f"w{number}" for number in range(1001)]))
-
-    said = stage(
-        fit("wide", wide, "1,013 regions", "Warning: 1,013 regions need a lot of time and memory", code=0)
-    ).message
-    assert "--features" in said
-
-
-@pytest.mark.parametrize(
-    ("option", "warned", "told"),
-    [("--covariates", True, "icv."), ("--proportion", False, "none. Regions are divided by")],
-)
-def test_a_head_size_that_is_divided_by_is_not_extrapolated(stage, option, warned, told):
-    large = covariate(icv=lambda p: np.where(p.index > 70, p["icv"] + 600, p["icv"]))
-    said = stage(fit(option, large, f"effects are removed: {told}", "12 regions", f"{option} icv", code=0)).message
-    assert ("icv outside the controls' range" in said) is warned
-
-
-def below(*lines):
-    """Return the table with lines of text below it."""
-    return lambda people: as_text(people) + "".join(f"{line}{',' * (people.shape[1] - 1)}\n" for line in lines)
-
-
-def test_note_below_the_table_is_told_as_one(stage):
-    remedy = "exclude these people with --drop-missing"
-    said = stage(fit("note", below("checked by AB"), ("12 region columns", "row 82"), remedy)).message
-    assert "--exclude" not in said  # nothing would remain
-
-
-def test_names_of_columns_can_be_typed_as_they_are_told(stage):
-    gap = both(lambda p: p.rename(columns={"region3": "Left Hippocampus"}), cell("Left Hippocampus", 3, ""))
-    stage(fit("blanks", gap, "Left Hippocampus (1 person)", "with --exclude 'Left Hippocampus'.", "--complete-only"))
-
-
-def test_column_whose_name_has_a_comma_is_to_be_renamed(stage):
-    gap = both(lambda p: p.rename(columns={"region3": "Hip, left"}), cell("Hip, left", 3, ""))
-    remedy = "--exclude (first rename 'Hip, left', because commas separate names"
-    stage(fit("comma", gap, "Hip, left (1 person)", remedy, "--complete-only"))
-
-
-@cases(
+    fit("wide", wide, ("1,013 regions", "--features"), "Warning: 1,013 regions need a lot of time and memory", code=0),
+    # Names and ids can be typed as they are told
+    fit(
+        "blanks in a name",
+        both(lambda p: p.rename(columns={"region3": "Left Hippocampus"}), cell("Left Hippocampus", 3, "")),
+        "Left Hippocampus (1 person)",
+        "with --exclude 'Left Hippocampus'.",
+        "--complete-only",
+    ),
+    fit(
+        "comma in a name",
+        both(lambda p: p.rename(columns={"region3": "Hip, left"}), cell("Hip, left", 3, "")),
+        "Hip, left (1 person)",
+        "--exclude (first rename 'Hip, left', because commas separate names",
+        "--complete-only",
+    ),
+    fit(
+        "emoji in an id",
+        both(cell("participant_id", 4, "a:x:b"), cell("age", 4, "")),
+        "(participant a:x:b)",
+        "--drop-missing",
+        "--covariates age",
+    ),
+    # Groups in tables of their own
+    apart("no label", "people.csv AD=more.csv", "each needs a label, but people.csv has none", "Write CN=people.csv"),
+    apart("no second group", "CN=people.csv", "no groups to compare", "with different labels"),
+    apart(
+        "labels of two kinds",
+        "CN=people.csv AD=more.csv",
+        "more.csv already has a column 'diagnosis'",
+        "Remove the column",
+        lambda p: p[40:],
+    ),
+    apart(
+        "another unit",
+        "CN=people.csv AD=more.csv",
+        "all patients (40 of 80 people) are 1,000 times larger",
+        "one unit",
+        lambda p: patients(p).assign(**p[40:].filter(like="region") * 1000),
+    ),
+    apart(
+        "other names",
+        "CN=people.csv AD=more.csv",
+        "have hardly any columns in common",
+        "same region names",
+        lambda p: patients(p).rename(columns=str.upper),
+    ),
+    # More people than there are
     Case("controls", "simulate basic --out c.csv --controls 1000001", ("--controls", "1,000,001"), "fewer people"),
     Case("patients", "simulate basic --out c.csv --patients 9999999", ("--patients", "9,999,999"), "fewer people"),
 )
-def test_more_people_than_there_are(stage, case):
+def test_each_table_is_answered_as_its_case_says(stage, case):
     stage(case)
-
-
-def test_ids_are_shown_as_they_are(stage):
-    named = both(cell("participant_id", 4, "a:x:b"), cell("age", 4, ""))
-    stage(fit("emoji", named, "(participant a:x:b)", "--drop-missing", "--covariates age"))
 
 
 # The harness itself: it must notice what it is there for
@@ -334,35 +357,28 @@ def other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "options", "complaint"),
+    ("message", "options", "complaint", "remedy"),
     [
-        (GOOD, "", None),
-        (GOOD, "--leave half.csv", "left behind or changed: half.csv"),
-        (GOOD, "--leave people.csv", "left behind or changed: people.csv"),
-        (GOOD, "--code 3", "exit code 3, expected 2"),
-        (GOOD.replace("row 3", "a row"), "", "does not say 'row 3'"),
-        (GOOD.replace("--exclude", "--without"), "", "names --without, which the command has not"),
-        (f"Traceback (most recent call last):\n{GOOD}", "", "has the inner name 'Traceback'"),
-        (f"KeyError: {GOOD}", "", "has the inner name 'KeyError'"),
-        (f"found NaN. {GOOD}", "", "has the jargon 'NaN'"),
-        (f"found None. {GOOD}", "", "has the jargon 'None'"),
-        (f"{GOOD}\n{GOOD}\n{GOOD}\n{GOOD}", "", "has 8 lines"),
-        (GOOD + 1000 * "!", "", f"has {len(GOOD) + 1001} characters"),
+        (GOOD, "", None, "Leave it out"),
+        (GOOD, "--leave half.csv", "left behind or changed: half.csv", "Leave it out"),
+        (GOOD, "--leave people.csv", "left behind or changed: people.csv", "Leave it out"),
+        (GOOD, "--code 3", "exit code 3, expected 2", "Leave it out"),
+        (GOOD.replace("row 3", "a row"), "", "does not say 'row 3'", "Leave it out"),
+        (GOOD.replace("--exclude", "--without"), "", "names --without, which the command has not", "Leave it out"),
+        (f"Traceback (most recent call last):\n{GOOD}", "", "has the inner name 'Traceback'", "Leave it out"),
+        (f"KeyError: {GOOD}", "", "has the inner name 'KeyError'", "Leave it out"),
+        (f"found NaN. {GOOD}", "", "has the jargon 'NaN'", "Leave it out"),
+        (f"found None. {GOOD}", "", "has the jargon 'None'", "Leave it out"),
+        (f"{GOOD}\n{GOOD}\n{GOOD}\n{GOOD}", "", "has 8 lines", "Leave it out"),
+        (GOOD + 1000 * "!", "", f"has {len(GOOD) + 1001} characters", "Leave it out"),
+        (GOOD, "", "no remedy is asked for", ""),
     ],
 )
-def test_bad_behaviour_is_noticed(tmp_path, monkeypatch, message, options, complaint):
+def test_bad_behaviour_is_noticed(tmp_path, monkeypatch, message, options, complaint, remedy):
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "people.csv").write_text("participant_id,age\n")
     (folder / "message.txt").write_text(message)
-    case = Case("case", f"say message.txt {options}", ("row 3",), "Leave it out")
+    case = Case("case", f"say message.txt {options}", ("row 3",), remedy)
     _, complaints = attempt(app, case, folder, monkeypatch)
     assert complaints == ([] if complaint is None else [complaint])
-
-
-def test_a_case_without_a_remedy_is_noticed(tmp_path, monkeypatch):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "message.txt").write_text(GOOD)
-    _, complaints = attempt(app, Case("case", "say message.txt", ("row 3",)), folder, monkeypatch)
-    assert complaints == ["no remedy is asked for"]

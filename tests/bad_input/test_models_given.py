@@ -2,6 +2,7 @@
 
 import json
 
+import nibabel
 import numpy as np
 import pytest
 from safetensors import safe_open
@@ -10,6 +11,7 @@ from safetensors.numpy import save
 from tests.bad_input.harness import FOLDER, Case, cases
 
 SCORE = "apply {} people.csv --out s.csv"
+IMAGE = nibabel.Nifti1Image(np.ones((3, 3, 3), np.int16), np.eye(4)).to_bytes()
 
 
 def model(name, file, content, found, remedy, line=SCORE):
@@ -24,27 +26,6 @@ def locked_model(monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("safetensors.safe_open", refuse)
-
-
-@cases(
-    model("no file", "m.safetensors", None, ("No model file was found",), "finished run"),
-    model("folder", "m", FOLDER, ("No model file was found",), "finished run"),
-    model("run folder", "done", None, ("No model file was found",), "done/model.safetensors"),
-    model("table", "people.csv", None, ("cannot be read as a model",), "model.safetensors of a finished run"),
-    model("empty file", "m.safetensors", b"", ("cannot be read",), "Copy it again"),
-    model("checkpoint", "m.pt", b"PK\x03\x04" + bytes(200), ("cannot be read",), "import-official"),
-    model("other arrays", "m.safetensors", save({"w": np.zeros(3)}), ("not a rindices model",), "finished run"),
-    Case(
-        "not allowed to read",
-        SCORE.format("model.safetensors"),
-        ("permission denied",),
-        "Ask the file's owner for access",
-        spoil=locked_model,
-    ),
-    model("table described", "people.csv", None, ("cannot be read",), "finished run", "describe {}"),
-)
-def test_files_that_are_no_models(stage, case):
-    stage(case)
 
 
 def damaged(content):
@@ -72,7 +53,40 @@ def test_damaged_models(stage, finished, change, found, remedy):
     stage(model("damaged", "m.safetensors", change(finished / "model.safetensors"), (found,), remedy))
 
 
+def severities(name, content, found, remedy, options="--severities s.csv --patterns 2"):
+    """Return a case of severities that cannot be had."""
+    return Case(name, f"simulate basic --out c.csv {options}", found, remedy, {"s.csv": content})
+
+
+def images(people):
+    """Name an image of each person."""
+    return people[["participant_id"]].assign(path=people["participant_id"] + ".nii")
+
+
+def later(people):
+    """Say what became of people, one of them before the scan."""
+    years = np.where(people.index == 3, -1, 2)
+    return people[["participant_id"]].assign(years=years, converted=people.index % 2)
+
+
 @cases(
+    # Files that are no models
+    model("no file", "m.safetensors", None, ("No model file was found",), "finished run"),
+    model("folder", "m", FOLDER, ("No model file was found",), "finished run"),
+    model("run folder", "done", None, ("No model file was found",), "done/model.safetensors"),
+    model("table", "people.csv", None, ("cannot be read as a model",), "model.safetensors of a finished run"),
+    model("empty file", "m.safetensors", b"", ("cannot be read",), "Copy it again"),
+    model("checkpoint", "m.pt", b"PK\x03\x04" + bytes(200), ("cannot be read",), "import-official"),
+    model("other arrays", "m.safetensors", save({"w": np.zeros(3)}), ("not a rindices model",), "finished run"),
+    Case(
+        "not allowed to read",
+        SCORE.format("model.safetensors"),
+        ("permission denied",),
+        "Ask the file's owner for access",
+        spoil=locked_model,
+    ),
+    model("table described", "people.csv", None, ("cannot be read",), "finished run", "describe {}"),
+    # Reports
     Case("no run folder", "report nowhere", ("nowhere",), "finished run"),
     Case("empty run folder", "report run", ("summary.json",), "finished run", {"run": FOLDER}),
     Case("table as run folder", "report people.csv", ("people.csv",), "finished run"),
@@ -116,12 +130,40 @@ def test_damaged_models(stage, finished, change, found, remedy):
         ("people.csv",),
         "Provide a NIfTI file",
     ),
-)
-def test_reports(stage, case):
-    stage(case)
-
-
-@cases(
+    Case(
+        "atlas missing",
+        "report done --atlas none.nii --atlas-table people.csv",
+        ("no file was found at none.nii",),
+        "Check the name",
+    ),
+    Case(
+        "table of an atlas without labels",
+        "report done --atlas a.nii --atlas-table people.csv",
+        ("'label' and 'region', but it has participant_id",),
+        "--atlas-table",
+        {"a.nii": IMAGE},
+    ),
+    Case(
+        "follow-up of nobody",
+        "report done --time years --event converted",
+        ("no column 'years' for the time of follow-up",),
+        "--clinical FILE",
+    ),
+    Case(
+        "impossible time",
+        "report done --clinical later.csv --time years --event converted",
+        ("is below 0: column 'years', person p03, found -1",),
+        "Correct the cells",
+        {"later.csv": later},
+    ),
+    Case(
+        "time without an event",
+        "report done --clinical later.csv --time years",
+        ("('years'), but the event is not",),
+        "--event COLUMN",
+        {"later.csv": later},
+    ),
+    # Voxelwise
     Case("no run folder", "voxelwise nowhere --maps maps.csv", ("nowhere",), "finished run"),
     Case(
         "no table of images", "voxelwise done --maps maps.csv", ("maps.csv",), "Check the file name given with --maps"
@@ -145,7 +187,7 @@ def test_reports(stage, case):
         "voxelwise done --maps maps.csv --regressions",
         ("Row ", " of maps.csv: no file was found at p"),  # of whoever comes first in the subgroups
         "relative to its folder",
-        {"maps.csv": lambda people: people[["participant_id"]].assign(path=people["participant_id"] + ".nii")},
+        {"maps.csv": images},
     ),
     Case(
         "images of strangers",
@@ -154,13 +196,15 @@ def test_reports(stage, case):
         "participant_id",
         {"maps.csv": "participant_id,path\nx1,a.nii\n", "a.nii": "no image"},
     ),
+    Case(
+        "mask missing",
+        "voxelwise done --maps maps.csv --mask none.nii",
+        ("no file was found at none.nii",),
+        "Check the name",
+        {"maps.csv": images} | {f"p{number:02d}.nii": IMAGE for number in range(80)},
+    ),
     Case("no maps", "voxelwise done", ("--maps",), "-h"),
-)
-def test_voxelwise(stage, case):
-    stage(case)
-
-
-@cases(
+    # Checkpoints of the authors
     Case(
         "no checkpoint",
         "import-official m.pt --out o.safetensors --features muse72",
@@ -187,12 +231,7 @@ def test_voxelwise(stage, case):
         "save it again",
         {"m.pt": b"\x80\x04\x95cposix\nsystem\n"},
     ),
-)
-def test_checkpoints_of_the_authors(stage, case):
-    stage(case)
-
-
-@cases(
+    # Simulations
     Case("unknown kind", "simulate easy --out c.csv", ("The kind of cohort", "'easy'"), "'basic', 'overlap'"),
     Case("too many patterns", "simulate basic --out c.csv --patterns 90", ("90",), "Choose a number in this range"),
     Case("no visit", "simulate basic --out c.csv --visits 0", ("--visits", "but got 0"), "between 1 and 20"),
@@ -256,17 +295,7 @@ def test_checkpoints_of_the_authors(stage, case):
         "correct",
         {"own.csv": lambda people: people.assign(diagnosis="CN", region0=-people["region0"])},
     ),
-)
-def test_simulations(stage, case):
-    stage(case)
-
-
-def severities(name, content, found, remedy, options="--severities s.csv --patterns 2"):
-    """Return a case of severities that cannot be had."""
-    return Case(name, f"simulate basic --out c.csv {options}", found, remedy, {"s.csv": content})
-
-
-@cases(
+    # Simulated severities
     severities("misspelt", "", ("'midl'", "Did you mean 'mild'"), "uniform, mild", "--severities midl"),
     severities("no file", "", ("'t.csv'", "--severities"), "check the file name", "--severities t.csv"),
     severities("column missing", "s1,s3\n0.1,0.2\n", ("s1, s2", "s1, s3"), "Rename"),
@@ -313,5 +342,5 @@ def severities(name, content, found, remedy, options="--severities s.csv --patte
         writes=("c.csv",),
     ),
 )
-def test_simulated_severities(stage, case):
+def test_each_file_or_command_is_answered_as_its_case_says(stage, case):
     stage(case)

@@ -27,7 +27,93 @@ def millilitres(people):
     return people.assign(**{name: people[name] / 1000 for name in people.filter(like="region")})
 
 
+def _without_strangers(flags):
+    """Return flags without what they say of strangers: a model that was hardly trained finds many."""
+    return flags.str.replace(r"(; )?unlike anyone.*", "", regex=True).replace("", None)
+
+
+def accepted(name, change, found, flag, options=""):
+    """Return a case of people who are scored and flagged."""
+    return new(name, change, (found, "s.csv"), flag, options, code=0, writes=("s.csv",))
+
+
 @cases(
+    accepted("too old", cell("age", 4, 101), "1 of them lies outside", "flags"),
+    accepted("large region", cell("region3", 4, 9000), "1 of them lies outside", "flags"),
+    accepted("unknown site", cell("site", 4, "Graz"), "or at an unknown site", "flags", "--new-sites uncorrected"),
+)
+def test_people_outside_the_range_are_flagged(stage, case):
+    flags = _without_strangers(pd.read_csv(stage(case).folder / "s.csv")["flags"])
+    assert flags.notna().sum() == 1
+    assert isinstance(flags[4], str)
+
+
+def in_two_tables(people):
+    """Return the people without what the other table has."""
+    return cell("region3", 4, "")(people.drop(columns=["age", "sex"]))
+
+
+def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
+    case = new(
+        "two tables",
+        in_two_tables,
+        ("Scored 79 people", "1 of 80 rows is excluded: missing region (1).", "1 row of more.csv excluded"),
+        "",
+        "--join more.csv --drop-missing --complete-only --report r.html",
+        more=lambda p: as_text(p[["participant_id", "age", "sex"]]) + "p99,61,F\n",
+        code=0,
+        writes=("s.csv", "s_left_out.csv", "r.html"),
+    )
+    folder = stage(case).folder
+    left_out = pd.read_csv(folder / "s_left_out.csv")
+    assert left_out[["participant_id", "used", "reason"]].values.tolist() == [["p04", False, "missing region"]]
+    page = (folder / "r.html").read_text()
+    assert not [part for part in ("80 people were read and 79 used", "missing region") if part not in page]
+    assert "p04" not in page
+    together = new("one table", lambda p: p.drop(4), "Scored 79 people", "", code=0, writes=("s.csv",))
+    two = pd.read_csv(folder / "s.csv")
+    folder.rename(folder.with_name("before"))
+    folder.with_name("folder-scratch").rmdir()
+    pd.testing.assert_frame_equal(two, pd.read_csv(stage(together).folder / "s.csv"))
+
+
+@cases(
+    accepted("a region missing", lambda p: p.drop(columns="region3"), "lacks 1 of the model's 12 regions: region3", ""),
+    accepted("some regions missing", cell("region3", 4, ""), "Some people have missing regions", ""),
+)
+def test_missing_regions_are_drawn_and_flagged(stage, case):
+    scores = pd.read_csv(stage(case).folder / "s.csv")
+    lacking = scores["flags"].str.contains("1 region missing (region3)", regex=False, na=False)
+    assert lacking.sum() == (80 if "a region" in case.name else 1)
+    assert lacking[4]
+    assert scores.filter(regex=r"^r\d$").notna().all(axis=None)
+
+
+def test_mixed_up_regions_are_strangers(stage):
+    def mixed(people):
+        names = list(people.filter(like="region"))
+        people.loc[4, names] = people.loc[4, names].astype(float) * ([1.25, 0.8] * 6)
+        return people
+
+    scores = pd.read_csv(stage(accepted("mixed up", mixed, "unlike anyone the model can produce", "")).folder / "s.csv")
+    assert scores.loc[4, "strangeness"] > 1
+    assert "unlike anyone the model can produce (strangeness" in scores.loc[4, "flags"]
+
+
+def local(name, change, found, remedy, options="", **rest):
+    """Return a case of a model that is to learn a site."""
+    words = (found,) if isinstance(found, str) else found
+    files = {} if change is None else {"people.csv": change}
+    return Case(name, f"adapt model.safetensors people.csv --out m.safetensors{options}", words, remedy, files, **rest)
+
+
+def again(label):
+    """Return a change: all people come a second time, at a visit of this name; nobody ages."""
+    return lambda people: pd.concat([people.assign(wave="first"), people.assign(wave=label)])
+
+
+@cases(
+    # New people who break the contract
     new(
         "regions missing",
         lambda p: p.drop(columns=["region3", "region4", "region5"]),
@@ -158,34 +244,21 @@ def millilitres(people):
     new("unknown way with sites", None, ("--new-sites", "'drop'"), "'refuse' or 'uncorrected'", "--new-sites drop"),
     new("needed column excluded", None, "needs column 'region3'", "--exclude", "--exclude region3"),
     new("report wanted", None, "--show-ids", "--report FILE", "--show-ids"),
-)
-def test_new_people_who_break_the_contract(stage, case):
-    files = {name: content for name, content in case.files.items() if content is not None}
-    stage(Case(case.name, case.line, case.found, case.remedy, files))
-
-
-def _without_strangers(flags):
-    """Return flags without what they say of strangers: a model that was hardly trained finds many."""
-    return flags.str.replace(r"(; )?unlike anyone.*", "", regex=True).replace("", None)
-
-
-def accepted(name, change, found, flag, options=""):
-    """Return a case of people who are scored and flagged."""
-    return new(name, change, (found, "s.csv"), flag, options, code=0, writes=("s.csv",))
-
-
-@cases(
-    accepted("too old", cell("age", 4, 101), "1 of them lies outside", "flags"),
-    accepted("large region", cell("region3", 4, 9000), "1 of them lies outside", "flags"),
-    accepted("unknown site", cell("site", 4, "Graz"), "or at an unknown site", "flags", "--new-sites uncorrected"),
-)
-def test_people_outside_the_range_are_flagged(stage, case):
-    flags = _without_strangers(pd.read_csv(stage(case).folder / "s.csv")["flags"])
-    assert flags.notna().sum() == 1
-    assert isinstance(flags[4], str)
-
-
-@cases(
+    new(
+        "follow-up without a report",
+        assigned(years=1.0, died=0),
+        "--time, --event can only be used with a report",
+        "--report FILE",
+        "--time years --event died",
+    ),
+    new(
+        "unknown event",
+        assigned(years=1.0, died=0),
+        "'dead' (from --event) is not a column",
+        "Did you mean 'died'?",
+        "--time years --event dead --report r.html",
+    ),
+    # What is accepted
     new(
         "without a diagnosis", lambda p: p.drop(columns="diagnosis"), "Scored 80 people", "", code=0, writes=("s.csv",)
     ),
@@ -208,71 +281,7 @@ def test_people_outside_the_range_are_flagged(stage, case):
     ),
     new("one person", lambda p: p.iloc[[50]], "Scored 1 person", "", code=0, writes=("s.csv",)),
     new("ids as numbers", lambda p: p.assign(participant_id=p.index), "Scored 80", "", code=0, writes=("s.csv",)),
-)
-def test_what_is_accepted(stage, case):
-    stage(case)
-
-
-def in_two_tables(people):
-    """Return the people without what the other table has."""
-    return cell("region3", 4, "")(people.drop(columns=["age", "sex"]))
-
-
-def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
-    case = new(
-        "two tables",
-        in_two_tables,
-        ("Scored 79 people", "1 of 80 rows is excluded: missing region (1).", "1 row of more.csv excluded"),
-        "",
-        "--join more.csv --drop-missing --complete-only --report r.html",
-        more=lambda p: as_text(p[["participant_id", "age", "sex"]]) + "p99,61,F\n",
-        code=0,
-        writes=("s.csv", "s_left_out.csv", "r.html"),
-    )
-    folder = stage(case).folder
-    left_out = pd.read_csv(folder / "s_left_out.csv")
-    assert left_out[["participant_id", "used", "reason"]].values.tolist() == [["p04", False, "missing region"]]
-    page = (folder / "r.html").read_text()
-    assert not [part for part in ("80 people were read and 79 used", "missing region") if part not in page]
-    assert "p04" not in page
-    together = new("one table", lambda p: p.drop(4), "Scored 79 people", "", code=0, writes=("s.csv",))
-    two = pd.read_csv(folder / "s.csv")
-    folder.rename(folder.with_name("before"))
-    folder.with_name("folder-scratch").rmdir()
-    pd.testing.assert_frame_equal(two, pd.read_csv(stage(together).folder / "s.csv"))
-
-
-@cases(
-    accepted("a region missing", lambda p: p.drop(columns="region3"), "lacks 1 of the model's 12 regions: region3", ""),
-    accepted("some regions missing", cell("region3", 4, ""), "Some people have missing regions", ""),
-)
-def test_missing_regions_are_drawn_and_flagged(stage, case):
-    scores = pd.read_csv(stage(case).folder / "s.csv")
-    lacking = scores["flags"].str.contains("1 region missing (region3)", regex=False, na=False)
-    assert lacking.sum() == (80 if "a region" in case.name else 1)
-    assert lacking[4]
-    assert scores.filter(regex=r"^r\d$").notna().all(axis=None)
-
-
-def test_mixed_up_regions_are_strangers(stage):
-    def mixed(people):
-        names = list(people.filter(like="region"))
-        people.loc[4, names] = people.loc[4, names].astype(float) * ([1.25, 0.8] * 6)
-        return people
-
-    scores = pd.read_csv(stage(accepted("mixed up", mixed, "unlike anyone the model can produce", "")).folder / "s.csv")
-    assert scores.loc[4, "strangeness"] > 1
-    assert "unlike anyone the model can produce (strangeness" in scores.loc[4, "flags"]
-
-
-def local(name, change, found, remedy, options="", **rest):
-    """Return a case of a model that is to learn a site."""
-    words = (found,) if isinstance(found, str) else found
-    files = {} if change is None else {"people.csv": change}
-    return Case(name, f"adapt model.safetensors people.csv --out m.safetensors{options}", words, remedy, files, **rest)
-
-
-@cases(
+    # Controls of new sites
     local("known site", None, "already includes sites Bern, Ulm", "Provide controls from new sites only"),
     local("nobody healthy", lambda p: p[40:].assign(site="Graz"), "people.csv has no controls", "add controls"),
     local("few controls", lambda p: p[:4].assign(site="Graz"), ("at least 10 controls", "Graz (4)"), "Add controls"),
@@ -295,17 +304,7 @@ def local(name, change, found, remedy, options="", **rest):
         writes=("m.safetensors",),
         options=" --few-controls",
     ),
-)
-def test_controls_of_new_sites(stage, case):
-    stage(case)
-
-
-def again(label):
-    """Return a change: all people come a second time, at a visit of this name; nobody ages."""
-    return lambda people: pd.concat([people.assign(wave="first"), people.assign(wave=label)])
-
-
-@cases(
+    # Visits that tell too little are scored
     new(
         "visits without a time",
         again("second"),
@@ -338,5 +337,5 @@ def again(label):
         writes=("s.csv", "s_change.csv"),
     ),
 )
-def test_visits_that_tell_too_little_are_scored(stage, case):
+def test_each_table_is_answered_as_its_case_says(stage, case):
     stage(case)

@@ -11,7 +11,48 @@ def option(options, found, remedy, name="", **rest):
     return fit(name or options, None, found, remedy, options, **rest)
 
 
+GIVE = "Provide the run.toml from a run folder"
+RUN_TOML = (
+    '[table]\npath = "{table}"\nid = "participant_id"\ndiagnosis = "diagnosis"\nfeatures = []\n\n[training]\n{more}'
+)
+TRAINING = 'n_patterns = [3]\nn_repetitions = 2\nexhaustive = false\npreset = "fast"\nrandom_state = 0\n'
+
+
+def config(name, text, found, remedy, options="--config run.toml", **rest):
+    """Return a case of `rindices fit --config`."""
+    return Case(name, f"fit --out run {options}", found, remedy, {"run.toml": text}, **rest)
+
+
+def unwritable(monkeypatch):
+    """Make every folder one that cannot be written to."""
+    usual = os.access
+    monkeypatch.setattr("os.access", lambda path, mode, **rest: mode != os.W_OK and usual(path, mode, **rest))
+
+
+SCORE = "apply model.safetensors people.csv --out"
+
+
+SAME = "fit people.csv --out done --patterns 3 --repetitions 2 --covariates age,sex --site site --unit mm3"
+
+
+def full(name, line, file, **rest):
+    """Return a case of a full disk."""
+    spoil = refuse_opening(errno.ENOSPC, ".partial", "wax")
+    told = ("Error: No space left on device", file, "Free space on the disk of")
+    return Case(name, line, told, "repeat the same command", spoil=spoil, **rest)
+
+
+def no_memory(monkeypatch):
+    """Let the simulation ask for too much."""
+
+    def ask(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("rindices.simulate.simulate_cohort", ask)
+
+
 @cases(
+    # Options
     option("--patterns 0", "but got 0", "between 1 and 20"),
     option("--patterns 5-2", "'5-2'", "2-5"),
     option("--patterns 2-99", "but got 21, 22", "between 1 and 20"),
@@ -24,6 +65,7 @@ def option(options, found, remedy, name="", **rest):
     option("--repetitions 0", "Invalid value for", "--repetitions"),
     option("--repetitions ten", "integer", "--repetitions"),
     option("--seed -1", "Invalid value for", "--seed"),
+    option("--seed 99999999999999999999", "Invalid value for", "--seed"),
     option("--preset quick", "'quick'", "'fast', 'linear', 'blind', 'paper' or 'official'"),
     option("--latent some", ("--latent", "'some'"), "'independent' or 'correlated'"),
     option("--method quick", "'quick'", "'fast', 'linear', 'blind', 'paper' or 'official'"),
@@ -55,24 +97,29 @@ def option(options, found, remedy, name="", **rest):
     Case("no folder for results", "fit people.csv", ("folder",), "--out"),
     Case("no table", "fit --out run", ("A table is required",), "rindices fit TABLE"),
     Case("unknown command", "train people.csv", ("'train'",), "-h"),
-)
-def test_options(stage, case):
-    stage(case)
-
-
-GIVE = "Provide the run.toml from a run folder"
-RUN_TOML = (
-    '[table]\npath = "{table}"\nid = "participant_id"\ndiagnosis = "diagnosis"\nfeatures = []\n\n[training]\n{more}'
-)
-TRAINING = 'n_patterns = [3]\nn_repetitions = 2\nexhaustive = false\npreset = "fast"\nrandom_state = 0\n'
-
-
-def config(name, text, found, remedy, options="--config run.toml", **rest):
-    """Return a case of `rindices fit --config`."""
-    return Case(name, f"fit --out run {options}", found, remedy, {"run.toml": text}, **rest)
-
-
-@cases(
+    Case("few controls to plan", "power --controls 5", ("not 5 controls",), "--like"),
+    Case("many patients to plan", "power --patients 50000", ("not 50,000 patients",), "--like"),
+    Case("one region to plan", "power --regions 1", ("--regions should be at least 2",), "but got 1"),
+    Case("figure of one's own people", "power --like people.csv --figure p.png", ("figure can show only",), "Omit"),
+    Case(
+        "patients to plan on",
+        "power --like people.csv",
+        ("in --like, but column 'diagnosis' has 2 labels",),
+        "Keep the rows of controls only",
+    ),
+    Case("covariate as a score", "report done --remove-scores age", ("'age'",), "--remove-scores"),
+    Case(
+        "folder that is to be gathered",
+        "check subjects",
+        ("subjects",),
+        "convert it to a table with rindices gather",
+        {"subjects/sub-0001/stats/aseg.stats": "# Title Segmentation Statistics"},
+    ),
+    Case("nothing to gather", "gather . --out t.csv", (". contains no recognised files",), "Expected FreeSurfer"),
+    Case("no folder to gather", "gather no --out t.csv", ("no is not a folder",), "Provide the output folder"),
+    Case("gathered tabs", "gather . --out t.tsv", ("but got t.tsv",), "use t.csv"),
+    Case("unknown measure", "gather . --out t.csv --measures curvature", ("'curvature'",), "volume, thickness, area"),
+    # Runs again
     config("no such file", None, ("The file run.toml cannot be read",), GIVE),
     config("not TOML", "table: people.csv", ("run.toml", "line 1"), GIVE),
     config("a table", lambda people: people, ("run.toml", "line 1"), GIVE),
@@ -117,18 +164,7 @@ def config(name, text, found, remedy, options="--config run.toml", **rest):
         code=0,
     ),
     config("is a folder", FOLDER, ("run.toml", "Is a directory"), GIVE),
-)
-def test_runs_again(stage, case):
-    stage(case)
-
-
-def unwritable(monkeypatch):
-    """Make every folder one that cannot be written to."""
-    usual = os.access
-    monkeypatch.setattr("os.access", lambda path, mode, **rest: mode != os.W_OK and usual(path, mode, **rest))
-
-
-@cases(
+    # Places for results
     Case("is a file", "fit people.csv --out notes.txt", ("notes.txt is a file",), "--out", {"notes.txt": "mine"}),
     Case("is the table", "fit people.csv --out people.csv", ("people.csv is a file",), "--out"),
     Case("below a file", "fit people.csv --out people.csv/run", ("people.csv is a file",), "--out"),
@@ -192,16 +228,10 @@ def unwritable(monkeypatch):
         "use x.html",
     ),
     Case("figures below a file", "report done --figures people.csv/f", ("people.csv is a file",), "--figures"),
+    Case("simulation in a folder", "simulate basic --out .", ("is a folder",), "--out"),
+    Case("simulation below a file", "simulate basic --out people.csv/c.csv", ("people.csv is a file",), "--out"),
     Case("demo among files", "demo --out .", ("other files",), "--out"),
-)
-def test_places_for_results(stage, case):
-    stage(case)
-
-
-SCORE = "apply model.safetensors people.csv --out"
-
-
-@cases(
+    # Results of a run are not written over
     Case("report", "report done --out done/model.safetensors", ("reserved for the results of the run in",), "--out"),
     Case(
         "report into analyses",
@@ -229,17 +259,14 @@ SCORE = "apply model.safetensors people.csv --out"
         ("reserved for the results of the run",),
         "--out",
     ),
-)
-def test_results_of_a_run_are_not_written_over(stage, case):
-    stage(case)
-
-
-def test_a_run_may_have_its_own_report_again(stage):
-    own = "done/report.html"
-    stage(Case("own", f"report done --out {own}", ("Report: done/report.html",), code=0, writes=(own,)))
-
-
-@cases(
+    Case(
+        "own report again",
+        "report done --out done/report.html",
+        ("Report: done/report.html",),
+        code=0,
+        writes=("done/report.html",),
+    ),
+    # Files are called what they are
     Case(
         "letter",
         f"{SCORE} letter.docx",
@@ -253,16 +280,9 @@ def test_a_run_may_have_its_own_report_again(stage):
     Case("truth", "simulate basic --out c.csv --truth t", ("--truth should be a file", "but got t"), "use t.csv"),
     Case("report", "report done --out r.pdf", ("ending in .html or .htm, but got r.pdf",), "use r.html"),
     Case("model", "import-official m.pt --features muse72 --out m.bin", ("but got m.bin",), "use m.safetensors"),
-)
-def test_files_are_called_what_they_are(stage, case):
-    stage(case)
-
-
-SAME = "fit people.csv --out done --patterns 3 --repetitions 2 --covariates age,sex --site site --unit mm3"
-
-
-@cases(
+    # A finished run once more
     Case("as before", SAME, ("already complete",), "--overwrite", code=0),
+    Case("without a report", f"{SAME} --no-report", ("already complete",), "Done before", code=0),
     Case(
         "with ids", f"{SAME} --show-ids", ("already complete", "--show-ids"), "rindices report done --show-ids", code=0
     ),
@@ -274,36 +294,13 @@ SAME = "fit people.csv --out done --patterns 3 --repetitions 2 --covariates age,
         code=0,
     ),
     Case("as BIDS", f"{SAME} --bids", ("already complete", "--bids"), "--bids --overwrite", code=0),
-)
-def test_a_finished_run_once_more(stage, case):
-    stage(case)
-
-
-def full(name, line, file, **rest):
-    """Return a case of a full disk."""
-    spoil = refuse_opening(errno.ENOSPC, ".partial", "wax")
-    told = ("Error: No space left on device", file, "Free space on the disk of")
-    return Case(name, line, told, "repeat the same command", spoil=spoil, **rest)
-
-
-@cases(
+    # A full disk
     full("simulated table", "simulate basic --out c.csv --controls 30 --patients 30", ": c.csv."),
     full("scores", "apply model.safetensors people.csv --out s.csv", ": s.csv."),
     full("run", "fit people.csv --out run", "run/run.toml", writes=("run", "run/journal", "run/journal/lock")),
     full("report", "report done", "done/report.html"),
+    # Too little memory
+    Case("memory", "simulate basic --out c.csv", ("not enough memory",), "more memory", code=3, spoil=no_memory),
 )
-def test_a_full_disk(stage, case):
+def test_each_option_or_place_is_answered_as_its_case_says(stage, case):
     stage(case)
-
-
-def no_memory(monkeypatch):
-    """Let the simulation ask for too much."""
-
-    def ask(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr("rindices.simulate.simulate_cohort", ask)
-
-
-def test_too_little_memory(stage):
-    stage(Case("memory", "simulate basic --out c.csv", ("not enough memory",), "more memory", code=3, spoil=no_memory))

@@ -123,6 +123,7 @@ def test_site_is_kept_as_text(covariates, names):
     assert make_cohort(table(site=np.resize([1, 2, 3], 120)), covariates="site").covariates["site"].iloc[0] == "1"
 
 
+NICE = [(slice(0, 3), "place", "Nice"), (60, "place", "Nice")]
 ERRORS = [
     (table(), {"covariates": "diagnosis"}, r"'diagnosis' is the diagnosis, so it cannot also be a covariate"),
     (table(), {"clinical": "lHip", "features": REGIONS}, r"'lHip' is a clinical score.*cannot also be in `features`"),
@@ -146,6 +147,27 @@ ERRORS = [
     ),
     (table().iloc[:0], {}, r"no people"),
     (pd.concat([table(), table()[["age"]]], axis=1), {}, r"Column names must be unique, but these are repeated: 'age'"),
+    # Sites and groups need people after exclusion
+    (
+        table(*NICE, (61, "place", "Cork")),
+        {"site": "place"},
+        r"Cork \(0 controls of 1 person\), Nice \(4 controls of 5 people\)",
+    ),
+    (
+        table((slice(100, None), "diagnosis", "FTD"), (slice(100, None), "place", "Cork")),
+        {"site": "place", "patients": "AD"},
+        r"Cork \(0 controls of 20 people\)",
+    ),
+    (
+        table((slice(0, 5), "place", "Nice"), (slice(0, 1), "age", np.nan)),
+        {"site": "place", "covariates": "age", "drop_missing": True},
+        r"Nice \(4 controls of 4 people\)",  # who is left out does not count
+    ),
+    (
+        table((slice(0, 44), "lHip", np.nan)),
+        {"site": "place", "drop_missing": True, "complete_only": True},
+        r"only 15 people have the label CN\. 45 of 120 rows are excluded: missing region",
+    ),
 ]
 
 
@@ -172,21 +194,32 @@ RNG = np.random.default_rng(3)  # for tables that are drawn when the tests are c
 
 
 @pytest.mark.parametrize(
-    ("columns", "covariates", "words"),
+    ("columns", "options", "words"),
     [
-        ({"zHip": RNG.normal(0, 1, 120)}, "", []),  # scores may be negative
-        *(({name: RNG.normal(25, 1, 120)}, "", [name, "clinical"]) for name in ("MMSE_bl", "fiq", "CDR-sb")),
-        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, "", ["thing", "alone separates"]),
-        ({"place": ["a"] * 58 + ["b"] * 62}, "place,sex", ["place distinguishes controls from patients"]),
+        ({"zHip": RNG.normal(0, 1, 120)}, {}, []),  # scores may be negative
+        *(({name: RNG.normal(25, 1, 120)}, {}, [name, "clinical"]) for name in ("MMSE_bl", "fiq", "CDR-sb")),
+        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, {}, ["thing", "alone separates"]),
+        (
+            {"place": ["a"] * 58 + ["b"] * 62},
+            {"covariates": "place,sex"},
+            ["place distinguishes controls from patients"],
+        ),
         (
             {"age": [*np.linspace(50, 70, 60), *np.linspace(60, 89, 60)]},
-            "age",
+            {"covariates": "age"},
             ["39 of 60 patients have age outside the controls' range, so its effect has to be extrapolated."],
         ),
+        (
+            {"mmse": np.r_[np.full(3, -9999.0), np.resize([25.0, 28.0], 117)]},
+            {"clinical": "mmse"},
+            ["3 people have mmse = -9999"],
+        ),
+        ({"empty": np.nan}, {"clinical": "empty"}, ["without any values: empty"]),
+        ({"score": np.resize([90.0, 99.0, 105.0], 120)}, {"clinical": "score"}, []),
     ],
 )
-def test_doubtful_columns_are_warned_of(columns, covariates, words):
-    warnings = make_cohort(table(**columns), covariates=covariates).warnings
+def test_doubtful_columns_are_warned_of(columns, options, words):
+    warnings = make_cohort(table(**columns), **options).warnings
     assert [all(word in warning for word in words) for warning in warnings] == [True] * bool(words)
 
 
@@ -337,34 +370,6 @@ def test_outliers_are_named_and_left_out_only_if_asked():
     assert dropped.people.loc[70, "distance"] == cohort.people.loc[70, "distance"] > 10
 
 
-NICE = [(slice(0, 3), "place", "Nice"), (60, "place", "Nice")]
-
-
-@pytest.mark.parametrize(
-    ("frame", "options", "message"),
-    [
-        (table(*NICE, (61, "place", "Cork")), {}, r"Cork \(0 controls of 1 person\), Nice \(4 controls of 5 people\)"),
-        (
-            table((slice(100, None), "diagnosis", "FTD"), (slice(100, None), "place", "Cork")),
-            {"patients": "AD"},
-            r"Cork \(0 controls of 20 people\)",
-        ),
-        (
-            table((slice(0, 5), "place", "Nice"), (slice(0, 1), "age", np.nan)),
-            {"covariates": "age", "drop_missing": True},
-            r"Nice \(4 controls of 4 people\)",  # who is left out does not count
-        ),
-        (
-            table((slice(0, 44), "lHip", np.nan)),
-            {"drop_missing": True, "complete_only": True},
-            r"only 15 people have the label CN\. 45 of 120 rows are excluded: missing region",
-        ),
-    ],
-)
-def test_sites_and_groups_need_people_after_exclusion(frame, options, message):
-    refused_with(message, make_cohort, frame, site="place", **options)
-
-
 def test_sites_without_enough_controls_are_left_out_if_asked():
     cohort = make_cohort(table(*NICE, (61, "place", "Cork")), site="place", small_sites="drop")
     reasons = cohort.people["reason"].value_counts().to_dict()
@@ -379,13 +384,6 @@ def test_clinical_scores_may_have_gaps_and_are_no_regions():
     assert cohort.clinical.astype(object).fillna("gap").to_dict() == known.astype(object).fillna("gap").to_dict()
     assert (list(cohort.features), cohort.clinical["mmse"].dtype) == (REGIONS, np.float64)
     assert make_cohort(table()).clinical.shape == (120, 0)
-
-
-def test_doubtful_clinical_columns_are_warned_of():
-    frame = table(mmse=np.r_[np.full(3, -9999.0), np.resize([25.0, 28.0], 117)], empty=np.nan)
-    warnings = "\n".join(make_cohort(frame, clinical="mmse,empty").warnings)
-    assert not [part for part in ("3 people have mmse = -9999", "without any values: empty") if part not in warnings]
-    assert make_cohort(table(score=np.resize([90.0, 99.0, 105.0], 120)), clinical="score").warnings == ()
 
 
 def test_people_may_lack_a_fifth_of_their_regions():

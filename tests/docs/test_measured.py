@@ -8,14 +8,13 @@ import pytest
 
 from rindices.core.inference import MOST_AT_ZERO
 from rindices.run.first_look_and_power import chances
-from tests.docs.pages import ROOT, script
+from tests.docs.pages import ROOT, script, text_of
 from tests.pages.page import missing
 
 # Figures of docs/results.md and results/README.md are those of the committed tables.
 
 
-RESULTS, PAGE = ROOT / "results", (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-DETAILS = (RESULTS / "README.md").read_text(encoding="utf-8")
+RESULTS, PAGE, DETAILS = ROOT / "results", text_of("docs/results.md"), text_of("results/README.md")
 
 
 def percent(values, digits=0):
@@ -30,7 +29,6 @@ def ends(values, digits=0, by=1):
 def test_where_severities_are_counted_from():
     cohorts = pd.read_csv(RESULTS / "severe.csv")
     table = cohorts.groupby("cohort", sort=False).mean(numeric_only=True)
-    severe = table.index.str.contains(r"Beta\(3, 1\)")
     recognised, failing = cohorts["at_zero"] > MOST_AT_ZERO, cohorts["f_inside"] < 0.85
     assert (cohorts["unit"][recognised] - 2 / 3).abs().max() < 0.05  # severities are too low by "about a third"
     assert not missing(
@@ -39,7 +37,7 @@ def test_where_severities_are_counted_from():
         f"and {recognised[~failing].sum()} of {(~failing).sum()} others",
         f"contain {ends(table['inside'], by=100)} % of severities",
         f"compared with {ends(table['f_inside'], by=100)} % for f",
-        f"{ends(table[severe]['at_zero'], by=100)} % of its",
+        f"{ends(table.filter(like='Beta(3, 1)', axis=0)['at_zero'], by=100)} % of its",
         f"as few as {100 * table['raw'].min():.0f} % of the true",
         f"In {len(table)} kinds of cohort chosen to break intervals",
     )
@@ -142,7 +140,6 @@ def covered_and_wide(table, by):
 
 
 def test_intervals_of_change_and_elsewhere():
-    how_to = (ROOT / "docs" / "how-to" / "change-between-visits.md").read_text(encoding="utf-8")
     table = pd.read_csv(RESULTS / "true_change.csv")
     for (kind, progression), of in table.groupby(["kind", "progression"]):
         assert f"| {kind}, {'growing' if progression else 'unchanged'} | {covered_and_wide(of, 'noise')} |" in DETAILS
@@ -153,15 +150,17 @@ def test_intervals_of_change_and_elsewhere():
     assert not missing(DETAILS, *said, *(f" | {covered_and_wide(of, 'kind')} |" for _, of in elsewhere))
     inside = table.groupby(["noise", "kind", "seed"])["inside"].mean().groupby("noise").mean()
     assert not missing(
-        how_to,
+        text_of("docs/how-to/change-between-visits.md"),
         f"below 0.05 in {basic} of basic and {mild} of mild studies.",
         f"[{ends(inside, by=100)} % of true changes]",
         f"which is {ends(table.groupby(['kind', 'progression', 'noise'])['width'].mean(), 2)} wide",
     )
 
 
+ANYBODY = text_of("docs/how-to/anybody.md")
+
+
 def test_missing_regions_and_strangers():
-    page = (ROOT / "docs" / "how-to" / "anybody.md").read_text(encoding="utf-8")
     table = pd.read_csv(RESULTS / "missing_regions.csv").query("gaps == 0")
     whole = table[table["missing"] == "complete"].set_index("cohort")["concordance"]
     table = table.assign(lost=table["cohort"].map(whole) - table["concordance"])
@@ -172,7 +171,7 @@ def test_missing_regions_and_strangers():
     flagged = pd.read_csv(RESULTS / "strangers.csv").groupby(["people", "n_controls"])["strangers"]
     shares = 100 * flagged.agg(["mean", "min", "max"])
     for kind, told in (("controls", "| controls |"), ("patients", "| patients; the most severe tenth |")):
-        line = next(line for line in page.splitlines() if line.startswith(told))
+        line = next(line for line in ANYBODY.splitlines() if line.startswith(told))
         cells = ["{mean:.1f} % ({min:.1f} to {max:.1f})".format(**row) for _, row in shares.loc[kind].iterrows()]
         assert not missing(line, *cells)
 
@@ -231,10 +230,9 @@ def test_fits_with_gaps():
     found = table.pivot(index=["kind", "seed"], columns="gaps", values=["concordance", "inside"])
     worst = (found["concordance", 0.0] - found["concordance"].T).max(axis=None)
     held = found["inside"].groupby("kind").mean()[[0.1, 0.2]].to_numpy()
-    how_to = (ROOT / "docs" / "how-to" / "anybody.md").read_text(encoding="utf-8")
     for page, words in (
         (DETAILS, f"(at most {worst:.3f}), and {ends(held, by=100)} % of true"),
-        (how_to, f"falls by at most {worst:.3f}, and"),
+        (ANYBODY, f"falls by at most {worst:.3f}, and"),
         (PAGE, f"lower concordance by at most {worst:.3f}"),
     ):
         assert words in page
@@ -242,10 +240,9 @@ def test_fits_with_gaps():
 
 def test_planned_studies_are_as_far_from_new_ones_as_the_page_says():
     found = pd.read_csv(RESULTS / "planning_check.csv")
-    page = (ROOT / "docs" / "how-to" / "plan-a-study.md").read_text(encoding="utf-8")
     away = (found["chance"] - found["new_found"]).abs()
     assert not missing(
-        page,
+        text_of("docs/how-to/plan-a-study.md"),
         f"In {len(found)} comparisons with 40 new studies each",
         f"differed by {away.mean():.2f} on average and by {away.max():.2f} at most",
     )
@@ -275,7 +272,7 @@ def test_chance_at_several_sites():
     shares = pd.read_csv(RESULTS / "chance_and_sites.csv").set_index("kind")["p"].le(0.05).groupby("kind").mean()
     chance = f"{100 * shares['even']:.0f} to {100 * shares['few controls']:.0f} %"
     assert f"{chance} of tables reach p = 0.05" in PAGE
-    assert f"[{chance}]" in (ROOT / "docs" / "explanation" / "anything-to-find.md").read_text(encoding="utf-8")
+    assert f"[{chance}]" in text_of("docs/explanation/anything-to-find.md")
     assert shares["disease"] == 1
 
 
@@ -283,12 +280,11 @@ def test_severities_by_age():
     cohorts = pd.read_csv(RESULTS / "severity_and_age.csv").query("preset == 'fast'")
     means = cohorts.groupby(["scale", "people"], sort=False).mean(numeric_only=True)
     lower, rank = ({scale: means[name][scale] for scale in ("volumes", "logarithms")} for name in means.columns[-2:])
-    limits = (ROOT / "docs" / "explanation" / "limits.md").read_text(encoding="utf-8")
     assert [f"{value:.2f}" for value in lower["volumes"]] == ["-0.09", "-0.09"]
     true = "{:.2f} and {:.2f}".format(*means["true_with_age"]["volumes"])
     rises = [f"from {rank['volumes'][of]:.3f} to {rank['logarithms'][of]:.3f}" for of in ("simulated", "real")]
     assert not missing(
-        limits,
+        text_of("docs/explanation/limits.md"),
         "r = −0.09 with age in ten simulated cohorts and in ten of IXI's",
         f"where the truth has {true}. With",
         "r was {:.2f} and {:.2f}, and concordance rose {} and {} (".format(*lower["logarithms"], *rises),
@@ -298,7 +294,7 @@ def test_severities_by_age():
 # Numbers of the tutorial on schizophrenia are those of its tables; the contrast is computed again from the data.
 
 
-TUTORIAL = (ROOT / "docs" / "tutorials" / "schizophrenia.md").read_text(encoding="utf-8")
+TUTORIAL = text_of("docs/tutorials/schizophrenia.md")
 DATA = Path(os.environ.get("RINDICES_DATA", "none")) / "schizophrenia" / "nimh_one_table.csv"
 WHEN = {"visit 1": "first visit", "visit 2": "second visit", "change": "change"}
 TABLES = {
@@ -325,17 +321,22 @@ def test_contrast_is_that_of_the_table():
     assert not missing(TUTORIAL, *rows_of(pd.read_csv(RESULTS / "schizophrenia_contrast.csv")))
 
 
-def test_verdicts_are_those_of_the_table():
-    for row in pd.read_csv(RESULTS / "schizophrenia_verdicts.csv").itertuples():
+def test_verdicts_and_sentences_on_them_are_those_of_the_table():
+    verdicts = pd.read_csv(RESULTS / "schizophrenia_verdicts.csv")
+    for row in verdicts.itertuples():
         evidence = f"{row.p} | {row.p_spread:.2f} | {row.p_shift} | {row.auc:.2f} | {row.halves:.2f}"
         sizes = f"{row.controls} | {row.patients} | {row.regions}"
         assert f"| {TABLES[row.table]} | {sizes} | {evidence} | {row.verdict} |" in TUTORIAL
+    assert {*verdicts["p"], *verdicts["p_shift"]} == {0.005}
+    spread = f"p for spread {verdicts['p_spread'].min():.2f} or more"
+    assert not missing(TUTORIAL, spread, f"agreement {ends(verdicts['halves'], 2)}")
 
 
 def test_changes_and_resemblances_are_those_of_the_tables():
     change = pd.read_csv(RESULTS / "schizophrenia_change.csv")
     own = change[change["group"] == "patients minus controls"]
-    assert (len(own), (own["q"] < 0.05).sum()) == (6, 1)
+    sure = own["table"][own["q"] < 0.05].tolist()
+    assert (len(own), sure) == (6, ["averaged"])  # and not of the same table matched for sex
     alike = pd.read_csv(RESULTS / "schizophrenia_resemblance.csv").set_index(["table", "pattern", "disorder"])
     for key, r, p in (
         (("averaged", 2, "ADHD"), "0.56", 0.010),
@@ -364,16 +365,6 @@ def test_sentences_on_groups_and_regions_are_those_of_the_tables():
         f"insula (d = {number(regions['effect'].min())})",
         f"{len(sure.index.intersection(stated))} of the {len(stated)} regions in the contrast",
     )
-
-
-def test_sentences_on_verdicts_are_those_of_the_table():
-    verdicts = pd.read_csv(RESULTS / "schizophrenia_verdicts.csv")
-    assert {*verdicts["p"], *verdicts["p_shift"]} == {0.005}
-    spread = f"p for spread {verdicts['p_spread'].min():.2f} or more"
-    assert not missing(TUTORIAL, spread, f"agreement {ends(verdicts['halves'], 2)}")
-    change = pd.read_csv(RESULTS / "schizophrenia_change.csv")
-    own = change[(change["group"] == "patients minus controls") & (change["q"] < 0.05)]
-    assert own["table"].tolist() == ["averaged"]  # and not of the same table matched for sex
 
 
 def test_numbers_of_people_needed_are_those_of_the_planning_table():

@@ -118,12 +118,6 @@ def test_settings_that_are_not_named_like_their_options_are_listed():
 
 LANGUAGES = {"bash", "python", "pycon", "text", "json", "toml"}
 SLOW = "docs/tutorials/simulated-study.md"  # three numbers of patterns in 128 regions: three programs to compile
-WITH_CODE = [
-    pytest.param(page, marks=pytest.mark.slow) if page == SLOW else page
-    for page in pages.PAGES
-    if any(block.language in LANGUAGES for block in pages.blocks_of(page))
-]
-BLOCKS = [block for page in pages.PAGES for block in pages.blocks_of(page)]
 
 
 class Page:
@@ -168,7 +162,14 @@ class Page:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # trainings as short as these are warned of
 @pytest.mark.usefixtures("short_trainings")
-@pytest.mark.parametrize("page", WITH_CODE)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow) if page == SLOW else page
+        for page in pages.PAGES
+        if any(block.language in LANGUAGES for block in pages.blocks_of(page))
+    ],
+)
 def test_a_reader_can_follow(page, tmp_path, monkeypatch, request):
     names, reader = pages.given_of(page), Page()
     run = request.getfixturevalue("finished_run") if "run" in names else None
@@ -179,7 +180,11 @@ def test_a_reader_can_follow(page, tmp_path, monkeypatch, request):
         reader.follow(block)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.page}:{block.line}")
+@pytest.mark.parametrize(
+    "block",
+    [block for page in pages.PAGES for block in pages.blocks_of(page)],
+    ids=lambda block: f"{block.page}:{block.line}",
+)
 def test_blocks_have_a_language_and_those_not_run_parse(block):
     assert block.language in LANGUAGES, f"{block}: name one of {', '.join(sorted(LANGUAGES))}"
     assert block.not_run or not block.comment.startswith("not run"), f"{block}: say why"
@@ -201,7 +206,6 @@ def test_output_that_a_page_invents_would_be_noticed():
 # The page on file formats says all that a run writes, and nothing that it does not.
 
 
-PAGE = "docs/reference/file-formats.md"
 # Tables in which a user's own names are columns, too.
 _OWN = {"z_scores.csv": set(REGIONS), "analysis/flow.csv": {"impossible value"}}
 # Columns that need three repetitions.
@@ -211,7 +215,8 @@ _SOMETIMES = {"failure", "recovery"}  # keys of failed runs and of demonstration
 
 def section(title):
     """Return the lines of the page below a heading, up to the next one."""
-    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", text_of(PAGE), re.MULTILINE | re.DOTALL)
+    page = text_of("docs/reference/file-formats.md")
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", page, re.MULTILINE | re.DOTALL)
     return found[1].splitlines()
 
 
@@ -253,19 +258,20 @@ def test_every_file_key_and_section_is_told(finished_run):
 # Every function and test that experiments/paper/README.md names exists.
 
 
-ROWS = [
-    [cell.strip() for cell in line.strip("|\n").split(" | ")]
-    for line in (ROOT / "experiments" / "paper" / "README.md").read_text(encoding="utf-8").splitlines()
-    if line.startswith("| ") and not line.startswith(("| ---", "| paper "))
-]
-
-
 SOURCE = "\n".join(
     text_of(path) for folder in ("src/rindices", "experiments") for path in sorted((ROOT / folder).rglob("*.py"))
 )
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+@pytest.mark.parametrize(
+    "row",
+    [
+        [cell.strip() for cell in line.strip("|\n").split(" | ")]
+        for line in text_of("experiments/paper/README.md").splitlines()
+        if line.startswith("| ") and not line.startswith(("| ---", "| paper "))
+    ],
+    ids=lambda row: row[0],
+)
 def test_what_a_row_names_is_there(row):
     _, functions, tests, said = row
     for name in re.findall("`([^`]+)`", functions):

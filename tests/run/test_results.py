@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices import Correction, InputError, SurrealGAN, load_model, make_report, read_cohort, simulate_cohort
+from rindices import Correction, SurrealGAN, load_model, make_report, read_cohort, simulate_cohort
 from rindices.record import Summary
 from rindices.run.apply_table import apply_table, people_for
 from rindices.run.bids_derivative import write_bids
@@ -16,6 +16,7 @@ from rindices.run.scores_and_analyses import analyse, results_of, scores_of
 from rindices.settings import ApplySettings, ExecutionSettings, OutputSettings, SearchSettings, TableSettings
 from tests.longevity.freeze import COHORT, FROZEN
 from tests.pages.page import missing
+from tests.refusal import refused_with
 
 LINEAR = FROZEN / "linear" / "model.safetensors"
 
@@ -62,8 +63,8 @@ def test_a_value_that_could_be_a_code_does_not_end_a_run_after_training(tmp_path
     run = linear_run(tmp_path, TableSettings(covariates="age,sex", patients="PT"), 1, n_repetitions=3)
     assert pd.read_csv(run / "r_indices.csv")["severity1"].notna().sum() == len(people)
     apart = load_model(run / "model.safetensors")
-    with pytest.raises(InputError, match="roi_lesions = 999"):  # of anybody else, it may well be a code
-        apart.transform(pd.read_csv(tmp_path / "people.csv")[[*apart.feature_names_in_]])
+    regions = pd.read_csv(tmp_path / "people.csv")[[*apart.feature_names_in_]]
+    refused_with("roi_lesions = 999", apart.transform, regions)  # of anybody else, it may well be a code
 
 
 def test_maps_at_a_severity_are_that_share_of_the_largest_change(tmp_path):
@@ -133,8 +134,7 @@ def test_head_size_that_regions_are_divided_by_is_tested_in_controls():
     ],
 )
 def test_settings_in_the_wrong_place_are_refused(tmp_path, settings, message):
-    with pytest.raises(InputError, match=message):
-        fit_table("people.csv", tmp_path / "run", *settings)
+    refused_with(message, fit_table, "people.csv", tmp_path / "run", *settings)
 
 
 # What is written of a finished run
@@ -169,7 +169,6 @@ SUMMARY = Summary(
     verdict="reproducible",
     reliable=True,
 )
-VISITS = SUMMARY.model_copy(update={"visits": True})
 
 
 def table(**more):
@@ -233,7 +232,8 @@ def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
     ],
 )
 def test_visits_are_sessions_where_they_are_called_so(tmp_path, visits, heading, cell):
-    paths = write_bids(tmp_path, table(visit=visits, years=[0.0, 1.5, 0.0], first_visit=[True, False, True]), VISITS)
+    people = table(visit=visits, years=[0.0, 1.5, 0.0], first_visit=[True, False, True])
+    paths = write_bids(tmp_path, people, SUMMARY.model_copy(update={"visits": True}))
     header, _, second, _ = (line.split("\t") for line in paths[1].read_text().splitlines())
     assert (header[:2], second[1], second[-2:]) == (["participant_id", heading], cell, ["1.5", "false"])
     assert all(read(paths[2])[name]["Description"] for name in header)
