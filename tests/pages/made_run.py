@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rindices.analysis.balance import flow_table
+
 # What a verdict rests on: of patterns that are found again, and of groups that do not differ.
 FOUND = {
     "p": 0.005,
@@ -239,12 +241,7 @@ def _write_people(folder, people, rng, sites):
     record = pd.concat([record, record.sample(5, random_state=1).assign(**lost)], ignore_index=True)
     record["distance"] = rng.chisquare(8, len(record)) + 20.0 * (record["reason"] == "outlier")
     record.to_csv(folder / "people.csv", index=False)
-    rows = []
-    for site, group in itertools.product(("all", *sites), ("all", "control", "patient", "other")):
-        part = record[((site == "all") | (record["site"] == site)) & ((group == "all") | (record["group"] == group))]
-        reasons = {name: int((part["reason"] == name).sum()) for name in ("missing region", "outlier")}
-        rows.append({"site": site, "group": group, "read": len(part), **reasons, "used": int(part["used"].sum())})
-    _save(pd.DataFrame(rows), folder, "flow")
+    _save(flow_table(record), folder, "flow")
 
 
 def _associations(people, clinical, n_patterns, rng):
@@ -283,27 +280,29 @@ def _associations(people, clinical, n_patterns, rng):
 
 
 def _group_check(n_patterns):
-    row = {
-        "variable": "age",
-        "kind": "continuous",
-        "statistic": "Pearson r",
-        "p": 0.004,
-        "n_controls": 40,
-        "coefficient": 0.21,
-        "q": 0.008,
-        "removed": False,
-        "n_patients": 50,
-        "coefficient_patients": 0.05,
-        "q_patients": 0.7,
-        "explained": 0.12,
-        "difference": 0.4,
-        "adjusted": 0.352,
-        "imbalanced": False,
-        "remark": "",
-    }
+    patterns = np.arange(1, n_patterns + 1)
     remark = "In controls, pattern 1 rises with age (r = 0.21), and patients are older: part of pattern 1 may be age."
-    first = row | {"pattern": 1, "imbalanced": True, "remark": remark}
-    return pd.DataFrame([first, *(row | {"pattern": pattern} for pattern in range(2, n_patterns + 1))])
+    return pd.DataFrame(
+        {
+            "pattern": patterns,
+            "variable": "age",
+            "kind": "continuous",
+            "statistic": "Pearson r",
+            "p": 0.004,
+            "n_controls": 40,
+            "coefficient": 0.21,
+            "q": 0.008,
+            "removed": False,
+            "n_patients": 50,
+            "coefficient_patients": 0.05,
+            "q_patients": 0.7,
+            "explained": 0.12,
+            "difference": 0.4,
+            "adjusted": 0.352,
+            "imbalanced": patterns == 1,
+            "remark": np.where(patterns == 1, remark, ""),
+        }
+    )
 
 
 def _write_regions(folder, patterns, rng):
