@@ -218,6 +218,7 @@ SAID = [
         ["log-json"],
     ),
     ("/train?table=cohort.csv&covariates=a,b", 200, ["has a comma"], []),
+    ("/table/checked?table=cohort.csv&exclude=@/etc/hostname", 400, ["denotes a file"], []),
     ("/table/checked?table=cohort.csv&column=age&role=king", 400, ["not a column role"], []),
     ("/table/checked?table=A=none.csv,B=cohort.csv", 400, ["There is no table &#39;none.csv&#39;"], []),
     ("/methods?run=finished", 200, ["Surreal"], []),
