@@ -143,8 +143,8 @@ def row_names(axes):
     return [tick.get_text() for tick in axes.get_yticklabels()]
 
 
-def marks(axes):
-    """Return every mark drawn by itself or in a row of marks: across, up, marker, and whether hollow."""
-    lines = [line for line in axes.lines if line.get_linestyle() == "None"]
-    looks = [(line.get_marker(), line.get_markerfacecolor() == "white") for line in lines]
+def marks(axes, most=np.inf):
+    """Return every mark drawn in a row of so many at most: across, up, marker, whether hollow, and size."""
+    lines = [line for line in axes.lines if line.get_linestyle() == "None" and len(line.get_xdata()) <= most]
+    looks = [(one.get_marker(), one.get_markerfacecolor() in ("white", "none"), one.get_markersize()) for one in lines]
     return [(float(x), float(y), *look) for line, look in zip(lines, looks, strict=True) for x, y in line.get_xydata()]
