@@ -4,8 +4,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from rindices.analysis import associations, resemblance
-from rindices.analysis.associations_and_resemblance import _FOLDER, desikan_map
+from rindices.analysis.associations_and_resemblance import _FOLDER, associations, desikan_map, resemblance
 from rindices.analysis.statistics import (
     correlation,
     explained_variance,

@@ -22,7 +22,6 @@ from rindices.problems import Remedy
 from rindices.record.documents import SENTENCES
 from tests.pages.made_run import change_summary, rewrite
 from tests.pages.page import missing, rows_of
-from tests.pages.server.conftest import TOKEN
 from tests.tables.trees import subjects_dir
 from tests.test_cli import run
 
@@ -262,6 +261,9 @@ def test_what_pages_say_of_their_address(client, folder):
         ("nowhere/a", "There is no folder &#39;nowhere&#39;"),
         ("x" * 243, "is too long"),  # with the ending of its log
         ("mine", "already contains other files"),
+        ("../out", "The name of a run"),
+        ("a\nb", "The name of a run"),
+        ("finished/journal/x/y", "The name of a run"),
     ],
 )
 def test_the_name_of_a_run_is_refused_before_training_and_the_proposed_one_is_not(client, folder, name, why):
@@ -290,9 +292,7 @@ def client_of_training(client_of, folder):
 
     def opened(seconds):
         script = f"import time\nfor line in {TRAINED!r}: print(line, flush=True)\ntime.sleep({seconds})"
-        client = client_of(folder, (sys.executable, "-c", script))
-        client.get("/enter", params={"token": TOKEN})
-        return client
+        return client_of(folder, (sys.executable, "-c", script))
 
     return opened
 
@@ -318,8 +318,7 @@ def test_one_training_a_folder_is_watched_and_stopped(client_of_training):
     assert watched(client, "next")[-1]["state"] == "unfinished"
     assert 'id="training"' in client.post("/continue?run=next").text
     client.post("/stop?run=next")
-    for name in ("../out", "", "a\nb", "finished/journal/x/y"):
-        assert client.post("/train", params={"table": "cohort.csv", "out": name}).status_code == 400
+    assert client.post("/train?table=cohort.csv&out=").status_code == 400
 
 
 def test_a_training_on_windows_has_no_window_that_could_end_it_and_may_be_gone(client, monkeypatch):

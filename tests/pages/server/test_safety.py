@@ -15,7 +15,7 @@ from tests.pages.server.conftest import TOKEN
 
 
 def test_nothing_is_served_without_the_token(client_of, folder):
-    stranger = client_of(folder)
+    stranger = client_of(folder, stranger=True)
     asked = ("/", "/table?table=cohort.csv", "/files/cohort.csv", "/static/page.js", "/enter", "/enter?token=x")
     answers = {path: stranger.get(path) for path in asked} | {"put": stranger.put("/upload?name=x.csv", content=b"a")}
     assert {path: answer.status_code for path, answer in answers.items() if answer.status_code != 403} == {}
@@ -23,7 +23,7 @@ def test_nothing_is_served_without_the_token(client_of, folder):
 
 
 def test_token_works_once_and_becomes_a_strict_cookie(client_of, folder):
-    first = client_of(folder)
+    first = client_of(folder, stranger=True)
     enter = f"/enter?token={TOKEN}"
     cookie = first.get(enter).headers["set-cookie"].lower()
     assert not missing(cookie, "httponly", "samesite=strict", "max-age=")  # who closes the browser can come back
@@ -109,10 +109,8 @@ def test_uploads_are_streamed_and_replace_nothing(client, folder):
 
 
 def test_an_internal_error_has_a_page_that_says_so(client_of, folder, monkeypatch):
-    monkeypatch.setitem(addresses._PAGES, "/", lambda desk, request: 1 / 0)
-    client = client_of(folder)
-    client.get("/enter", params={"token": TOKEN})
-    answer = client.get("/")
+    monkeypatch.setitem(addresses._PAGES, "/table", lambda desk, request: 1 / 0)
+    answer = client_of(folder).get("/table")
     assert (answer.status_code, "Internal error in rindices: ZeroDivisionError" in answer.text) == (500, True)
 
 
