@@ -305,23 +305,51 @@ def test_explained_share_is_that_of_a_regression(name, pattern):
     )
 
 
-def test_a_pattern_that_may_be_age_is_told():
-    found = group_check(*aged())
+ALIKE = " The groups do not clearly differ in age, so it explains little of the difference between them."
+
+
+@pytest.mark.parametrize(
+    ("made", "removed", "explained", "remark"),
+    [
+        (
+            {},
+            [],
+            (0.1, 1),
+            "In controls, pattern 1 rises with age (r = {coefficient:.2f}, q < 0.001), and patients' age is higher: "
+            "part of the pattern may reflect age.",
+        ),
+        (
+            {"age_effect": -0.02},
+            [],
+            (-1, 0),
+            "In controls, pattern 1 falls with age (r = {coefficient:.2f}, q < 0.001), and patients' age is higher: "
+            "age may mask part of the pattern.",
+        ),
+        # What goes with severities is reported though the groups are alike.
+        (
+            {"older": 0.0, "seed": 2},
+            [],
+            (-0.1, 0.1),
+            "In controls, pattern 1 rises with age (r = {coefficient:.2f}, q < 0.001), so the pattern does not reflect "
+            f"disease alone.{ALIKE}",
+        ),
+        (
+            {"older": 0.0, "seed": 2},
+            ["age"],
+            (-0.1, 0.1),
+            "In patients, pattern 1 rises with age (r = {coefficient_patients:.2f}, q < 0.001): the disease may be "
+            f"associated with age.{ALIKE}",
+        ),
+    ],
+    ids=["higher", "masked", "alike", "removed"],
+)
+def test_a_pattern_that_may_be_age_is_told(made, removed, explained, remark):
+    found = group_check(*aged(**made), removed=removed)
     first = found.iloc[0]
-    assert first.remark == (
-        f"In controls, pattern 1 rises with age (r = {first.coefficient:.2f}, q < 0.001), and patients' age is higher: "
-        "part of the pattern may reflect age."
-    )
+    assert first.remark == remark.format_map(first)
+    assert first.imbalanced == ("older" not in made)
+    assert explained[0] < first.explained < explained[1]
     assert (found["remark"][1:] == "").all()
-    hidden = group_check(*aged(age_effect=-0.02)).iloc[0]
-    assert hidden.explained < 0 < 0.1 < first.explained
-    assert "pattern 1 falls with age" in hidden.remark
-    assert hidden.remark.endswith("patients' age is higher: age may mask part of the pattern.")
-    alike = group_check(*aged(older=0.0, seed=2)).iloc[0]
-    assert not alike.imbalanced
-    assert alike.remark.endswith(
-        "The groups do not clearly differ in age, so it explains little of the difference between them."
-    )
 
 
 def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients():
@@ -347,12 +375,8 @@ def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients(
     assert found.loc[found["pattern"] == 2, "remark"].tolist() == ["", "", ""]
 
 
-def test_what_goes_with_severities_of_patients_is_reported_though_the_groups_are_alike():
+def test_what_goes_with_severities_of_patients_only_is_reported_though_the_groups_are_alike():
     r, background, group = aged(older=0.0, seed=2)
-    for removed, coefficient in (([], "coefficient"), (["age"], "coefficient_patients")):
-        found = group_check(r, background, group, removed=removed).iloc[0]
-        assert not found.imbalanced
-        assert f"pattern 1 rises with age (r = {found[coefficient]:.2f}, q" in found.remark
     patients_only = r.assign(r1=r["r1"] - 0.02 * (background["age"] - 70) * (group == "control"))
     assert (
         group_check(patients_only, background, group)

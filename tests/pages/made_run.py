@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rindices.analysis.balance import flow_table
+
 # What a verdict rests on: of patterns that are found again, and of groups that do not differ.
 FOUND = {
     "p": 0.005,
@@ -93,8 +95,8 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
     groups = np.repeat(list(sizes), list(sizes.values()))
     truth = rng.uniform(size=(len(groups), n_patterns)) * (groups == "patient")[:, None]
     labels = {"control": "CN", "patient": "AD", "other": "unclear"}
-    people = pd.DataFrame({"participant_id": [f"sub-{place:04d}" for place in range(len(groups))], "group": groups})
-    people.insert(1, "diagnosis", people["group"].map(labels))
+    ids = pd.DataFrame({"participant_id": [f"sub-{place:04d}" for place in range(len(groups))]})
+    people = ids.assign(diagnosis=[labels[group] for group in groups], group=groups)
     scores = truth * 0.9 + 0.03 + rng.normal(0, 0.07, truth.shape)
     known = {
         "r{}": scores,
@@ -109,29 +111,26 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
     regions = (names or []) + [f"region {place}" for place in range(n_regions - len(names or []))]
     size = np.sort(rng.gamma(1.0, 0.8, (n_patterns, n_regions)))[:, ::-1]
     change = (size * rng.choice([-1, -1, -1, 1], size.shape)).ravel()
-    patterns = {
-        "region": regions * n_patterns,
-        "pattern": np.repeat(np.arange(1, n_patterns + 1), n_regions),
-        "change_sd": change,
-        "change_percent": change * 6.1,
-        "spread_sd": rng.uniform(0.02, 0.3, len(change)),
-    }
-    pd.DataFrame(patterns).to_csv(folder / "patterns.csv", index=False)
+    patterns = pd.DataFrame({"region": regions * n_patterns, "pattern": np.repeat(range(1, n_patterns + 1), n_regions)})
+    patterns.assign(
+        change_sd=change, change_percent=change * 6.1, spread_sd=rng.uniform(0.02, 0.3, len(change))
+    ).to_csv(folder / "patterns.csv", index=False)
     steps = np.arange(2000, 32000, 2000)
     rise = 1 - np.exp(-steps / 6000) - 0.04 * (steps > 22000)
     differences = np.nan if n_patterns == 1 else 0.85 * rise
     agreement = dict(zip(AGREEMENT, (0.52 + 0.44 * rise, 0.05 + 0.9 * rise, differences), strict=True))
-    setting = {"n_patterns": n_patterns, "orthogonality": 0.8, "n_models": 10, "best": steps == 20000}
-    selection = pd.DataFrame({"step": steps, **agreement, **setting, "chosen": steps == 20000})
-    with_intervals(selection).to_csv(folder / "selection.csv", index=False)
+    selection = pd.DataFrame({"step": steps, **agreement, "best": steps == 20000, "chosen": steps == 20000})
+    with_intervals(selection.assign(n_patterns=n_patterns, orthogonality=0.8, n_models=10)).to_csv(
+        folder / "selection.csv", index=False
+    )
     save_summary(folder, summary_of(n_patterns, n_controls, n_patients, n_regions))
     (folder / "run.toml").write_text(RUN_TOML.format(n_patterns=n_patterns))
-    ids = people[["participant_id"]]
     z_scores = pd.DataFrame(rng.normal(size=(len(ids), n_regions)).round(3), columns=regions)
-    pd.concat([ids, z_scores], axis=1).to_csv(folder / "z_scores.csv", index=False)
+    ids.join(z_scores).to_csv(folder / "z_scores.csv", index=False)
     ids.assign(age=70.5, sex="F").to_csv(folder / "variables.csv", index=False)
-    record = people.assign(site="", used=True, reason="", distance=np.nan, far_in="", flags="")
-    record.to_csv(folder / "people.csv", index=False)
+    people.assign(site="", used=True, reason="", distance=np.nan, far_in="", flags="").to_csv(
+        folder / "people.csv", index=False
+    )
     return truth
 
 
@@ -171,39 +170,40 @@ def add_truth(folder, truth):
     order = [f"s{n_patterns - place}" for place in range(n_patterns)]
     table = people[["participant_id"]].join(pd.DataFrame(truth, columns=order))
     table[people["group"] == "patient"].sample(frac=1, random_state=0).to_csv(folder / "truth.csv", index=False)
-    found = {
-        "pattern_concordance": 0.911,
-        "per_pattern": [0.9 + place / 100 for place in range(n_patterns)],
-        "matched_truth": order,
-        "matched_patterns": list(range(1, n_patterns + 1)),
-        "n_known": n_patterns,
-    }
-    change_summary(folder, recovery=found)
+    change_summary(
+        folder,
+        recovery={
+            "pattern_concordance": 0.911,
+            "per_pattern": [0.9 + place / 100 for place in range(n_patterns)],
+            "matched_truth": order,
+            "matched_patterns": list(range(1, n_patterns + 1)),
+            "n_known": n_patterns,
+        },
+    )
 
 
 def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("Ann Arbor", "Basel"), n_drivers=30):
     """Add a record of people and all tables of analyses but those of visits."""
     rng = np.random.default_rng(7)
-    (folder / "analysis").mkdir(exist_ok=True)
     people = pd.read_csv(folder / "r_indices.csv", dtype={"participant_id": str})
     patterns = pd.read_csv(folder / "patterns.csv", keep_default_na=False)
     n_patterns = int(patterns["pattern"].max())
     _write_people(folder, people, rng, sites)
-    _save(_associations(people, clinical, n_patterns, rng), folder, "associations")
-    _save(_group_check(n_patterns), folder, "group_check")
+    save_analysis(_associations(people, clinical, n_patterns, rng), folder, "associations")
+    save_analysis(_group_check(n_patterns), folder, "group_check")
     _write_regions(folder, patterns, rng)
     regions = pd.DataFrame({"region": patterns["region"].unique(), "n_controls": 40, "n_patients": 60})
     effect = np.linspace(-0.9, 0.3, len(regions))
     ps = {name: np.where(np.abs(effect) > 0.5, *two) for name, two in (("p", (0.0004, 0.2)), ("q", (0.001, 0.3)))}
     effects = regions.assign(effect=effect, low=effect - 0.3, high=effect + 0.3, t=5 * effect, **ps)
-    _save(effects, folder, "group_effects")
+    save_analysis(effects, folder, "group_effects")
     drivers = [
         {"participant_id": person, "pattern": pattern, "rank": rank, "region": region, "change_sd": -1.31, "z": -0.84}
         for person in people.loc[people["group"] == "patient", "participant_id"].head(n_drivers)
         for pattern in range(1, n_patterns + 1)
         for rank, region in enumerate(patterns["region"].unique()[:6], start=1)
     ]
-    _save(pd.DataFrame(drivers), folder, "drivers")
+    save_analysis(pd.DataFrame(drivers), folder, "drivers")
     change_summary(
         folder,
         correction={
@@ -222,13 +222,15 @@ def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("
     )
 
 
-def _save(table, folder, name):
+def save_analysis(table, folder, name):
+    (folder / "analysis").mkdir(exist_ok=True)
     table.to_csv(folder / "analysis" / f"{name}.csv", index=False)
 
 
 def _write_people(folder, people, rng, sites):
-    record = people[["participant_id", "diagnosis", "group"]].assign(used=True, reason="", far_in="", flags="")
-    record["site"] = rng.choice(list(sites), len(people))
+    record = people[["participant_id", "diagnosis", "group"]].assign(
+        used=True, reason="", far_in="", flags="", site=rng.choice(list(sites), len(people))
+    )
     lost = {
         "participant_id": [f"lost-{place}" for place in range(5)],
         "used": False,
@@ -237,14 +239,9 @@ def _write_people(folder, people, rng, sites):
         "flags": ["lHip is missing"] * 3 + ["far away"] * 2,
     }
     record = pd.concat([record, record.sample(5, random_state=1).assign(**lost)], ignore_index=True)
-    record["distance"] = rng.chisquare(8, len(record)) + 20.0 * (record["reason"] == "outlier")
-    record.to_csv(folder / "people.csv", index=False)
-    rows = []
-    for site, group in itertools.product(("all", *sites), ("all", "control", "patient", "other")):
-        part = record[((site == "all") | (record["site"] == site)) & ((group == "all") | (record["group"] == group))]
-        reasons = {name: int((part["reason"] == name).sum()) for name in ("missing region", "outlier")}
-        rows.append({"site": site, "group": group, "read": len(part), **reasons, "used": int(part["used"].sum())})
-    _save(pd.DataFrame(rows), folder, "flow")
+    far = rng.chisquare(8, len(record)) + 20.0 * (record["reason"] == "outlier")
+    record.assign(distance=far).to_csv(folder / "people.csv", index=False)
+    save_analysis(flow_table(record), folder, "flow")
 
 
 def _associations(people, clinical, n_patterns, rng):
@@ -283,27 +280,29 @@ def _associations(people, clinical, n_patterns, rng):
 
 
 def _group_check(n_patterns):
-    row = {
-        "variable": "age",
-        "kind": "continuous",
-        "statistic": "Pearson r",
-        "p": 0.004,
-        "n_controls": 40,
-        "coefficient": 0.21,
-        "q": 0.008,
-        "removed": False,
-        "n_patients": 50,
-        "coefficient_patients": 0.05,
-        "q_patients": 0.7,
-        "explained": 0.12,
-        "difference": 0.4,
-        "adjusted": 0.352,
-        "imbalanced": False,
-        "remark": "",
-    }
+    patterns = np.arange(1, n_patterns + 1)
     remark = "In controls, pattern 1 rises with age (r = 0.21), and patients are older: part of pattern 1 may be age."
-    first = row | {"pattern": 1, "imbalanced": True, "remark": remark}
-    return pd.DataFrame([first, *(row | {"pattern": pattern} for pattern in range(2, n_patterns + 1))])
+    return pd.DataFrame(
+        {
+            "pattern": patterns,
+            "variable": "age",
+            "kind": "continuous",
+            "statistic": "Pearson r",
+            "p": 0.004,
+            "n_controls": 40,
+            "coefficient": 0.21,
+            "q": 0.008,
+            "removed": False,
+            "n_patients": 50,
+            "coefficient_patients": 0.05,
+            "q_patients": 0.7,
+            "explained": 0.12,
+            "difference": 0.4,
+            "adjusted": 0.352,
+            "imbalanced": patterns == 1,
+            "remark": np.where(patterns == 1, remark, ""),
+        }
+    )
 
 
 def _write_regions(folder, patterns, rng):
@@ -322,9 +321,9 @@ def _write_regions(folder, patterns, rng):
             mean = top["change_sd"].head(6) * (low + 0.1)
             dose = top[["region"]].head(6).assign(pattern=pattern, low=low, high=low + 0.2, n=12, severity=low + 0.1)
             doses.append(dose.assign(mean=mean, mean_low=mean - 0.2, mean_high=mean + 0.2))
-    _save(pd.DataFrame(sizes), folder, "subgroup_sizes")
-    _save(pd.concat(effects), folder, "subgroups")
-    _save(pd.concat(doses), folder, "dose_response")
+    save_analysis(pd.DataFrame(sizes), folder, "subgroup_sizes")
+    save_analysis(pd.concat(effects), folder, "subgroups")
+    save_analysis(pd.concat(doses), folder, "dose_response")
 
 
 def add_visits(folder):
@@ -341,20 +340,21 @@ def add_visits(folder):
         both = pd.concat([used.assign(visit="m12"), rows.assign(visit="bl")])
         both.to_csv(folder / name, index=False)
     change_summary(folder, visits=True, n_read=len(both))
-    _save(pd.read_csv(folder / "analysis" / "drivers.csv", keep_default_na=False).assign(visit="bl"), folder, "drivers")
+    drivers = pd.read_csv(folder / "analysis" / "drivers.csv", keep_default_na=False)
+    save_analysis(drivers.assign(visit="bl"), folder, "drivers")
     slopes = np.linspace(0, 0.1, len(people))
     ends = {"_per_year": slopes, "_change": slopes, "_reliable": (slopes > 0.08).astype(int)}
     ends |= {"_change_low": slopes - 0.08, "_change_high": slopes + 0.08}
     columns = {name + end: values for name in scores for end, values in ends.items()}
     change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0, **columns)
-    _save(change, folder, "change")
+    save_analysis(change, folder, "change")
     rows = [(group, n, 0.05, 0.04, 0.06, 0.001) for group, n in change.groupby("group").size().to_dict().items()]
     rows.append(("patients minus controls", len(change), 0.002, -0.01, 0.014, 0.6))
     table, patterns = pd.DataFrame(rows, columns=["group", "n", "mean", "low", "high", "p"]), range(1, len(scores) + 1)
     table = table.assign(start=0.2, q=0.003, random_effects="slopes by person", note="")
-    _save(pd.concat(table.assign(pattern=pattern) for pattern in patterns), folder, "change_summary")
+    save_analysis(pd.concat(table.assign(pattern=pattern) for pattern in patterns), folder, "change_summary")
     noise = {"source": "controls", "n_controls": 40, "freedom": 39, "years": 1.0, "sd": 0.029}
-    _save(pd.DataFrame([noise | {"pattern": pattern} for pattern in patterns]), folder, "scan_noise")
+    save_analysis(pd.DataFrame({"pattern": patterns, **noise}), folder, "scan_noise")
 
 
 def balance_row(variable, kind, difference, p, imbalanced):

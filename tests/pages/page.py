@@ -46,11 +46,10 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
         self.drawing += tag == "svg"
+        if re.fullmatch(r"h\d|script|style", tag):
+            self.open = tag
         if re.fullmatch(r"h\d", tag):
             self.headings.append((int(tag[1]), ""))
-            self.open = tag
-        if tag in ("script", "style"):
-            self.open = tag
 
     def handle_endtag(self, tag):
         self.open = None if tag == self.open else self.open
@@ -59,13 +58,11 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if self.open in ("script", "style"):
             self.scripts.append(data)
-            return
-        if self.drawing:
-            return
-        self.text.append(data)
-        if self.open:
-            level, text = self.headings[-1]
-            self.headings[-1] = (level, text + data)
+        elif not self.drawing:
+            self.text.append(data)
+            if self.open:
+                level, text = self.headings[-1]
+                self.headings[-1] = (level, text + data)
 
     def every(self, tag):
         return [attributes for name, attributes in self.tags if name == tag]

@@ -12,7 +12,7 @@ from rindices.analysis import FollowUp, prognosis, resemblance, survival_curves
 from rindices.analysis.associations_and_resemblance import _FOLDER
 from rindices.pages.report import make_report, write_report
 from rindices.simulate import simulate_cohort
-from tests.pages.made_run import change_summary, make_run, rewrite
+from tests.pages.made_run import change_summary, make_run, rewrite, save_analysis
 from tests.pages.page import missing
 
 # Pictures of the brain in the page, as a browser without a network shows them.
@@ -84,20 +84,17 @@ def test_slider_moves_the_brains_by_keyboard_and_uncertainty_takes_the_place_of_
 
 
 def test_one_repetition_has_no_map_of_uncertainty(folder, tmp_path):
-    alone = tmp_path / "run"
-    shutil.copytree(folder, alone)
+    alone = shutil.copytree(folder, tmp_path / "run")
     rewrite(alone / "patterns.csv", spread_sd=np.nan)
     maps = ["brain_pattern_1", "uncertainty_pattern", 'id="uncertainty"']
     assert missing(make_report(alone).html, *maps) == maps[1:]
 
 
 def test_a_damaged_image_is_named(folder, tmp_path):
-    image = folder / "voxelwise" / "pattern-1_high_t.nii.gz"
-    before = image.read_bytes()
-    image.write_bytes(before[:40])
+    image = shutil.copytree(folder, tmp_path / "run") / "voxelwise" / "pattern-1_high_t.nii.gz"
+    image.write_bytes(image.read_bytes()[:40])
     with pytest.raises(ValueError, match="pattern-1_high_t"):
-        write_report(folder, tmp_path / "report.html")
-    image.write_bytes(before)
+        make_report(tmp_path / "run")
 
 
 def with_follow_up(folder):
@@ -107,10 +104,9 @@ def with_follow_up(folder):
     scores = pd.DataFrame(rng.uniform(size=(90, 2)), columns=["severity1", "severity2"])
     time = rng.exponential(np.exp(-2 * scores["severity1"].to_numpy()))
     follow_up = FollowUp(time, (time < 1).astype(float))
-    (folder / "analysis").mkdir(exist_ok=True)
     table = prognosis(scores, follow_up, pd.DataFrame({"age": rng.normal(size=90)}), n_resamples=5)
-    table.to_csv(folder / "analysis" / "prognosis.csv", index=False)
-    survival_curves(scores, follow_up).to_csv(folder / "analysis" / "survival_curves.csv", index=False)
+    save_analysis(table, folder, "prognosis")
+    save_analysis(survival_curves(scores, follow_up), folder, "survival_curves")
     change_summary(folder, follow_up={"time": "years", "event": "converted"})
     return table
 
@@ -150,22 +146,19 @@ def test_scored_people_were_not_learned_from_and_one_site_is_no_stratum(tmp_path
 def test_report_says_what_a_pattern_resembles(tmp_path):
     own = pd.read_csv(_FOLDER / "enigma.csv").query("disorder == 'autism' and measure == 'thickness'")
     names = [f"{side[0]}h_{region}_thickness" for side, region in zip(own["side"], own["region"], strict=True)]
-    folder = tmp_path / "run"
-    make_run(folder, n_patterns=1, n_regions=68, names=names)
-    patterns = pd.read_csv(folder / "patterns.csv").assign(change_sd=own["d"].to_numpy())
-    (folder / "analysis").mkdir(exist_ok=True)
-    resemblance(patterns, n_spins=200).to_csv(folder / "analysis" / "resemblance.csv", index=False)
-    report = make_report(folder)
+    make_run(tmp_path, n_patterns=1, n_regions=68, names=names)
+    patterns = pd.read_csv(tmp_path / "patterns.csv").assign(change_sd=own["d"].to_numpy())
+    save_analysis(resemblance(patterns, n_spins=200), tmp_path, "resemblance")
+    report = make_report(tmp_path)
     assert re.search(
         "Pattern 1, thickness: resembles autism.* more than rotated maps do .largest correlation 1.00", report.html
     )
     assert "resemblance" in [name for name, *_ in report.gallery.figures]
-    rewrite(folder / "analysis" / "resemblance.csv", beyond_p_corrected=0.1)
-    assert "After adjusting for what all maps share, no corrected p is below 0.025." in make_report(folder).html
+    rewrite(tmp_path / "analysis" / "resemblance.csv", beyond_p_corrected=0.1)
+    assert "After adjusting for what all maps share, no corrected p is below 0.025." in make_report(tmp_path).html
 
 
 def test_report_says_that_no_map_is_at_hand(tmp_path):
-    folder = tmp_path / "run"
-    make_run(folder, n_regions=4, names=["lh_cuneus_volume", "rh_cuneus_volume"])
+    make_run(tmp_path, n_regions=4, names=["lh_cuneus_volume", "rh_cuneus_volume"])
     expected = "No cortical disorder map is available for these regions", "this table contains regional volume"
-    assert not missing(make_report(folder).html, *expected)
+    assert not missing(make_report(tmp_path).html, *expected)

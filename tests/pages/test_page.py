@@ -48,11 +48,6 @@ def test_sections_and_headline(run, undrawn):
         "Surreal-GAN",
         "ICLR",
     )
-    warning = "Sites differ between the groups."
-    change_summary(run, patterns_chosen_from_data=True, search={"basis": "counted"}, warnings=[warning])
-    page = report_of(run)
-    assert not missing(page.words, "at least 3 disease patterns (a number estimated before training)", warning)
-    assert (3, "Warnings") in page.headings
 
 
 def test_tables_are_those_of_the_files(run, undrawn):

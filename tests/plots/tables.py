@@ -34,9 +34,10 @@ def changes(n_patterns=2, n_regions=20, name="region {}"):
 
 
 def selection():
-    columns = {"step": [1000, 2000, 3000], "chosen": [False, True, False]}
-    columns |= dict(zip(INDICES, ([0.6, 0.8, 0.7], [0.2, 0.7, 0.6], [0.1, 0.6, 0.5]), strict=True))
-    return pd.DataFrame(columns).assign(n_patterns=3, orthogonality=0.8, n_models=5)
+    table = pd.DataFrame([[0.6, 0.2, 0.1], [0.8, 0.7, 0.6], [0.7, 0.6, 0.5]], columns=INDICES)
+    return table.assign(
+        step=[1000, 2000, 3000], chosen=[False, True, False], n_patterns=3, orthogonality=0.8, n_models=5
+    )
 
 
 def settings(numbers=(2, 3, 4), weights=(0.2, 0.8), chosen=(3, 0.8)):
@@ -59,10 +60,16 @@ def associations(n_patterns=2, n_variables=8, n_categorical=2, names=ODD_NAMES):
     table = crossed(variable=named(names, n_variables, "score"), pattern=range(1, n_patterns + 1))
     categorical = table.index >= n_patterns * (n_variables - n_categorical)
     value = np.where(categorical, rng.uniform(0, 0.4, len(table)), rng.uniform(-0.6, 0.6, len(table)))
-    table = table.assign(
-        people="patients", level=np.nan, n=120, kind=np.where(categorical, "categorical", "continuous")
+    return table.assign(
+        people="patients",
+        level=np.nan,
+        n=120,
+        kind=np.where(categorical, "categorical", "continuous"),
+        coefficient=value,
+        low=value - 0.1,
+        high=value + 0.1,
+        q=rng.uniform(0, 0.1, len(table)),
     )
-    return table.assign(coefficient=value, low=value - 0.1, high=value + 0.1, q=rng.uniform(0, 0.1, len(table)))
 
 
 def doses(n_patterns=2, n_regions=6, names=ODD_NAMES):
@@ -70,21 +77,27 @@ def doses(n_patterns=2, n_regions=6, names=ODD_NAMES):
     severity = 0.1 + 0.2 * table["step"]
     # Lines that end nearly together are the hard case for their names.
     mean = -severity * (1 + 0.01 * (table.index // 5 % n_regions)) * table["pattern"]
-    table = table.assign(severity=severity, low=severity - 0.1, high=severity + 0.1, n=100 - 20 * table["step"])
-    return table.assign(mean=mean, mean_low=mean - 0.1, mean_high=mean + 0.1)
+    return table.assign(
+        severity=severity,
+        low=severity - 0.1,
+        high=severity + 0.1,
+        n=100 - 20 * table["step"],
+        mean=mean,
+        mean_low=mean - 0.1,
+        mean_high=mean + 0.1,
+    )
 
 
 def subgroups(n_patterns=2, n_regions=20, names=ODD_NAMES):
     """Effects, and sizes of the subgroups: the high one of pattern 2 is too small to be tested."""
     levels = {"pattern": range(1, n_patterns + 1), "level": ["low", "middle", "high"]}
-    sizes = crossed(**levels)
-    sizes["used"] = (sizes["pattern"] != 2) | (sizes["level"] != "high")
+    sizes = crossed(**levels).eval("used = pattern != 2 or level != 'high'")
     effects = crossed(**levels, region=named(names, n_regions, "region")).merge(sizes).query("used")
     rng = np.random.default_rng(3)
-    effects["effect"] = rng.normal(size=len(effects))
-    effects = effects.assign(low=effects["effect"] - 0.3, high=effects["effect"] + 0.3)
-    return effects.assign(q=rng.uniform(0, 0.1, len(effects))), sizes.assign(
-        n=sizes["used"].map({True: 1234, False: 3})
+    effect, q = rng.normal(size=len(effects)), rng.uniform(0, 0.1, len(effects))
+    return (
+        effects.assign(effect=effect, low=effect - 0.3, high=effect + 0.3, q=q),
+        sizes.assign(n=sizes["used"].map({True: 1234, False: 3})),
     )
 
 
@@ -130,8 +143,8 @@ def row_names(axes):
     return [tick.get_text() for tick in axes.get_yticklabels()]
 
 
-def marks(axes):
-    """Return every mark drawn by itself or in a row of marks: across, up, marker, and whether hollow."""
-    lines = [line for line in axes.lines if line.get_linestyle() == "None"]
-    looks = [(line.get_marker(), line.get_markerfacecolor() == "white") for line in lines]
+def marks(axes, most=np.inf):
+    """Return every mark drawn in a row of so many at most: across, up, marker, whether hollow, and size."""
+    lines = [line for line in axes.lines if line.get_linestyle() == "None" and len(line.get_xdata()) <= most]
+    looks = [(one.get_marker(), one.get_markerfacecolor() in ("white", "none"), one.get_markersize()) for one in lines]
     return [(float(x), float(y), *look) for line, look in zip(lines, looks, strict=True) for x, y in line.get_xydata()]

@@ -8,15 +8,30 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from rindices import plots
 from rindices.pages.layout import VERDICT_LOOKS
 from rindices.plots.style import PALETTE, PATIENT
 from tests.pages.page import missing
-from tests.plots import tables
-from tests.plots.tables import INDICES, LONG, ODD_NAMES, crossed, labels_of, people, selection, settings, texts_on_page
+from tests.plots.tables import (
+    INDICES,
+    LONG,
+    ODD_NAMES,
+    associations,
+    changes,
+    crossed,
+    distances,
+    doses,
+    labels_of,
+    marks,
+    people,
+    rates,
+    selection,
+    settings,
+    subgroups,
+    texts_on_page,
+)
 
 # What every figure keeps to, whatever it shows.
 
@@ -39,15 +54,15 @@ MAPS = pd.DataFrame(
     {"region": [f"{LONG} {place}" for place in range(8)], "first": -0.5, "second": np.linspace(-0.8, 0.4, 8)}
 )
 EVERY = {
-    "agreement_over_settings": lambda: plots.agreement_over_settings(tables.settings()),
-    "agreement_over_training": lambda: plots.agreement_over_training(tables.selection()),
-    "change_lines": lambda: plots.change_lines(*tables.rates()),
+    "agreement_over_settings": lambda: plots.agreement_over_settings(settings()),
+    "agreement_over_training": lambda: plots.agreement_over_training(selection()),
+    "change_lines": lambda: plots.change_lines(*rates()),
     "disorder_dots": lambda: plots.disorder_dots(DISORDERS),
-    "dose_response": lambda: plots.dose_response(tables.doses()),
+    "dose_response": lambda: plots.dose_response(doses()),
     "follow_up_curves": lambda: plots.follow_up_curves(FOLLOWED),
-    "forest": lambda: plots.forest(tables.associations()),
-    "outlier_distances": lambda: plots.outlier_distances(tables.distances()),
-    "pattern_dots": lambda: plots.pattern_dots(tables.changes()),
+    "forest": lambda: plots.forest(associations()),
+    "outlier_distances": lambda: plots.outlier_distances(distances()),
+    "pattern_dots": lambda: plots.pattern_dots(changes()),
     "pattern_mixture": lambda: plots.pattern_mixture(people(), [0.5, 0.5, 0.5]),
     "power_curves": lambda: plots.power_curves(PLANNED, 60, 80),
     "r_index_distributions": lambda: plots.r_index_distributions(people(n_other=4)),
@@ -55,8 +70,8 @@ EVERY = {
     "severity_by_age": lambda: plots.severity_by_age(AGED, "r1", "age"),
     "severity_histogram": lambda: plots.severity_histogram(people(), "r1"),
     "spectrum": lambda: plots.spectrum([9.0, 4.0, 2.0, 1.8], [3.3, 3.1, 2.9, 2.8], 3.3),
-    "subgroup_dots": lambda: plots.subgroup_dots(*tables.subgroups()),
-    "trajectories": lambda: plots.trajectories(visits(), tables.rates()[1].assign(start=0.2)),
+    "subgroup_dots": lambda: plots.subgroup_dots(*subgroups()),
+    "trajectories": lambda: plots.trajectories(visits(), rates()[1].assign(start=0.2)),
     "two_maps": lambda: plots.two_maps(MAPS, (LONG, "second")),
     "two_scores": lambda: plots.two_scores(AGED["r1"], AGED["r2"], (LONG, "second")),
 }
@@ -64,7 +79,7 @@ STRIPS = [look.strip.format("age, sex and site") for look in VERDICT_LOOKS.value
 
 
 def visits():
-    table = tables.rates(n_people=6)[0].rename(columns={"r1_per_year": "r1", "r2_per_year": "r2"})
+    table = rates(n_people=6)[0].rename(columns={"r1_per_year": "r1", "r2_per_year": "r2"})
     table = table.assign(participant_id=[f"p{k}" for k in range(len(table))])
     return pd.concat([table.assign(years=0.0), table.assign(years=2.0)], ignore_index=True)
 
@@ -73,8 +88,8 @@ def visits():
 UNLABELLED = {"r_index_distributions": 2, "pattern_dots": 1, "subgroup_dots": 1}
 MANY = {
     "distributions": lambda: plots.r_index_distributions(crowd()),
-    "change": lambda: plots.change_lines(*tables.rates(5, 16_000)),
-    "distances": lambda: plots.outlier_distances(tables.distances(50_000)),
+    "change": lambda: plots.change_lines(*rates(5, 16_000)),
+    "distances": lambda: plots.outlier_distances(distances(50_000)),
 }
 
 
@@ -87,7 +102,6 @@ def crowd():
 @pytest.mark.parametrize("name", EVERY)
 def test_axes_are_labelled_and_svg_repeats(name):
     figure = EVERY[name]()
-    assert isinstance(figure, Figure)
     assert [axes.get_xlabel() + axes.get_ylabel() for axes in figure.axes].count("") == UNLABELLED.get(name, 0)
     first = plots.figure_svg(figure)
     assert first == plots.figure_svg(EVERY[name]())
@@ -103,24 +117,22 @@ def test_file_stays_small_with_many_people(name):
 
 
 HARD = {
-    "one pattern": lambda: plots.pattern_dots(tables.changes(8, name=LONG + " {}"), only=3),
-    "long names": lambda: plots.pattern_dots(tables.changes(2, name=LONG + " {}")),
+    "one pattern": lambda: plots.pattern_dots(changes(8, name=LONG + " {}"), only=3),
+    "long names": lambda: plots.pattern_dots(changes(2, name=LONG + " {}")),
     "eight patterns": lambda: plots.r_index_distributions(people(8, n_controls=1400, n_patients=1400, n_other=1000)),
-    "one weight": lambda: plots.agreement_over_settings(tables.settings((1, 2, 3), (0.8,))),
-    "six weights": lambda: plots.agreement_over_settings(
-        tables.settings(range(1, 11), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6))
-    ),
-    "one number": lambda: plots.agreement_over_settings(tables.settings((3,), (0.2, 0.4, 0.8))),
+    "one weight": lambda: plots.agreement_over_settings(settings((1, 2, 3), (0.8,))),
+    "six weights": lambda: plots.agreement_over_settings(settings(range(1, 11), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6))),
+    "one number": lambda: plots.agreement_over_settings(settings((3,), (0.2, 0.4, 0.8))),
     "spectrum": lambda: plots.spectrum(
         [17.4, 15.9, 10.9, *[3.2 - place / 10 for place in range(7)]], [3.3 - place / 10 for place in range(10)], 3.3
     ),
-    "distances": lambda: plots.outlier_distances(tables.distances(factor=1000)),
-    "regions": lambda: plots.pattern_dots(tables.changes(3, 24, "lh_G_and_S_cingul-Mid-Post_volume_{}")),
-    "long forest": lambda: plots.forest(tables.associations(5, 45, names=[*ODD_NAMES, LONG * 3])),
-    "short forest": lambda: plots.forest(tables.associations(2, 2, 1)),
-    "more doses": lambda: plots.dose_response(tables.doses(5)),
-    "one region": lambda: plots.subgroup_dots(*tables.subgroups(5, 1)),
-    "change": lambda: plots.change_lines(*tables.rates(5)),
+    "distances": lambda: plots.outlier_distances(distances(factor=1000)),
+    "regions": lambda: plots.pattern_dots(changes(3, 24, "lh_G_and_S_cingul-Mid-Post_volume_{}")),
+    "long forest": lambda: plots.forest(associations(5, 45, names=[*ODD_NAMES, LONG * 3])),
+    "short forest": lambda: plots.forest(associations(2, 2, 1)),
+    "more doses": lambda: plots.dose_response(doses(5)),
+    "one region": lambda: plots.subgroup_dots(*subgroups(5, 1)),
+    "change": lambda: plots.change_lines(*rates(5)),
     "mixture of ten": lambda: plots.pattern_mixture(people(n_patterns=10), [0.5] * 10),
 }
 MOST_SHARED = {"follow_up_curves": 2}  # pixels of two boxes: rows of numbers, whose letters do not fill theirs
@@ -149,11 +161,11 @@ ODDER = ["<script>", "$x^2_$", "a$b", r"\$a$", "\x00\x1b[31m", "海马", "הִי
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda: plots.pattern_dots(tables.changes(1, len(ODDER)).assign(region=ODDER)),
-        lambda: plots.forest(tables.associations(1, len(ODDER), names=ODDER).assign(level=ODDER)),
-        lambda: plots.dose_response(tables.doses(1, 2, names=ODDER)),
-        lambda: plots.dose_response(tables.doses(1, 6, names=ODDER[-6:])),
-        lambda: plots.subgroup_dots(*tables.subgroups(1, len(ODDER), names=ODDER)),
+        lambda: plots.pattern_dots(changes(1, len(ODDER)).assign(region=ODDER)),
+        lambda: plots.forest(associations(1, len(ODDER), names=ODDER).assign(level=ODDER)),
+        lambda: plots.dose_response(doses(1, 2, names=ODDER)),
+        lambda: plots.dose_response(doses(1, 6, names=ODDER[-6:])),
+        lambda: plots.subgroup_dots(*subgroups(1, len(ODDER), names=ODDER)),
     ],
     ids=["regions", "forest", "doses", "more doses", "subgroups"],
 )
@@ -164,7 +176,7 @@ def test_odd_names_are_drawn_as_they_are(draw):
 
 
 def test_patterns_differ_in_colour_and_marker_and_are_listed_in_rows():
-    handles = plots.forest(tables.associations(7, 2)).legends[0].legend_handles
+    handles = plots.forest(associations(7, 2)).legends[0].legend_handles
     assert len({(handle.get_color(), handle.get_marker()) for handle in handles}) == 7
     # Columns are filled first: read in rows this is 1 to 5, then 6 and 7.
     assert [handle.get_label()[-1] for handle in handles] == ["1", "6", "2", "7", "3", "4", "5"]
@@ -237,25 +249,18 @@ def test_agreement_marks_and_names_the_chosen_checkpoint():
     assert [one for one in [line.get_xydata().tolist() for line in upper.lines] if len(one) == 1] == [[[2000, 0.8]]]
 
 
-def single_points(axes):
-    """Return the markers drawn on their own: place, value, marker, size, and whether hollow."""
-    lines = [line for line in axes.lines if line.get_linestyle() == "None" and len(line.get_xdata()) == 1]
-    looks = [(one.get_marker(), one.get_markersize(), one.get_markerfacecolor() in ("white", "none")) for one in lines]
-    return [(*line.get_xydata()[0], *look) for line, look in zip(lines, looks, strict=True)]
-
-
 def test_settings_are_drawn_at_their_best_with_intervals():
     table = settings().assign(misfit=np.arange(12.0))
     figure, best = plots.agreement_over_settings(table), table[table["best"]]
     first, misfit, *others = figure.axes
-    assert {y for _, y, *_ in single_points(misfit)} == {*best["misfit"]}
+    assert {y for _, y, *_ in marks(misfit, most=1)} == {*best["misfit"]}
     for axes, column in zip([first, *others], INDICES, strict=True):
-        points = {(round(x), y) for x, y, *_ in single_points(axes)}
+        points = {(round(x), y) for x, y, *_ in marks(axes, most=1)}
         assert points == set(zip(best["n_patterns"], best[column], strict=True))
         bars = [path[:, 1] for bar in axes.collections for path in bar.get_segments()]
         expected = best[[f"{column}_low", f"{column}_high"]].to_numpy()
         assert np.sort(bars, axis=0) == pytest.approx(np.sort(expected, axis=0))
-    places = np.unique([x for x, *_ in single_points(first)])
+    places = np.unique([x for x, *_ in marks(first, most=1)])
     assert (len(places), min(np.diff(places)) > 0.05) == (6, True)
 
 
@@ -264,8 +269,8 @@ def test_chosen_setting_has_a_ring_and_a_label():
     unsaid = ["small and hollow: fewer models"]
     assert missing(labels_of(figure), "chosen: 3 patterns, orthogonality 0.8", *unsaid) == unsaid
     assert [text.get_text() for text in figure.axes[0].texts] == ["chosen"]
-    rings = [point for axes in figure.axes for point in single_points(axes) if point[4] and point[3] > 10]
-    assert [(round(x), y) for x, y, *_ in rings] == [(3, pytest.approx(value)) for value in (0.95, 0.85, 0.75)]
+    rings = [(round(x), y) for axes in figure.axes for x, y, _, hollow, size in marks(axes) if hollow and size > 10]
+    assert rings == [(3, pytest.approx(value)) for value in (0.95, 0.85, 0.75)]
 
 
 def test_directions_beyond_chance_are_told_from_the_others():

@@ -88,7 +88,7 @@ def test_means_of_groups_with_their_intervals():
     change, summary = rates(3)
     figure = plots.change_lines(change, summary)
     [axes] = figure.axes
-    drawn = {(round(x), y, marker) for x, y, marker, _ in marks(axes)}
+    drawn = {(round(x), y, marker) for x, y, marker, *_ in marks(axes)}
     markers = {"control": "o", "patient": "^", "other": "s"}
     assert drawn == {(row.pattern - 1, row.mean, markers[row.group]) for row in summary.itertuples()}
     assert bars(axes, 1) == sorted(zip(summary["low"], summary["high"], strict=True))
@@ -142,7 +142,7 @@ def test_subgroups_of_the_strongest_regions():
             (row.effect, names.index(row.region), markers[row.level], row.q >= 0.05)
             for row in rows[rows["region"].isin(names)].itertuples()
         }
-        assert {(x, round(y), marker, hollow) for x, y, marker, hollow in marks(axes)} == expected
+        assert {(x, round(y), marker, hollow) for x, y, marker, hollow, _ in marks(axes)} == expected
     sizes = [axes.get_title(loc="right") for axes in figure.axes]
     assert sizes == [f"1,234 low, 1,234 middle, {last}" for last in ("1,234 high", "3 high (not tested)")]
     assert labels_of(figure) == [f"patients, {level} severity" for level in markers]
@@ -174,7 +174,7 @@ def sided():
 def test_twins_share_a_row_and_are_never_parted():
     [axes] = plots.pattern_dots(sided()).axes
     assert row_names(axes) == ["Hip", "Left-Put", "Amy", "Stem"]
-    assert {(x, round(y, 3), marker) for x, y, marker, _ in marks(axes) if np.isfinite(x)} == {
+    assert {(x, round(y, 3), marker) for x, y, marker, *_ in marks(axes) if np.isfinite(x)} == {
         (-0.5, 0 - ASIDE, "<"),
         (-2.0, 0 + ASIDE, ">"),
         (-1.5, 1, "o"),
@@ -195,7 +195,7 @@ def test_marks_are_the_coefficients_and_filled_where_significant():
     for axes, kind in ((correlations, "continuous"), (shares, "categorical")):
         rows = table[table["kind"] == kind]
         places = pd.factorize(rows["variable"])[0]
-        drawn = sorted((x, round(y), hollow) for x, y, _, hollow in marks(axes))
+        drawn = sorted((x, round(y), hollow) for x, y, _, hollow, _ in marks(axes))
         assert drawn == sorted(zip(rows["coefficient"], places, rows["q"] >= 0.05, strict=True))
         assert bars(axes, 0) == sorted(zip(rows["low"], rows["high"], strict=True))
     assert shares.get_xlim() == pytest.approx((0, 1), abs=0.05)

@@ -48,10 +48,10 @@ class Browser(httpx.Client):
 
 @pytest.fixture
 def client_of():
-    """Return a function that serves a folder to a browser that has not entered yet."""
+    """Return a function that serves a folder to a browser, which has entered unless it is a stranger."""
     with contextlib.ExitStack() as ends:
 
-        def opened(folder, program=PROGRAM):
+        def opened(folder, program=PROGRAM, *, stranger=False):
             listening = ends.enter_context(socket.create_server(("127.0.0.1", 0)))
             port = listening.getsockname()[1]
             app = make_app(folder, port, TOKEN, wording=on_command_line, program=program)
@@ -63,7 +63,10 @@ def client_of():
             while not server.started:
                 time.sleep(0.01)
             own = {"base_url": f"http://127.0.0.1:{port}", "headers": {"origin": f"http://127.0.0.1:{port}"}}
-            return ends.enter_context(Browser(**own, follow_redirects=True, timeout=PATIENCE))
+            client = ends.enter_context(Browser(**own, follow_redirects=True, timeout=PATIENCE))
+            if not stranger:
+                client.get("/enter", params={"token": TOKEN}).raise_for_status()
+            return client
 
         yield opened
 
@@ -71,6 +74,4 @@ def client_of():
 @pytest.fixture
 def client(client_of, folder):
     """Return a browser that has entered."""
-    client = client_of(folder)
-    client.get("/enter", params={"token": TOKEN}).raise_for_status()
-    return client
+    return client_of(folder)

@@ -22,7 +22,6 @@ from rindices.problems import Remedy
 from rindices.record.documents import SENTENCES
 from tests.pages.made_run import change_summary, rewrite
 from tests.pages.page import missing, rows_of
-from tests.pages.server.conftest import TOKEN
 from tests.tables.trees import subjects_dir
 from tests.test_cli import run
 
@@ -127,6 +126,12 @@ CHOICES = {
         "label=one&group=control",
         ["controls (one)"],
     ),
+    "ids are repeated": (
+        lambda table: table.replace({"participant_id": {"sub-0002": "sub-0001"}}),
+        ["&#39;sub-0001&#39; occurs in rows 2 and 3."],
+        "",
+        ["cannot be used for training"],
+    ),
     "a table of something else": (
         lambda table: pd.DataFrame({"who": [1], "b": [2]}),
         ["cannot be used for training", "no column &#39;diagnosis&#39;", "Role of who"],
@@ -141,7 +146,7 @@ def test_what_is_wrong_with_a_table_is_said_with_what_helps(client, folder, case
     change, told, chosen, then = CHOICES[case]
     change(pd.read_csv(folder / "cohort.csv")).to_csv(folder / "more.csv", index=False)
     text = client.get("/table/checked?table=more.csv").text
-    assert not missing(" ".join(text.split()), *told)
+    assert missing(" ".join(text.split()), *told, "[id]") == ["[id]"]  # whoever has the table may see its ids
     assert not missing(client.get(f"/table/checked?{query_of(text)}&{chosen}").text, *then)
 
 
@@ -170,8 +175,6 @@ def test_what_can_be_said_before_training_comes_after_the_check(client, folder):
     look = client.get(f"/table/look?{query_of(text)}").text
     times = re.findall(r"A fit takes about \d+ minutes? on the ", look)
     assert (len(times), missing(look, "Before training", 'data-name="spectrum"')) == (1, [])
-    (folder / "odd.csv").write_text("who;b\n1;2\n")
-    assert "This table cannot be used for training" in client.get("/table/look?table=odd.csv").text
 
 
 def test_a_sheet_of_a_workbook_is_chosen_with_a_button(client, folder):
@@ -192,43 +195,65 @@ def test_a_sheet_of_a_workbook_is_chosen_with_a_button(client, folder):
         assert fits in client.get(f"{path}table=book.xlsx&table=book.xlsx%23The+data").text
 
 
-def test_repeated_ids_are_told_as_they_are(client, folder):
-    table = pd.read_csv(folder / "cohort.csv").assign(score=1.0).replace({"participant_id": {"s0001": "s0000"}})
-    table.to_csv(folder / "twice.csv", index=False)
-    reply = client.get("/table/checked?table=twice.csv&clinical=score&chosen=yes")
-    assert (reply.status_code, "[id]" in reply.text) == (200, False)
-
-
 COMMAND = "rindices fit cohort.csv --covariates age --patterns 2-4 --repetitions 5 --out next"
+NOT_FINISHED = ["This run is not finished", "/continue?run=interrupted", "Models already trained are kept"]
 
-
-# An address, what its page says, and what it does not say.
+# An address, the status of its answer, what the page says, and what it does not say.
 SAID = [
+    ("/table/look?table=odd.csv", 200, ["This table cannot be used for training"], []),
+    ("/apply", 200, ["finished/model.safetensors</option>"], ["interrupted/model"]),
+    (
+        "/apply?model=three.safetensors&table=more.csv",
+        200,
+        ["matches the model", "--out more_scores-2.csv --report more_scores-2.html"],  # no file is replaced
+        [],
+    ),
+    ("/apply?model=three.safetensors&table=less.csv", 200, ["does not match the model"], []),
+    ("/apply?model=three.safetensors&table=cohort.csv&id=nobody", 200, ["does not match"], []),
+    ("/run?run=interrupted", 200, NOT_FINISHED, []),
+    ("/people?run=interrupted", 200, NOT_FINISHED, ['id="linked"']),  # nobody is scored yet
+    ("/run?run=damaged", 200, ["This run is damaged", "summary.json cannot be used"], ["It was stopped"]),
+    ("/run?run=gone", 400, ["There is no run", "gone"], []),
+    (f"/run?run={300 * 'x'}", 400, [], []),
     (
         "/train?table=cohort.csv&covariates=age&patterns=2-4&repetitions=5&out=next",
+        200,
         [COMMAND, "Training takes about"],
         ["log-json"],
     ),
-    ("/train?table=cohort.csv&covariates=a,b", ["has a comma"], []),
-    ("/table/checked?table=cohort.csv&column=age&role=king", ["not a column role"], []),
-    ("/table/checked?table=A=none.csv,B=cohort.csv", ["There is no table &#39;none.csv&#39;"], []),
-    ("/methods?run=finished", ["Surreal"], []),
-    ("/compare?first=finished&second=finished", ["are the same run"], []),
-    ("/table", ["<option>cohort.csv</option>"], []),
+    ("/train?table=cohort.csv&covariates=a,b", 200, ["has a comma"], []),
+    ("/table/checked?table=cohort.csv&exclude=@/etc/hostname", 400, ["denotes a file"], []),
+    ("/table/checked?table=cohort.csv&column=age&role=king", 400, ["not a column role"], []),
+    ("/table/checked?table=A=none.csv,B=cohort.csv", 400, ["There is no table &#39;none.csv&#39;"], []),
+    ("/methods?run=finished", 200, ["Surreal"], []),
+    ("/compare?first=finished&second=finished", 200, ["are the same run"], []),
+    ("/table", 200, ["<option>cohort.csv</option>"], []),
     # Odd addresses are no trouble inside.
-    ("/table/checked?table=cohort.csv&first=x", [], []),
-    ("/table/checked?table=cohort.csv&without=__class__", [], []),
-    ("/table/checked?table=cohort.csv&small_sites=what", [], []),
-    ("/scored?model=three.safetensors&scores=new.csv&first=-1", [], []),
-    ("/run?run=cohort.csv", [], []),
-    ("/apply?model=new.csv", [], []),
+    ("/table/checked?table=cohort.csv&first=x", 200, [], []),
+    ("/table/checked?table=cohort.csv&without=__class__", 200, [], []),
+    ("/table/checked?table=cohort.csv&small_sites=what", 200, [], []),
+    ("/scored?model=three.safetensors&scores=new.csv&first=-1", 400, [], []),
+    ("/run?run=cohort.csv", 200, [], []),
+    ("/apply?model=new.csv", 400, [], []),
 ]
 
 
-def test_what_pages_say_of_their_address(client):
-    for path, said, unsaid in SAID:
+def test_what_pages_say_of_their_address(client, folder):
+    shutil.copy(folder / "three.safetensors", folder / "interrupted" / "model.safetensors")  # not finished
+    shutil.copytree(folder / "finished", folder / "damaged")
+    table = pd.read_csv(folder / "new.csv").assign(weight=70.0)
+    for name, content in (
+        ("odd.csv", "who;b\n1;2\n"),
+        ("more.csv", table.to_csv(index=False)),
+        ("less.csv", table.rename(columns={"age": "years"}).to_csv(index=False)),
+        ("damaged/summary.json", '{"status": "do'),
+        ("gone.training.log", "A warning.\n"),  # all that is left of it
+        ("more_scores.html", ""),
+    ):
+        (folder / name).write_text(content)
+    for path, status, said, unsaid in SAID:
         answer = client.get(path)
-        assert (answer.status_code in (200, 400), missing(answer.text, *said, *unsaid)) == (True, unsaid), path
+        assert (answer.status_code, missing(answer.text, *said, *unsaid)) == (status, unsaid), path
 
 
 @pytest.mark.parametrize(
@@ -242,6 +267,9 @@ def test_what_pages_say_of_their_address(client):
         ("nowhere/a", "There is no folder &#39;nowhere&#39;"),
         ("x" * 243, "is too long"),  # with the ending of its log
         ("mine", "already contains other files"),
+        ("../out", "The name of a run"),
+        ("a\nb", "The name of a run"),
+        ("finished/journal/x/y", "The name of a run"),
     ],
 )
 def test_the_name_of_a_run_is_refused_before_training_and_the_proposed_one_is_not(client, folder, name, why):
@@ -255,7 +283,6 @@ def test_the_name_of_a_run_is_refused_before_training_and_the_proposed_one_is_no
     refused = client.post("/train", params=plan)
     assert (refused.status_code, missing(refused.text, why, 'name="out"')) == (400, [])  # above the form
     assert why in client.get("/train", params=plan).text
-    assert client.get("/run", params={"run": 300 * "x"}).status_code == 400
 
 
 # A fifth of a training, which took 20 seconds.
@@ -271,9 +298,7 @@ def client_of_training(client_of, folder):
 
     def opened(seconds):
         script = f"import time\nfor line in {TRAINED!r}: print(line, flush=True)\ntime.sleep({seconds})"
-        client = client_of(folder, (sys.executable, "-c", script))
-        client.get("/enter", params={"token": TOKEN})
-        return client
+        return client_of(folder, (sys.executable, "-c", script))
 
     return opened
 
@@ -299,8 +324,7 @@ def test_one_training_a_folder_is_watched_and_stopped(client_of_training):
     assert watched(client, "next")[-1]["state"] == "unfinished"
     assert 'id="training"' in client.post("/continue?run=next").text
     client.post("/stop?run=next")
-    for name in ("../out", "", "a\nb", "finished/journal/x/y"):
-        assert client.post("/train", params={"table": "cohort.csv", "out": name}).status_code == 400
+    assert client.post("/train?table=cohort.csv&out=").status_code == 400
 
 
 def test_a_training_on_windows_has_no_window_that_could_end_it_and_may_be_gone(client, monkeypatch):
@@ -361,21 +385,6 @@ def test_a_form_refuses_what_the_training_would(client):
         assert why in client.post(f"/train?{asked}").text
 
 
-def test_a_damaged_run_is_damaged_on_its_own_page_too(client, folder):
-    (folder / "finished" / "summary.json").write_text('{"status": "do')
-    said = "This run is damaged", "summary.json cannot be used", "It was stopped"
-    assert missing(client.get("/run?run=finished").text, *said) == ["It was stopped"]
-
-
-def test_interrupted_run_can_go_on_and_one_that_is_not_there_is_refused(client, folder):
-    text = client.get("/run?run=interrupted").text
-    assert not missing(text, "This run is not finished", "/continue?run=interrupted", "Models already trained are kept")
-    assert client.get("/people?run=interrupted").text == text  # nobody is scored yet
-    (folder / "gone.training.log").write_text("A warning.\n")  # all that is left of it
-    answer = client.get("/run?run=gone")
-    assert (answer.status_code, missing(answer.text, "There is no run", "gone")) == (400, [])
-
-
 def test_a_run_has_its_verdict_or_how_far_it_got_a_slider_and_downloads(client, folder):
     listed, text = client.get("/").text, client.get("/run?run=finished").text
     assert re.search(r"run=finished.*?class=\"tag", listed, re.DOTALL)
@@ -413,9 +422,6 @@ def test_people_are_without_ids_unless_asked_for(client, folder):
 
 
 def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
-    shutil.copy(folder / "three.safetensors", folder / "interrupted" / "model.safetensors")  # not finished
-    offered = "finished/model.safetensors</option>", "interrupted/model"
-    assert missing(client.get("/apply").text, *offered) == ["interrupted/model"]
     path = "/apply?model=three.safetensors&table=new.csv"
     assert not missing(
         client.get(path).text,
@@ -433,20 +439,6 @@ def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
     write_model(folder / "three.safetensors", replace(header, verdict=("not found again", "Chance is 50.")), *rest)
     order = [SENTENCES["not found again"][0], 'class="strip"', "<caption>Severities"]
     assert sorted(order, key=client.post(path).text.index) == order
-
-
-def test_tables_that_do_not_match_a_model_say_what_helps(client, folder):
-    table = pd.read_csv(folder / "new.csv").assign(weight=70.0)
-    table.to_csv(folder / "more.csv", index=False)
-    table.rename(columns={"age": "years"}).to_csv(folder / "less.csv", index=False)
-    (folder / "more_scores.html").touch()
-    for asked, said in (
-        ("more.csv", "matches the model"),
-        ("more.csv", "--out more_scores-2.csv --report more_scores-2.html"),  # nothing is replaced
-        ("less.csv", "does not match the model"),
-        ("cohort.csv&id=nobody", "does not match"),
-    ):
-        assert said in client.get(f"/apply?model=three.safetensors&table={asked}").text
 
 
 def test_work_that_failed_is_tried_again():

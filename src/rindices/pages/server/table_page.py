@@ -269,7 +269,7 @@ def _rows(columns: list[str], settings: TableSettings, check: Check) -> list[Col
             role = "curve"
         elif name == settings.proportion:
             role = "head size"
-        wrong = [one.text for one in check.problems if name in one.columns]
+        wrong = [one.shown or one.text for one in check.problems if name in one.columns]
         rows.append(ColumnRow(found, role, check.bars.get(name, []), wrong))
     return sorted(rows, key=lambda row: (not row.problems, not row.found.suspicion, row.role in ("region", "no role")))
 
