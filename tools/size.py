@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LIMITS = {
-    "statements in src": 18_192,
+    "statements in src": 18_197,
     "files in src": 130,
-    "statements of tables, cohort and schema": 3_021,
-    "statements in tests": 15_485,
+    "statements of tables, cohort and schema": 3_026,
+    "statements in tests": 15_059,
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,
     "parameters of a function": 8,
