@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LIMITS = {
-    "statements in src": 18_197,
+    "statements in src": 18_198,
     "files in src": 130,
     "statements of tables, cohort and schema": 3_026,
-    "statements in tests": 15_059,
+    "statements in tests": 15_062,
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,
     "parameters of a function": 8,

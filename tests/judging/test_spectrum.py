@@ -198,6 +198,9 @@ def test_people_of_sites_with_one_group_are_left_out():
     again = look(np.where(kept[:, None], regions, -5.0), PATIENT, site=site, n_permutations=9)
     np.testing.assert_array_equal(found.eigenvalues, again.eigenvalues)
     assert (found.shift, found.share) == (again.shift, PATIENT[kept].mean())
+    age = np.random.default_rng(1).normal(size=(len(PATIENT), 1))  # measured regions have its effect
+    plain, older = (look(rows, PATIENT, age, site=site, n_permutations=9) for rows in (regions, regions + 50 * age))
+    np.testing.assert_allclose(older.eigenvalues, plain.eigenvalues, rtol=1e-6)
 
 
 def test_sites_with_one_group_only_cannot_be_tested():

@@ -161,6 +161,7 @@ def _comparable(
     regions: np.ndarray, patient: np.ndarray, design: np.ndarray | None, site: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return people of sites with both groups, outliers drawn in by site, and covariates with a constant per site."""
+    as_measured = site is not None  # otherwise covariates are removed already
     site = np.zeros(len(patient), int) if site is None else np.unique(site, return_inverse=True)[1]
     both = np.isin(site, np.intersect1d(site[patient], site[~patient]))
     if not both.any():
@@ -168,7 +169,7 @@ def _comparable(
     regions, patient, site = regions[both], patient[both], site[both]
     design = np.empty((len(patient), 0)) if design is None else design[both]
     columns, even = np.column_stack([site[:, None] == np.unique(site), design]), np.empty(regions.shape)
-    if len(set(site)) > 1:  # with one, covariates are removed already; people must not be drawn in because of them
+    if as_measured:  # people must not be drawn in because of their covariates
         regions = _unexplained(regions, columns)
     for place in np.unique(site):
         even[site == place] = drawn_in(regions[site == place])
