@@ -21,6 +21,8 @@ Chosen = Mapping[tuple[str, int], float]  # λ of a cohort, by kind and seed
 
 def chosen_orthogonality(table: Path) -> Chosen:
     """Return the λ with the best agreement on each cohort, from a table of `table1.py`."""
+    if not table.is_file():
+        raise SystemExit(f"{table} is missing: run the experiment that writes it into the same folder first.")
     looks = pd.read_csv(table)
     best = chosen_looks(looks, ["kind", "seed"], int(looks["step"].max()))
     return {(row.kind, row.seed): row.orthogonality for row in best.itertuples()}
