@@ -56,7 +56,7 @@ $(OLDEST)/installed: pyproject.toml
 	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct --compile-bytecode --editable '.[dev]'
 	@touch $@
 
-# The tests with the oldest versions that pyproject.toml allows, on Python 3.11. Old matplotlib warns about new pyparsing.
+# The tests with the oldest versions that pyproject.toml allows, on Python 3.11. Old matplotlib warns of new pyparsing.
 test-oldest: $(OLDEST)/installed
 	$(OLDEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning -n 2 --dist loadfile --ignore tests/survival
 	$(OLDEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning tests/survival
@@ -67,7 +67,7 @@ test-pages: docs
 	$(BIN)/rindices report demo/run
 	$(BIN)/python tools/check_pages.py demo/run/report.html site
 
-# Damaged, odd and hostile files for every reader (CASES=1000, SEED=1); those that cause failures are kept in fuzz-failures/.
+# Damaged, odd and hostile files for every reader (CASES=1000, SEED=1); failures are kept in fuzz-failures/.
 fuzz: $(VENV)/installed
 	RINDICES_FUZZ=$(or $(CASES),10000) RINDICES_FUZZ_SEED=$(or $(SEED),0) $(BIN)/python -m pytest -W ignore -s tests/fuzz
 

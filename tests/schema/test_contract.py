@@ -202,7 +202,7 @@ def test_new_people_may_have_visits_and_clinical_scores(contract, sited, tmp_pat
 
 
 def test_each_spelling_of_a_category_is_read_once(monkeypatch):
-    """Forty thousand people come from a few sites; values that Python calls equal, such as 1 and True, stay distinct."""
+    """Forty thousand people have few sites; values that are equal in Python, such as 1 and True, stay distinct."""
     read = []
     monkeypatch.setattr(cells, "plain_code", lambda code: (read.append(code), plain_code(code))[1])
     assert cells.as_known([1, True, "1.0", " x "] * 1000, ["1", "2"]).tolist() == ["1", "True", "1", "x"] * 1000
