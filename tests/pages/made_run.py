@@ -28,7 +28,7 @@ FOUND = {
     "with_linear": 0.883,
 }
 NOTHING = FOUND | {
-    **dict.fromkeys(("halves", "halves_chance", "halves_p", "repetitions", "with_linear")),  # not measured without patterns
+    **dict.fromkeys(("halves", "halves_chance", "halves_p", "repetitions", "with_linear")),  # these need patterns
     "p": 0.41,
     "p_spread": 0.3,
     "p_shift": 0.6,

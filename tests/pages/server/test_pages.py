@@ -467,7 +467,7 @@ def test_one_person_becomes_a_table(client, folder):
     [name] = [name for name, text in written.items() if "'=1+1" in text and "severity1" not in text]
     assert name.startswith("1-1")
     odd = client.post("/person?model=three.safetensors", data=said | {names[-1]: "1e6"}).text
-    # The message asks for a look first; the model has no sites.
+    # The person is flagged; sites are not mentioned, as the model has none.
     assert not missing(odd, "matches the model", "lies outside the training range; each is flagged")
 
 
