@@ -19,8 +19,8 @@ $(VENV)/installed: pyproject.toml
 demo: $(VENV)/installed
 	$(BIN)/rindices demo --out demo
 
-# What is left to `make test-all`: pages, figures, whole runs, documents followed to the letter, tables of other
-# programs, checks of other libraries, tests that draw their own cases, and the examples in docstrings.
+# Left to `make test-all`: pages, figures, whole runs, documents followed to the letter, other programs' tables, other
+# libraries' checks, tests that draw their own cases, and the examples in docstrings.
 SECOND := tests/docs tests/fuzz tests/longevity tests/pages tests/plots tests/properties tests/run tests/sentences \
 	tests/tables/test_formats.py tests/trust/test_whole_life.py tests/test_brain_commands.py tests/test_cli.py \
 	tests/test_cli_official.py tests/test_real_tables.py tests/test_search.py tests/test_sklearn_checks.py \
@@ -31,22 +31,22 @@ test: $(VENV)/installed
 	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" -n 2 --dist loadfile --ignore tests/survival \
 		$(SECOND:%=--ignore=%)
 
-# `make test test-all COVERAGE=1` counts the lines of src that both parts run, and fails below 92 %. The last tests kill
-# and restart processes: one at a time.
+# `make test test-all COVERAGE=1` measures the coverage of src by both parts together and fails below 92 %. The last
+# tests kill and restart processes, so they run one at a time.
 test-all: $(VENV)/installed
 	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" -n 2 --dist loadfile $(SECOND) \
 		--doctest-modules src
 	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" tests/survival
 	$(if $(COVERAGE),$(BIN)/coverage combine --quiet && $(BIN)/coverage report --skip-covered --fail-under=92)
 
-# One token of the source at a time is changed (NUMBER=150, SEED=0): which changes does no test notice?
+# Mutation testing: one token of the source is changed at a time (NUMBER=150, SEED=0); which changes go unnoticed?
 mutate: $(VENV)/installed
 	$(BIN)/python tools/mutate.py $(if $(NUMBER),--number $(NUMBER)) $(if $(SEED),--seed $(SEED))
 
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pytest -m slow
 
-# Pages and reports in a real browser; with PICTURES=docs/pictures, the tutorial's pictures are made again on the way.
+# Pages and reports in a real browser; with PICTURES=docs/pictures, the tutorial's pictures are remade as well.
 test-browser: $(VENV)/installed
 	RINDICES_PICTURES=$(PICTURES) $(BIN)/python -m pytest tests/pages/server/test_browser.py tests/pages/test_browser.py
 
@@ -61,17 +61,17 @@ test-oldest: $(OLDEST)/installed
 	$(OLDEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning -n 2 --dist loadfile --ignore tests/survival
 	$(OLDEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning tests/survival
 
-# The demonstration's report and the site in a real Chromium: heights, print, telephones, network, keyboard, contrast.
+# The demonstration's report and the site in a real Chromium: heights, print, phones, network, keyboard, contrast.
 test-pages: docs
 	test -f demo/run/report.html || $(BIN)/rindices demo --out demo
 	$(BIN)/rindices report demo/run
 	$(BIN)/python tools/check_pages.py demo/run/report.html site
 
-# Damaged, odd and hostile files for every reader (CASES=1000, SEED=1); those that fail are kept in fuzz-failures/.
+# Damaged, odd and hostile files for every reader (CASES=1000, SEED=1); failures are kept in fuzz-failures/.
 fuzz: $(VENV)/installed
 	RINDICES_FUZZ=$(or $(CASES),10000) RINDICES_FUZZ_SEED=$(or $(SEED),0) $(BIN)/python -m pytest -W ignore -s tests/fuzz
 
-# The documentation site, in site/, with three sample reports; a warning is an error, and nothing is fetched.
+# The documentation site, in site/, with three sample reports; warnings are errors, and nothing is fetched.
 docs: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The documentation: site/index.html"
@@ -82,7 +82,7 @@ dist: $(VENV)/installed
 	$(BIN)/python -m build
 	$(BIN)/python packaging/check_dist.py dist
 
-# Known vulnerabilities of what is installed; 2 where the service could not be asked.
+# Known vulnerabilities of installed packages; exit status 2 if the service could not be reached.
 audit: $(VENV)/installed
 	$(BIN)/python tools/audit.py
 
@@ -91,7 +91,7 @@ lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Statements, files and untyped mappings, beside their limits; 1 where one is exceeded.
+# Statements, files and untyped mappings against their limits; exit status 1 if one is exceeded.
 size: $(VENV)/installed
 	$(BIN)/python tools/size.py
 
@@ -99,7 +99,7 @@ format: $(VENV)/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Against the authors' package where `make bench-official` has installed it; without it, our own speed alone.
+# Speed, compared with the authors' package if `make bench-official` has installed it; otherwise ours alone.
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/versus_official.py
 	$(BIN)/python benchmarks/throughput.py --models 10 10
@@ -109,8 +109,8 @@ bench-official:
 	.venv-official/bin/python -m pip install --quiet torch==2.13.0 numpy pandas scipy scikit-learn lifelines tqdm
 	.venv-official/bin/python -m pip install --quiet --no-deps SurrealGAN==0.1.1
 
-# The pins of these packages (torch 1.10.2, of 2022) no longer install on Python 3.11, so they are left out; mlni's
-# torchvision and tensorboardX, which clustering does not use, are stood in for by benchmarks/peers/foreign_methods.py.
+# These packages' pins (torch 1.10.2, from 2022) no longer install on Python 3.11, so they are ignored;
+# benchmarks/peers/foreign_methods.py stubs mlni's torchvision and tensorboardX, which clustering does not use.
 $(PEERS)/installed:
 	for name in surrealgan smilegan hydra sustain; do \
 		$(PYTHON) -m venv $(PEERS)/$$name && \
@@ -124,8 +124,8 @@ $(PEERS)/installed:
 	$(PEERS)/sustain/bin/python -m pip install --quiet 'numpy<2.4' pathos dill
 	@touch $@
 
-# The methods of the field beside ours on the same cohorts: about a week of one core, ten
-# hours with JOBS=16 (MINUTES=30 of processor time a training, PYSUSTAIN=a checkout). QUICK=1: a row of each method.
+# Other methods of the field and ours on the same cohorts: about a week on one core, ten hours with JOBS=16 (MINUTES=30
+# of processor time per training, PYSUSTAIN=a checkout). QUICK=1: one row per method.
 peers: $(VENV)/installed $(PEERS)/installed
 	PYSUSTAIN=$(PYSUSTAIN) $(BIN)/python benchmarks/peers/compare_peers.py $(if $(QUICK),--quick) \
 		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS))
@@ -138,16 +138,16 @@ reproduce: $(VENV)/installed
 	$(BIN)/python experiments/paper/all.py --small --out runs/reproduce/not-comparable
 	@echo "docs/reproduction.md is from results/; runs/reproduce holds the reduced rerun and the smoke runs."
 
-# All of them on a GPU, in stages that go on where they stopped (STAGE="1 2", CONTROLS=healthy.csv).
+# All of them on a GPU, in stages that resume where they stopped (STAGE="1 2", CONTROLS=healthy.csv).
 reproduce-full: $(VENV)/installed
 	$(BIN)/python experiments/paper/all.py --out results \
 		$(if $(STAGE),--stage $(STAGE)) $(if $(CONTROLS),--controls $(CONTROLS))
 	$(if $(STAGE),,$(MAKE) reproduce-paper)
 	$(BIN)/python experiments/paper/page.py
 
-# The paper's own settings, and its difficulty: an hour of one H200. AUTHORS=FOLDER has the authors' sample, MODEL=FILE
-# is their published model. Rows that results/ holds are not trained again: move the table away to remake it. The column
-# of the authors' package is from `make peers`.
+# The paper's own settings and difficulty: an hour on one H200. AUTHORS=FOLDER has the authors' sample, MODEL=FILE is
+# their published model. Rows already in results/ are not retrained: move the table away to remake it. The column of
+# the authors' package comes from `make peers`.
 PAPER := $(BIN)/python experiments/paper
 reproduce-paper: $(VENV)/installed
 	for part in 1 2 3; do $(PAPER)/paper_preset.py --part $$part --out trained/easy || exit; done

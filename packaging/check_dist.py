@@ -1,7 +1,7 @@
-"""Check the archives that `python -m build` made: what is in them, and that they work where there is no checkout.
+"""Check the archives made by `python -m build`: their contents, and that they work without a checkout.
 
-python packaging/check_dist.py dist            everything: two installations and two demonstrations, minutes
-python packaging/check_dist.py dist --contents only what is in them, seconds
+python packaging/check_dist.py dist            everything, with two installations and two demonstrations: minutes
+python packaging/check_dist.py dist --contents only the contents: seconds
 """
 
 import argparse
@@ -21,7 +21,7 @@ from typing import NoReturn
 ROOT = Path(__file__).parent.parent
 KINDS = {".py", ".pyi", ".csv", ".json", ".txt", ".j2", ".css", ".js", ".typed"}
 IN_SDIST = ("tests/longevity/frozen/linear/model.safetensors", "packaging/Containerfile", "docs", "CITATION.cff")
-ALWAYS = {"PKG-INFO", ".gitignore", "pyproject.toml"}  # what hatch adds by itself, with the readme and the licence
+ALWAYS = {"PKG-INFO", ".gitignore", "pyproject.toml"}  # added by hatch, with the readme and the licence
 USER_SCRIPT = """
 from rindices import SurrealGAN, load_model, read_cohort
 
@@ -33,12 +33,12 @@ SurrealGAN(n_patterns="three")  # the one mistake
 
 
 def fail(what: str) -> NoReturn:
-    """End with what is wrong."""
+    """Exit with a message."""
     raise SystemExit(f"check_dist: {what}")
 
 
 def run(*command: object, cwd: Path | None = None) -> str:
-    """Run a program away from the checkout, and end with what it printed where it fails."""
+    """Run a program without the checkout's environment; return its output, or exit with it if the program fails."""
     texts = [str(part) for part in command]
     away = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     done = subprocess.run(texts, capture_output=True, text=True, check=False, env=away, cwd=cwd)
@@ -48,7 +48,7 @@ def run(*command: object, cwd: Path | None = None) -> str:
 
 
 def check_wheel(wheel: Path) -> None:
-    """See that the wheel is the package, its licences and nothing else, and that its metadata are complete."""
+    """Check that the wheel contains the package, its licences and nothing else, and that its metadata are complete."""
     with zipfile.ZipFile(wheel) as archive:
         inside = {name: archive.read(name) for name in archive.namelist()}
     about = next(name.partition("/")[0] for name in inside if name.endswith(".dist-info/METADATA"))
@@ -75,7 +75,7 @@ def check_wheel(wheel: Path) -> None:
 
 
 def check_sdist(sdist: Path, wheel: Path) -> None:
-    """See that the source archive has the tests, and that wheels from it and from the checkout are the same."""
+    """Check what the source archive contains, and that wheels built from it and from the checkout are identical."""
     with tarfile.open(sdist) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
     for wanted in IN_SDIST:
@@ -100,7 +100,7 @@ def _digests(wheel: Path) -> dict[str, str]:
 
 
 def check_installed(archive: Path) -> None:
-    """Install in an empty environment, run the demonstration without a network where possible, look at its results."""
+    """Install in an empty environment, run the demonstration (offline where possible) and check its results."""
     with tempfile.TemporaryDirectory() as folder:
         home, python = Path(folder), Path(folder, "venv", "bin", "python")
         run(sys.executable, "-m", "venv", home / "venv")
@@ -117,7 +117,7 @@ def check_installed(archive: Path) -> None:
 
 
 def check_results(folder: Path) -> None:
-    """See that the demonstration is complete: everybody's R-indices, the picture and the report."""
+    """Check that the demonstration is complete: everybody's R-indices, the picture and the report."""
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     rows = (folder / "r_indices.csv").read_text(encoding="utf-8").splitlines()
     if summary["status"] != "done" or len(rows) != 1 + summary["n_controls"] + summary["n_patients"]:
@@ -128,7 +128,7 @@ def check_results(folder: Path) -> None:
 
 
 def check_types(python: Path, folder: Path) -> None:
-    """See that a type checker finds the one mistake in a user's script, by the installed package."""
+    """Check that a type checker, given the installed package, finds the one mistake in a user's script."""
     script = folder / "script.py"
     script.write_text(USER_SCRIPT, encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--python-executable", python, "--cache-dir", folder / "cache", script]

@@ -1,5 +1,5 @@
-// Browsers refuse workers to pages that were opened from a file. There, a hidden frame runs the worker's script, so
-// that the search works without a server.
+// Browsers do not allow workers in pages opened from a file. There, a hidden frame runs the worker's script, so that
+// the search works without a server.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {

@@ -72,7 +72,7 @@ def test_a_table_keeps_its_names_and_loses_its_index():
     assert (list(table.columns), list(table.index), table["7"].tolist()) == (["age", "7", "site"], [0, 1], [1.0, 0.0])
     assert (list(given.index), list(covariate_table(given["age"], 2).columns)) == (["p1", "p2"], ["age"])
     pd.testing.assert_frame_equal(covariate_table(dict(given.items()), 2, given.index), table)
-    turned = {"age": given["age"][::-1], "sex": [0, 1]}  # of X without an index, rows are people
+    turned = {"age": given["age"][::-1], "sex": [0, 1]}  # X has no index, so rows are matched by position
     assert covariate_table(turned, 2)["age"].tolist() == given["age"].tolist()[::-1]
 
 
@@ -137,7 +137,7 @@ def test_covariates_in_another_order_are_refused():
     ("rows", "message"),
     [
         ("edcba", "The rows of y and X are in different orders: sort both the same way"),
-        ("abcde", "Too few people"),  # which is looked at later
+        ("abcde", "Too few people"),  # same order, so a later check fails
         (range(5), "Too few people"),
     ],
 )

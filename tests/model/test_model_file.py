@@ -21,7 +21,7 @@ from rindices.presets import PRESETS, Correction, LearningRates, LossWeights, Pr
 from rindices.scoring.severity_and_reference import SHAPES
 from tests.refusal import refused_with
 
-# Repetitions trained for forty steps seldom agree.
+# Repetitions trained for forty steps rarely agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")
 
 ODD_NAMES = [
@@ -86,7 +86,7 @@ def contents(path):
 
 
 def digest(header, arrays):
-    """The checksum as the format defines it: the header, then each array's name, type, shape and bytes."""
+    """Return the checksum that the format defines: the header, then each array's name, type, shape and bytes."""
     whole = header.encode()
     for name, array in sorted(arrays.items()):
         whole += f"\n{name} {array.dtype.str} {array.shape}\n".encode() + array.tobytes()
@@ -95,7 +95,7 @@ def digest(header, arrays):
 
 @pytest.fixture
 def forge(saved, tmp_path):
-    """Write the model with altered arrays, header or metadata, under a matching checksum."""
+    """Return a function that writes the model with altered arrays, header or metadata and a matching checksum."""
 
     def write(arrays=None, header=None, **metadata):
         kept, weights = contents(saved)
@@ -112,13 +112,13 @@ GONE = object()
 
 
 def edited(path, *keys, to):
-    """Return the header with one entry replaced or left out, as text."""
+    """Return the header as text, with one entry replaced or removed."""
     header = json.loads(contents(path)[0]["header"])
     reduce(getitem, keys[:-1], header)[keys[-1]] = to
     return json.dumps({name: value for name, value in header.items() if value is not GONE})
 
 
-# There and back
+# Round trips
 
 
 def say_the_same(after, before, table, covariates, *methods):
@@ -198,7 +198,7 @@ def test_a_corrected_model_says_the_same_to_the_bit(corrected, table, tmp_path):
 def test_a_model_that_learned_a_site_survives_and_says_the_same_of_others(corrected, table, tmp_path):
     model, more = corrected
     assert (model.scores(table, more).more_sd > 0).all()
-    old, local = copy(model), more[:40].assign(site="Graz")  # as in files from before all sites had errors
+    old, local = copy(model), more[:40].assign(site="Graz")  # as in files written before every site had errors
     old.preprocessing_ = replace(old.preprocessing_, harmonizer=replace(old.preprocessing_.harmonizer, errors=None))
     adapted = load_model(old.adapt(table[:40] * 1.05, local).save(tmp_path / "model.safetensors"))
     np.testing.assert_array_equal(adapted.transform(table, more), model.transform(table, more))
@@ -230,7 +230,7 @@ def test_a_site_without_a_name_is_refused(corrected, tmp_path):
     refused(path, "a site has no name")
 
 
-# What is in the file
+# Contents of the file
 
 
 def test_the_file_holds_arrays_and_text_only_and_its_header_is_read_without_loading_the_engine(saved, loaded):

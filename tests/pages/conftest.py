@@ -6,7 +6,7 @@ import pytest
 from rindices import plots
 from tests.pages.made_run import make_run
 
-# Milliseconds: the machine may be busy with something else; for pictures of the tutorial a run is trained to its end.
+# Milliseconds, as the machine may be busy; for the tutorial's pictures, a run is trained to its end.
 PATIENCE = 1_800_000 if os.environ.get("RINDICES_PICTURES") else 600_000
 
 
@@ -18,7 +18,7 @@ def run(tmp_path):
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Leave out the slow part, the drawing, where a test is about words and tables."""
+    """Skip drawing, which is slow, in tests of words and tables."""
     monkeypatch.setattr(plots, "figure_svg", lambda figure, name="": "<svg></svg>")
     for name in plots.__all__:
         if not name.startswith("figure_"):
@@ -38,10 +38,10 @@ def browser():
 
 
 def watched_page(browser, own, **options):
-    """Return a page in a window of its own, and what goes wrong in it: asking for anything but `own` is wrong."""
+    """Return a page in its own window and a list of its errors, which include requests for anything but `own`."""
     context = browser.new_context(viewport={"width": 1290, "height": 900}, accept_downloads=True, **options)
     context.set_default_timeout(PATIENCE)
-    context.set_default_navigation_timeout(PATIENCE)  # else old Playwright waits 30 seconds for addresses
+    context.set_default_navigation_timeout(PATIENCE)  # otherwise old Playwright waits only 30 seconds for a page
     page, troubles = context.new_page(), []
     page.on("console", lambda message: troubles.append(message.text))
     page.on("pageerror", lambda error: troubles.append(str(error)))
@@ -52,7 +52,7 @@ def watched_page(browser, own, **options):
 
 @pytest.fixture
 def visit(browser):
-    """Return a function that opens a file without a network; what goes wrong meanwhile fails the test."""
+    """Return a function that opens a file offline; any error in the page fails the test."""
     opened = []
 
     def open_file(path, anchor="", **options):

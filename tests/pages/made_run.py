@@ -1,4 +1,4 @@
-"""A run folder as training and analyses would leave it, made up with NumPy."""
+"""A made-up run folder, as training and analyses would leave it."""
 
 import itertools
 import json
@@ -9,7 +9,7 @@ import pandas as pd
 
 from rindices.analysis.balance import flow_table
 
-# What a verdict rests on: of patterns that are found again, and of groups that do not differ.
+# The evidence behind a verdict: for reproducible patterns, and for groups that do not differ.
 FOUND = {
     "p": 0.005,
     "p_spread": 0.005,
@@ -28,7 +28,7 @@ FOUND = {
     "with_linear": 0.883,
 }
 NOTHING = FOUND | {
-    **dict.fromkeys(("halves", "halves_chance", "halves_p", "repetitions", "with_linear")),  # measured on patterns
+    **dict.fromkeys(("halves", "halves_chance", "halves_p", "repetitions", "with_linear")),  # these need patterns
     "p": 0.41,
     "p_spread": 0.3,
     "p_shift": 0.6,
@@ -88,7 +88,7 @@ def summary_of(n_patterns, n_controls, n_patients, n_regions):
 
 
 def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions=20, names=None):
-    """Write the files of a run as they would come from training; severities are uniform, controls near zero."""
+    """Write the files of a run as training would; severities are uniform, controls near zero."""
     rng = np.random.default_rng(n_patterns)
     folder.mkdir(parents=True, exist_ok=True)
     sizes = {"control": n_controls, "patient": n_patients, "other": 12}
@@ -140,7 +140,7 @@ def with_intervals(selection, width=0.02):
 
 
 def add_settings(folder, settings):
-    """Add settings that were not chosen to the selection: (patterns, orthogonality, models, pattern agreement)."""
+    """Add settings to the selection that were not chosen: (patterns, orthogonality, models, pattern agreement)."""
     rows = [
         (*setting, value - less, value - less - 0.1, value - less - 0.2, step, step == 16000, False)
         for *setting, value in settings
@@ -165,7 +165,7 @@ def change_summary(folder, **changes):
 
 
 def add_truth(folder, truth):
-    """Store the truth with its columns shuffled, as a training without labels would find them."""
+    """Write the truth under reversed pattern names, which training cannot know, and with shuffled rows."""
     n_patterns, people = truth.shape[1], pd.read_csv(folder / "r_indices.csv")
     order = [f"s{n_patterns - place}" for place in range(n_patterns)]
     table = people[["participant_id"]].join(pd.DataFrame(truth, columns=order))
@@ -183,7 +183,7 @@ def add_truth(folder, truth):
 
 
 def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("Ann Arbor", "Basel"), n_drivers=30):
-    """Add a record of people and all tables of analyses but those of visits."""
+    """Add the record of people and all analysis tables except those of visits."""
     rng = np.random.default_rng(7)
     people = pd.read_csv(folder / "r_indices.csv", dtype={"participant_id": str})
     patterns = pd.read_csv(folder / "patterns.csv", keep_default_na=False)
@@ -327,7 +327,7 @@ def _write_regions(folder, patterns, rng):
 
 
 def add_visits(folder):
-    """Give everybody a baseline and a visit after a year, and add the tables of change to the other analyses."""
+    """Give everybody a baseline and a one-year visit, and add the tables of change to the other analyses."""
     people = pd.read_csv(folder / "r_indices.csv")
     scores = people.filter(regex=r"^severity\d+$").columns
     later = people.assign(**people[scores] + 0.05, visit="m12", years=1.0, first_visit=False)

@@ -1,4 +1,4 @@
-"""What is in a page, for the tests."""
+"""Helpers that read the contents of a page."""
 
 import re
 from html.parser import HTMLParser
@@ -27,12 +27,12 @@ def sections_of(n_patterns):
 
 
 def words_of(svg):
-    """Return what is written in a drawing, its lines joined."""
+    """Return the text of a drawing, with its lines joined."""
     return " ".join(" ".join(re.findall(r"<text[^>]*>([^<]*)<", svg)).split())
 
 
 def missing(text, *parts):
-    """Return what is not in a text although it should be."""
+    """Return the parts that a text lacks."""
     return [part for part in parts if part not in text]
 
 
@@ -77,7 +77,7 @@ class Page(HTMLParser):
 
 
 def pictures(text):
-    """Return the drawings of a page by their names."""
+    """Return the drawings of a page by name."""
     form = r'<figure data-name="([^"]*)">\s*<div class="scroller">(<svg.*?</svg>)</div>'
     return dict(re.findall(form, text, re.DOTALL))
 
@@ -87,7 +87,7 @@ def report_of(folder, **options):
 
 
 def rows_of(text, caption):
-    """Return the cells of the table with this caption, a list for each row, tags replaced by spaces."""
+    """Return the cells of the table with this caption, one list per row, with tags replaced by spaces."""
     table = text.split(f"<caption>{caption}")[1].split("</table>")[0]
     rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table.split("<tbody>")[1])
     cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]

@@ -1,4 +1,4 @@
-"""Sections on the brain, on follow-up and on what patterns resemble."""
+"""Sections on the brain, on follow-up and on disorders that patterns resemble."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ from tests.pages.page import missing
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run whose regions have places, with a voxel-wise comparison of which one subgroup was too small."""
+    """A run whose regions have places, with a voxel-wise comparison in which one subgroup was too small."""
     folder = tmp_path_factory.mktemp("brain") / "run"
     make_run(folder, names=[*simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.columns[4:24]])
     images = folder / "voxelwise"
@@ -50,7 +50,7 @@ def test_pictures_are_seen_without_a_network(folder, tmp_path, visit):
     for pattern in (1, 2, 3):
         drawing = page.locator(f'figure[data-name="brain_pattern_{pattern}"] svg.brain')
         assert drawing.bounding_box()["width"] >= 330
-        assert drawing.locator("title").count() > 3  # in views that show the strongest regions of this pattern
+        assert drawing.locator("title").count() > 3  # views are chosen to show this pattern's strongest regions
     pictures = page.locator("section#voxelwise figure svg")
     widths = pictures.evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")
     assert (len(widths), min(widths) > 300) == (2, True)
@@ -69,7 +69,7 @@ def test_slider_moves_the_brains_by_keyboard_and_uncertainty_takes_the_place_of_
     assert (page.locator("output").text_content(), {*coloured.evaluate_all(strengths)}) == ("0.00", {0})
     page.keyboard.press("End")
     assert coloured.evaluate_all(strengths) == pytest.approx(before, abs=2e-3)
-    assert page.locator("svg.brain use.unsure").count() > 0  # they stay grey
+    assert page.locator("svg.brain use.unsure").count() > 0  # uncertain regions stay grey
     maps = [page.locator(f'figure[data-name="{name}_pattern_2"]') for name in ("brain", "uncertainty")]
     assert [one.is_visible() for one in maps] == [True, False]
     page.locator("#uncertainty").press("Space")
@@ -79,7 +79,7 @@ def test_slider_moves_the_brains_by_keyboard_and_uncertainty_takes_the_place_of_
     assert len({name: value for name, value in own.items() if f"({name}): {2 * value:.2g} sd" in titles}) > 3
     spreads = "[...document.querySelectorAll('.spreads .amount')].map((one) => one.outerHTML).join()"
     shades = page.evaluate(spreads)
-    page.locator("#slider").press("ArrowLeft")  # uncertainty is that at severity 1
+    page.locator("#slider").press("ArrowLeft")  # uncertainty is always that at severity 1
     assert page.evaluate(spreads) == shades
 
 
@@ -98,7 +98,7 @@ def test_a_damaged_image_is_named(folder, tmp_path):
 
 
 def with_follow_up(folder):
-    """Make a run whose people were followed up."""
+    """Make a run with follow-up of its people."""
     make_run(folder, n_patterns=2)
     rng = np.random.default_rng(0)
     scores = pd.DataFrame(rng.uniform(size=(90, 2)), columns=["severity1", "severity2"])

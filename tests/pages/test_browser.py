@@ -1,4 +1,4 @@
-"""The report in a real browser without a network: it works, asks for nothing, and runs nobody's names."""
+"""The report in a real browser offline: it works, requests nothing, and never runs a name as code."""
 
 import csv
 import io
@@ -66,7 +66,7 @@ def test_tables_sort_by_number_and_by_keyboard_and_are_cut_until_asked(folder, v
     page.locator(f'table[data-file="{file}"] thead th button').first.click()
     assert (header.get_attribute("aria-sort"), sorted(column(page, file, 1))) == (None, sorted(table["region"]))
     page.locator('table[data-file="associations-in-all-participants"] thead th').nth(4).locator("button").click()
-    assert column(page, "associations-in-all-participants", 5)[-1] == ""  # what is not known stays last
+    assert column(page, "associations-in-all-participants", 5)[-1] == ""  # missing values stay last
     rows = page.locator('table[data-file="all-regions-of-pattern-2-strongest-first"] tbody tr').locator("visible=true")
     for shown, button in ((15, "Show all 24 rows"), (24, "Show 15 rows")):
         assert rows.count() == shown
@@ -109,7 +109,7 @@ def test_figure_table_and_card_belong_together(folder, visit):
     assert card.locator("h4").inner_text() == chosen.locator("button").inner_text() == "sub-0040"
     assert (page.locator("#found").inner_text(), page.locator("#scatter [role=button]").count()) == ("1 person", 1)
     assert card.locator("h5").all_inner_texts() == ["Visit bl, 0.0 years", "Visit m12, 1.0 years"]
-    assert page.locator("#scatter path.open").count() == 1  # the way from visit to visit
+    assert page.locator("#scatter path.open").count() == 1  # the path from visit to visit
     assert page.evaluate("location.hash") == "#person=sub-0040"
     own = pd.read_csv(folder / "analysis" / "change.csv").set_index("participant_id").loc["sub-0040"]
     people = pd.read_csv(folder / "r_indices.csv").set_index(["participant_id", "visit"])
@@ -149,12 +149,12 @@ def test_people_are_filtered_coloured_and_sorted(folder, visit):
     page.select_option("#colour", label="site")
     assert page.locator("#legend span").all_inner_texts() == sorted(["@site", "+1 site", HOSTILE[0]])
     page.select_option("#shown", label="everybody")
-    assert ", control:" in marks.nth(81).get_attribute("aria-label")  # above the patients, who would hide them
+    assert ", control:" in marks.nth(81).get_attribute("aria-label")  # drawn above the patients, who would hide them
     page.check("#paths")
     assert page.locator("#scatter path.path").count() >= 1
     page.uncheck("#paths")
     page.select_option("#across", label="Years since the first visit")
-    assert page.locator("#scatter path.path").count() >= 1  # over time there is nothing else to see
+    assert page.locator("#scatter path.path").count() >= 1  # over time, paths are always shown
     line = page.locator("#scatter path.path").first.get_attribute("d")
     begin, end = (float(point.split()[0]) for point in line[1:].split("L")[:2])
     assert end == pytest.approx(begin + 508 / 1.08, abs=1)
@@ -174,7 +174,7 @@ def test_figures_are_saved_as_svg_and_png(folder, visit, tmp_path):
         with page.expect_download() as waiting:
             figure.get_by_role("button", name=f"as {kind}").click()
         data = waiting.value.path().read_bytes()
-        # No program but a browser knows the page's colours.
+        # Only a browser would know the page's colour variables.
         found = waiting.value.suggested_filename, data[: len(start)], b"var(" in data
         assert found == (f"severities_1.{kind.lower()}", start, False)
     assert "Controls, n = 30: median" in page.content()
@@ -252,7 +252,7 @@ def test_page_is_short_and_its_paper_has_methods_limits_and_glossary_but_no_list
     page = visit(folder / "plain.html")
     assert page.evaluate("document.documentElement.scrollHeight") < 8000
     assert 1 < len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True))) <= 10
-    page.evaluate("location.hash = '#glossary'")  # a link opens what is folded
+    page.evaluate("location.hash = '#glossary'")  # a link opens a collapsed section
     page.wait_for_function("document.getElementById('glossary').open")
     page.evaluate("document.getElementById('glossary').open = false")
     page.emulate_media(media="print")
@@ -278,7 +278,7 @@ def test_arrow_keys_choose_people(folder, visit):
         assert page.locator("#card h4").inner_text() == after.split(",")[0]
     chosen = page.locator("#card h4").inner_text()
     page.reload()
-    assert page.locator("#card h4").inner_text() == chosen  # whoever was chosen is kept
+    assert page.locator("#card h4").inner_text() == chosen  # the choice is kept
 
 
 def test_report_works_inside_a_notebook(folder, visit, tmp_path):
@@ -291,7 +291,7 @@ def test_report_works_inside_a_notebook(folder, visit, tmp_path):
 
 
 def test_downloads_are_guarded_as_tables_are(browser):
-    """The rule is written twice, in Python and in the page's script."""
+    """The rule is implemented twice, in Python and in the page's script."""
     script = (Path(report.__file__).parent / "page.js").read_text(encoding="utf-8")
     number = next(line for line in script.splitlines() if "const NUMBER" in line)
     rule = script[script.index("  const FORMULA") : script.index("  function csvCell")]

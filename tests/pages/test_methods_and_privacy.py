@@ -1,4 +1,4 @@
-"""The paragraph for a paper says what summary.json says, and no id is in the page unless ids were asked for."""
+"""The paragraph for a paper says what summary.json says, and ids are in the page only if they were asked for."""
 
 import json
 import re
@@ -22,12 +22,12 @@ from tests.pages.made_run import (
 )
 from tests.pages.page import Page, missing
 
-# The paragraph for a paper says what summary.json says: each number of it shows.
+# The paragraph for a paper says what summary.json says
 
 
 WEIGHTS = {"change": 8.25, "orthogonality": 0.33}
 CORRECTION = {"smooth": ["years"], "interactions": [["sex", "icv"]], "proportion": "tiv", "site": "scanner"}
-# What a summary is changed to, and what is then said.
+# Changes to a summary, and what is then said.
 CHANGES = [
     (
         {
@@ -219,12 +219,12 @@ def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(fo
     assert missing(quoted(folder), "for at most 4,321 steps", *unsaid) == unsaid
 
 
-# No id is in the page unless ids were asked for.
+# Ids are in the page only if they were asked for
 
 
 @pytest.fixture
 def named(tmp_path):
-    """A run in all of whose tables everybody has an id that occurs nowhere else."""
+    """A run whose tables have an id for everybody that occurs nowhere else."""
     folder = tmp_path / "run"
     add_truth(folder, make_run(folder, n_patterns=2))
     add_analyses(folder)
@@ -245,7 +245,7 @@ def named(tmp_path):
 
 
 def reported(folder, **options):
-    """Return the page and what its explorer shows."""
+    """Return the page and the data of its explorer."""
     text = write_report(folder, **options).read_text(encoding="utf-8")
     return text, json.loads(re.search(r'id="people-data">(.*?)</script>', text)[1])
 

@@ -1,4 +1,4 @@
-"""The page as a whole, the sections of every run, and the page of a run that is not finished."""
+"""The page as a whole, the sections that every run has, and the page of an unfinished run."""
 
 import base64
 import hashlib
@@ -162,7 +162,7 @@ def test_verdict(run, undrawn, changes, expected, classes):
     gated = changes.get("verdict") in ("not testable", "not found again", "no difference")
     gates = [gate for gate in page.every("details") if gate.get("class") == "gate"]
     assert (any(gates), any("open" in gate for gate in gates)) == (gated, False)
-    if gated:  # all results lie behind it, checks do not
+    if gated:  # results lie behind the gate, checks do not
         before, _, after = text.partition('<details class="gate">')
         first, others = 'data-name="severities_1"', ('id="cards"', 'id="explorer"', "Pattern 1")
         assert not missing(after.partition('<section id="checks"')[0], first, *others)
@@ -192,10 +192,10 @@ def test_every_result_carries_its_strip(tmp_path, changes, strip):
     change_summary(tmp_path, **changes)
     text = write_report(tmp_path).read_text(encoding="utf-8")
     carrying = {name: strip is not None and strip in words_of(picture) for name, picture in pictures(text).items()}
-    # How a single pattern mixes is no question.
+    # A single pattern has no figure of mixtures.
     results = dict.fromkeys(("severities_1", "pattern_1"), strip is not None)
     assert carrying == results | {"agreement_over_training": False}
-    assert text.count('<p class="strip">') == (strip is not None)  # of the people
+    assert text.count('<p class="strip">') == (strip is not None)  # that of the people
 
 
 def test_sentences_on_groups_follow_the_data(run, undrawn):
@@ -221,7 +221,7 @@ def test_recovery_matches_people_and_patterns(tmp_path, monkeypatch, undrawn):
     assert np.diag(np.corrcoef(known.T, scores.T)[:2, 2:]).min() > 0.9
 
 
-# Runs that failed or are not finished.
+# Failed and unfinished runs
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_no_two_verdicts_share_words_or_colour():
 
 
 def test_what_is_black_in_a_file_has_the_colour_of_the_pages_text():
-    """A key without a colour of its own stayed black on dark paper, while its picture did not."""
+    """A colour key without its own colour used to stay black on dark pages, unlike its picture."""
     key = '<svg width="72pt" viewBox="0 0 72 72"><path d="M0 0h9v9z" style="stroke: #000000"/></svg>'
     root, _, line = for_page(key, "a key").partition(">")
     assert "fill: var(--ink, #000000)" in root

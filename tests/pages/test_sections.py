@@ -1,4 +1,4 @@
-"""The sections: each shows its table, and those on analyses only where the table is there."""
+"""The sections: each shows its table, and those on analyses appear only if their table exists."""
 
 import re
 from collections import Counter
@@ -67,7 +67,7 @@ def test_every_section_is_in_the_contents_and_needs_its_table(analysed, undrawn)
         path = analysed / "analysis" / f"{name}.csv"
         if place % 2:
             path.unlink()
-        else:  # an empty table is as good as none
+        else:  # an empty table counts as missing
             path.write_text(path.read_text().splitlines()[0] + "\n")
     assert not set(TITLES.values()) & set(titles(report_of(analysed)))
 
@@ -132,10 +132,10 @@ def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
     places = [float(place) for place in re.findall(r'class="here" cx="([\d.]+)"', line)]
     assert places == pytest.approx([10 + 660 * 0.451, 10 + 660 * 0.434], abs=0.1)
     words = ["two halves: <", "repetitions: <"]
-    for halves, repetitions, order in ((0.62, 0.76, words), (0.75, 0.93, words[::-1])):  # else a line crosses words
+    for halves, repetitions, order in ((0.62, 0.76, words), (0.75, 0.93, words[::-1])):  # or a line crosses words
         assert sorted(words, key=line_of(**FOUND | {"halves": halves, "repetitions": repetitions}).index) == order
     expected = f">p = {NOTHING['p']:.2g}<", f'cx="{10 + 330 * NOTHING["p"]}"'
-    assert missing(line_of(**NOTHING), *expected, "halves") == ["halves"]  # nothing was trained on them
+    assert missing(line_of(**NOTHING), *expected, "halves") == ["halves"]  # nothing was trained on halves
 
 
 @pytest.mark.parametrize(("preset", "number"), [("fast", 1), ("linear", 0)])
@@ -160,7 +160,7 @@ def test_card_of_many_patterns_names_three_that_go_with_it_most(tmp_path, undraw
 
 
 def test_patterns_that_cannot_be_are_not_described(tmp_path, undrawn):
-    """A model with more patterns than the data: changes that no brain has, and scores that tell nobody apart."""
+    """A model with more patterns than the data have: impossible changes, and scores that do not vary."""
     make_run(tmp_path, n_patterns=4)
     rewrite(tmp_path / "r_indices.csv", severity1=0.08)
     rewrite(tmp_path / "patterns.csv", change_sd=lambda of: of["change_sd"] * np.where(of["pattern"] == 2, 3000, 1))
@@ -169,14 +169,14 @@ def test_patterns_that_cannot_be_are_not_described(tmp_path, undrawn):
     assert re.findall(r"could not be estimated: (.*?)\.<", text) == reasons
     assert [text.count(part) for part in ('<p class="gist">', "Show anyway</summary>")] == [2, 2]
     assert re.findall(r'<a href="#pattern-(\d)"', text) == ["1", "2", "3", "4"]
-    assert all(16 <= float(x) <= 164 for x in re.findall(r'class="mark" d="M([\d.]+) ', text))  # inside their scale
+    assert all(16 <= float(x) <= 164 for x in re.findall(r'class="mark" d="M([\d.]+) ', text))  # within the scale
 
 
 def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
     before = re.findall("The median severity is .*? in controls", page_text(analysed))
     add_visits(analysed)
     text = page_text(analysed)
-    assert re.findall("The median severity is .*? in controls", text) == before  # of first visits only
+    assert re.findall("The median severity is .*? in controls", text) == before  # first visits only
     assert len(before) == 2
     rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
     assert ["1", "Patients minus controls", "112", "+0.002", "−0.010 to 0.014", "0.600", "0.003"] in rows
@@ -231,7 +231,7 @@ def test_figures_are_saved_under_names(tmp_path):
         "06_agreement_over_training",
     ]
     assert sorted(path.name for path in saved.iterdir()) == [f"{stem}.{of}" for stem in stems for of in ("png", "svg")]
-    for stem in stems:  # the same, but for colours that follow the page
+    for stem in stems:  # the same except for colours, which follow the page
         files = drawn[stem[3:]], (saved / f"{stem}.svg").read_text(encoding="utf-8")
         assert len({tuple(re.findall(r' d="([^"]*)"', one)) for one in files}) == 1, stem
     assert (saved / f"{stems[0]}.png").read_bytes().startswith(b"\x89PNG")
@@ -276,7 +276,7 @@ def test_fifty_thousand_people_fit_into_five_megabytes(tmp_path):
     assert max(write_report(tmp_path, show_ids=asked).stat().st_size for asked in (False, True)) < 5_000_000
 
 
-# The search and the verdict.
+# The search and the verdict
 
 
 def test_search_lists_settings_best_first(run, undrawn):
@@ -393,7 +393,7 @@ def controls_read(run, mean):
     rewrite(run / "r_indices.csv", severity1=lambda of: of["severity1"].mask(of["group"] == "control", mean))
 
 
-# What of a run is changed, and what its report then says and does not say.
+# Changes to a run, and what its report then says and does not say.
 CHANGES = {
     "as it was": (
         lambda run: None,

@@ -1,4 +1,4 @@
-"""Made-up tables of results, and what is written on a figure of them."""
+"""Made-up tables of results, and helpers that read figures of them."""
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,12 @@ def people(n_patterns=3, n_controls=30, n_patients=50, n_other=0):
 
 
 def crossed(**levels):
-    """Return a table of all combinations, the last column changing fastest."""
+    """Return a table of all combinations, with the last column varying fastest."""
     return pd.MultiIndex.from_product(levels.values(), names=levels).to_frame(index=False)
 
 
 def named(names, number, other):
-    """Return so many names, made up where there are too few."""
+    """Return a number of names, adding made-up ones if there are too few."""
     return [names[place] if place < len(names) else f"{other} {place}" for place in range(number)]
 
 
@@ -41,7 +41,7 @@ def selection():
 
 
 def settings(numbers=(2, 3, 4), weights=(0.2, 0.8), chosen=(3, 0.8)):
-    """Two checkpoints for each setting, the second its best; agreement falls with the distance from the chosen."""
+    """Return two checkpoints per setting, the later its best; agreement falls with distance from the chosen setting."""
     table = crossed(n_patterns=numbers, orthogonality=weights).assign(step=2000, n_models=10, best=True)
     away = (table[["n_patterns", "orthogonality"]] - np.array(chosen)).abs()
     for column, less in zip(INDICES, (0.0, 0.1, 0.2), strict=True):
@@ -75,7 +75,7 @@ def associations(n_patterns=2, n_variables=8, n_categorical=2, names=ODD_NAMES):
 def doses(n_patterns=2, n_regions=6, names=ODD_NAMES):
     table = crossed(pattern=range(1, n_patterns + 1), region=named(names, n_regions, "region"), step=range(5))
     severity = 0.1 + 0.2 * table["step"]
-    # Lines that end nearly together are the hard case for their names.
+    # Lines with nearly the same end are the hard case for placing their names.
     mean = -severity * (1 + 0.01 * (table.index // 5 % n_regions)) * table["pattern"]
     return table.assign(
         severity=severity,
@@ -89,7 +89,7 @@ def doses(n_patterns=2, n_regions=6, names=ODD_NAMES):
 
 
 def subgroups(n_patterns=2, n_regions=20, names=ODD_NAMES):
-    """Effects, and sizes of the subgroups: the high one of pattern 2 is too small to be tested."""
+    """Return effects and subgroup sizes: the high subgroup of pattern 2 is too small to be tested."""
     levels = {"pattern": range(1, n_patterns + 1), "level": ["low", "middle", "high"]}
     sizes = crossed(**levels).eval("used = pattern != 2 or level != 'high'")
     effects = crossed(**levels, region=named(names, n_regions, "region")).merge(sizes).query("used")
@@ -102,7 +102,7 @@ def subgroups(n_patterns=2, n_regions=20, names=ODD_NAMES):
 
 
 def rates(n_patterns=2, n_people=40, groups=("control", "patient", "other")):
-    """Change per year of people and of groups."""
+    """Return change per year, of people and of groups."""
     patterns, group = range(1, n_patterns + 1), np.repeat(groups, n_people)
     changes = pd.DataFrame(0.05 * np.random.default_rng(4).normal(size=(len(group), n_patterns)), columns=patterns)
     summary = changes.groupby(group).mean().rename_axis("group").reset_index()
@@ -121,7 +121,7 @@ def distances(n_people=300, factor=2.5):
 
 
 def texts_on_page(figure):
-    """Text and box of everything that is written, after the layout has settled."""
+    """Return the text and box of every label, once the layout has settled."""
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     hidden = set()
@@ -131,7 +131,7 @@ def texts_on_page(figure):
             for tick in axis.get_major_ticks() + axis.get_minor_ticks():
                 hidden |= {tick.label2} | (set() if low <= tick.get_loc() <= high else {tick.label1})
     written = [text for text in figure.findobj(Text) if text not in hidden and text.get_visible()]
-    # Without the line that leads from an annotation to its point.
+    # The box of an annotation without the line to its point.
     return [(text.get_text(), Text.get_window_extent(text, renderer)) for text in written if text.get_text().strip()]
 
 
@@ -144,7 +144,7 @@ def row_names(axes):
 
 
 def marks(axes, most=np.inf):
-    """Return every mark drawn in a row of so many at most: across, up, marker, whether hollow, and size."""
+    """Return the marks drawn in rows of at most `most`: x, y, marker, whether hollow, and size."""
     lines = [line for line in axes.lines if line.get_linestyle() == "None" and len(line.get_xdata()) <= most]
     looks = [(one.get_marker(), one.get_markerfacecolor() in ("white", "none"), one.get_markersize()) for one in lines]
     return [(float(x), float(y), *look) for line, look in zip(lines, looks, strict=True) for x, y in line.get_xydata()]

@@ -31,7 +31,7 @@ def test_colours_end_at_a_round_number(values, limit):
 
 
 def shown(axes):
-    """Return the values that the last image of a panel shows."""
+    """Return the values shown by the last image of a panel."""
     return np.ma.filled(np.ma.masked_invalid(axes.images[-1].get_array()), 0) if axes.images else np.zeros(1)
 
 
@@ -39,7 +39,7 @@ def test_glass_shows_each_side_its_own():
     left = image(lambda places: blob(places, (-40, 0, 0), -5.0) + blob(places, (40, 0, 0), 2.0))
     drawn = [axes for axes in glass(left, "t").axes if axes.images]
     extremes = [(shown(axes).min(), shown(axes).max()) for axes in drawn]
-    # The second is seen from behind.
+    # The second panel is the view from behind.
     assert np.array(extremes[:3]) == pytest.approx(np.array([(-5, 0), (-5, 2), (0, 2)]), abs=0.3)
     assert {axes.images[-1].get_clim() for axes in drawn} == {(-5.0, 5.0)}
 

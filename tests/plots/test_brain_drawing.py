@@ -1,4 +1,4 @@
-"""Brains as filled outlines, and the names of regions that they know."""
+"""Brains drawn as filled outlines, and the region names that are recognised."""
 
 import json
 import re
@@ -25,7 +25,7 @@ NAMES = pd.concat(
 )
 OUTLINES = pd.read_csv(DATA / "region_outlines.csv", keep_default_na=False)
 DK = list(NAMES.loc[NAMES["atlas"] == "dk", "region"])
-# The rows of FreeSurfer's aseg.stats, and the one that an average brain does not have.
+# The rows of FreeSurfer's aseg.stats, and the one that an average brain lacks.
 ASEG_PAIRED = (
     *("Lateral-Ventricle", "Inf-Lat-Vent", "Cerebellum-White-Matter", "Cerebellum-Cortex", "Thalamus", "Caudate"),
     *("Putamen", "Pallidum", "Hippocampus", "Amygdala", "Accumbens-area", "VentralDC", "vessel", "choroid-plexus"),
@@ -51,7 +51,7 @@ def patterns(names, n_patterns=2):
 
 
 def pieces(drawing, key="b"):
-    """Return titles of the pieces of an SVG, with look, opacity and whether they are mirrored."""
+    """Return the pieces of an SVG by title, with look, opacity and whether they are mirrored."""
     found = defaultdict(list)
     for one in ET.fromstring(drawing.svg(key)).iterfind(f".//{SVG}use[{SVG}title]"):
         mirrored = one.attrib["transform"].startswith("matrix(-")
@@ -132,7 +132,7 @@ PROGRAMS = {
         *(f"{side}{name}" for side in "LR" for name in ("LatVent", "thal", "caud", "put", "pal", "amyg", "accumb")),
         *("Lhippo", "Rhippo"),
     ],
-    # As CAT12 (names of the atlas, and its codes) and SPM call them: without MUSE's parts of the white matter.
+    # As in CAT12 (names and codes of the atlas) and SPM, without MUSE's parts of the white matter.
     "Neuromorphometrics": [
         *(name for name in muse("{side}{name}") if not re.search("lobe|fornix|internal|callosum", name)),
         *("Right Cerebral White Matter", "Left Cerebral White Matter", "CSF", "Right vessel", "Left vessel"),
@@ -164,7 +164,7 @@ def test_parts_are_drawn_rather_than_the_whole():
     parts = [f"ctx-lh-{name}" for name in DK]
     table = pd.DataFrame({"region": ["left cerebral cortex", *parts], "pattern": 1, "change_sd": [-9.0] + [-1.0] * 34})
     assert (draw_brain(table, 1).missing, draw_brain(table[:1], 1).missing) == (("left cerebral cortex",), ())
-    # What lies above other regions is drawn only where the table has it.
+    # A region that covers others is drawn only if the table has it.
     tables = patterns(["Left-Hippocampus"]), patterns(["Left-Hippocampus", "Left-choroid-plexus"], 1)
     titles = [" ".join(pieces(draw_brain(table, 1))) for table in tables]
     assert ["left choroid plexus" in title for title in titles] == [False, True]
@@ -173,11 +173,11 @@ def test_parts_are_drawn_rather_than_the_whole():
 def test_a_region_is_the_same_under_all_its_names():
     same = "rHip", "MUSE_Volume_47", "DL_MUSE_Volume_47", "Right Hippocampus", "right_hippocampus", "Right-Hippocampus"
     assert {known_regions([name])[name].title for name in same} == {"right hippocampus"}
-    # The second as in aparc.a2009s.stats.
+    # The second is as in aparc.a2009s.stats.
     both, ampersand = known_regions(["MUSE_47+48 hippocampus", "lh_G&S_subcentral_area"]).values()
     assert (both.title, both.sides) == ("hippocampus, both sides", ("left", "right"))
     assert ampersand.title == "left subcentral gyrus and sulci"
-    # The atlas that knows most names of a table decides what a name means.
+    # The atlas that knows most names of a table decides the meaning of each.
     for table, atlas in ((["lh_cuneus", "lh_insula"], "dk"), (["left cuneus", "left angular gyrus", "lHip"], "muse")):
         assert known_regions(table)[table[0]].atlas == atlas
 
@@ -217,9 +217,9 @@ def test_colours_and_titles_are_those_of_the_changes():
     }
     assert {title: found[title] for title in expected} == expected
     assert {(look, mirrored) for look, _, mirrored in found["right amygdala (rAmy): no value"]} == {("unknown", True)}
-    # What is drawn for files is the same: as many pieces, and the same words.
+    # The drawing for files is the same: as many pieces, and the same words.
     axes, words = drawing.figure().axes[0], written(drawing)
-    assert len(axes.patches) == drawing.svg().count("<use") + 1  # and what no value looks like
+    assert len(axes.patches) == drawing.svg().count("<use") + 1  # one more explains the look of missing values
     assert [text.get_text() for text in axes.texts] == words
     assert {"severity", "0.25", "0.5", "1", "−4", "−2", "0", "+2", "+4", "change (sd of controls)"} <= {*words}
 
@@ -265,8 +265,8 @@ def test_slices_are_those_of_the_strongest_regions_and_the_uncertain_are_grey():
     strong = {"lHip": -1.8, "rHip": -1.8, "lAmy": 0.3}
     table = patterns(EMBEDDED, 1).assign(change_sd=lambda table: table["region"].map(strong).fillna(0.05))
     drawing = draw_brain(table, 1, (1.0,), layout=Layout(2, most_slices=2), unsure=["lAmy"])
-    assert [panel.view for line in drawing.lines[2:] for panel in line] == ["coronal -22"]  # it shows all that counts
-    assert drawing.limit == 1  # two regions of 128 are beyond, and have the full colour
+    assert [panel.view for line in drawing.lines[2:] for panel in line] == ["coronal -22"]  # shows all strong regions
+    assert drawing.limit == 1  # two of 128 regions exceed it and have full colour
     assert {look for look, *_ in pieces(drawing)["left hippocampus (lHip): −1.8 sd"]} == {"lower"}
     several = draw_brain(table.assign(change_sd=-1.0), 1, (1.0,), layout=Layout(2, most_slices=2))
     assert len([panel for line in several.lines for panel in line if not panel.side]) == 2

@@ -1,4 +1,4 @@
-"""What every figure keeps to, whatever it shows, and figures of the search for a number of patterns."""
+"""Rules for every figure, and figures of the search for the number of patterns."""
 
 import itertools
 import re
@@ -33,7 +33,7 @@ from tests.plots.tables import (
     texts_on_page,
 )
 
-# What every figure keeps to, whatever it shows.
+# Rules for every figure
 
 
 AGED = people().assign(age=np.random.default_rng(0).uniform(50, 80, 80))
@@ -94,7 +94,7 @@ MANY = {
 
 
 def crowd():
-    """Return 50,000 people whose R-indices lie as they do in patients, most of them low."""
+    """Return 50,000 people whose R-indices are distributed as in patients: most are low."""
     table = people(5, n_controls=25_000, n_patients=25_000)
     return table.assign(**table.filter(regex=r"^r\d$") ** 2)
 
@@ -135,7 +135,7 @@ HARD = {
     "change": lambda: plots.change_lines(*rates(5)),
     "mixture of ten": lambda: plots.pattern_mixture(people(n_patterns=10), [0.5] * 10),
 }
-MOST_SHARED = {"follow_up_curves": 2}  # pixels of two boxes: rows of numbers, whose letters do not fill theirs
+MOST_SHARED = {"follow_up_curves": 2}  # pixels shared by boxes of number rows, which their digits do not fill
 
 
 @pytest.mark.parametrize("name", [*EVERY, *HARD])
@@ -152,7 +152,7 @@ def test_no_text_overlaps_or_leaves_the_page_and_warnings_fit_above(name):
     plots.strip_above(figure, longest)
     [box] = [box for text, box in texts_on_page(figure) if " ".join(text.split()) == longest]
     assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
-    assert box.y0 >= figure.bbox.y1 - 1  # above all that is drawn
+    assert box.y0 >= figure.bbox.y1 - 1  # above everything drawn
 
 
 ODDER = ["<script>", "$x^2_$", "a$b", r"\$a$", "\x00\x1b[31m", "海马", "הִיפּוֹקַמפּוּס", "a\nb", "&amp;"]
@@ -178,7 +178,7 @@ def test_odd_names_are_drawn_as_they_are(draw):
 def test_patterns_differ_in_colour_and_marker_and_are_listed_in_rows():
     handles = plots.forest(associations(7, 2)).legends[0].legend_handles
     assert len({(handle.get_color(), handle.get_marker()) for handle in handles}) == 7
-    # Columns are filled first: read in rows this is 1 to 5, then 6 and 7.
+    # Columns are filled first: read by row, these are 1 to 5, then 6 and 7.
     assert [handle.get_label()[-1] for handle in handles] == ["1", "6", "2", "7", "3", "4", "5"]
 
 
@@ -201,7 +201,7 @@ def test_no_pyplot_and_no_changed_settings():
 
 
 def seen(colour, matrix):
-    """Return a colour in CIELAB, as it is seen with a kind of colour blindness."""
+    """Return a colour in CIELAB as seen with a kind of colour blindness."""
     part = np.array([*bytes.fromhex(colour[1:])]) / 255
     linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
     to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
@@ -210,7 +210,7 @@ def seen(colour, matrix):
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-# Machado, Oliveira and Fernandes, 2009: no green cones, no red cones; and all of them.
+# Machado, Oliveira and Fernandes, 2009: no green cones, no red cones; then normal vision.
 SIGHTS = [
     [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
     [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],

@@ -1,4 +1,4 @@
-"""Figures of scores, patterns and associations: what is drawn is what the tables have."""
+"""Figures of scores, patterns and associations: what is drawn matches the tables."""
 
 import re
 
@@ -25,7 +25,7 @@ from tests.plots.tables import (
 
 
 def bars(axes, along):
-    """Return the ends of all intervals, which lie along an axis."""
+    """Return the ends of all intervals along an axis."""
     lines = [line for line in axes.collections if hasattr(line, "get_segments")]
     return sorted(tuple(path[:, along]) for line in lines for path in line.get_segments())
 
@@ -42,12 +42,12 @@ def test_distributions_count_people_with_a_value():
 
 
 def test_histogram_is_bounded_and_counts_everybody():
-    severities = [*np.zeros(40), *np.linspace(0, 1, 60)[:-1], 7.0]  # one person far away does not stretch the scale
+    severities = [*np.zeros(40), *np.linspace(0, 1, 60)[:-1], 7.0]  # one outlier does not stretch the scale
     table = pd.DataFrame({"group": ["control"] * 40 + ["patient"] * 60, "severity1": severities})
     [axes] = plots.severity_histogram(table, "severity1").axes
     controls, patients = axes.patches
     assert row_names(axes) == ["Controls", "Patients"]
-    assert 0 == controls.get_data().edges[0] < patients.get_data().edges[-1] < 7  # nobody is below
+    assert 0 == controls.get_data().edges[0] < patients.get_data().edges[-1] < 7  # no bar below 0
     assert not missing(patients.get_gid(), "n = 60", "1 beyond")
     assert axes.texts[0].get_text().startswith("1: largest change learned")
 
@@ -123,7 +123,7 @@ def test_each_region_is_a_line_with_its_name():
     for pattern, axes in enumerate(figure.axes, start=1):
         lines = [list(line.get_ydata()) for line in axes.lines if len(line.get_xdata()) == 5]
         rows = table[table["pattern"] == pattern]
-        # The farthest from zero comes first.
+        # The region farthest from zero comes first.
         assert lines == [rows.loc[rows["region"] == name, "mean"].tolist() for name in "cba"]
         assert beside(axes) == ["c", "b", "a"]
         assert bars(axes, 1) == sorted(zip(rows["mean_low"], rows["mean_high"], strict=True))
@@ -165,7 +165,7 @@ def test_rows_are_the_strongest_changes():
 
 
 def sided():
-    """Return two pairs, a region whose twin is missing, and one without a side; the strongest is a right one."""
+    """Return two pairs, a region without its counterpart, and one without a side; the strongest is on the right."""
     regions = ["Left-Hip", "Right-Hip", "Left-Amy", "Right-Amy", "Left-Put", "Stem"]
     table = pd.DataFrame({"region": regions, "change_sd": [-0.5, -2.0, -1.0, 0.25, -1.5, 0.1]})
     return table.assign(pattern=1, spread_sd=0.05, change_percent=10 * table["change_sd"])

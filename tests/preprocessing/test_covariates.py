@@ -1,4 +1,4 @@
-"""Effects of covariates: lines, curves and interactions, and how certain their correction is for patients."""
+"""Effects of covariates: lines, curves and interactions, and the uncertainty of their correction in patients."""
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from tests.refusal import refused_with
 
 
 def least_squares(volumes, covariates):
-    """Residuals of ordinary least squares with an intercept, plus the means."""
+    """Return residuals of ordinary least squares with an intercept, plus the means."""
     indicators = [covariates["site"] == site for site in ("A", "B", "C")]
     design = np.column_stack([np.ones(len(volumes)), covariates["age"], covariates["head"], *indicators]).astype(float)
     return volumes - design @ np.linalg.pinv(design) @ volumes + volumes.mean(axis=0)
@@ -58,7 +58,7 @@ def test_order_of_covariates_and_further_ones_do_not_matter(volumes, covariates)
 
 
 def test_categories_are_told_by_indicators_of_all_but_the_first():
-    """Coefficients in model files are of these columns."""
+    """Coefficients in model files refer to these columns."""
     table = pd.DataFrame({"site": ["B", "A", "C"]})
     assert Covariate.of(table["site"], smooth=False).columns(table).tolist() == [[1, 0], [0, 0], [0, 1]]
 
@@ -124,7 +124,7 @@ def people():
 
 
 def test_a_natural_spline_is_that_of_patsy(people):
-    """They span the same space, whatever the basis."""
+    """The two bases span the same space."""
     patsy, knots = pytest.importorskip("patsy"), spline_knots("age", people["age"].to_numpy())
     np.testing.assert_allclose(knots, np.quantile(people["age"], [0.05, 0.275, 0.5, 0.725, 0.95]))
     ours = np.column_stack([np.ones(302), spline_basis(people["age"].to_numpy(), knots)])
@@ -245,7 +245,7 @@ def test_categories_match_however_they_are_written(known, given):
     np.testing.assert_array_equal(columns.ravel(), [0, 1, 1])
 
 
-# How certain the correction is for patients: against the hat matrix of ordinary least squares
+# Uncertainty of the correction in patients: against the hat matrix of ordinary least squares
 
 
 N_CONTROLS, N_PATIENTS = 60, 40
@@ -264,7 +264,7 @@ def uncertainty(table, correction=None):
 
 
 def by_hand(design):
-    """Leverage by statsmodels: the hat matrix of the controls, the variance of predictions for the patients."""
+    """Return the ratio of leverage in patients to controls, from statsmodels' prediction variances and hat matrix."""
     fitted = sm.OLS(np.arange(N_CONTROLS) % 7.0, design[~PATIENT]).fit()
     patients = fitted.get_prediction(design[PATIENT]).var_pred_mean / fitted.scale
     return patients.mean() / OLSInfluence(fitted).hat_matrix_diag.mean()
@@ -277,7 +277,7 @@ def test_lines_are_those_of_least_squares():
 
 
 def test_leverage_is_that_of_the_hat_matrix_and_tells_the_variance_of_residuals():
-    """In controls, who were estimated from, it falls to 1 − h; in everybody else it rises to 1 + h."""
+    """The variance is 1 − h in controls, from whom effects were estimated, and 1 + h in everybody else."""
     design = design_of(both_groups(older=12)[["age", "icv", "sex", "site"]], PATIENT, None)
     hat, leverage = design @ np.linalg.pinv(design[~PATIENT]), leverage_of(design, PATIENT)
     np.testing.assert_allclose(leverage, (hat**2).sum(axis=1), rtol=1e-8)
@@ -285,8 +285,8 @@ def test_leverage_is_that_of_the_hat_matrix_and_tells_the_variance_of_residuals(
     left = 1 + 0.1 * without_effects(np.random.default_rng(0).standard_normal((len(PATIENT), 20_000)), design, PATIENT)
     np.testing.assert_allclose((left / 0.1).var(axis=1), np.where(PATIENT, 1 + leverage, 1 - leverage), rtol=0.05)
     np.testing.assert_allclose(((rescaled_by_leverage(left, leverage, PATIENT) - 1) / 0.1).var(axis=1), 1, rtol=0.05)
-    np.testing.assert_array_equal(rescaled_by_leverage(np.ones_like(left), leverage, PATIENT), 1)  # the mean stays
-    assert ((rescaled_by_leverage(left, leverage, PATIENT) - 1) * (left - 1) >= 0).all()  # and so do directions
+    np.testing.assert_array_equal(rescaled_by_leverage(np.ones_like(left), leverage, PATIENT), 1)  # the mean is kept
+    assert ((rescaled_by_leverage(left, leverage, PATIENT) - 1) * (left - 1) >= 0).all()  # and so are signs
 
 
 def test_sites_have_levels_of_their_own():
@@ -324,7 +324,7 @@ def test_what_is_left_is_what_preprocessing_leaves(correction):
     values = np.random.default_rng(1).normal(5, 1, (len(table), 4))
     fitted = Preprocessing.fit(values[~PATIENT], table[~PATIENT], correction).residualizer
     left = without_effects(values, design_of(table, PATIENT, correction), PATIENT)
-    # Preprocessing keeps the controls' mean, least squares with a level takes it away.
+    # Preprocessing keeps the controls' mean; least squares with a level removes it.
     np.testing.assert_allclose(left + values[~PATIENT].mean(axis=0), fitted.transform(values, table), atol=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""All corrections one after the other, what scales and whitens the controls, and regions that are missing."""
+"""All corrections in sequence, scaling and whitening by the controls, and missing regions."""
 
 import tracemalloc
 
@@ -51,7 +51,7 @@ def everything(regions, table):
 
 
 def restored(fitted):
-    """There and back as a model file has it."""
+    """Return preprocessing after a round trip through the contents of a model file."""
     arrays = arrays_of(fitted)
     return restore(describe(fitted), lambda name, shape: arrays[name].reshape(shape), len(fitted.scaler.mean))
 
@@ -287,7 +287,7 @@ def test_heads_without_size_are_refused(size):
     refused_with(told, fitted.transform, np.ones((3, 1)), bad, error=ValueError)
 
 
-# Missing regions: against the textbook's conditional normal, and in people whose truth is known
+# Missing regions: against the textbook conditional normal, and in people whose values are known
 
 
 N_REGIONS = 6
@@ -307,13 +307,13 @@ def test_draws_have_the_mean_and_covariance_of_the_conditional_normal(covariance
     weights = covariance[np.ix_(gaps, ~gaps)] @ np.linalg.inv(covariance[np.ix_(~gaps, ~gaps)])
     expected = mean[gaps] + weights @ (person[0, ~gaps] - mean[~gaps])
     around = covariance[np.ix_(gaps, gaps)] - weights @ covariance[np.ix_(~gaps, gaps)]
-    np.testing.assert_allclose(draws[:, gaps].mean(axis=0), expected)  # draws come in pairs
+    np.testing.assert_allclose(draws[:, gaps].mean(axis=0), expected)  # draws come in symmetric pairs
     np.testing.assert_allclose(np.cov(draws[:, gaps].T), around, rtol=0.05, atol=0.05)
 
 
 @pytest.mark.parametrize("n_gaps", [1, 3, 5])
 def test_few_draws_vary_as_many_would_whatever_is_read_of_them(covariance, n_gaps):
-    """All people with such gaps have the same random numbers, which would be wrong about all of them."""
+    """People with the same gaps share random numbers, whose errors would affect all of them."""
     person, weights = np.zeros((1, N_REGIONS)), np.random.default_rng(6).normal(size=n_gaps)
     person[:, :n_gaps] = np.nan
     precision = np.linalg.inv(covariance)
@@ -346,7 +346,7 @@ def test_a_population_is_found_in_spite_of_gaps(covariance):
 
 
 def test_draws_of_training_people_are_never_nearer_than_the_population_says(monkeypatch):
-    """Two draws lie on both sides of what is expected: three times as far where hidden regions do."""
+    """The two draws lie on either side of the expected value: three times as far where the surprise is 3."""
     people, drawn = np.random.default_rng(4).normal(size=(60, N_REGIONS)), {}
     people[::7, 2] = np.nan
     for surprise in (0.2, 1.0, 3.0):
@@ -366,24 +366,24 @@ def test_training_people_are_filled_in_by_other_regions_and_covariates():
     np.testing.assert_array_equal(filled[~gaps], truth[~gaps])
     errors = np.where(gaps, filled - truth, np.nan)
     for group in (patient, ~patient):
-        assert abs(np.nanmean(errors[group])) < 0.2  # of a difference of 3
-        assert 0.5 < np.nanstd(errors[group]) < 0.9  # a draw of sd 0.5 against another
+        assert abs(np.nanmean(errors[group])) < 0.2  # the groups differ by 3
+        assert 0.5 < np.nanstd(errors[group]) < 0.9  # the difference of two draws with sd 0.5
     assert abs(np.nanmean(errors[age > 70])) < 0.2
 
 
 def test_filled_cells_do_not_know_the_group():
-    """Without a difference between the groups, no rule that is learned from filled people tells others apart."""
+    """Without a group difference, a rule learned from imputed people cannot classify others."""
     rng, found = np.random.default_rng(6), []
     for seed in range(6):
         people = rng.normal(size=(120, 30)) + rng.normal(size=(120, 1))
         people[rng.random(people.shape) < 0.25] = np.nan
         filled, patient = fill_training(people, None, None, seed)[0], np.arange(120) >= 60
         found.append(cross_val_score(LinearDiscriminantAnalysis(), filled, patient, cv=5, scoring="roc_auc").mean())
-    assert abs(np.mean(found) - 0.5) < 0.06  # filled by group, it is 0.68
+    assert abs(np.mean(found) - 0.5) < 0.06  # imputation by group would give 0.68
 
 
 def test_filled_controls_vary_as_new_people_do_along_what_was_learned_from_them():
-    """Brains, and discriminants of three patterns; without networks."""
+    """Simulated brains and discriminants of three patterns stand in for networks."""
     cohort = simulate_cohort("basic", n_controls=650, n_patients=40, seed=5)
     regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
     patient = (cohort.table["diagnosis"] == "PT").to_numpy()
@@ -397,7 +397,7 @@ def test_filled_controls_vary_as_new_people_do_along_what_was_learned_from_them(
 
 
 def _scatter(people, changes, new):
-    """How far people lie along discriminants that were learned without them, relative to new people."""
+    """Return the sd of people along discriminants learned without them, relative to that of new people."""
     fold, found = np.arange(len(people)) % 10, np.empty((len(people), len(changes)))
 
     def along(others, who):
@@ -410,10 +410,10 @@ def _scatter(people, changes, new):
 
 
 def test_repetitions_learn_from_draws_of_their_own():
-    """What was measured is the same for all, and what was missing differs; each chunk trains on its own draw."""
+    """Measured values are the same for all and imputed ones differ; each chunk trains on its own draw."""
     rng = np.random.default_rng(8)
     people = rng.normal(10, 1, (60, 6)) + rng.normal(size=(60, 1))
-    gaps = np.arange(6) == rng.integers(20, size=(60, 1))  # one region of some people
+    gaps = np.arange(6) == rng.integers(20, size=(60, 1))  # one region in some people
     model = SurrealGAN(2, n_repetitions=3, random_state=0)
     study = training_set(model, linear(), np.where(gaps, np.nan, people), np.arange(60) >= 30).study
     draws = [np.vstack(study.people(0, repetition)[:2]) for repetition in range(3)]
@@ -421,12 +421,12 @@ def test_repetitions_learn_from_draws_of_their_own():
         np.testing.assert_array_equal(other == draws[0], ~gaps)
     store = Memory()
     sweep(study, [Point(2, 0.8)], 3, Execution(store, models_per_chunk=3))
-    assert {chunk.repetition for chunk in store} == {0, 1, 2}  # in the order in which they end
+    assert {chunk.repetition for chunk in store} == {0, 1, 2}  # a set, as chunks end in any order
     assert len(training_set(model, linear(), people, np.arange(60) >= 30).study.redrawn) == 0
 
 
 def test_gaps_of_a_large_table_are_filled_by_one_thread_and_its_draws_are_not_copied(monkeypatch):
-    """Matrices of a person's gaps are tiny, and threads wait for each other: it took fifteen times as long."""
+    """A person's matrices are tiny, so several threads wait for each other: it took fifteen times as long."""
     rng, threads = np.random.default_rng(5), set()
 
     def counted(precision):
@@ -446,7 +446,7 @@ def test_gaps_of_a_large_table_are_filled_by_one_thread_and_its_draws_are_not_co
 
 
 def test_people_of_different_folds_are_drawn_independently():
-    """Regions are independent here, so that a drawn cell is its noise alone."""
+    """Regions are independent here, so a drawn cell is pure noise."""
     rng, seed = np.random.default_rng(0), 3
     people = rng.normal(size=(900, N_REGIONS))
     people[rng.random(900) < 0.3, -1] = np.nan

@@ -36,7 +36,7 @@ def fitted(volumes, table):
 
 
 def posterior_means(site, prior_offset, prior_variance):
-    """Offset and variance of a site by equations 3.1 of Johnson et al. (2007), from the standardised data."""
+    """Return a site's offset and variance by equations 3.1 of Johnson et al. (2007), from standardised data."""
     n_people = len(site)
     (centre, spread), (mean, squared) = prior_offset, prior_variance
     shape = 2 + mean**2 / squared
@@ -49,7 +49,7 @@ def posterior_means(site, prior_offset, prior_variance):
 
 
 def combat_by_hand(volumes, table):
-    """Fortin et al. (2018): one regression with all sites' indicators, then Johnson's empirical Bayes."""
+    """Harmonise as Fortin et al. (2018): one regression with all site indicators, then Johnson's empirical Bayes."""
     sites = sorted(SIZES)
     indicators = np.column_stack([table["site"] == site for site in sites]).astype(float)
     others = np.column_stack([table["age"], table["sex"] == "M"]).astype(float)
@@ -73,10 +73,10 @@ def test_harmonised_regions_are_those_of_combat(fitted, volumes, table):
 
 
 def test_combatlearn_harmonises_alike_with_johnsons_prior(fitted, volumes, table, monkeypatch):
-    """It shrinks each region over sites; ComBat as published shrinks each site over regions.
+    """combatlearn shrinks each region over sites; ComBat as published shrinks each site over regions.
 
-    Its own shrinkage is called with regions and sites exchanged (in two equal columns, as it leaves one alone), and to
-    convergence. Its variances have 1e-8 added.
+    Its shrinkage is therefore called with regions and sites exchanged (in two equal columns, as it does not shrink a
+    single one) and run to convergence. It adds 1e-8 to variances.
     """
     core = pytest.importorskip("combatlearn.core")
     original = core.ComBatModel._shrink_gamma_delta
@@ -100,7 +100,7 @@ def test_combatlearn_harmonises_alike_with_johnsons_prior(fitted, volumes, table
 
 
 def test_shrinkage_does_not_depend_on_where_it_starts():
-    """The same by a root finder for each region."""
+    """A root finder gives the same result for each region."""
     from scipy.optimize import fsolve
 
     rng = np.random.default_rng(3)
@@ -125,7 +125,7 @@ def test_one_region_is_not_shrunk_and_regions_that_vary_alike_keep_their_varianc
 
 
 def test_sites_do_not_differ_any_more(fitted, volumes, table):
-    """Nor does the effect of age change, though sites differ in age."""
+    """The effects of covariates are set aside, as sites differ in age."""
     without = volumes - fitted.kept.effect(table)
     after = fitted.transform(volumes, table) - fitted.kept.effect(table)
     by_site = [(table["site"] == site).to_numpy() for site in SIZES]
@@ -152,7 +152,7 @@ def test_a_person_does_not_depend_on_company(fitted, volumes, table):
 
 
 def test_offsets_are_as_exact_as_sampling_theory_allows():
-    """Ten sites of 20 to 100 controls: within 20 % of sd / √n; shrunk, no worse."""
+    """For ten sites of 20 to 100 controls, errors are within 20 % of sd / √n, and smaller after shrinkage."""
     rng, sizes = np.random.default_rng(5), np.linspace(20, 100, 10).astype(int)
     site = np.repeat(np.arange(10), sizes)
     table = pd.DataFrame({"age": rng.uniform(50, 80, len(site)), "site": site.astype(str)})
@@ -182,7 +182,7 @@ def test_curves_and_interactions_are_kept(table):
     assert errors[0] > 4 * errors[1]
 
 
-# Which sites
+# Known, new and unknown sites
 
 
 def test_people_of_no_known_site_can_stay_as_they_are(fitted, volumes, table):
@@ -278,7 +278,7 @@ def test_a_site_that_is_learned_later_is_corrected_as_in_the_training(volumes, t
     one_each = table.drop_duplicates("site").set_index("site", drop=False).loc[list(SIZES)]
     shared, offsets, scales = later.errors_left(one_each)
     assert ((shared == later.errors) & (offsets > 0).all(axis=1) & (scales > 0).all(axis=1)).all()
-    old = replace(known, errors=None).with_new_sites(volumes[there], table[there])  # of a file that has no errors
+    old = replace(known, errors=None).with_new_sites(volumes[there], table[there])  # from a file without errors
     assert (old.errors_left(one_each).shared > 0).tolist() == [False, False, False, True]
     few = rng.permutation(np.flatnonzero(there))[:7]
     with pytest.warns(UserWarning, match=r"Controls from new sites: Delft \(7\)"):
@@ -286,20 +286,20 @@ def test_a_site_that_is_learned_later_is_corrected_as_in_the_training(volumes, t
 
 
 def test_errors_left_follow_from_what_estimates_were_shrunk_by():
-    """Regions' estimates vary by s = 0.1 (offsets) and 0.05 (logarithms of scales) before they are shrunk."""
+    """Before shrinkage, regional estimates have a variance of s = 0.1 (offsets) or 0.05 (log scales)."""
     left = []
-    for spread, sampling in ((0.1, 0.2**2), (0.05, 0.2**2 / 2)):  # a scale is known better by a half
+    for spread, sampling in ((0.1, 0.2**2), (0.05, 0.2**2 / 2)):  # log scales have half the variance
         kept = spread / (spread + sampling)
         left.append((kept, (1 - kept) ** 2 * (spread - sampling), kept**2 * sampling, kept * np.sqrt(spread)))
     side = np.array([-1.0, 1.0, -1.0, 1.0])
     shared, offsets, scales = _errors_left(0.2, left[0][3] * side, np.exp(left[1][3] * side))
-    assert shared == 0.2  # of what all regions share, nothing is shrunk
+    assert shared == 0.2  # what all regions share is not shrunk
     np.testing.assert_allclose([offsets, scales], np.outer([left[0][1], left[1][1] + left[1][2]], side**2), rtol=1e-3)
 
 
 @pytest.mark.parametrize("common", [0.0, 0.7])
 def test_errors_of_a_new_site_are_those_that_its_controls_leave(common):
-    """Of sites drawn many times: what is left of scales, of a shift that all regions share, and at most of offsets."""
+    """Over many sites, they match what is left of scales and of a shift of all regions, and bound that of offsets."""
     rng, n_regions, n_local = np.random.default_rng(8), 60, 12
     known = SiteHarmonizer.fit(rng.standard_normal((400, n_regions)), pd.DataFrame({"site": ["A", "B"] * 200}), "site")
     left, told = [], []

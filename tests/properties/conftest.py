@@ -1,14 +1,14 @@
-"""Properties that hold for whatever people, names and settings there are: few examples here, many when asked.
+"""Properties that hold for any people, names and settings; by default, few examples are drawn.
 
-``pytest tests/properties --hypothesis-profile=thorough`` (or ``RINDICES_PROPERTIES=thorough``) draws fresh examples,
-and many of them.
+``pytest tests/properties --hypothesis-profile=thorough`` (or ``RINDICES_PROPERTIES=thorough``) draws many fresh
+examples.
 """
 
 import os
 
 from hypothesis import HealthCheck, Phase, settings
 
-# Slow machines are no reason to fail; and nothing is remembered between runs, so that a run can be made again.
+# A slow machine should not fail a test; nothing is stored between runs, so that each run can be reproduced.
 SHARED = settings(
     deadline=None,
     database=None,

@@ -1,9 +1,8 @@
 """Corrections estimated in controls do not depend on units, order or names, and can be inverted for everybody.
 
-Where nothing but rounding can differ, the tolerance is that of rounding. Regions have means of up to 1,000 sd and
-covariates are moved by up to 1,000 sd: either loses three of sixteen digits when a mean is taken away, and least
-squares lose a few more. Sites' scales are found by turns until they change by less than 1e-10, so that with sites
-another number of turns may be seen.
+Where only rounding can differ, the tolerance is that of rounding. Regions have means of up to 1,000 sd and covariates
+are shifted by up to 1,000 sd: in either case, subtracting a mean costs three of sixteen digits, and least squares a few
+more. Site scales are iterated until they change by less than 1e-10, so the number of iterations may differ.
 """
 
 from collections import namedtuple
@@ -17,12 +16,12 @@ from rindices.preprocessing import Preprocessing
 from rindices.presets import Correction
 from rindices.schema.cells import plain_code
 
-ROUNDING = 1e-8  # in R-indices' units, in which controls have an sd of 0.1
+ROUNDING = 1e-8  # on the scale on which controls have an sd of 0.1
 
-# People, names and numbers as real tables have them: several scales, ties and odd names.
+# People, names and numbers as in real tables: several scales, ties and odd names.
 
 
-# Everything that can be written to a file, so no surrogates.
+# Any text that can be written to a file, hence no surrogates.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 ODD = st.sampled_from(
     ['say "hi"', "a, b", "line\nbreak", "tab\t", "海马体", "Größe", "🧠", "null", "NaN", " ", "0", "\x7f"]
@@ -38,16 +37,16 @@ def names(number, kind=NAMES):
 
 
 def orders(number):
-    """Draw a permutation of `number` things."""
+    """Draw a permutation of `range(number)`."""
     return st.permutations(range(number)).map(list)
 
 
-# Regions and covariates of controls, then patients.
+# Regions and covariates, with controls before patients.
 Study = namedtuple("Study", "features covariates n_controls correction")
 
 
 def _balanced(rng, labels, n_people):
-    """Return a label per person, with labels nearly balanced in every part of the table."""
+    """Return one label per person, with labels nearly balanced throughout the table."""
     rounds = [rng.permutation(len(labels)) for _ in range(-(-n_people // len(labels)))]
     return np.array(labels, dtype=object)[np.concatenate(rounds)[:n_people]]
 
@@ -65,7 +64,7 @@ CORRECTIONS = st.builds(
 def studies(draw):
     """Draw a cohort whose covariates affect its regions, and a correction for them.
 
-    Means of regions are up to 1000 sd, as whole brains are; covariates may have ties; categories have odd names.
+    Region means are up to 1,000 sd, as for whole brains; covariates may have ties; categories have odd names.
     """
     rng = np.random.default_rng(draw(SEEDS))
     n_controls, n_patients = draw(st.integers(64, 90)), draw(st.integers(3, 12))
@@ -93,14 +92,14 @@ def studies(draw):
 
 
 def scaled(study):
-    """Return everybody's regions as the networks see them, and the preprocessing fitted in a study's controls."""
+    """Return everybody's regions as the networks see them, and the preprocessing fitted to the study's controls."""
     controls = slice(study.n_controls)
     fitted = Preprocessing.fit(study.features[controls], study.covariates[controls], study.correction)
     return fitted.transform(study.features, study.covariates), fitted
 
 
 def assert_near(found, expected):
-    """Compare up to rounding; people far from all controls may differ in proportion."""
+    """Compare up to rounding, which grows in proportion for people far from all controls."""
     np.testing.assert_allclose(found, expected, rtol=ROUNDING, atol=ROUNDING)
 
 
@@ -124,7 +123,7 @@ def test_units_origins_and_names_of_covariates_and_the_order_of_people_do_not_ma
             others = data.draw(names(column.nunique(), LABELS if name == "site" else NAMES))
             changed[name] = column.map(dict(zip(column.unique(), others, strict=True)))
         elif name == study.correction.proportion:
-            changed[name] = column * factor  # a head of size 0 stays one
+            changed[name] = column * factor  # a head size of 0 stays 0
         else:
             changed[name] = rng.choice([-1, 1]) * factor * (column + rng.uniform(-1000, 1000) * column.std())
     expected, _ = scaled(study)

@@ -1,4 +1,4 @@
-"""Run folders: whose they are, which run is in them, and that what is written there is read as it was."""
+"""Run folders: ownership, identity and status of the run, locks, and files that are read back as they were written."""
 
 import errno
 import hashlib
@@ -57,7 +57,7 @@ SETTINGS = RunSettings(
 
 
 def altered(table=None, training=None, **sections):
-    """Return other settings: of the table, of the training, or whole sections."""
+    """Return settings with changes to the table, the training or whole sections."""
     sections |= {"table": replace(TABLE, **table or {}), "training": replace(SETTINGS.training, **training or {})}
     return SETTINGS.model_copy(update=sections)
 
@@ -78,7 +78,7 @@ def finish(out, status=DONE):
         (out / name).write_text("")
 
 
-# Whose folder is it?
+# Ownership of a folder
 
 
 def test_new_and_empty_folders_and_those_of_runs_are_free_and_those_of_others_not(out):
@@ -95,12 +95,12 @@ def test_new_and_empty_folders_and_those_of_runs_are_free_and_those_of_others_no
     refused_with(r"already contains other files: \.hidden, data\.partial, thesis\.docx\.", check_free, out)
 
 
-# Which run is it?
+# Identity of a run
 
 
 @pytest.mark.parametrize("status", [UNFINISHED, FAILED])
 def test_same_run_goes_on_and_keeps_its_journal_and_another_in_its_place_does_not(out, status):
-    """The same is one of the same table, wherever that is now and whatever the command was."""
+    """The same run has the same table and training, wherever the table is now and whatever the command was."""
     assert (status_of(out), is_complete(out, SETTINGS), begin(out)) == (None, False, False)
     assert (status_of(out), read_settings(out / "run.toml").training) == (UNFINISHED, SETTINGS.training)
     chunk, mine = out / "journal" / "data-3-abc.safetensors", out / "thesis.docx"
@@ -119,7 +119,7 @@ def test_same_run_goes_on_and_keeps_its_journal_and_another_in_its_place_does_no
         assert not is_complete(out, moved)
         with suppress(RuntimeError), held(out, settings, overwrite=overwrite) as goes_on:
             assert (goes_on, status_of(out)) == (not overwrite, UNFINISHED)
-            raise RuntimeError  # which gives the folder back
+            raise RuntimeError  # releases the folder
         assert not [half for half in halves if half.exists()]
         assert ("# a mark" in (out / "run.toml").read_text(), chunk.exists(), mine.read_text()) == (
             not overwrite,
@@ -143,7 +143,7 @@ OTHERS = {
 
 @pytest.mark.parametrize(("difference", "change"), OTHERS.items())
 def test_other_runs_are_refused_with_their_differences(out, monkeypatch, difference, change):
-    monkeypatch.setattr("time.strftime", lambda _: "then")  # whoever asks is noted with the second
+    monkeypatch.setattr("time.strftime", lambda _: "then")  # the holder is recorded with the time
     begin(out)
     before = {path: path.read_bytes() for path in out.rglob("*.*")}
     first, *lines, last = refused_with("contains a different run", begin, out, altered(**change)).splitlines()
@@ -160,7 +160,7 @@ MORE = altered(training={"n_patterns": (2, 3, 4), "n_repetitions": 20})
 def test_more_is_added_to_a_finished_run_whose_models_are_there(out, killed):
     begin(out)
     (out / "journal" / "data-3-abc.safetensors").write_text("chunk")
-    refused_with("n_repetitions: 10 then, 20 now", is_complete, out, MORE)  # it has begun, and is not finished
+    refused_with("n_repetitions: 10 then, 20 now", is_complete, out, MORE)  # begun but not finished
     finish(out)
     if not killed:
         keep_trained(out)
@@ -195,7 +195,7 @@ def test_models_depend_neither_on_how_many_there_are_nor_on_where_the_table_is()
         }.isdisjoint(change.get("training", ()))
 
 
-# How far did it get?
+# Status of a run
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "{}", "\xff"])
@@ -206,7 +206,7 @@ def test_summary_that_cannot_be_read_is_that_of_an_unfinished_run(out, damage):
 
 
 def test_finished_run_stays_complete_on_another_machine(out):
-    """Only a run that goes on there could mix bits of two machines."""
+    """Only resuming a run there could mix results of two machines."""
     begin(out)
     elsewhere = altered(versions={"jax": "0.9.0"}, device={"platform": "gpu"})
     refused_with("contains a different run", is_complete, out, elsewhere)
@@ -220,7 +220,7 @@ def test_finished_run_stays_complete_on_another_machine(out):
     )
 
 
-# Who is working in it?
+# Locks
 
 
 def test_same_process_cannot_hold_a_folder_twice(out):
@@ -265,7 +265,7 @@ def test_run_that_never_began_leaves_nothing_but_what_is_of_others(out):
     assert [path.name for path in out.iterdir()] == ["thesis.docx"]
 
 
-# What is written to a run folder is read as it was; what is missing, damaged or of another run is refused
+# Files of a run are read back as they were written; missing, damaged and foreign ones are refused
 
 
 ODD = ["007", "=1+1", "NA"]
@@ -296,7 +296,7 @@ def test_tables_are_read_as_they_were_written(tmp_path):
     summary = Summary(status=DONE, applied=True, warnings=(), variables=results.kinds, n_read=3, **counts)
     write_summary(tmp_path, summary)
     found = read_run(tmp_path)
-    # Gaps are no table, and not written.
+    # Gaps are not a table and are not written.
     assert (found.summary, list(found.analyses), found.results.gaps) == (summary, ["drivers"], None)
     for name, table in (pair for pair in vars(results).items() if pair[0] != "gaps"):
         pd.testing.assert_frame_equal(getattr(found.results, name), table, check_dtype=False)
@@ -421,7 +421,7 @@ def test_a_training_without_a_folder_was_refused_only_where_it_says_so(tmp_path,
 
 
 def test_a_folder_without_a_run_says_what_to_call():
-    """As `fit_table` in Python, as a command elsewhere."""
+    """In Python that is `fit_table`; on the command line, a command."""
     with pytest.raises(InputError, match="repeat the run: `fit_table` with overwrite=True") as refused:
         make_report("nowhere")
     assert "repeat the run: rindices fit ... --overwrite." in worded(refused.value.message, on_command_line)

@@ -1,4 +1,4 @@
-"""What programs and studies call their columns."""
+"""Column names of segmentation programs and of studies."""
 
 import os
 from collections import Counter
@@ -87,7 +87,7 @@ def test_a_column_says_region_side_measure_and_unit():
         "Lhippo": "left hippocampus",
         "DL_MUSE_Volume_47": "right hippocampus",
     }
-    areas = known_columns(["Left-Accumbens-area", "lh_insula_area"])  # the first is its name
+    areas = known_columns(["Left-Accumbens-area", "lh_insula_area"])  # in the first, "area" belongs to the name
     assert (areas["Left-Accumbens-area"].measure, areas["lh_insula_area"].unit) == ("", "mm2")
     known = known_columns(studies)
     assert {name: one.title for name, one in known.items()} == studies
@@ -101,7 +101,7 @@ def test_a_column_says_region_side_measure_and_unit():
 def test_names_that_anybody_could_use_need_company():
     alone = ["STATUS", "sex", "subject", "names", "31", "54", "702", "VERSION"]
     numbers = [str(number) for number in (*range(100, 110), *range(112, 126), 128, 129, *range(132, 158))]
-    assert known_columns(alone) == known_columns([*numbers[:10], "702"]) == {}  # a few bare numbers are not MUSE's
+    assert known_columns(alone) == known_columns([*numbers[:10], "702"]) == {}  # a few bare numbers do not suggest MUSE
     assert kinds([*numbers, "702"]) == {"region": len(numbers), "head size": 1}
     assert known_columns([*alone, *(f"ST{number}CV" for number in (13, 14, 15, 23, 24))])["STATUS"].kind == "quality"
 

@@ -1,4 +1,4 @@
-"""What is said before anything is trained: the check of a table, the first look at it, and the power of a study."""
+"""Before training: the check of a table, the first look at it, and the power of a study."""
 
 import json
 import time
@@ -24,7 +24,7 @@ from rindices.schema.role_guesses import kind_of
 from tests.pages.page import Page, missing
 from tests.test_cli import succeed, told
 
-# What is said of a table before anything is trained, and that it is what `fit` says
+# The check of a table, which agrees with `fit`
 
 
 ROLES = ("--covariates", "age,sex", "--site", "site")
@@ -32,7 +32,7 @@ ROLES = ("--covariates", "age,sex", "--site", "site")
 
 @pytest.fixture(scope="module")
 def people():
-    """120 people with a total, a quality measure, a score, an empty column, and somebody much too small."""
+    """Return 120 people with a total, a quality measure, a score, an empty column and one brain much too small."""
     table, rng = simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).table, np.random.default_rng(0)
     table.insert(2, "site", np.tile(["A", "B"], 60))
     others = {
@@ -154,14 +154,14 @@ def test_names_tell_what_is_no_region(name, suspicion):
     assert kind_of(name).suspicion == suspicion
 
 
-# What is said before anything is trained: it comes after the check, and it is what `fit` finds
+# The first look, which follows the check and agrees with what `fit` finds
 
 
 N_REGIONS = 24
 
 
 def table_of(folder, kind):
-    """Write a table of 300 people in which as many as possible of the regions change."""
+    """Write a table of 300 people with as many affected regions as possible."""
     cohort = simulate_cohort(kind, n_controls=150, n_patients=150, n_patterns=2, seed=3)
     changed = dict.fromkeys(name for pattern in cohort.patterns.values() for name in pattern)
     names = [*dict.fromkeys([*cohort.table.columns[:4], *changed, *cohort.table.columns[4:]])]
@@ -246,7 +246,7 @@ def test_what_only_training_refuses_is_refused(tmp_path):
 
 
 def between_groups():
-    """Return 200 people, who is a patient, and who has what is more frequent in patients."""
+    """Return 200 people, who of them is a patient, and who has a trait that is more frequent in patients."""
     table = simulate_cohort("basic", n_controls=100, n_patients=100, seed=3).table.iloc[:, : 4 + N_REGIONS]
     patient = (table["diagnosis"] == "PT").to_numpy()
     return table, patient, np.arange(200) % 10 < np.where(patient, 8, 2)
@@ -254,7 +254,7 @@ def between_groups():
 
 @pytest.mark.parametrize("name", ["age", "scanner"])
 def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path, name):
-    """Codes of scanners have the same mean in both groups."""
+    """Scanner codes have the same mean in both groups."""
     table, patient, outer = between_groups()
     table["age"] += 10 * (patient & (name == "age"))
     table["scanner"] = np.where(outer & (name == "scanner"), np.resize([1, 4], 200), np.resize([2, 3], 200))
@@ -306,7 +306,7 @@ def test_waiting_for_other_programs_does_not_make_a_core_look_slow(monkeypatch):
     usual, maximum = plan.slowness(), np.maximum
     assert 0.01 < usual < 100
     monkeypatch.setattr(plan.np, "maximum", lambda *values: (time.sleep(2e-4), maximum(*values))[1])
-    assert plan.slowness() < 5 * usual  # by the clock, ten times as slow
+    assert plan.slowness() < 5 * usual  # ten times as slow in wall-clock time
 
 
 # The power of a study
@@ -366,7 +366,7 @@ def test_no_person_of_a_study_like_own_controls_is_the_copy_of_another_and_they_
     found = first_look_and_power.SimulatedStudy(True, 0.1, 0.9)
     monkeypatch.setattr(first_look_and_power, "simulated_study", lambda people, *_: studies.append(people) or found)
     first_look_and_power.like(own, None, 300, 300)
-    assert pdist(studies[0]).min() > 2  # copies with noise of 0.1 sd: 0.8
+    assert pdist(studies[0]).min() > 2  # copies with noise of 0.1 sd would give 0.8
     assert np.mean([np.cov(people.T) for people in studies], axis=0) == pytest.approx(np.cov(own.T), abs=0.5)
 
 

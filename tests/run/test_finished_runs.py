@@ -1,4 +1,4 @@
-"""Runs that are there: two of them compared, with follow-up that comes later, and their models passed on."""
+"""Finished runs: comparison of two, follow-up that comes later, and shared models."""
 
 import hashlib
 import io
@@ -27,7 +27,7 @@ from tests.test_cli import told
 
 @pytest.fixture
 def runs(tmp_path):
-    """Two runs of the same people; the second has patterns 1 and 2 the other way round, and nothing else in common."""
+    """Return two runs of the same people; the second swaps patterns 1 and 2 and changes one person's severity."""
     first, second = tmp_path / "a", tmp_path / "b"
     for folder in (first, second):
         make_run(folder)
@@ -53,7 +53,7 @@ def test_patterns_are_matched_and_who_moved_is_found(runs):
 
 
 def make_others(run, start, *more):
-    """Give other ids to people of a run, from this one on."""
+    """Change the ids of a run's people from this one on."""
     for name in ("r_indices", "z_scores", "variables", "people", *more):
         rewrite(
             run / f"{name}.csv",
@@ -65,7 +65,7 @@ def make_others(run, start, *more):
 
 @pytest.fixture
 def visited(runs):
-    """The two runs, with two visits of each person."""
+    """Return the two runs with two visits of each person."""
     for folder in runs:
         add_analyses(folder)
         add_visits(folder)
@@ -81,7 +81,7 @@ def test_another_number_of_patterns_leaves_some_without_a_partner(runs, tmp_path
 
 
 def test_a_pattern_that_no_common_patient_has_is_matched_without_a_concordance(runs):
-    """And it does not matter which run comes first."""
+    """The order of the runs does not matter."""
     for folder, columns in zip(runs, (["severity3"], ["severity1", "severity3"]), strict=True):
         table = pd.read_csv(folder / "r_indices.csv")
         table.loc[table["group"] == "patient", columns] = 0.0
@@ -145,7 +145,7 @@ def test_nothing_is_written_into_a_run_or_beside_other_files(runs, tmp_path):
     assert not inside.exists()
 
 
-# Follow-up that comes later: for a run that is there, and for people whom a model is applied to
+# Follow-up that comes later: for a finished run, and for people to whom a model is applied
 
 
 HERE = Path(longevity.__file__).parent
@@ -153,7 +153,7 @@ HERE = Path(longevity.__file__).parent
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """Return a finished run, and a table of what became of its people: the severe convert sooner."""
+    """Return a folder with a finished run and the follow-up of its people; higher severities convert sooner."""
     folder = tmp_path_factory.mktemp("later")
     shutil.copytree(HERE / "runs/finished", folder / "run")
     people = pd.read_csv(folder / "run/r_indices.csv").drop_duplicates("participant_id")
@@ -172,7 +172,7 @@ def test_a_run_is_reported_again_with_what_became_of_its_people(finished, tmp_pa
     hazards = (run / "analysis/prognosis.csv").read_bytes()
     assert pd.read_csv(io.BytesIO(hazards))["hazard_ratio"][0] > 1.05
     assert "Follow-up and prognosis" in (run / "report.html").read_text(encoding="utf-8")
-    told("report", run, "--subgroup-limits", "0.3,0.6")  # what is known of them stays
+    told("report", run, "--subgroup-limits", "0.3,0.6")  # the prognosis is kept
     assert (run / "analysis/prognosis.csv").read_bytes() == hazards
 
 
@@ -188,7 +188,7 @@ def test_new_people_have_their_follow_up_in_the_report(tmp_path):
     assert "Follow-up and prognosis" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
-# A model that is passed on: what the archive holds, that nobody is in it, and that no hostile one is believed
+# Shared models: the archive's contents, no data of any person, and hostile archives that are rejected
 
 
 @pytest.fixture(scope="module")
@@ -273,13 +273,13 @@ def test_nobody_is_in_it(archive, table):
 def test_the_same_run_gives_the_same_archive(archive, shared, tmp_path):
     told("share", shared, "--out", tmp_path / "again.zip", *GIVEN)
     assert (tmp_path / "again.zip").read_bytes() == archive.read_bytes()
-    made = example_people(read_header(shared / "model.safetensors").contract)  # which is all that they depend on
+    made = example_people(read_header(shared / "model.safetensors").contract)  # they depend on nothing else
     kept = pd.read_csv(io.BytesIO(contents(archive)[EXAMPLES]))
     pd.testing.assert_frame_equal(made, kept, check_dtype=False, rtol=1e-5)
 
 
 def signed(files):
-    """Return files with a manifest that fits them, as somebody with bad intentions would."""
+    """Return files with a matching manifest, as an attacker would make one."""
     sums = {name: hashlib.sha256(files[name]).hexdigest() for name in FILES}
     return files | {MANIFEST: json.dumps(json.loads(files[MANIFEST]) | {"sha256": sums}).encode()}
 

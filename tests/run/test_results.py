@@ -1,4 +1,4 @@
-"""Scores and analyses of a run, and what is written of it when it is finished."""
+"""Scores and analyses of a run, and the files written when it is finished."""
 
 import json
 
@@ -22,7 +22,7 @@ LINEAR = FROZEN / "linear" / "model.safetensors"
 
 
 def told_apart(folder, kind, n_people, **changes):
-    """Return how well the groups of a simulated cohort of two sites can be told apart."""
+    """Return how well the groups of a simulated two-site cohort can be told apart."""
     table = simulate_cohort(kind, n_controls=n_people[0], n_patients=n_people[1], seed=0).table
     columns = {"site": np.where(np.arange(len(table)) % 3, "A", "B")} | changes
     table.assign(**columns).to_csv(folder / "p.csv", index=False)
@@ -34,14 +34,14 @@ def test_groups_are_told_apart_in_people_that_nothing_was_learned_from(tmp_path)
     ill, nobody = told_apart(tmp_path, "mild", (492, 900)), told_apart(tmp_path, "null", (300, 300))
     assert 0.8 < ill.low < ill.auc < ill.high
     assert nobody.low < 0.5 < nobody.high
-    assert nobody.high - nobody.low > 1.2 * 4 * 1.96 * 0.0118  # of a rank test of a rule that is given, at chance
-    # No figure where a site is too small to be left out in part.
+    assert nobody.high - nobody.low > 1.2 * 4 * 1.96 * 0.0118  # 1.2 widths of a rank test's interval at chance
+    # No value if a site is too small to be held out in parts.
     assert told_apart(tmp_path, "basic", (100, 100), site=np.where(np.arange(200) < 11, "B", "A")) is None
 
 
 @pytest.mark.filterwarnings("ignore:Excluded repetitions")
 def test_all_visits_of_a_control_are_scored_by_repetitions_that_did_not_learn_from_it(tmp_path, quick_preset):
-    """A second visit with the very regions of the first gets the very score of the first."""
+    """A second visit with the same regions as the first gets the same score."""
     first = simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.iloc[:, :16].assign(visit="bl")
     pd.concat([first, first.assign(visit="m12")]).to_csv(tmp_path / "visits.csv", index=False)
     cohort = read_cohort(tmp_path / "visits.csv", TableSettings(covariates="sex", exclude="age", visit="visit"))
@@ -54,21 +54,21 @@ def test_all_visits_of_a_control_are_scored_by_repetitions_that_did_not_learn_fr
 
 
 def test_a_value_that_could_be_a_code_does_not_end_a_run_after_training(tmp_path):
-    """Where a region is skewed, 999 lies beyond the quantiles that a model keeps, and not beyond the table's values."""
+    """In a skewed region, 999 may lie beyond the quantiles that a model stores but within the table's values."""
     people = simulate_cohort("basic", n_controls=60, n_patients=80, seed=4).table.iloc[:, [*range(20)]]
     skewed = np.round(np.exp(np.random.default_rng(1).normal(5.3, 0.4, len(people))))
     skewed[[5, 9, 80, 120]] = 1300, 999, 999, 1300
-    others = people["diagnosis"].where(np.arange(len(people)) != 80, "MCI")  # one of the two is only scored
+    others = people["diagnosis"].where(np.arange(len(people)) != 80, "MCI")  # one of the two with 999 is only scored
     people.assign(roi_lesions=skewed, diagnosis=others).to_csv(tmp_path / "people.csv", index=False)
     run = linear_run(tmp_path, TableSettings(covariates="age,sex", patients="PT"), 1, n_repetitions=3)
     assert pd.read_csv(run / "r_indices.csv")["severity1"].notna().sum() == len(people)
     apart = load_model(run / "model.safetensors")
     regions = pd.read_csv(tmp_path / "people.csv")[[*apart.feature_names_in_]]
-    refused_with("roi_lesions = 999", apart.transform, regions)  # of anybody else, it may well be a code
+    refused_with("roi_lesions = 999", apart.transform, regions)  # in new people, it may well be a code
 
 
 def test_maps_at_a_severity_are_that_share_of_the_largest_change(tmp_path):
-    """Repetitions read fewer extremes than they put in, so that an R-index is not what f was given."""
+    """Repetitions recover fewer extremes than they put in, so an R-index is not the severity that f was given."""
     simulate_cohort("mild", n_controls=100, n_patients=120, seed=1).save(tmp_path / "people.csv")
     run = linear_run(tmp_path, TableSettings(covariates="age,sex"), 3, n_repetitions=4)
     scores, maps = (pd.read_csv(run / name) for name in ("r_indices.csv", "analysis/severities.csv"))
@@ -81,19 +81,19 @@ def test_maps_at_a_severity_are_that_share_of_the_largest_change(tmp_path):
 
 
 def linear_run(folder, table, n_patterns, **search):
-    """Fit linear models to the people in a folder; return the run."""
+    """Fit linear models to the people in a folder; return the run's folder."""
     settings = SearchSettings(n_patterns, preset="linear", **search)
     return fit_table(folder / "people.csv", folder / "run", table, settings, OutputSettings(report=False)).folder
 
 
 def analysed(model, path, summary):
-    """Return the analyses of people whom a model scores."""
+    """Return the analyses of people scored by a model."""
     (people,), fitted = people_for(model, path, ApplySettings(), whole=True), load_model(model)
     return analyse(fitted, results_of(fitted, people), summary)
 
 
 def test_a_region_that_nobody_has_is_neither_a_finding_nor_a_reason(tmp_path):
-    """And in a single person, one that is missing there is no reason."""
+    """Nor is a region that one person lacks a reason for that person."""
     gone = {"lAmy", "rAmy"}
     table = pd.read_csv(COHORT).drop(columns=[*gone])
     table.loc[0, "lHip"] = None
@@ -137,7 +137,7 @@ def test_settings_in_the_wrong_place_are_refused(tmp_path, settings, message):
     refused_with(message, fit_table, "people.csv", tmp_path / "run", *settings)
 
 
-# What is written of a finished run
+# Files of a finished run
 
 
 @pytest.mark.parametrize("n_found", [1, 3])
@@ -204,7 +204,7 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
     assert set(sidecar["group"]["Levels"]) == {"control", "patient", "other"}
     assert sidecar["diagnosis"]["Levels"] == {"AD": "counted as patient", "CN": "counted as control"}
     assert (sidecar["r1"]["Units"], "Maximum" in sidecar["r1"]) == ("arbitrary", False)  # R-indices are not clipped
-    placed = write_bids(tmp_path, table().assign(centile1=47.6), SUMMARY)[2]  # of severities, most controls have 0
+    placed = write_bids(tmp_path, table().assign(centile1=47.6), SUMMARY)[2]  # most controls have severity 0
     assert read(placed)["centile1"]["Description"] == "Percentage of held-out controls with a lower r1"
     made_by = description["GeneratedBy"][0]
     told = [description[name] for name in ("Name", "DatasetType")] + [made_by[name] for name in ("Name", "Version")]
@@ -217,7 +217,7 @@ def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
     known = {"source_doi": "doi:10.1/x", "verdict": "not found again", "reliable_reason": "Halves disagree."}
     write_bids(tmp_path, table(), SUMMARY)
     description, rows, sidecar = write_bids(tmp_path, table().iloc[:1], SUMMARY.model_copy(update=known))
-    assert len(rows.read_text().splitlines()) == 2  # written again
+    assert len(rows.read_text().splitlines()) == 2  # overwritten
     assert read(description)["SourceDatasets"] == [{"DOI": "doi:10.1/x"}]
     told = "The groups differ, but the patterns were not found again. Halves disagree."
     assert told in read(sidecar)["MeasurementToolMetadata"]["Description"]

@@ -1,4 +1,4 @@
-"""What a model of a cohort would expect of a table."""
+"""Contracts of cohorts, and checks of tables against them."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a model expects of new people: learned from the training people, checked in anybody else's table."""
+"""Contracts are learned from the training people and checked against tables of new people."""
 
 import json
 from dataclasses import replace
@@ -54,7 +54,7 @@ def test_statistics_are_of_the_training_people(contract):
     learned_from = training().query("dx != 'FTD'")
     regions, ages, share = learned_from[REGIONS], learned_from["age"], 5 / 60
     assert (contract.features, contract.quantile) == (tuple(REGIONS), share)
-    # Five people or more lie beyond each end, and no value of a person is kept to its last digit.
+    # At least five people lie beyond each end, and no person's exact value is stored.
     np.testing.assert_allclose(contract.ranges, regions.quantile([share, 0.5, 1 - share]), rtol=5e-3)
     assert not np.isin(contract.ranges, regions.to_numpy()).any()
     low, high = (round(age, 1) for age in ages.quantile([share, 1 - share], interpolation="nearest"))
@@ -110,7 +110,7 @@ def test_good_people_pass_in_the_order_of_the_model(contract, tmp_path):
     reordered = people()[["iq", "centre", "sex", "age", *reversed(REGIONS), "subject"]]
     reordered.assign(education=12, remark="x", extra=1.0, extra2=2.0).to_csv(tmp_path / "new.csv", index=False)
     (result,) = read_people(tmp_path / "new.csv", contract, ApplySettings(exclude="extra*"))
-    known = people().set_index("subject")  # ids keep their zeros
+    known = people().set_index("subject")  # ids keep their leading zeros
     assert result.features.to_dict("list") == known[REGIONS].to_dict("list")
     assert result.covariates.to_dict("list") == known[["age", "sex", "centre"]].to_dict("list")
     assert (result.diagnosis.tolist(), result.flags.tolist()) == (["n/a"] * 8, [""] * 8)
@@ -128,7 +128,7 @@ def test_ranges_of_covariates_are_quantiles_with_a_margin(lowest, expected):
 
 
 def test_people_outside_the_range_are_kept_and_flagged(contract):
-    """That of a normal distribution through the quantiles."""
+    """The range ends 4 sd from the median, on each side those of a normal distribution through the quantiles."""
     frame, (lowest, median, highest) = people(), contract.ranges
     sd = np.array([median - lowest, highest - median]) / norm.isf(contract.quantile)
     low, high = median - 4 * sd[0], median + 4 * sd[1]
@@ -182,7 +182,7 @@ def test_site_and_visit_are_remembered_and_new_sites_pass_if_asked(contract, sit
         "wave",
         ["age", "centre"],
     )
-    assert "iq" in sited.ignored_columns  # a clinical score of the training table is no unknown region
+    assert "iq" in sited.ignored_columns  # a clinical score of the training table is not an unknown region
     frame, uncorrected = people().assign(centre=["Oslo", "Rom"] * 4), ApplySettings(new_sites="uncorrected")
     result = check_people(frame, sited, uncorrected)
     assert result.covariates["centre"].tolist() == ["Oslo", "Rom"] * 4
@@ -202,7 +202,7 @@ def test_new_people_may_have_visits_and_clinical_scores(contract, sited, tmp_pat
 
 
 def test_each_spelling_of_a_category_is_read_once(monkeypatch):
-    """Forty thousand people have a few sites; what is equal in Python, such as 1 and True, is still told apart."""
+    """Forty thousand people have few sites; values that are equal in Python, such as 1 and True, stay distinct."""
     read = []
     monkeypatch.setattr(cells, "plain_code", lambda code: (read.append(code), plain_code(code))[1])
     assert cells.as_known([1, True, "1.0", " x "] * 1000, ["1", "2"]).tolist() == ["1", "True", "1", "x"] * 1000

@@ -1,4 +1,4 @@
-"""Strangers, in a world where disease moves people along two directions."""
+"""Strangers (in a world where disease moves people along two directions), errors of sites, and consensus."""
 
 from types import SimpleNamespace
 
@@ -61,7 +61,7 @@ def test_healthy_people_and_patients_are_no_strangers_and_mixed_up_regions_are(f
 
 @pytest.mark.parametrize("seed", range(3))
 def test_few_controls_with_many_covariates_do_not_make_strangers_of_healthy_people(seed):
-    """A control who was left out is not to be seen in the effects of covariates of the others."""
+    """A held-out control must not influence the covariate effects estimated from the others."""
     n_controls, design = 40, np.random.default_rng(seed).standard_normal((1040, 16))
     design[:, 0], fresh = 1, np.arange(1040) >= n_controls
     residuals = without_effects(brains(1040, 10 + seed), design, fresh)
@@ -80,7 +80,7 @@ def test_strangeness_is_a_distance_after_decorrelation(familiar):
     np.testing.assert_allclose(
         familiar.strangeness(person[None])[0], np.exp((logarithm - usual_mean - 2.2 * usual_sd) / 2)
     )
-    person[7] += 1  # the strangest region is the one that is wrong
+    person[7] += 1  # the altered region is the strangest
     assert familiar.strangest(person, 1).tolist() == [7]
 
 
@@ -102,7 +102,7 @@ def test_few_controls_say_nothing_and_who_is_familiar_is_seen_in_the_population_
 
 
 def four_regions(harmonizer=None, healthy=None):
-    """Return what scoring asks of a model of four regions that correlate by a half."""
+    """Return what scoring needs of a model, for four regions with correlations of 0.5."""
     sd = np.array([0.5, 1, 2, 3])
     population = Population(np.zeros(4), np.linalg.inv(np.outer(sd, sd) * (1 + np.eye(4)) / 2))
     return SimpleNamespace(
@@ -115,7 +115,7 @@ def four_regions(harmonizer=None, healthy=None):
 
 
 def test_errors_of_a_site_that_was_learned_later_are_those_of_regions_and_of_what_regions_share(monkeypatch):
-    """Three people, the first of a site that was known."""
+    """Three people, the first of them from a known site."""
     rng = np.random.default_rng(7)
     values, slopes, r = rng.normal(1, 0.3, (3, 4)), rng.standard_normal((3, 2, 4)), rng.uniform(size=(3, 2))
     healthy, shared, (offsets, scales) = rng.uniform(size=(2, 50)), np.array([0, 0.2, 0.3]), rng.uniform(size=(2, 3, 4))
@@ -172,7 +172,7 @@ def test_outlier_is_left_out_and_the_rest_is_brought_to_one_order():
     assert (found.kept.tolist(), found.agreement_with_medoid[1] < 0.7) == ([0, 2, 3], True)
     in_order = aligned(members, found)
     assert (in_order.shape, np.abs(in_order - members[found.medoid]).max() < 0.2) == ((3, 60, 3), True)
-    alike = np.stack([noisy(severities(200), 0.5, seed) for seed in range(5)])  # all agree a little, and are all kept
+    alike = np.stack([noisy(severities(200), 0.5, seed) for seed in range(5)])  # all agree weakly, so all are kept
     assert find_consensus(alike).kept.tolist() == [0, 1, 2, 3, 4]
 
 

@@ -63,20 +63,20 @@ def test_severities_follow_the_curve_from_0_and_go_on_straight_beyond_1():
         SCALE.severities(np.tile([[-0.4], [0.0], [0.25], [0.5], [1.0], [1.5]], 2)), expected, atol=1e-9
     )
     assert (np.diff(SCALE.severities(np.tile(np.linspace(0, 1.5, 400)[:, None], 2)), axis=0) > 0).all()
-    assert (SCALE.severities(np.full((1, 2), 9.0)) == DOSES[-1]).all()  # nobody knows of more
+    assert (SCALE.severities(np.full((1, 2), 9.0)) == DOSES[-1]).all()  # the largest known dose
 
 
 def test_a_usual_severity_is_the_one_whose_people_have_such_an_r_index_in_the_median():
     root = brentq(lambda dose: np.interp(dose, DOSES, EXPECTED) - KNOTS[9], 0, 2)
     np.testing.assert_allclose(usual_severities(SCALE.quantiles)[:, 9], root, atol=1e-6)
-    np.testing.assert_allclose(usual_severities(SCALE.quantiles + 0.2)[:, :4], 0, atol=1e-6)  # less than healthy people
+    np.testing.assert_allclose(usual_severities(SCALE.quantiles + 0.2)[:, :4], 0, atol=1e-6)  # below healthy people
 
 
 @pytest.mark.parametrize("level", [0.87, 0.95])
 def test_intervals_hold_every_severity_with_which_the_score_is_no_surprise(level):
-    """All severities are tried: where the score is among their central ones, the interval has to reach.
+    """A grid of severities is tried: the interval must reach those for which the score is among the central ones.
 
-    The upper limit of whoever scores below 16 % of healthy people is that of somebody who scores as they do.
+    Below the 16th percentile of healthy people, the upper limit is the one at that percentile.
     """
     tried = np.linspace(0, 2, 2001)
     own, between = SCALE.severities(PEOPLE), np.interp(tried, DOSES, EXPECTED)
@@ -90,7 +90,7 @@ def test_intervals_hold_every_severity_with_which_the_score_is_no_surprise(level
     low, high = severity_intervals(SCALE, PEOPLE, level)
     np.testing.assert_allclose(low[seen], np.minimum(first, own)[seen], atol=2e-3)
     np.testing.assert_allclose(high[seen], np.maximum(last, own)[seen], atol=2e-3)
-    assert (high - low)[high < DOSES[-1]].min() > 0.005  # nobody's interval is a point
+    assert (high - low)[high < DOSES[-1]].min() > 0.005  # no interval is a point
 
 
 def test_intervals_hold_the_severity_and_grow_with_the_level():
@@ -106,7 +106,7 @@ def test_intervals_hold_the_severity_and_grow_with_the_level():
 
 
 def test_centiles_are_shares_of_the_controls():
-    """There are as many controls as centiles, so each of them is at a whole per cent."""
+    """There are as many controls as centiles, so each control is at a whole percentage."""
     for pattern, column in enumerate(CONTROLS.T):
         below = [percentileofscore(column, value, kind="strict") * 101 / 100 for value in column]
         np.testing.assert_allclose(SCALE.centiles(CONTROLS)[:, pattern], below, atol=1e-6)
@@ -127,7 +127,7 @@ def test_intervals_of_people_who_lack_regions_are_wider():
         np.testing.assert_allclose((low[row, 0], high[row, 0]), (max(0.6 - half, 0), 0.6 + half), atol=0.02)
 
 
-# Controls whom nobody has seen: against refits without them, and against simulated scores.
+# Held-out controls: against refits without them, and against simulated scores
 
 
 def test_leaving_one_out_is_estimating_without_that_person():
@@ -145,12 +145,12 @@ def test_leaving_one_out_is_estimating_without_that_person():
 
 
 def held_out_scores(scores, held_out, n_repetitions):
-    """Return the R-indices of the controls that it was learned from."""
+    """Return held-out R-indices of the training controls."""
     return HeldOut.of(scores, held_out, n_repetitions).scores(scores, np.arange(scores.shape[1]))
 
 
 def made_up(n_repetitions, n_people=4000, seed=0):
-    """Scores of controls by repetitions with means of their own; each leaves out another fifth."""
+    """Return scores of controls by repetitions with their own means, each of which holds out another fifth."""
     rng = np.random.default_rng(seed)
     person = PERSON * rng.standard_normal((n_people, 2)) * [1, 2]
     scores = 0.1 + person + REPETITION * rng.standard_normal((n_repetitions, n_people, 2))
@@ -169,7 +169,7 @@ def test_held_out_scores_vary_as_the_consensus_would(n_repetitions):
     expected = np.sqrt(np.array([PERSON, 2 * PERSON]) ** 2 + REPETITION**2 / n_repetitions)
     np.testing.assert_allclose(found.std(axis=0), expected, rtol=0.05)
     few = np.stack([scores[held_out[:, k], k].mean(axis=0) for k in range(scores.shape[1])])
-    assert few[:, 0].std() > 1.2 * expected[0]  # what a plain mean would give
+    assert few[:, 0].std() > 1.2 * expected[0]  # the spread of a plain mean
     assert np.corrcoef(found[:, 1], person[:, 1])[0, 1] > 0.95
 
 
@@ -185,7 +185,7 @@ def test_where_nobody_has_two_scores_repetitions_that_saw_a_person_say_how_much_
 
 def test_what_a_repetition_has_seen_does_not_count_and_who_was_always_seen_is_stretched():
     scores, held_out, _ = made_up(3)
-    nobody = 0 * held_out > 0  # then scores are the consensus
+    nobody = 0 * held_out > 0  # if nobody was held out, scores are the consensus
     np.testing.assert_allclose(held_out_scores(scores, nobody, 3), scores.mean(axis=0))
     unseen = held_out.any(axis=0)
     found = held_out_scores(np.where(held_out[..., None], scores, 0.1 + 0.1 * (scores - 0.1)), held_out, 3)
@@ -204,7 +204,7 @@ def test_later_scans_of_a_control_are_scored_as_the_first(n_repetitions):
 
 def test_people_who_are_scored_once_say_nothing_of_repetitions():
     scores, known = np.random.default_rng(3).normal(size=(3, 2, 4)), np.arange(6).reshape(3, 2) % 2 == 0
-    known[0, 1] = True  # the second person: by one repetition only
+    known[0, 1] = True  # only one repetition scored the second person
     np.testing.assert_allclose(_within(scores, known), scores[:, 0].var(axis=0, ddof=1))
 
 
@@ -215,7 +215,7 @@ def test_a_single_control_that_all_have_seen_is_not_stretched():
     assert again == pytest.approx(scores[:, held_out.any(axis=0)].mean() + 0.01, abs=0.05)
 
 
-# People who are made and scored, in a world where severities add to brains and scores are brains with noise.
+# Synthesised people, in a world where severities are added to brains and scores are brains with noise
 
 N_CONTROLS, N_PATTERNS = 300, 2
 CORRELATION = np.array([[1, 0.6], [0.6, 1]])
@@ -223,7 +223,7 @@ CORRELATION = np.array([[1, 0.6], [0.6, 1]])
 
 @pytest.fixture
 def world(monkeypatch):
-    """Return controls as some repetitions know them; a score by a repetition that has learned from a brain is wrong."""
+    """Return a function that makes models and controls; repetitions score brains that they learned from wrongly."""
 
     def begin(n_models):
         rng = np.random.default_rng(0)
@@ -258,14 +258,14 @@ def test_intervals_of_made_up_people_hold_the_truth(world, n_models):
             held = ((low <= truth[:, None]) & (truth[:, None] <= high)).mean()
             expected = (1 + level) / 2 if not truth.any() else level  # no interval begins below 0
             assert held == pytest.approx(expected, abs=0.035)
-    # Fresh healthy people, among the held-out controls.
+    # New healthy people, ranked among the held-out controls
     fresh = scale.centiles(sd * rng.standard_normal((4000, N_PATTERNS)) + honest.mean(axis=0))
     np.testing.assert_allclose((fresh > 95).mean(axis=0), 0.05, atol=0.025)
 
 
 @pytest.mark.parametrize("n_models", [3, 4])
 def test_intervals_hold_the_truth_with_fewer_repetitions_than_folds(world, n_models):
-    """Brains that every repetition has learned from, which are read wrongly here, are not used."""
+    """Brains that every repetition has learned from, whose scores are wrong here, are not used."""
     scale = fit_scale(*world(n_models), "additive", CORRELATION, seed=1).scale
     rng, sd = np.random.default_rng(5), np.sqrt(PERSON**2 + REPETITION**2 / n_models)
     truth = rng.uniform(0.05, 1.2, (4000, 1))
@@ -275,14 +275,14 @@ def test_intervals_hold_the_truth_with_fewer_repetitions_than_folds(world, n_mod
 
 
 def test_few_people_widen_intervals_by_what_maps_of_halves_leave_open(world):
-    """Where a half's second map also changes what the first pattern is read from, its R-index shifts by z₂ times it."""
+    """If a half's second map leaks into the first pattern, the R-index of that pattern shifts by z₂ times the leak."""
     models, healthy = world(6)
     scale = fit_scale(models, healthy, "additive", CORRELATION, seed=1).scale
     assert widened(scale, models, healthy.brains, "additive", np.empty((0, N_PATTERNS, 3)), 1) is scale  # no halves
     leak, everybody = 0.3, np.eye(N_PATTERNS, N_PATTERNS + 1)
     halves = np.stack([everybody, *(everybody + np.outer([0, sign * leak], [1, 0, 0]) for sign in (1, -1) * 5)])
     apart = intervals.inference.r_indices
-    quiet = np.random.default_rng(3).standard_normal(N_PATTERNS)  # the same for everybody: nothing but maps differs
+    quiet = np.random.default_rng(3).standard_normal(N_PATTERNS)  # the same for everybody: only maps differ
     intervals.inference.r_indices = lambda _, brains: (brains[:, :N_PATTERNS] + quiet)[None]
     wide = widened(scale, models, healthy.brains, "additive", halves, seed=1)
     intervals.inference.r_indices = apart
@@ -294,7 +294,7 @@ def test_few_people_widen_intervals_by_what_maps_of_halves_leave_open(world):
     expected = np.hypot(before, norm.ppf(LEVELS[-4]) * leak * np.median(z) / norm.ppf(0.75))
     np.testing.assert_allclose(after.mean(), expected.mean(), rtol=0.05)
     np.testing.assert_allclose(after, expected, rtol=0.2)
-    np.testing.assert_allclose(wide.quantiles[1], scale.quantiles[1], atol=1e-6)  # its own unit is no error
+    np.testing.assert_allclose(wide.quantiles[1], scale.quantiles[1], atol=1e-6)  # the second pattern is unaffected
 
 
 @pytest.mark.parametrize("composition", ["additive", "joint"])
@@ -317,24 +317,24 @@ SD = 0.05
 
 
 def readings(n_people=4000):
-    """Return what is read of people who differ by 0.3, in two scans with noise: 0.8 of their severity."""
+    """Return readings of two noisy scans: 0.8 of the severity, plus differences between people with an sd of 0.3."""
     rng = np.random.default_rng(0)
     person, first, second = 0.3 * rng.standard_normal((n_people, 1)), *SD * rng.standard_normal((2, n_people, 1))
     return np.stack([0.8 * DOSES + person + noise for noise in (first, second)])
 
 
 def test_limits_are_those_of_noise_alone_and_in_the_unit_of_severities():
-    """What differs between people stays with them; a change of 0.16 that is read stands for 0.2."""
+    """Differences between people cancel out; a measured change of 0.16 stands for 0.2."""
     low, high = change_limits(readings(), np.array([0.0, 0.16]), np.array([0.5, 0.5]), 0.9, 20)
     half = student_t.isf(0.05, 20) * np.sqrt(2) * SD / 0.8
     np.testing.assert_allclose((low[0], high[0]), (-half, half), atol=0.03)
     assert (low[1] + high[1]) / 2 == pytest.approx(0.2, abs=0.03)
-    assert high[1] - low[1] > high[0] - low[0]  # the larger a change, the less is known how well readings follow it
+    assert high[1] - low[1] > high[0] - low[0]  # uncertainty grows with the change
 
 
 @pytest.mark.parametrize("surprise", [-1.9, 1.9])
 def test_small_changes_are_inside_where_noise_is_small(surprise):
-    """Of the changes that are tried, the outermost likely ones would leave out true ones beside them."""
+    """Limits at the outermost likely values of the grid would exclude true changes just beyond them."""
     scans = readings()[0] + 0.01 * np.random.default_rng(1).standard_normal((2, 4000, 1))
     true = np.linspace(-0.05, 0.05, 18)
     low, high = change_limits(scans, 0.8 * true + surprise * np.sqrt(2) * 0.01, np.full(18, 0.5), 0.95)
@@ -344,7 +344,7 @@ def test_small_changes_are_inside_where_noise_is_small(surprise):
 
 def test_limits_stay_within_what_can_be():
     low, high = change_limits(readings(), np.array([-0.1, 0.0, 9.0]), np.array([0.0, 1.9, 1.0]), 0.95)
-    assert np.isnan([low[2], high[2]]).all()  # no change would be read as that
+    assert np.isnan([low[2], high[2]]).all()  # no change would give that reading
     assert ((-DOSES[-1] <= low[:2]) & (low[:2] < high[:2]) & (high[:2] <= DOSES[-1])).all()
 
 

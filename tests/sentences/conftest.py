@@ -1,4 +1,4 @@
-"""Eight kinds of studies, as small tables: what a report says of each is compared with what its run folder holds."""
+"""Eight kinds of small studies, whose reports are compared with their run folders."""
 
 import json
 import warnings
@@ -19,7 +19,7 @@ REGIONS = [f"roi{k:02}" for k in range(1, N_REGIONS + 1)]
 
 
 def study(n_a_group=70, n_patterns=2, loss=0.45, older=0.0, seed=0):
-    """Return a table of as many controls as patients, of the same ages and sexes; patients lose up to `loss`."""
+    """Return controls and as many patients, of the same sexes and ages (plus `older`), who lose up to `loss`."""
     rng = np.random.default_rng(seed)
     volumes = 5000 * (1 + 0.1 * rng.standard_normal((2 * n_a_group, N_REGIONS)))
     patient = np.repeat([0, 1], n_a_group)
@@ -37,14 +37,14 @@ def study(n_a_group=70, n_patterns=2, loss=0.45, older=0.0, seed=0):
 
 
 def with_gaps(table):
-    """Return the table in which two of three people lack a region or two of the twelve."""
+    """Return the table with one or two of the twelve regions missing in two of three people."""
     rng = np.random.default_rng(2)
     order = rng.random((len(table), N_REGIONS)).argsort(axis=1)
     return table.assign(**table[REGIONS].mask(order < rng.integers(0, 3, (len(table), 1))))
 
 
 def with_visits(table):
-    """Return two visits of everybody, half a year apart; patients lose 2 % meanwhile."""
+    """Return two visits of everybody, half a year apart, between which patients lose 2 %."""
     rng = np.random.default_rng(3)
 
     def scanned(left):
@@ -69,7 +69,7 @@ KINDS = {
 
 
 class Told(NamedTuple):
-    """What a run folder holds, read without the package, and what the report makes of it."""
+    """A run folder, read without the package, and its report."""
 
     kind: str
     folder: Path
@@ -89,20 +89,20 @@ class Told(NamedTuple):
 
     @property
     def people(self):
-        """Scores of everybody at the first visit."""
+        """Return the scores of everybody at the first visit."""
         rows = self.table("r_indices")
         return rows[rows["first_visit"]] if "first_visit" in rows else rows
 
 
 @pytest.fixture(scope="session", params=KINDS)
 def told(request, tmp_path_factory):
-    """Return the run of a kind, made by linear models, and its report, in which nothing is drawn."""
+    """Return a run of linear models for one kind of study, and its report without figures."""
     folder, table = tmp_path_factory.mktemp("runs"), KINDS[request.param]()
     table.to_csv(folder / "people.csv", index=False)
     roles = TableSettings(covariates="age,sex", clinical="memory", visit="visit" if "visit" in table else None)
     search = SearchSettings(preset="linear", n_repetitions=3)
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
-        warnings.simplefilter("ignore", UserWarning)  # of so few people
+        warnings.simplefilter("ignore", UserWarning)  # about so few people
         drawn = {"figure_svg": lambda *_: "<svg></svg>", "figure_png": lambda _, path: path.write_bytes(b"")}
         for name in plots.__all__:
             patch.setattr(plots, name, drawn.get(name, lambda *_, **__: None))

@@ -1,7 +1,7 @@
-"""Every number that a report says in a sentence is in the run folder; the sentences are those that the verdict allows.
+"""Every number in a sentence of a report is in the run folder, and the verdict determines which sentences appear.
 
-Eight kinds of studies. A sentence with a number that no line of `CLAIMS` knows fails the test: whoever writes one says
-here where the number comes from.
+There are eight kinds of studies. A sentence with a number that no line of `CLAIMS` covers fails the test: a new one
+needs a line that says where the number comes from.
 """
 
 import html
@@ -21,7 +21,7 @@ from tests.sentences.conftest import N_REGIONS, REGIONS
 PAGES = Path(rindices.__file__).parent / "pages"
 N = r"(−?\d+(?:,\d{3})*(?:\.\d+)?)"
 NUMBER = re.compile(r"(?<![\w.−-])[−-]?\d[\d,]*(?:\.\d+)?(?!\w)")
-# Whatever is a table, a picture or a list of settings holds no sentences.
+# Tables, pictures and lists of settings contain no sentences.
 NO_PROSE = re.compile(r"<(script|style|svg|table|pre|code|select|nav)\b.*?</\1>|<p>References</p>.*?</ul>", re.DOTALL)
 ABOUT_PATTERNS = re.compile(
     r"Pattern \d|pattern \d|Associated with|have this pattern|associated with any|associations ha|median severity"
@@ -30,14 +30,14 @@ ABOUT_PATTERNS = re.compile(
 
 
 def prose(page):
-    """Return the sentences of a page, a line a paragraph."""
+    """Return the sentences of a page, one paragraph per line."""
     text = re.sub(r"</(?:p|li|dd|dt|h\d|figcaption|summary|caption|div|header)>", "\n", NO_PROSE.sub(" ", page))
     lines = (" ".join(line.split()) for line in html.unescape(re.sub("<[^>]*>", "", text)).split("\n"))
     return "\n".join(filter(None, lines))
 
 
 def without_gates(page):
-    """Return a page without what lies behind “Show anyway”."""
+    """Return a page without what is hidden behind “Show anyway”."""
     kept, depth, gates = [], 0, []
     for part in re.split(r"(</?details\b[^>]*>)", page):
         if part.startswith("<details"):
@@ -101,7 +101,7 @@ def no_differences(told):
 
 
 def cards(told):
-    """Return what each card says of its pattern, one after the other."""
+    """Return the statements of each pattern's card, in order."""
     people, rows = told.people, []
     patients, controls = (people[people["group"] == group] for group in ("patient", "control"))
     above = {k: patients[f"severity{k}"] > told.summary["reference"][k - 1][2] for k in range(1, n_patterns(told) + 1)}
@@ -177,7 +177,7 @@ def remarks(told):
 
 
 def uncertainty(told):
-    """Return how much more squared error the effects of age and sex have in patients than in controls."""
+    """Return how many times larger the squared error of age and sex effects is in patients than in controls."""
     ages, patient = told.given["age"], (told.given["diagnosis"] == "AD").to_numpy()
     design = np.column_stack([np.ones(len(ages)), ages, told.given["sex"] == "M"]).astype(float)
     leverage = (design @ np.linalg.inv(design[~patient].T @ design[~patient]) * design).sum(axis=1)
@@ -188,7 +188,7 @@ def standardised(first, second):
     return (first.mean() - second.mean()) / np.sqrt((first.var() + second.var()) / 2)
 
 
-# What is said, and what the folder holds: a list for each time that it is said, or one for all times.
+# A sentence and its values according to the folder: one list per occurrence, or one list for all.
 CLAIMS = [
     (
         rf"This run compares {N} patients \(AD\) with {N} controls \(CN\) in {N} regions, learns (.*?) \(a number "
@@ -238,7 +238,7 @@ CLAIMS = [
         r".*?\.)? ?((?:Not clearly a|A)ssociated with .*? in patients\.)",
         cards,
     ),
-    (  # a verdict that tells nobody what they have
+    (  # under verdicts that assign patterns to nobody
         rf"The median severity is {N} in patients and {N} in controls; a patient lies above a control in {N} % of all "
         r"pairs[^.]*\. ((?:Not clearly a|A)ssociated with .*? in patients\.)",
         lambda told: [[*row[:3], row[-1]] for row in cards(told)],
@@ -437,14 +437,14 @@ def _runners_up(told):
 
 
 def literal_numbers():
-    """Return the numbers that stand in the templates themselves, the same in every report."""
+    """Return the numbers written in the templates, which are the same in every report."""
     parts = [path.read_text(encoding="utf-8") for path in sorted((PAGES / "templates").glob("*.j2"))]
     parts.append((PAGES / "report.py").read_text(encoding="utf-8").replace("--", " "))
     return {found for part in parts for found in NUMBER.findall(re.sub(r"\{%.*?%\}|%\.?\d*f", " ", part))}
 
 
 def strayed(told):
-    """Return sentences with a number that neither a claim nor a template knows, once all claims were compared."""
+    """Compare all claims; return the remaining sentences with a number that is not in a template either."""
     text = prose(told.html)
     for form, expected in CLAIMS:
         said = [list(match.groups("0" if "(?P<s>" in form else "")) for match in re.finditer(form, text)]

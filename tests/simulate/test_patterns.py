@@ -1,4 +1,4 @@
-"""Patterns of the diseases, and the reference population that they change."""
+"""Disease patterns, and the reference population that they change."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from rindices.simulate.patterns import named_patterns, random_patterns, regional
 
 REGIONS = list(ReferencePopulation.load().regions)
 DISEASES = [name for name in KINDS if name != "null"]
-# Sizes and shared regions that section 4.2 and Table 5 of the paper give.
+# Sizes and shared regions according to section 4.2 and Table 5 of the paper.
 SIZES = dict.fromkeys(DISEASES, 14) | {"overlap": 16, "scarce": 4}
 SHARED = dict.fromkeys(DISEASES, 4) | {"overlap": 8, "scarce": 0}
 
@@ -53,7 +53,7 @@ def test_named_patterns_have_the_sizes_and_shared_regions_of_the_paper(kind, n_p
     for k, pattern in enumerate(patterns):
         assert len({*pattern} & {*REGIONS}) == len(pattern) == SIZES[kind]
         others = {other: len(set(pattern) & set(patterns[other])) for other in range(k)}
-        shares = [other for other in others if k < 3 or other == k - 1]  # later ones with the one before only
+        shares = [other for other in others if k < 3 or other == k - 1]  # later ones share only with the one before
         assert others == dict.fromkeys(others, 0) | dict.fromkeys(shares, SHARED[kind] // 2)
 
 
@@ -86,7 +86,7 @@ def test_patterns_of_all_shapes_are_as_large_together(kind):
 def test_shapes_are_what_they_are_called():
     dense, half, graded, signed = (losses_of(kind) for kind in ("dense", "half", "graded", "signed"))
     assert dense[0].min() > 0
-    assert np.median(dense[0]) < 0.8 * dense[0].mean()  # most regions a little
+    assert np.median(dense[0]) < 0.8 * dense[0].mean()  # most regions lose a little
     assert np.abs((half[0] > 0).mean(axis=1) - 0.5).max() < 0.15
     assert all(len(np.unique(row[row > 0].round(9))) == 1 for row in half[0])
     for losses, inside in (graded, signed):

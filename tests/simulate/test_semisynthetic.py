@@ -1,4 +1,4 @@
-"""Simulated cohorts: of the reference population or of one's own controls, with severities of any kind."""
+"""Simulated cohorts, from the reference population or from one's own controls, with severities of any kind."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ def groups(cohort):
 
 @pytest.mark.parametrize(("kind", "atrophy", "noise"), [("basic", 0.3, 0.05), ("noise", 0.3, 0.2), ("mild", 0.2, 0.05)])
 def test_factor_of_each_person_and_region(kind, atrophy, noise):
-    """With the same seed, the null cohort holds the same people without the disease."""
+    """With the same seed, the null cohort contains the same people without the disease."""
     sick, healthy = (simulate_cohort(name, n_controls=5, n_patients=4000, seed=4) for name in (kind, "null"))
     (_, before), (_, after) = groups(healthy), groups(sick)
     assert before["participant_id"].tolist() == after["participant_id"].tolist()
@@ -29,7 +29,7 @@ def test_factor_of_each_person_and_region(kind, atrophy, noise):
     factor = (lost / (severity * atrophy))[severity[:, 0] > 0.01]
     assert (factor.mean(), factor.std()) == (pytest.approx(1, abs=0.01), pytest.approx(noise, rel=0.03))
     assert np.abs(np.corrcoef(factor.T)[np.triu_indices(len(only_first), 1)]).max() < 0.1
-    # A region of two patterns is changed by one after the other.
+    # A region of two patterns is changed by one and then the other.
     expected = (1 - atrophy * sick.truth["s1"]) * (1 - atrophy * sick.truth["s2"])
     off = after["lHip"].to_numpy() / before["lHip"].to_numpy() - expected
     assert (off.abs().max() < 1.9 * noise, off.mean()) == (True, pytest.approx(0, abs=0.002))
@@ -167,13 +167,13 @@ PEOPLE = ReferencePopulation.load().draw(N, np.random.default_rng(0))
 
 @pytest.fixture
 def familiar():
-    """Give a table with the paper's regions."""
+    """Return a table with the paper's regions."""
     return PEOPLE.assign(participant_id=[f"person {i}" for i in range(N)])
 
 
 @pytest.fixture
 def foreign():
-    """Give a table with other regions, covariates of many kinds and no ids."""
+    """Return a table with other regions, covariates of many kinds and no ids."""
     rng = np.random.default_rng(1)
     columns = {"Age": rng.uniform(20, 80, N), "SEX": rng.integers(0, 2, N), "site": 1, "scanner": "A", "ICV": 1500.0}
     columns |= {"smoker": rng.random(N) < 0.5} | {f"region {i}": rng.uniform(900, 1100, N) for i in range(40)}
@@ -236,7 +236,7 @@ LAWS = {"uniform": uniform, "mild": beta(1, 3), "severe": beta(3, 1)}
 def test_severities_are_uniform_and_correlated_as_asked(asked, expected):
     severities = simulate_cohort(n_controls=1, n_patients=20_000, severity_correlation=asked).truth[NAMES].to_numpy().T
     assert min(kstest(column, "uniform").pvalue for column in severities) > 0.001
-    ranks = 6 / np.pi * np.arcsin(np.array(expected) / 2)  # of two uniforms joined by a Gaussian copula
+    ranks = 6 / np.pi * np.arcsin(np.array(expected) / 2)  # for two uniforms joined by a Gaussian copula
     assert np.abs(np.corrcoef(severities) - ranks).max() < 0.03
 
 
@@ -257,7 +257,7 @@ def test_a_distribution_stays_with_correlated_patterns_and_with_age(law, age):
 def test_patterns_are_absent_in_half_of_the_patients(correlation):
     cohort = simulate_cohort(n_patients=20_000, severities="absent", severity_correlation=correlation)
     severities = cohort.truth[NAMES].to_numpy().T
-    both = 1 / 4 + np.arcsin(correlation) / (2 * np.pi)  # of two normal scores below 0
+    both = 1 / 4 + np.arcsin(correlation) / (2 * np.pi)  # the chance that two normal scores are below 0
     np.testing.assert_allclose((severities == 0).mean(axis=1), 0.5, atol=0.015)
     assert ((severities[0] == 0) & (severities[1] == 0)).mean() == pytest.approx(both, abs=0.015)
     assert min(kstest(column[column > 0], "uniform").pvalue for column in severities) > 0.001

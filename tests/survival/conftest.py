@@ -46,7 +46,7 @@ def surroundings(tmp_path_factory):
 def start(table, tmp_path, surroundings):
     """Return a function that starts `rindices fit` as a process; any still running at the end are killed.
 
-    With `hold`, it stops by itself as soon as so many chunks are finished or on their way; it is given back then.
+    With `hold`, the process suspends itself once so many chunks are finished or unfinished states are saved.
     """
     processes = []
 

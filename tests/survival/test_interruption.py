@@ -46,7 +46,7 @@ from tests.survival.conftest import (
     until,
 )
 
-TRAINING = (UNFINISHED, 1)  # where a run waits for its signal, so that it cannot end before
+TRAINING = (UNFINISHED, 1)  # where a run suspends itself, so that it cannot end before its signal
 
 
 def test_a_killed_run_goes_on_and_ends_with_the_same_bits(start, out, undisturbed):
@@ -229,9 +229,8 @@ def children_of(process):
 
 
 def have_left(processes):
-    return not psutil.wait_procs(processes, timeout=PATIENCE / 4)[
-        1
-    ]  # joblib's default workers would linger for five minutes
+    # joblib's default workers would linger for five minutes.
+    return not psutil.wait_procs(processes, timeout=PATIENCE / 4)[1]
 
 
 @pytest.mark.slow
@@ -367,10 +366,10 @@ class Killed(Exception):
 
 
 class Kill:
-    """Keeps a run folder as it was before one of the changes of its files, and lets the command end as it may.
+    """Takes a snapshot of a run folder before one of the changes of its files; the command then ends as it may.
 
-    Changes are counted: a file that is written is renamed when it is whole, which is one; a file that is removed is
-    another. A file that is being written reaches the disk in half.
+    Changes are counted: renaming a complete file into place is one, removing a file another. Of a file that is being
+    written, half reaches the disk.
     """
 
     def __init__(self, monkeypatch, folder, moment):
@@ -523,6 +522,6 @@ def test_training_survives_being_killed(client_of, table, tmp_path, undisturbed,
     client.post("/continue?run=run", follow_redirects=False)
     seen = watched(client, "run")
     assert seen[-1]["state"] == "done"
-    assert max(row["n_models"] for one in seen for row in one["agreed"]) >= 4  # models this short are rarely sound
+    assert max(row["n_models"] for one in seen for row in one["agreed"]) >= 4  # such short models are rarely sound
     assert_same(run, undisturbed)
     assert 'class="verdict' in client.get("/run?run=run").text

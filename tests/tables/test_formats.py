@@ -1,4 +1,4 @@
-"""Tables as other programs write them go through `check` with what its own message proposes, in at most two tries."""
+"""Tables written by other programs pass `check` in at most two tries, with the options that its message proposes."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.test_cli import run as run_command
 FORMATS = Path(os.environ.get("RINDICES_DATA", "nowhere")).parent / "formats"
 pytestmark = pytest.mark.skipif(not FORMATS.is_dir(), reason="needs the tables of other programs beside RINDICES_DATA")
 
-# What is a region in each file, what is not, and how many regions there are.
+# For each file: a region, columns that are not regions, and the number of regions.
 FILES = {
     "abide_asegstats2table_first120.tsv": (
         "Left-Hippocampus",
@@ -47,7 +47,7 @@ FILES = {
 
 
 def run(*line, code=0):
-    """Run a command, which has to end with this exit code if one is given."""
+    """Run a command and check its exit code, unless that is None."""
     set_output()
     done = run_command(*line, *["--no-spectrum"] * (line[0] == "check"))
     assert code in (None, done.exit_code), done.output
@@ -55,7 +55,7 @@ def run(*line, code=0):
 
 
 def with_labels(table, folder, **columns):
-    """Return what joins a file with every second person a control, by ids as another program writes them."""
+    """Return options to join a made-up labels file (alternating groups), with ids as another program writes them."""
     source = read_source(table)
     if "diagnosis" in source.frame:
         return ()
@@ -67,7 +67,7 @@ def with_labels(table, folder, **columns):
 
 
 def proposed(said):
-    """Return the options that a message proposes, as one would copy them."""
+    """Return the options that a message proposes, as a user would copy them."""
     options = re.findall(r"--(?:exclude|features|clinical|visit|id|diagnosis) (?:'[^']*'|[^\s;,.A-Z]\S*)", said)
     return shlex.split(options[-1].rstrip(".;,")) if options else []
 
@@ -124,7 +124,7 @@ def test_the_72_regions_of_muse_may_be_named_at_once(tmp_path):
 def test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids(tmp_path):
     tables = [FORMATS / f"aomic_aparcstats2table_{side}_thickness.tsv" for side in ("lh", "rh")]
     joined = f"{tables[1]},{FORMATS / 'aomic_participants.tsv'},{with_labels(tables[0], tmp_path)[1]}"
-    # Scores of the participants file are no regions: the message says which, and the second try is what it proposes.
+    # Scores in the participants file are not regions: the message names them and proposes the second try.
     said = run("check", tables[0], "--join", joined, code=2)
     strangers = "NEO_N, NEO_E, NEO_O, NEO_A, NEO_C: neither their names nor their values show"
     assert not missing(said.output, strangers, "is joined by its column 'rh.aparc.thickness'")
@@ -142,7 +142,7 @@ def test_participants_without_measures_are_refused_with_the_way_to_join_them(tmp
     assert not missing(said, "bart (always 1)", "--join FILE")
 
 
-# Files without measures of their own, or of one person: each has a test of its own here.
+# Files without measures, or of one person: each has its own test here.
 OTHERS = {
     "aomic_participants.tsv": "test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids",
     "bids_ds000030_participants.tsv": "test_participants_without_measures_are_refused_with_the_way_to_join_them",
@@ -163,7 +163,7 @@ def test_a_subject_of_freesurfer_is_gathered(tmp_path):
 
 
 def test_people_of_a_study_are_joined_with_their_measures(tmp_path):
-    """A participants file of a study with patients is the labels file of somebody's regions."""
+    """The participants file of a patient study serves as the labels file of a table of regions."""
     people = pd.read_csv(FORMATS / "bids_ds000030_participants.tsv", sep="\t")
     regions = pd.read_csv(FORMATS / "aomic_aparcstats2table_lh_thickness.tsv", sep="\t").iloc[:, :35]
     people = people[people["diagnosis"].isin(["CONTROL", "SCHZ"])].head(len(regions))

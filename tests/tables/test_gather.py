@@ -1,4 +1,4 @@
-"""Folders of segmentation programs become one table."""
+"""Folders of segmentation programs, BIDS datasets and further tables become one table."""
 
 import json
 import shutil
@@ -68,7 +68,7 @@ def test_a_gathered_table_is_checked_with_its_dictionary(tmp_path):
 
 
 def spoilt(folder):
-    """A tree in which all that happens has happened."""
+    """Make a SUBJECTS_DIR with every defect that occurs in practice."""
     subjects_dir(folder, 8)
     for template in ("fsaverage", "lh.EC_average"):
         subject(folder, template, 90)
@@ -114,7 +114,7 @@ def test_who_lacks_a_file_has_gaps(tmp_path):
     found, table, _ = gathered(tmp_path / "subjects", tmp_path / "t.csv")
     assert "sub-0001 lacks 5 of 20 columns (rh.aparc.stats is missing)." in found.notes
     assert table.set_index("participant_id").loc["sub-0001"].isna().sum() == 5
-    (tmp_path / "subjects/sub-0002/stats/rh.aparc.stats").unlink()  # as most lack it, nobody is left out for it
+    (tmp_path / "subjects/sub-0002/stats/rh.aparc.stats").unlink()  # most people lack it, so nobody is left out for it
     assert gathered(tmp_path / "subjects", tmp_path / "u.csv", leave_out=True)[0].left_out == {}
 
 
@@ -156,7 +156,7 @@ def test_longitudinal_folders_are_visits_and_sessions_may_have_folders_of_their_
 
 @pytest.mark.parametrize("name", ["aseg+DKT", "aseg+DKT.VINN"])
 def test_fastsurfer_without_surfaces(tmp_path, name):
-    """The lines are those that segstats.py of FastSurfer writes."""
+    """The lines are as FastSurfer's segstats.py writes them."""
     cortex = [f"ctx-{side}-{region}" for side in ("lh", "rh") for region in ("cuneus", "insula")]
     for number in range(3):
         stats = subject(tmp_path / "subjects", f"sub-{number}", number, regions=(*ASEG[:-1], *cortex, "5th-Ventricle"))
@@ -342,7 +342,7 @@ def test_every_session_becomes_a_row_and_tables_meet_in_it(tmp_path):
     np.testing.assert_array_equal(rows[["age", "mmse", "lHip"]], expected)
     assert any("rows are numbered as in the joined table" in note for note in source.notes)
     people = "participant_id\tsession_id\tage\nsub-01\tses-01\t61\nsub-01\tses-02\tn/a\nsub-03\tses-01\t72\n"
-    traits = "participant_id\tapoe\tage\nsub-03\t44\t72.0\nsub-01\t34\t61\n"  # a gap is no contradiction
+    traits = "participant_id\tapoe\tage\nsub-03\t44\t72.0\nsub-01\t34\t61\n"  # a gap is not a contradiction
     frame = read_source(dataset(tmp_path / "other", people, scores_tsv=SCORES, traits_tsv=traits)).frame
     np.testing.assert_array_equal(frame[["age", "mmse", "apoe"]], [[61, 30, 34], [61, np.nan, 34], [72, 27, 44]])
 

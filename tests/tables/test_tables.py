@@ -1,4 +1,4 @@
-"""Tables of every dialect and of Excel, their ids, and the dictionaries that explain them."""
+"""Tables in every text dialect and in Excel, their ids, and the dictionaries that describe them."""
 
 import datetime
 import gzip
@@ -128,7 +128,7 @@ def test_columns_without_a_name(tmp_path):
             read_table,
             "points.csv",
             "participant_id;v;w\na;2.345;1,5\nb;2;2,5\nc;2.1;3,5\n",
-            r"Column 'v' has '2\.345' in row 2[\s\S]*here: 2345",  # which may stand for thousands beside commas
+            r"Column 'v' has '2\.345' in row 2[\s\S]*here: 2345",  # the point may mark thousands, beside decimal commas
         ),
         (
             read_dictionary,
@@ -308,11 +308,11 @@ def test_codes_of_categories_become_text_and_missing_codes_gaps():
     expected = {"sex": ["0", "1", nan], "a": [1, nan, 3], "b": [1.5, nan, 2], "c": ["x", nan, "y"]}
     pd.testing.assert_frame_equal(changed, frame.assign(**expected), check_dtype=False)
     assert notes == ["The dictionary describes 'age', but the table has 'Age', so the entry is not applied."]
-    assert frame["sex"].dtype == np.float64  # the table that was given is as it was
+    assert frame["sex"].dtype == np.float64  # the original table is unchanged
 
 
 def test_a_value_that_is_no_level_is_told_with_row_and_levels():
-    frame = pd.DataFrame({"sex": ["0", "2", "1", "x"]}, index=[0, 3, 4, 6])  # empty lines in the file
+    frame = pd.DataFrame({"sex": ["0", "2", "1", "x"]}, index=[0, 3, 4, 6])  # the file has empty lines
     changed, _, (problem,) = apply_dictionary(frame, Dictionary({"sex": SEX}))
     assert re.search(r"row 5 contains '2', and 1 more row .*\nLevels: 0 \(male\), 1 \(female\)", problem.what)
     assert (problem.where, changed["sex"].tolist()) == (("sex",), ["0", "2", "1", "x"])
@@ -433,7 +433,7 @@ def test_a_sheet_is_named_after_the_file(tmp_path):
     }.items():
         refused_with(message, read_table, tmp_path / name)
     made = openpyxl.load_workbook(path)
-    made["Later"].sheet_state = "hidden"  # lists to choose from
+    made["Later"].sheet_state = "hidden"  # as with lists of choices for cells
     made.save(path)
     assert len(read_table(path)) == 2
 
@@ -441,7 +441,7 @@ def test_a_sheet_is_named_after_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("part", "change", "said"),
     [
-        # Where lxml is installed, openpyxl reads with it and leaves entities out instead of refusing: nothing is left.
+        # With lxml installed, openpyxl drops entities instead of refusing them, and nothing is left.
         *(
             pytest.param(part, change, "(is not a readable Excel workbook|cannot be opened|.*is empty)", id=name)
             for name, part, change in (

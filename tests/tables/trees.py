@@ -16,7 +16,7 @@ CORTEX = ("bankssts", "cuneus", "entorhinal", "insula", "precuneus")
 
 
 def aseg_stats(rng, name="sub", version="7.4.1", regions=ASEG):
-    """Return the text of an aseg.stats, the last region always empty."""
+    """Return the text of an aseg.stats, in which the last region is always empty."""
     rows = [
         f"{i} {i} 1 {volume:.1f} {one} 1 1 1 1 1"
         for i, (one, volume) in enumerate(zip(regions, [*rng.uniform(2000, 9000, len(regions) - 1), 0.0], strict=True))
@@ -35,7 +35,7 @@ def aseg_stats(rng, name="sub", version="7.4.1", regions=ASEG):
 
 
 def aparc_stats(rng, regions=CORTEX):
-    """Return the text of an aparc.stats, with the comma that FreeSurfer 6 forgets."""
+    """Return the text of an aparc.stats, without a comma that FreeSurfer 6 omits."""
     rows = [
         f"{one} 1000 {rng.uniform(500, 900):.0f} {rng.uniform(2000, 9000):.0f} {rng.uniform(2, 3):.3f} 1 1 1 1 1"
         for one in regions

@@ -284,7 +284,7 @@ def test_training_stops_when_told_so(settings, small_people, last):
     assert seen == [(PAIR, step) for step in range(0, last + 1, 10)]
 
 
-# Where a repetition starts: a linear model, and what it contributes beside the networks
+# Where a repetition starts: a linear model, and its contribution alongside the networks
 
 
 @pytest.fixture(scope="module")

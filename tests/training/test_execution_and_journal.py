@@ -98,7 +98,7 @@ def test_processes_do_not_change_a_bit(alone, settings, people):
         train_all(CHUNKS, settings, people, execution)
         assert execution.device().platform == devices.describe().platform
     same_bits(execution.store, alone)
-    # Other processes report nothing along the way.
+    # Other processes report nothing until they end.
     assert [(one.done, one.resumed) for one in seen] == [(40 * k, 0) for k in range(5)]
 
 

@@ -22,12 +22,12 @@ from tests.test_cli import TINY, run, small_table
 from tests.test_layers import MODULES, dotted, imported
 from tests.trust.watch import watching
 
-# What is imported is declared, what is declared is imported, and what may be missing is asked for in words
+# Imports are declared, declared libraries are imported, and a missing optional library is asked for by name
 
 
 PROJECT = Path(rindices.__file__).parents[2] / "pyproject.toml"
-EXTRAS = ("imaging", "cluster", "parquet", "app")  # of users; "cuda" is JAX's build for a device, "dev" is ours
-# Libraries that are imported beside the one that brings them.
+EXTRAS = ("imaging", "cluster", "parquet", "app")  # for users; "cuda" is JAX's build for a device, "dev" is ours
+# Libraries that are installed with another one.
 COMES_WITH = {"markupsafe": "jinja2", "nibabel": "nilearn"}
 USED_BY_OTHERS = {"pyarrow": "pandas reads Parquet files with it"}
 # The distributions that each module may come from.
@@ -57,7 +57,7 @@ EVERYTHING = third_party({name for path in MODULES for name in imported(path)})
 
 
 def undeclared(modules, distributions):
-    """Return the modules that come from none of the distributions, neither themselves nor with another."""
+    """Return the modules that come from none of the distributions, directly or with another library."""
     carriers = {name: COMES_WITH.get(name, name) for name in modules}
     return {name for name, carrier in carriers.items() if not HOMES.get(carrier, {carrier}) & distributions}
 
@@ -142,19 +142,19 @@ METHODS = {
     "find_class": "loads code",
 }
 OF_MODULES = {("joblib", "load"), ("joblib", "dump"), ("np", "load"), ("np", "save"), ("numpy", "load")}
-# What a page in the browser needs, and nobody else has.
+# What pages in the browser need, and no other module uses.
 OF_THE_PAGES = {
-    "pages.server.page": {"subprocess"},  # knows the processes that were started
+    "pages.server.page": {"subprocess"},  # tracks the processes that were started
     "pages.server.run_pages": {"subprocess"},  # starts rindices report and fit
     "pages.server.addresses": {"socket"},  # listens on the loopback address
     "cli.results": {"webbrowser"},  # opens that address
 }
-# Modules by name: our own, and libraries for images that may not be installed. Neither name comes from data.
+# They import by name: our own modules, or optional imaging libraries. The names never come from data.
 IMPORTED_BY_NAME = {"rindices", "imaging.images"}
 
 
 def faults(text):
-    """Return what a module does that it should not."""
+    """Yield the forbidden calls of a module."""
     for node in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)):
         owner, _, name = ast.unparse(node.func).rpartition(".")
         if name in (METHODS if owner else CALLS) or (owner, name) in OF_MODULES:
@@ -166,7 +166,7 @@ def faults(text):
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_modules_neither_load_nor_start_nor_fetch_anything(path):
-    roots = {name.split(".")[0] for name in imported(path) if name != "urllib.parse"}  # which only takes text apart
+    roots = {name.split(".")[0] for name in imported(path) if name != "urllib.parse"}  # it only parses text
     text = path.read_text(encoding="utf-8")
     assert (roots & FORBIDDEN.keys(), list(faults(text))) == (OF_THE_PAGES.get(dotted(path), set()), [])
     assert "import_module(" not in text or dotted(path) in IMPORTED_BY_NAME
@@ -201,7 +201,7 @@ def test_the_watch_sees_pickles(monkeypatch, tmp_path):
     assert b"1 + 1" in watch.compiled
 
 
-# Nothing asks for anything beyond this machine
+# Nothing is requested from beyond this machine
 
 
 def test_the_watch_closes_the_network(monkeypatch):
@@ -229,7 +229,7 @@ app()
 
 @pytest.mark.slow
 def test_a_program_without_a_network(tmp_path):
-    """What libraries ask for beneath Python is not seen by the watch: here there is nothing to be asked."""
+    """The watch cannot see requests that libraries make beneath Python; here, there is no network to reach."""
     alone = [shutil.which("unshare") or "unshare", "--user", "--map-root-user", "--net"]
     if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
         pytest.skip("processes without a network cannot be started here")

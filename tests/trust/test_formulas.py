@@ -1,4 +1,4 @@
-"""Text that a spreadsheet would run is made harmless, and read back as it was."""
+"""Text that a spreadsheet would run is made harmless, and is read back unchanged."""
 
 import csv
 
@@ -70,7 +70,7 @@ def test_what_would_run_gets_an_apostrophe_and_nothing_else_does(text):
     ],
 )
 def test_cells_within_cells(text, expected):
-    """A spreadsheet of a country with decimal commas takes a semicolon for the border of a cell, quoted or not."""
+    """Where commas are decimal, a spreadsheet splits cells at semicolons, quoted or not."""
     assert guarded_text(text) == expected
 
 
@@ -98,7 +98,7 @@ TABLE = pd.DataFrame(
 
 
 def test_tables_are_guarded_where_they_are_written(tmp_path):
-    table = TABLE.assign(participant_id=[*TABLE["participant_id"][:4], "a\r=1"])  # a carriage return ends no row
+    table = TABLE.assign(participant_id=[*TABLE["participant_id"][:4], "a\r=1"])  # a carriage return does not end a row
     write_csv(table.set_index("participant_id"), tmp_path / "table.csv")
     with (tmp_path / "table.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [
@@ -114,7 +114,7 @@ def test_tables_are_guarded_where_they_are_written(tmp_path):
 
 @pytest.mark.parametrize("name", ["table.csv", "table.xlsx"])
 def test_tables_of_ours_are_read_as_they_were(tmp_path, name):
-    """Also after a spreadsheet has saved them as its own."""
+    """This also holds after a spreadsheet has saved them in its own format."""
     write_csv(TABLE, tmp_path / "table.csv", index=False)
     pd.read_csv(tmp_path / "table.csv").to_excel(tmp_path / "table.xlsx", index=False)
     found = read_table(tmp_path / name).fillna({"mixed": ""})

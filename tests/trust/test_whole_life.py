@@ -233,9 +233,8 @@ def ours(path, **options):
 
 
 def test_ids_survive_and_scores_that_came_later_find_their_people(life):
-    ids = (
-        secret_table()["participant_id"].replace("'=already", "=already").tolist()
-    )  # a table may already protect its own cells
+    # A table may already protect its own cells.
+    ids = secret_table()["participant_id"].replace("'=already", "=already").tolist()
     tables = {
         name: ours(life.folder / name)
         for name in ("new.csv", *(f"run/{one}.csv" for one in ("r_indices", "people", "z_scores", "variables")))

@@ -1,4 +1,4 @@
-"""What Python itself reports of a process while it is watched: connections, unpickling, compiled texts, programs."""
+"""Python's audit events while a process is watched: connections, unpickling, compiled texts, programs."""
 
 import _pickle
 import contextlib
@@ -18,12 +18,12 @@ def _hook(event, args):
         listener(event, args)
 
 
-sys.addaudithook(_hook)  # there is no way to take it off again
+sys.addaudithook(_hook)  # audit hooks cannot be removed
 
 
 @contextlib.contextmanager
 def reported_to(listener):
-    """Tell a function of each event that Python reports; where it raises, nothing comes of the event."""
+    """Pass each audit event to a function; if that raises, the event is prevented."""
     _listeners.append(listener)
     try:
         yield
@@ -32,22 +32,22 @@ def reported_to(listener):
 
 
 class Watch:
-    """What happened while it was on, but for threads that earlier tests have left: they end when they like."""
+    """Events while it is on, except those of threads left by earlier tests, which may end at any time."""
 
     def __init__(self):
         self.connections, self.unpickled, self.compiled, self.programs = [], [], [], []
         self._left = {one.ident: one for one in threading.enumerate() if one is not threading.current_thread()}
 
     def minds(self):
-        """Whether what happens in this thread counts."""
+        """Return whether events in this thread count."""
         left = self._left.get(threading.get_ident())
         return left is None or not left.is_alive()
 
     def note(self, event, args):
-        """Keep what matters of an event; close the network."""
+        """Record an event that matters; block the network."""
         if not self.minds():
             return
-        # To see whether there is IPv6, a library binds a socket of this machine when it is imported, and closes it.
+        # On import, a library binds and closes a socket of this machine to see whether IPv6 is available.
         outside = event == "socket.bind" and isinstance(args[1], tuple) and args[1][0] not in _LOOPBACK
         if event in _CONNECTIONS or outside:
             self.connections.append((event, args[1:], where()))
@@ -63,13 +63,13 @@ class Watch:
 
 
 def where():
-    """Return the last calls before what was reported."""
+    """Return the last calls before the event."""
     return [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_stack(limit=12)[:-3]]
 
 
 @contextlib.contextmanager
 def watching(monkeypatch):
-    """Watch all that happens within; nothing can connect meanwhile."""
+    """Watch all events within the context, in which nothing can connect."""
     watch = Watch()
 
     def reported(name, function):
@@ -80,7 +80,7 @@ def watching(monkeypatch):
 
         return load
 
-    # Lists of numbers need no class, so that Python reports nothing: all ways to a pickle are watched besides.
+    # Lists of numbers need no class, so they raise no event: all entry points of pickle are watched as well.
     for module, names in ((pickle, ("load", "loads", "Unpickler", "_load", "_loads")), (_pickle, ("load", "loads"))):
         for name in names:
             monkeypatch.setattr(module, name, reported(name, getattr(module, name)))

@@ -1,4 +1,4 @@
-"""A folder with a table, two runs and a model, and a browser without a screen."""
+"""A folder with a table, two runs and a model, and an HTTP client in place of a browser."""
 
 import contextlib
 import shutil
@@ -18,13 +18,13 @@ from tests import longevity
 from tests.pages.conftest import browser  # noqa: F401 (a fixture)
 
 TOKEN = "a-token"
-PATIENCE = 300  # seconds; a machine that is busy with other things is no reason to fail
+PATIENCE = 300  # seconds; a busy machine should not fail the tests
 HERE = Path(longevity.__file__).parent
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Return a folder as a user has it."""
+    """Return a folder such as a user would have."""
     folder = tmp_path / "study"
     folder.mkdir()
     for name in ("finished", "interrupted"):
@@ -37,7 +37,7 @@ def folder(tmp_path):
 
 
 class Browser(httpx.Client):
-    """A client that asks again where a page takes a while, as a browser does."""
+    """A client that retries while a page is being prepared, as a browser does."""
 
     def get(self, *args, **options):
         while (answer := super().get(*args, **options)).status_code == 202:
@@ -48,7 +48,7 @@ class Browser(httpx.Client):
 
 @pytest.fixture
 def client_of():
-    """Return a function that serves a folder to a browser, which has entered unless it is a stranger."""
+    """Return a function that serves a folder to a client, which is logged in unless it is a stranger."""
     with contextlib.ExitStack() as ends:
 
         def opened(folder, program=PROGRAM, *, stranger=False):
@@ -73,5 +73,5 @@ def client_of():
 
 @pytest.fixture
 def client(client_of, folder):
-    """Return a browser that has entered."""
+    """Return a client that is logged in."""
     return client_of(folder)

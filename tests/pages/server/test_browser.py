@@ -1,4 +1,4 @@
-"""The pages in a real browser: a table dropped, a role corrected, a run trained, people looked at, new ones scored."""
+"""The pages in a real browser: drop a table, correct a role, train a run, look at people, score new ones."""
 
 import os
 import re
@@ -15,13 +15,13 @@ from rindices.simulate import simulate_cohort
 from tests.pages.conftest import watched_page
 from tests.pages.server.conftest import PROGRAM
 
-# Where pictures for the tutorial go, if they are asked for; then a run is trained as long as it should be.
+# Where the tutorial's pictures go, if requested; in that case, a run is trained to its end.
 PICTURES = os.environ.get("RINDICES_PICTURES")
 FAULTS = Path(__file__).with_name("faults.js").read_text()
 
 
 class Visit:
-    """A browser that has entered, and what went wrong in it."""
+    """A browser that is logged in, and its errors."""
 
     def __init__(self, browser, address, **options):
         self.base = address.partition("/enter")[0]
@@ -35,7 +35,7 @@ class Visit:
 
     def go(self, path, wait="main h1"):
         self.page.goto(self.base + path)
-        self.page.wait_for_selector(wait, state="attached")  # it may be folded
+        self.page.wait_for_selector(wait, state="attached")  # it may be collapsed
         return self.page
 
     def picture(self, name):
@@ -50,8 +50,8 @@ class Visit:
 
 @pytest.fixture
 def visit(browser):
-    """Return a function that opens a folder with `rindices open`, and enters."""
-    with ExitStack() as ends:  # pages before their servers, which they may still be asking
+    """Return a function that opens a folder with `rindices open` and logs in."""
+    with ExitStack() as ends:  # close pages before their servers, which they may still be querying
 
         def opened(folder, **options):
             line = [*PROGRAM, "open", str(folder), "--no-browser"]
@@ -92,7 +92,7 @@ def test_every_page_can_be_read_by_everybody(folder, visit, options):
 
 
 def test_five_tasks_take_three_clicks_at_most(folder, visit):
-    """Counted from the list of runs; what is typed, pasted or dragged is no click."""
+    """Clicks are counted from the list of runs; typing, pasting and dragging do not count."""
     seen = visit(folder)
     page = seen.page
 
@@ -106,9 +106,9 @@ def test_five_tasks_take_three_clicks_at_most(folder, visit):
 
     run, individuals = "a:has-text('finished')", "text=Look at individuals"
     verdict = page.locator("tr", has=page.locator(run)).locator(".tag")
-    assert (verdict.inner_text(), verdict.is_visible()) == ("reproducible", True)  # what came of it: no click
+    assert (verdict.inner_text(), verdict.is_visible()) == ("reproducible", True)  # the verdict of a run: no click
 
-    list(task(run, individuals, "#everybody thead button:has-text('Severity 2')"))  # who has most of pattern 2
+    list(task(run, individuals, "#everybody thead button:has-text('Severity 2')"))  # who is most severe in pattern 2
     most = pd.read_csv(folder / "finished" / "r_indices.csv")["severity2"].max()
     shown = page.locator("#everybody tbody tr:not(.chosen) td:nth-last-child(2)").first.inner_text()
     assert float(shown.split(" ")[0]) == pytest.approx(most, abs=0.006)
@@ -151,7 +151,7 @@ def test_one_person_is_pasted_in_any_of_three_ways(folder, visit):
             ["7", *numbers]
         ): f"0 of {n} regions filled in; {n + 1} numbers were pasted. Copy the header row as well.",
     }
-    for pasted, told in ways.items():  # into the same form: whoever was pasted before leaves nothing behind
+    for pasted, told in ways.items():  # into the same form: the person pasted before leaves no trace
         page.locator("[data-paste]").fill(pasted)
         assert page.locator("[data-pasted]").inner_text() == told
         values = page.locator("[data-region]").evaluate_all("inputs => inputs.map((input) => Number(input.value))")
@@ -173,7 +173,7 @@ def test_a_remedy_leaves_the_focus_at_the_table(folder, visit):
 
 
 def test_whoever_is_chosen_stays_chosen(folder, visit):
-    """Ids shown or hidden, it is the same person; so it is after another page."""
+    """The choice survives showing and hiding ids, and a visit to another page."""
     seen, same = visit(folder), "(name) => document.querySelector('#card h4')?.textContent === name"
     page = seen.go("/people?run=finished", "#linked")
     name, severity = page.locator("#card h4"), page.locator("#card strong").first
@@ -201,7 +201,7 @@ def test_from_a_table_to_new_people(tmp_path, visit):
     seen.go("/table")
     page.set_input_files("[data-file]", tmp_path / "cohort.csv")
     page.wait_for_selector(".part")
-    assert "weight (score)" in page.locator("main").inner_text()  # by its name it is no region
+    assert "weight (score)" in page.locator("main").inner_text()  # its name is not that of a region
     assert page.get_by_label("Role of weight").input_value() == "no role"
     assert page.get_by_role("button", name="Clinical score: weight").is_visible()
     page.wait_for_selector("#look figure svg")
@@ -214,7 +214,7 @@ def test_from_a_table_to_new_people(tmp_path, visit):
     page.locator("[name=repetitions]").fill("4" if PICTURES else "3")
     if not PICTURES:
         page.locator("summary", has_text="More").click()
-        page.locator("[name=steps]").fill("3000")  # else it may end before it is stopped
+        page.locator("[name=steps]").fill("3000")  # otherwise it might end before it is stopped
         page.locator("[name=patterns]").fill("2")
     page.locator("[name=out]").fill("first")
     page.locator("#planned pre", has_text="--out first").wait_for(state="attached")

@@ -1,4 +1,4 @@
-"""The pages: what a table is taken for, what helps, results under their verdict, new people, two runs."""
+"""The pages: how a table is read, proposed remedies, results under their verdict, new people and two runs."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def test_roles_are_guessed_shown_and_changed(client, folder):
 
 
 def test_controls_and_patients_in_files_of_their_own_are_one_table(client, folder):
-    table, csv = pd.read_csv(folder / "cohort.csv"), f"{'x' * 130}.csv"  # together longer than the name of a file
+    table, csv = pd.read_csv(folder / "cohort.csv"), f"{'x' * 130}.csv"  # together longer than a file name may be
     for label, people in table.groupby("diagnosis"):
         people.drop(columns="diagnosis").to_csv(folder / f"{label}{csv}", index=False)
     first, second = sorted(table["diagnosis"].unique())
@@ -78,7 +78,7 @@ def test_a_table_of_the_same_people_is_joined_and_its_columns_guessed(client, fo
     assert "join" not in query_of(client.get(f"/table/checked?{query_of(joined)}&without=join").text)
 
 
-# A table, what its page says, what is chosen there, and what is said then.
+# A table, what its page says, the choice made there, and what the page then says.
 CHOICES = {
     "a total is a region": (
         lambda table: table.assign(V1=table[table.columns[-2:]].sum(axis=1)),
@@ -122,7 +122,7 @@ CHOICES = {
     ),
     "a label is that of the controls": (
         lambda table: table.replace({"diagnosis": {"CN": "one"}}),
-        ["Specify the control label with “controls”"],  # no option of the command line
+        ["Specify the control label with “controls”"],  # not an option of the command line
         "label=one&group=control",
         ["controls (one)"],
     ),
@@ -146,7 +146,7 @@ def test_what_is_wrong_with_a_table_is_said_with_what_helps(client, folder, case
     change, told, chosen, then = CHOICES[case]
     change(pd.read_csv(folder / "cohort.csv")).to_csv(folder / "more.csv", index=False)
     text = client.get("/table/checked?table=more.csv").text
-    assert missing(" ".join(text.split()), *told, "[id]") == ["[id]"]  # whoever has the table may see its ids
+    assert missing(" ".join(text.split()), *told, "[id]") == ["[id]"]  # ids are shown to those who have the table
     assert not missing(client.get(f"/table/checked?{query_of(text)}&{chosen}").text, *then)
 
 
@@ -191,14 +191,14 @@ def test_a_sheet_of_a_workbook_is_chosen_with_a_button(client, folder):
             ("table=book.xlsx%23Readme", "Sheet: Readme"),
             ("table=book.xlsx%23The+data", "Sheet: The data"),
         ]
-        assert not re.search("This is not possible|after the file name", text)  # the latter as on the command line
+        assert not re.search("This is not possible|after the file name", text)  # the latter belongs to the command line
         assert fits in client.get(f"{path}table=book.xlsx&table=book.xlsx%23The+data").text
 
 
 COMMAND = "rindices fit cohort.csv --covariates age --patterns 2-4 --repetitions 5 --out next"
 NOT_FINISHED = ["This run is not finished", "/continue?run=interrupted", "Models already trained are kept"]
 
-# An address, the status of its answer, what the page says, and what it does not say.
+# An address, the status of the response, what the page says, and what it does not say.
 SAID = [
     ("/table/look?table=odd.csv", 200, ["This table cannot be used for training"], []),
     ("/apply", 200, ["finished/model.safetensors</option>"], ["interrupted/model"]),
@@ -211,7 +211,7 @@ SAID = [
     ("/apply?model=three.safetensors&table=less.csv", 200, ["does not match the model"], []),
     ("/apply?model=three.safetensors&table=cohort.csv&id=nobody", 200, ["does not match"], []),
     ("/run?run=interrupted", 200, NOT_FINISHED, []),
-    ("/people?run=interrupted", 200, NOT_FINISHED, ['id="linked"']),  # nobody is scored yet
+    ("/people?run=interrupted", 200, NOT_FINISHED, ['id="linked"']),  # nobody has been scored yet
     ("/run?run=damaged", 200, ["This run is damaged", "summary.json cannot be used"], ["It was stopped"]),
     ("/run?run=gone", 400, ["There is no run", "gone"], []),
     (f"/run?run={300 * 'x'}", 400, [], []),
@@ -228,7 +228,7 @@ SAID = [
     ("/methods?run=finished", 200, ["Surreal"], []),
     ("/compare?first=finished&second=finished", 200, ["are the same run"], []),
     ("/table", 200, ["<option>cohort.csv</option>"], []),
-    # Odd addresses are no trouble inside.
+    # Odd addresses cause no internal error.
     ("/table/checked?table=cohort.csv&first=x", 200, [], []),
     ("/table/checked?table=cohort.csv&without=__class__", 200, [], []),
     ("/table/checked?table=cohort.csv&small_sites=what", 200, [], []),
@@ -247,7 +247,7 @@ def test_what_pages_say_of_their_address(client, folder):
         ("more.csv", table.to_csv(index=False)),
         ("less.csv", table.rename(columns={"age": "years"}).to_csv(index=False)),
         ("damaged/summary.json", '{"status": "do'),
-        ("gone.training.log", "A warning.\n"),  # all that is left of it
+        ("gone.training.log", "A warning.\n"),  # all that is left of that run
         ("more_scores.html", ""),
     ):
         (folder / name).write_text(content)
@@ -265,7 +265,7 @@ def test_what_pages_say_of_their_address(client, folder):
         ("NUL", "names that Windows reserves"),
         ("nowhere/com1.old", "names that Windows reserves"),
         ("nowhere/a", "There is no folder &#39;nowhere&#39;"),
-        ("x" * 243, "is too long"),  # with the ending of its log
+        ("x" * 243, "is too long"),  # with the suffix of its log
         ("mine", "already contains other files"),
         ("../out", "The name of a run"),
         ("a\nb", "The name of a run"),
@@ -285,16 +285,16 @@ def test_the_name_of_a_run_is_refused_before_training_and_the_proposed_one_is_no
     assert why in client.get("/train", params=plan).text
 
 
-# A fifth of a training, which took 20 seconds.
+# The first fifth of a training, which took 20 seconds.
 TRAINED = [
     f'{{"event": "progress", "stage": "Training", "done": {n}, "total": 100, "time": "2026-01-01T00:00:{n:02}+0000"}}'
-    for n in (0, 10, 20)  # speed is counted from the second on: programs are compiled before
+    for n in (0, 10, 20)  # speed is measured from the second on, after compilation
 ]
 
 
 @pytest.fixture
 def client_of_training(client_of, folder):
-    """Return a function for a browser that has entered; a training logs these lines, and goes on for so long."""
+    """Return a function for a logged-in client whose training logs these lines and then runs for some seconds."""
 
     def opened(seconds):
         script = f"import time\nfor line in {TRAINED!r}: print(line, flush=True)\ntime.sleep({seconds})"
@@ -320,7 +320,7 @@ def test_one_training_a_folder_is_watched_and_stopped(client_of_training):
         time.sleep(0.1)
     client.post("/stop?run=next", follow_redirects=False)
     said = "This run is not finished", "/continue?run=next", "Models already trained"
-    assert missing(client.get("/run?run=next").text, *said) == [said[-1]]  # there is no folder of a run
+    assert missing(client.get("/run?run=next").text, *said) == [said[-1]]  # the run has no folder
     assert watched(client, "next")[-1]["state"] == "unfinished"
     assert 'id="training"' in client.post("/continue?run=next").text
     client.post("/stop?run=next")
@@ -347,7 +347,7 @@ def test_progress_has_speed_and_time_left(client_of_training):
 
 def test_refusals_of_the_command_line_are_shown(client, folder, monkeypatch):
     monkeypatch.setenv("PYTHONUTF8", "0")
-    monkeypatch.setenv("LC_ALL", "C")  # as where a file gets what a small alphabet has
+    monkeypatch.setenv("LC_ALL", "C")  # an encoding that lacks most characters
     (folder / "statistics.py").write_text("raise SystemExit('A script of the user.')")
     (folder / "odd.csv").write_text("participant_id,±lHip\n1,2\n", "utf-8")
     client.post("/train?table=odd.csv&out=next", follow_redirects=False)
@@ -374,7 +374,7 @@ def test_a_form_refuses_what_the_training_would(client):
     same = "table=cohort.csv&chosen=yes&control=CN&patients=PT&covariates=age&covariates=sex&covariates=site&smooth=age"
     same += "&site=site&exclude=icv&unit=mL&steps=300&out=finished&patterns=2-3&repetitions="
     assert 'class="banner"' not in client.get(f"/train?{same}3").text
-    for asked, why in (  # as the training would
+    for asked, why in (  # in the words of the training
         (f"{same}2", "n_repetitions: 3 then, 2 now\nChoose another name for the run."),
         (f"{same}3&exclude=lHip", "contains a different run"),
         ("table=cohort.csv&patterns=0", "“Patterns” should be between 1 and 20"),
@@ -390,7 +390,7 @@ def test_a_run_has_its_verdict_or_how_far_it_got_a_slider_and_downloads(client, 
     assert re.search(r"run=finished.*?class=\"tag", listed, re.DOTALL)
     assert re.search(r"interrupted.*?unfinished.*?/continue\?run=interrupted", listed, re.DOTALL)
     assert text.index('class="verdict') < text.index('id="slider"')
-    assert not set(re.findall(r'href="#([^"]+)', text)) - set(re.findall(r'id="([^"]+)', text))  # no link leads nowhere
+    assert not set(re.findall(r'href="#([^"]+)', text)) - set(re.findall(r'id="([^"]+)', text))  # links have targets
     assert json.loads(re.search(r'id="doses">(.*?)</script>', text, re.DOTALL)[1])["patterns"]
     got = client.get("/files/finished/patterns.csv")
     assert got.content == (folder / "finished" / "patterns.csv").read_bytes()
@@ -443,7 +443,7 @@ def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
 
 def test_work_that_failed_is_tried_again():
     work = Mock(side_effect=[OSError("The disk is full."), TimeoutError("The network drive is gone."), 7])
-    for error in (OSError, TimeoutError):  # also one that the work raises is not "One moment"
+    for error in (OSError, TimeoutError):  # a TimeoutError of the work itself is not "One moment"
         with pytest.raises(error):
             background_result("a picture", work)
     assert [background_result("a picture", work) for _ in range(2)] == [7, 7]
@@ -467,7 +467,7 @@ def test_one_person_becomes_a_table(client, folder):
     [name] = [name for name, text in written.items() if "'=1+1" in text and "severity1" not in text]
     assert name.startswith("1-1")
     odd = client.post("/person?model=three.safetensors", data=said | {names[-1]: "1e6"}).text
-    # There is something to look at first; the model has no sites.
+    # The person is flagged; sites are not mentioned, as the model has none.
     assert not missing(odd, "matches the model", "lies outside the training range; each is flagged")
 
 

@@ -1,4 +1,4 @@
-"""Nobody else is served, nothing outside the folder is reached, and no name runs anything."""
+"""Only the user is served, nothing outside the folder can be reached, and no name is run as code."""
 
 import contextlib
 import shutil
@@ -26,7 +26,7 @@ def test_token_works_once_and_becomes_a_strict_cookie(client_of, folder):
     first = client_of(folder, stranger=True)
     enter = f"/enter?token={TOKEN}"
     cookie = first.get(enter).headers["set-cookie"].lower()
-    assert not missing(cookie, "httponly", "samesite=strict", "max-age=")  # who closes the browser can come back
+    assert not missing(cookie, "httponly", "samesite=strict", "max-age=")  # the login survives closing the browser
     assert [first.get(path).status_code for path in ("/", enter)] == [200, 200]  # the same browser again
     first.cookies.clear()
     assert first.get(enter).status_code == 403
@@ -102,7 +102,7 @@ def test_uploads_are_streamed_and_replace_nothing(client, folder):
     assert not (folder.parent / "b.csv").exists()
     long = [f"{'x' * 250}.csv", f"{'é' * 126}.csv"]
     refused = [put(name) for name in ("page.html", "run.sh", "", "summary.json", *long)]
-    empty = ["empty.csv", "empty.xlsx", "empty.safetensors"]  # which no page could read
+    empty = ["empty.csv", "empty.xlsx", "empty.safetensors"]  # no page could read them
     assert {answer.status_code for answer in [*refused, *(put(name, b"") for name in empty)]} == {400}
     assert ["longer than 240 bytes" in answer.json()["refused"] for answer in refused] == [False] * 4 + [True] * 2
     assert [path for path in folder.iterdir() if path.name.startswith((".", "empty"))] == []
@@ -117,12 +117,12 @@ def test_an_internal_error_has_a_page_that_says_so(client_of, folder, monkeypatc
 def test_too_large_uploads_are_cut_off(client, folder, monkeypatch):
     port, cookie = client.base_url.port, "; ".join(f"{name}={value}" for name, value in client.cookies.items())
     head = f"PUT /upload?name=big.csv HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\n"
-    with socket.create_connection(("127.0.0.1", port)) as said:  # 2 GB are announced, and not a byte of them is read
+    with socket.create_connection(("127.0.0.1", port)) as said:  # 2 GB are announced, of which not a byte is read
         said.sendall(f"{head}Cookie: {cookie}\r\nContent-Length: {2 * 2**30}\r\n\r\n".encode())
         assert said.recv(1000).startswith(b"HTTP/1.1 413")
     monkeypatch.setattr(page, "MOST_BYTES", 2**20)
-    content = iter([bytes(2**20)] * 2048)  # 2 GB, if anybody took it
-    with contextlib.suppress(httpx.TransportError):  # who is cut off may see nothing else
+    content = iter([bytes(2**20)] * 2048)  # 2 GB, if all of it were read
+    with contextlib.suppress(httpx.TransportError):  # a client that is cut off may not get the response
         assert client.put("/upload?name=big.csv", content=content).status_code == 413
     assert 2048 - length_hint(content) < 128
     assert [path for path in folder.iterdir() if "big" in path.name or path.name.startswith(".")] == []
