@@ -68,7 +68,7 @@ def test_a_dictionary_says_where_it_is_from_and_what_its_columns_are(path):
     ],
     ids=lambda value: Path(value).stem if isinstance(value, str) else "",
 )
-def test_every_column_of_a_program_is_known(file, expected):
+def test_columns_of_programs_and_studies_have_these_kinds(file, expected):
     path = Path(os.environ.get("RINDICES_DATA", "nowhere"), "..", "formats", file)
     if not path.parent.is_dir():
         pytest.skip("tables of other programs are not beside RINDICES_DATA")

@@ -363,7 +363,7 @@ def test_a_refused_training_under_the_name_of_a_run_is_not_taken_for_that_run(cl
     (folder / "odd.csv").write_text("participant_id,lHip\n1,2\n")
     client.post("/train?table=odd.csv&chosen=yes&out=finished", follow_redirects=False)
     assert "no column 'diagnosis'" in watched(client, "finished")[-1]["said"]
-    order = ["no column", "those of the earlier run", "Downloads"]
+    order = ["was rejected", "no column", "those of the earlier run", "Downloads"]
     assert sorted(order, key=client.get("/run?run=finished").text.index) == order
     later = (folder / "finished.training.log").stat().st_mtime + 1
     os.utime(folder / "finished" / "summary.json", (later, later))  # written by a run that was not refused
