@@ -433,7 +433,7 @@ def test_gaps_that_cannot_be_filled_are_refused(fitted, regions, covariates):
     )
 
 
-# Corrections, and what patients show
+# Corrections, and maps from patients
 
 
 @pytest.fixture(scope="module")

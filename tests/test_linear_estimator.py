@@ -1,4 +1,4 @@
-"""The linear model alone, on cohorts whose truth is known."""
+"""The linear model alone, on cohorts with a known truth."""
 
 import warnings
 

@@ -108,7 +108,7 @@ def test_all_patients_are_compared_with_all_controls_given_covariates():
     assert given["q"][0] < 0.001
     assert given["low"][0] < given["effect"][0] < given["high"][0] < 0
     assert given[["n_controls", "n_patients"]].to_numpy().tolist() == [[60, 80]] * 4
-    assert group_effects(z[:65], group[:65]).empty  # five patients
+    assert group_effects(z[:65], group[:65]).empty  # only five patients
 
 
 @pytest.mark.parametrize(("n_controls", "n_patients"), [(400, 40), (40, 400)])

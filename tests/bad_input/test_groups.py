@@ -1,4 +1,4 @@
-"""Groups, covariates and sites that cannot be learned from."""
+"""Groups, covariates and sites that cannot be used."""
 
 import sys
 from pathlib import Path

@@ -280,7 +280,7 @@ def no_memory(monkeypatch):
     Case("truth", "simulate basic --out c.csv --truth t", ("--truth should be a file", "but got t"), "use t.csv"),
     Case("report", "report done --out r.pdf", ("ending in .html or .htm, but got r.pdf",), "use r.html"),
     Case("model", "import-official m.pt --features muse72 --out m.bin", ("but got m.bin",), "use m.safetensors"),
-    # A finished run once more
+    # A finished run repeated
     Case("as before", SAME, ("already complete",), "--overwrite", code=0),
     Case("without a report", f"{SAME} --no-report", ("already complete",), "Done before", code=0),
     Case(

@@ -1,4 +1,4 @@
-"""Small images of made-up people, in files."""
+"""Files of small images of made-up people."""
 
 from typing import NamedTuple
 

@@ -282,7 +282,7 @@ def test_clusters_have_sizes_peaks_and_one_sign():
         (np.s_[2, 3, 2], -6, 0.001),
         (np.s_[3, 1:3, 2], 5, 0.02),  # touches the first, but has the other sign
         (np.s_[7, 8, 5], 3, 0.04),
-        (np.s_[8, 9, 5], 3.5, 0.04),  # touches the third with an edge only
+        (np.s_[8, 9, 5], 3.5, 0.04),  # touches the third along an edge only
         (np.s_[5, 5, 5], 3, 0.06),
     ):
         t[place], q[place] = own_t, own_q

@@ -212,7 +212,7 @@ def test_models_that_were_frozen_before_others_stay_as_they_were():
         ([(2, 0.9, 4.9), (3, 0.8, 3.0)], 2),  # clearly worse, by two errors, is a factor of √e = 1.65
         ([(2, 0.9, 5.0), (3, 0.8, 3.0)], 3),
         ([(1, 0.9, 3.0), (2, 0.8, 3.0)], 1),  # one pattern is treated like any other number
-        ([(1, 0.55, 3.0), (2, 0.8, 3.0)], 2),  # those that fit have to agree, too
+        ([(1, 0.55, 3.0), (2, 0.8, 3.0)], 2),  # settings that fit must also agree
         ([(2, 0.9, 3.0), (3, 0.881, 3.0), (4, 0.862, 3.0), (5, 0.84, 3.0)], 4),  # more if they agree as well
         ([(2, 0.9, 3.0), (4, 0.95, 3.0)], 2),  # one more pattern at a time
         ([(2, 0.7, 9.0), (3, 0.55, 3.0), (4, 0.65, 9.0)], 2),  # none does both: the best agreement
@@ -233,7 +233,7 @@ def test_fewest_patterns_that_fit_and_agree_are_chosen(settings, expected):
         ([(1, 0.9, 30.0), (2, 0.9, 3.0), (3, 0.8, 3.0)], {2}),
         ([(1, 0.9, 6.3), (2, 0.9, 3.0), (3, 0.8, 3.0)], {1, 2}),  # three errors are a factor of 2.12
         ([(1, 0.9, 6.4), (2, 0.9, 3.0), (3, 0.8, 3.0)], {2}),
-        ([(2, 0.9, 3.0), (3, 0.85, 3.0), (4, 0.83, 3.0), (5, 0.7, 3.0)], {2, 3, 4}),  # perhaps they agree as well
+        ([(2, 0.9, 3.0), (3, 0.85, 3.0), (4, 0.83, 3.0), (5, 0.7, 3.0)], {2, 3, 4}),  # these may agree as well
         ([(2, 0.5, 3.0), (3, 0.9, 3.0), (4, 0.8, 3.0)], {3}),
         ([(2, 0.9, 9.0), (3, 0.5, 3.0)], {2}),
     ],

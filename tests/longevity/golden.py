@@ -127,7 +127,7 @@ def read(name):
 
 
 def write(name):
-    """Keep a result as it is now; single precision needs nine digits."""
+    """Save the current result; single precision needs nine digits."""
     short = np.vectorize(lambda number: float(f"{number:.9g}"))
     arrays = {key: np.asarray(value) for key, value in RESULTS[name]().items()}
     lines = {key: (short(value) if value.dtype == np.float32 else value).tolist() for key, value in arrays.items()}
