@@ -1,4 +1,4 @@
-"""Tests; before any of them is imported, what whoever runs them chose for programs is forgotten."""
+"""Tests; the output and debugging settings of whoever runs them are unset before any test is imported."""
 
 import os
 

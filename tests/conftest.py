@@ -1,4 +1,4 @@
-"""Small cohorts and settings that the tests share; one shape, so that few programs are compiled."""
+"""Small cohorts and settings that the tests share, all of one shape so that few programs are compiled."""
 
 from dataclasses import replace
 
@@ -17,13 +17,13 @@ N_REGIONS, N_PATTERNS, BATCH_SIZE = 12, 3, 8
 
 
 def pytest_configure(config):
-    """Let a compiled program that another process is just writing be compiled again, as it is outside of tests."""
+    """Ignore compilation-cache warnings when another process is writing the program, as happens outside of tests."""
     config.addinivalue_line("filterwarnings", f"ignore:{devices.CACHE_WARNING}:UserWarning")
 
 
 @pytest.fixture(autouse=True)
 def _usual_output():
-    """Let no command that printed lines of JSON, or nothing, silence those of the next test."""
+    """Restore the usual output after each test, which a command may have switched to JSON or silence."""
     yield
     set_output()
 
@@ -58,5 +58,5 @@ def small_labels(small_people):
 
 @pytest.fixture(scope="session")
 def quick_preset():
-    """Return `fast` with batches of 8, made for tests of what surrounds the training: two looks after 20 steps each."""
+    """Return a short `fast` for tests of everything around training: batches of 8, checkpoints at steps 20 and 40."""
     return replace(fast(), schedule=Schedule(BATCH_SIZE, 20, 40, checkpoint_every=20, whitening=0.0))

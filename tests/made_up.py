@@ -1,4 +1,4 @@
-"""Trainings that are made up, so that what each checkpoint shows is known."""
+"""Made-up trainings, whose scores at each checkpoint are known."""
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ TRUTH = np.random.default_rng(0).uniform(size=(N_PATIENTS, 6))
 
 
 def scores(*noise, n_patterns=3, seed=3):
-    """R-indices of the patients by models that find the truth with more or less noise: (models, people, patterns)."""
+    """R-indices of patients from models that recover the truth with more or less noise: (models, people, patterns)."""
     errors = np.random.default_rng(seed).standard_normal((len(noise), N_PATIENTS, n_patterns))
     return TRUTH[:, :n_patterns] + np.array(noise)[:, None, None] * errors
 
@@ -27,7 +27,7 @@ def weights(n_models, n_patterns=3, seed=0) -> Parameters:
 
 
 def trajectory(checkpoints, steps=None, min_steps=0, models=None) -> Trajectory:
-    """Put the scores of each checkpoint together; the loss `change` is the step plus the model's number."""
+    """Assemble the scores of all checkpoints; the loss `change` is the step plus the model's number."""
     steps = np.arange(10, 10 * len(checkpoints) + 1, 10) if steps is None else np.array(steps)
     r_indices = np.stack(checkpoints).astype(np.float32)
     n_models, n_patterns = r_indices.shape[1], r_indices.shape[3]
@@ -42,7 +42,7 @@ def trajectory(checkpoints, steps=None, min_steps=0, models=None) -> Trajectory:
 
 
 def misfit(value) -> Misfit:
-    """Return a misfit of two repetitions; the logarithms of two of them differ with a standard error of 0.25."""
+    """Return the misfit of two repetitions; two such misfits' logarithms differ with a standard error of 0.25."""
     return Misfit(np.array([value, value]))
 
 
@@ -58,7 +58,7 @@ def judged(
     weight=0.8,
     distance=None,
 ) -> Judged:
-    """Return a setting whose repetitions agree, and whose patients fit, as told at their only checkpoint."""
+    """Return a setting with the given agreement and misfit at its only checkpoint."""
     checkpoints = [
         CheckpointResult(
             20_000, n_models, *[Agreement(number, np.nan, np.nan) for number in (value, error, low, high)], {}
@@ -69,7 +69,7 @@ def judged(
 
 
 class Trained(Memory):
-    """A store that has everything: `noise` gives the noise of a member at each checkpoint."""
+    """A store that holds every chunk; `noise` returns a member's noise at each checkpoint."""
 
     def __init__(self, noise):
         super().__init__()
@@ -80,7 +80,7 @@ class Trained(Memory):
         return True
 
     def __getitem__(self, chunk: Chunk) -> Trajectory:
-        """Make up the R-indices of a chunk."""
+        """Return a made-up trajectory of a chunk."""
         return trajectory(list(np.stack([self._member(member) for member in chunk.members], axis=1)))
 
     def _member(self, member):

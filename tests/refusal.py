@@ -1,4 +1,4 @@
-"""What is refused, and with which words."""
+"""The check that a call is refused with the expected message."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from rindices import InputError
 
 
 def refused_with(message, function, /, *arguments, error=InputError, **settings):
-    """Call a function, which has to refuse with words that match; return all that it says."""
+    """Call a function that must raise an error whose message matches; return the whole message."""
     with pytest.raises(error, match=message) as caught:
         function(*arguments, **settings)
     return str(caught.value)

@@ -21,7 +21,7 @@ def write_image(path, values):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """A run, an image of everybody with an effect of r1 in a box, a mask, and an atlas of three regions."""
+    """A run, one image per person with an effect of r1 in a box, a mask, and an atlas of three regions."""
     folder = tmp_path_factory.mktemp("brains")
     table = simulate_cohort("basic", n_controls=40, n_patients=60, seed=0).table.iloc[:, : 4 + 12]
     table.to_csv(folder / "cohort.csv", index=False)
@@ -57,10 +57,10 @@ def test_an_effect_is_found_where_it_is_and_shown(study):
     assert (q[outside] < 0.05).mean() < 0.02
     page = (study / "run" / "report.html").read_text()
     assert "Voxel-wise maps" in page
-    assert "sub-0001" not in page  # the heading of its section; no id
+    assert "sub-0001" not in page  # the section's heading, but no ids
     before = {path.name: path.read_bytes() for path in maps.iterdir()}
     pd.read_csv(study / "maps.csv").head(3).to_csv(study / "few.csv", index=False)
-    # It leaves those that are there alone.
+    # A refused comparison leaves existing maps alone.
     assert not missing(told(*command, study / "few.csv", code=2), "few.csv", "fewer than")
     assert {path.name: path.read_bytes() for path in maps.iterdir()} == before
 

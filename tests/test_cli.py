@@ -50,7 +50,7 @@ def succeed(*arguments):
 
 
 def told(*arguments, code=0):
-    """Run a command, which has to end with this exit code; return what it said."""
+    """Run a command that must end with this exit code; return its output on one line."""
     result = run(*arguments)
     assert result.exit_code == code, result.output
     return " ".join(result.output.split())
@@ -121,7 +121,7 @@ def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(out, tmp
     assert "scan noise of 20 controls with repeated visits" in told(*asked)
     change = pd.read_csv(tmp_path / "s_change.csv")
     assert len(change) == 40
-    assert (change["severity1_change_high"] - change["severity1_change"]).nunique() > 10  # each person's own
+    assert (change["severity1_change_high"] - change["severity1_change"]).nunique() > 10  # limits differ between people
     widths = []
     for noise in ("0.05", "0.2"):
         assert "scan noise that you specified" in told(*asked, "--scan-noise", noise, "--level", "0.9")
@@ -173,7 +173,7 @@ def test_fit_writes_the_whole_run_folder_scores_everybody_and_says_what_was_done
     assert np.isfinite(scores[known].to_numpy()).all()
     summary = summary_of(out)
     found = {name: summary[name] for name in ("status", "n_other", "patterns_chosen_from_data", "verdict")}
-    # Ten steps find nothing.
+    # Nothing is found after ten steps.
     assert [*found.values()] == ["done", 1, False, "not found again"]
     assert summary["n_controls"] + summary["n_patients"] + 1 == len(table)
     assert not missing("".join(summary["warnings"]), "SCD", "no intervals")
@@ -212,7 +212,7 @@ def test_fit_learns_the_correlation_of_severities_unless_told_otherwise(out, tmp
 
 
 def maps_in(text):
-    """Return what a report says of the regions of two patterns, without Cohen's d of its own people."""
+    """Return a report's tables of the regions of two patterns, without Cohen's d, which is of the people reported."""
     return [[row[:7] for row in rows_of(text, f"All regions of pattern {one}, strongest first")] for one in (1, 2)]
 
 
@@ -236,7 +236,7 @@ def test_a_report_is_written_again_and_says_of_a_model_the_same_whoever_is_score
         drawn.append(pictures(text)["severities_1"])
     assert found == [maps_in((out / "report.html").read_text(encoding="utf-8"))] * 2
     assert all("Training patients, n = " in picture for picture in drawn)
-    assert ">Controls, n = " not in drawn[0]  # two people get no bars
+    assert ">Controls, n = " not in drawn[0]  # two people are too few for bars
 
 
 def test_demo_compares_with_the_truth(tmp_path):
@@ -284,7 +284,7 @@ def test_the_verdict_is_told_and_kept(table, tmp_path, monkeypatch, state, older
     assert (summary["verdict"], summary["reliable"]) == (final, final in ("reproducible", "weak", "confounded"))
     assert (summary["evidence"]["p"], summary["evidence"]["eigenvalues"]) == (0.25, [2.0, 1.5])
     assert ("differ in age" in summary["reliable_reason"]) is (final == "confounded")
-    model = tmp_path / "run" / "model.safetensors"  # it says of itself, and to new people, what its training found
+    model = tmp_path / "run" / "model.safetensors"  # keeps the verdict, and shows it for new people
     assert load_model(model).verdict_ == (final, summary["reliable_reason"])
     assert said.partition(" Why")[0] in told("describe", model)
     assert said in told("apply", model, tmp_path / "table.csv", "--out", tmp_path / "scores.csv")

@@ -15,7 +15,7 @@ from tests.test_cli import TINY, succeed, summary_of, told
 
 @pytest.fixture(scope="module")
 def muse_table():
-    """80 people in mm³, single regions with the names that MUSE gives, and two sums of regions."""
+    """80 people in mm³: single regions under their MUSE names, and two sums of regions."""
     rng, numbers = np.random.default_rng(0), muse_regions().index
     values = rng.uniform(0.7, 1.3, (80, len(numbers))) * rng.uniform(0.5, 1.5, len(numbers))
     volumes = pd.DataFrame(1.2e6 * values / values.sum(axis=1, keepdims=True), columns=numbers)
@@ -26,7 +26,7 @@ def muse_table():
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory, muse_table):
-    """Import a made-up checkpoint whose controls are like those of the table."""
+    """Import a made-up checkpoint whose controls resemble those of the table."""
     folder = tmp_path_factory.mktemp("official")
     content, arrays = checkpoint(n_regions=72, entries=(100, 200))
     regions = muse72(muse_table).to_numpy()
@@ -99,7 +99,7 @@ def test_fit_sums_muse_regions_and_can_be_run_again(muse_table, tmp_path):
     assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (tmp_path / "run" / "r_indices.csv").read_bytes()
     files = tmp_path / "run" / "model.safetensors", tmp_path / "muse.csv"
     succeed("apply", *files, "--out", tmp_path / "scores.csv", "--exclude", "H_*")
-    # Controls were scored by repetitions that did not learn from them.
+    # In the run, controls were scored by repetitions that held them out.
     files = (tmp_path / "scores.csv", tmp_path / "run" / "r_indices.csv")
     scores, learned = (pd.read_csv(path).query("group == 'patient'")[["r1", "r2"]] for path in files)
     np.testing.assert_allclose(scores, learned, rtol=1e-4, atol=1e-6)

@@ -21,7 +21,7 @@ from rindices.scoring.severity_and_reference import SHAPES, leave_one_out
 from tests.core import plain
 from tests.refusal import refused_with
 
-# Trainings of forty steps seldom agree.
+# Repetitions of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")
 
 
@@ -63,7 +63,7 @@ def scored(networks, brains):
 
 
 def transformed(networks, brains, z):
-    """y' = x + Σᵢ change(x, zᵢ eᵢ), the additive composition; or the linear model's change, where that makes people."""
+    """y' = x + Σᵢ change(x, zᵢ eᵢ), the additive composition; or the linear model's change where its share is 1."""
     linear, changed = networks.linear["change"], plain.transformed(networks.transformation, brains, z, "additive")
     return np.where(linear["share"] == 1, brains + z ** linear["exponent"] @ linear["map"], changed)
 
@@ -73,7 +73,7 @@ def averaged(model, function, *arguments):
 
 
 def residuals(regions, covariates, is_control):
-    """Regions without the covariates' effects, and those effects, by ordinary least squares in controls."""
+    """Regions with covariate effects removed, and those effects, by ordinary least squares in controls."""
     design = np.column_stack([covariates["age"], covariates["sex"] == "M"]).astype(float)
     with_one = np.column_stack([np.ones(is_control.sum()), design[is_control]])
     slopes = np.linalg.lstsq(with_one, regions.to_numpy()[is_control], rcond=None)[0][1:]
@@ -83,7 +83,7 @@ def residuals(regions, covariates, is_control):
 
 @pytest.fixture(scope="module")
 def by_hand(regions, covariates, small_labels):
-    """Scaled brains, and mean, sd and covariates' effects that they were made with."""
+    """Scaled brains, and the mean, sd and covariate effects used to scale them."""
     is_control = small_labels == 0
     left, effects = residuals(regions, covariates, is_control)
     mean, sd = left[is_control].mean(axis=0), left[is_control].std(axis=0)
@@ -130,7 +130,7 @@ def test_severities_are_on_the_curve_of_each_pattern(fitted, regions, covariates
     np.testing.assert_array_equal(other.transform(regions, covariates), found)
     assert other.get_feature_names_out().tolist() == ["severity1", "severity2", "severity3"]
     scatter = np.sort(np.random.default_rng(0).normal(0.5, 0.3, (3, *SHAPES["quantiles"])))
-    other.scale_ = replace(fitted.scale_, quantiles=scatter)  # too few repetitions agree to know it
+    other.scale_ = replace(fitted.scale_, quantiles=scatter)  # too few repetitions agree to estimate it
     np.testing.assert_array_equal(
         other.intervals(regions, covariates, level=0.8), severity_intervals(other.scale_, fitted.r_indices_, 0.8)
     )
@@ -138,7 +138,7 @@ def test_severities_are_on_the_curve_of_each_pattern(fitted, regions, covariates
 
 
 def held_out_controls_are_scored_from(model, brains, members):
-    """Check that held-out scores are those of these brains, shifted and shrunk, and nothing else."""
+    """Check that held-out scores are those of these brains, shifted and shrunk but otherwise the same."""
     for k, number in enumerate(members):
         out = held_out(40, model.seed_, number, 5)
         both = np.hstack([scored(member(model, k), brains[out]), model.held_out_r_indices_[:40][out]])
@@ -146,7 +146,7 @@ def held_out_controls_are_scored_from(model, brains, members):
 
 
 def test_controls_are_scored_by_repetitions_that_left_them_out(fitted, covariates, by_hand):
-    """Without each of them, too, in the estimation of effects, mean and sd."""
+    """Each is also left out when effects, mean and sd are estimated."""
     design = np.column_stack([np.ones(40), covariates["age"][:40], covariates["sex"][:40] == "M"]).astype(float)
     held_out_controls_are_scored_from(
         fitted, leave_one_out(by_hand[0][:40], np.diag(design @ np.linalg.pinv(design))), fitted.members_
@@ -202,7 +202,7 @@ def as_in_the_paper(small_table, small_labels):
     preset = replace(
         preset,
         schedule=replace(preset.schedule, min_steps=5, max_steps=10, checkpoint_every=5),
-        training=replace(preset.training, composition="joint"),  # f as the paper writes it
+        training=replace(preset.training, composition="joint"),  # f as in the paper
     )
     return SurrealGAN(3, n_repetitions=1, preset=preset, random_state=0).fit(small_table, small_labels)
 
@@ -238,7 +238,7 @@ def test_people_are_prepared_once_for_all_questions(fitted, regions, covariates)
 @pytest.mark.parametrize("z", [np.zeros(3), np.array([0.2, 0.0, 0.9]), np.random.default_rng(3).uniform(size=(80, 3))])
 def test_synthesis_is_in_units_of_the_table_with_effects_of_covariates(fitted, regions, covariates, by_hand, z):
     scaled, mean, sd, effects = by_hand
-    severities = np.broadcast_to(z, (80, 3))  # of all people, or each person's own
+    severities = np.broadcast_to(z, (80, 3))  # shared by everybody, or one row per person
     expected = mean + 10 * (averaged(fitted, transformed, scaled, severities) - 1) * sd + effects
     np.testing.assert_allclose(fitted.synthesize(regions, z, covariates), expected, rtol=1e-9)
 
@@ -290,7 +290,7 @@ def test_settings_override_the_preset(unfitted, fitted, regions, small_labels, c
 
 @pytest.mark.parametrize("random_state", [None, np.random.RandomState(3)])
 def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state, monkeypatch):
-    # What None stands for; its own seed would make another training of each run of the tests.
+    # The generator behind None; without a fixed seed, each run of the tests would train differently.
     monkeypatch.setattr(np.random.mtrand, "_rand", np.random.RandomState(5))
     model = clone(unfitted).set_params(random_state=random_state).fit(small_table, small_labels)
     again = clone(unfitted).set_params(random_state=model.seed_).fit(small_table, small_labels)
@@ -348,7 +348,7 @@ def test_a_bad_setting_is_named_before_any_training(small_table, small_labels, k
 
 @pytest.fixture(scope="module")
 def correlated(unfitted, quick_preset, regions, small_labels, covariates):
-    """Fit a model whose correlation moves far in forty steps; return also what training had handed over."""
+    """Fit a model whose correlation moves far in forty steps; also return what training passed to `_keep`."""
     handed_over = []
 
     class Watched(SurrealGAN):
@@ -365,9 +365,9 @@ def correlated(unfitted, quick_preset, regions, small_labels, covariates):
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_correlation_is_in_the_order_of_the_patterns(correlated, order):
-    """Training gives patterns in any order; the model numbers them by size, and the correlation goes with them."""
+    """Training yields patterns in arbitrary order; the model numbers them by size, and the correlation follows."""
     model, (prepared, chosen, selected) = correlated
-    assert np.ptp(model.correlation_[np.triu_indices(3, k=1)]) > 0.02  # or the order could not be seen
+    assert np.ptp(model.correlation_[np.triu_indices(3, k=1)]) > 0.02  # otherwise the order would not show
     members = [jax.tree.map(lambda leaf, k=k: leaf[k], selected.models) for k in range(len(selected.members))]
     reordered = [inference.reorder_patterns(member, np.array(order)) for member in members]
     shuffled = replace(
@@ -433,7 +433,7 @@ def test_gaps_that_cannot_be_filled_are_refused(fitted, regions, covariates):
     )
 
 
-# Corrections, and what patients show
+# Corrections, and maps from patients
 
 
 @pytest.fixture(scope="module")
@@ -526,7 +526,7 @@ def test_people_who_lack_regions_are_learned_from_and_scored(unfitted, regions, 
     np.testing.assert_allclose(
         model.z_scores(gappy, covariates)[~lacking], model.z_scores(regions, covariates)[~lacking]
     )
-    # Controls are scored as people whom nothing was learned from.
+    # Controls are scored as held-out people.
     training = training_set(
         clone(unfitted), unfitted.preset_with(unfitted.n_patterns, None), gappy, small_labels, covariates
     )

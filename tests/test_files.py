@@ -27,7 +27,7 @@ def test_folders_files_and_circles_in_the_way_are_the_users_mistake(tmp_path):
     refused_with("is a file", check_writable, tmp_path / "file" / "below.csv")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         refused_with("`figures`", check_folder, path, "figures")
-    if os.name != "nt":  # links need rights of their own there
+    if os.name != "nt":  # links need special privileges there
         (tmp_path / "a").symlink_to("b")
         (tmp_path / "b").symlink_to("a")
         refused_with("does not point to a file", write, tmp_path / "a")
@@ -35,7 +35,7 @@ def test_folders_files_and_circles_in_the_way_are_the_users_mistake(tmp_path):
 
 def listening(path):
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(os.path.relpath(path))  # such names have to be short
+        server.bind(os.path.relpath(path))  # names of sockets must be short
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other pipes")
@@ -108,7 +108,7 @@ def test_lines_end_in_the_same_way_on_every_system(tmp_path, monkeypatch):
 def test_what_is_read_is_not_written_over(tmp_path):
     read, same = tmp_path / "b.csv", tmp_path / "B.csv"
     write(read)
-    os.link(read, same)  # one file of two names, as on disks that do not tell case apart
+    os.link(read, same)  # one file with two names, as on case-insensitive disks
     refused_with("would overwrite", refuse_same, same, read)
     other = tmp_path / "a.csv"
     refused_with(

@@ -13,11 +13,11 @@ import rindices
 
 SRC = Path(rindices.__file__).parent
 
-# What each room or file imports of ours besides itself and `EVERYBODY`: no more, and no less.
+# Exactly what each of our packages or modules imports from ours besides itself and `EVERYBODY`.
 EVERYBODY = ["problems", "files", "value_kinds", "settings", "presets"]
 MAY_IMPORT = {
     "__main__": ["cli"],
-    "rindices": [],  # loads everything else when it is first used
+    "rindices": [],  # loads everything else on first use
     "problems": [],
     "value_kinds": ["problems"],
     "presets": ["problems"],
@@ -97,14 +97,14 @@ def dotted(path):
 
 
 def layer(name):
-    """Return the entry of the table that a module belongs to, its package's where it has none of its own."""
+    """Return the entry of the table for a module: its own, or otherwise its package's."""
     while name not in MAY_IMPORT and "." in name:
         name = name.rpartition(".")[0]
     return name
 
 
 def imported(path):
-    """Return all that a module imports, as full dotted names, also within functions and for types only."""
+    """Return everything a module imports as full dotted names, including imports in functions and for typing only."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -116,7 +116,7 @@ def imported(path):
 
 
 def _resolved(module, name):
-    """Return ``module.name`` where that is a module of ours, else ``module``."""
+    """Return ``module.name`` if that is a module of ours, otherwise ``module``."""
     path = SRC.parent.joinpath(*module.split("."), name)
     return f"{module}.{name}" if path.is_dir() or path.with_suffix(".py").is_file() else module
 

@@ -1,4 +1,4 @@
-"""Nothing leaks from held-out people: with quite other values of theirs, the fit stays the same to the bit."""
+"""Nothing leaks from held-out people: when their values change, the fit stays identical to the bit."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ OPTIONS = [
 
 
 def study():
-    """60 controls, 60 patients with a second visit each, 30 people of a third label."""
+    """60 controls, 60 patients with a second visit each, and 30 people with a third label."""
     rng = np.random.default_rng(0)
     table = simulate_cohort("basic", n_controls=75, n_patients=75, seed=0).table.iloc[:, : 4 + N_REGIONS]
     table["site"] = rng.choice(["north", "south"], len(table))
@@ -38,7 +38,7 @@ def held_out(table):
 
 
 def planted(table, seed=1):
-    """Give held-out people other values; they stay plausible, or the table would be refused."""
+    """Change the values of held-out people, within plausible limits so that the table is not refused."""
     rng, held = np.random.default_rng(seed), held_out(table)
     changed = table.copy()
     regions = [str(name) for name in table.columns[5 : 5 + N_REGIONS]]
@@ -57,7 +57,7 @@ def fit(table, folder, *options):
 
 
 def learned(run):
-    """Everything that a fit learned: arrays and header of the model, patterns, the choice and the verdict."""
+    """Everything that a fit learned: arrays and header of the model, patterns, selection and verdict."""
     with safe_open(run / "model.safetensors", framework="numpy") as file:
         arrays = {name: hashlib.sha256(file.get_tensor(name).tobytes()).hexdigest() for name in file.keys()}  # noqa: SIM118
         header = json.loads(file.metadata()["header"])
@@ -107,7 +107,7 @@ def test_what_is_estimated_in_controls_does_not_know_the_patients(small_table, s
 
 
 def test_a_half_does_not_know_the_other(small_table, small_labels, quick_preset):
-    """Each model of split-half gives people of its own half the same R-indices, whatever the other half holds."""
+    """Each split-half model gives its own half the same R-indices, whatever the values in the other half."""
     model = SurrealGAN(3, n_repetitions=2, preset=quick_preset)
     before = split_half(model, small_table, small_labels, seed=3)
     factors = np.random.default_rng(2).uniform(0.5, 2, small_table.shape)

@@ -1,4 +1,4 @@
-"""The linear model alone, on cohorts whose truth is known."""
+"""The linear model alone, on cohorts with a known truth."""
 
 import warnings
 
@@ -79,7 +79,7 @@ def test_rotations_that_do_not_converge_are_accepted(monkeypatch, given, model):
 
 
 def test_threads_of_a_training_do_not_change_which_warnings_are_shown(monkeypatch, given):
-    """They belong to the process: a thread that outlives a refused training would undo what was chosen since."""
+    """Filters belong to the process: a thread that outlives a refused training would undo later changes to them."""
     seen, start_of = [], chunks.start_of
     monkeypatch.setattr(chunks, "start_of", lambda *a: (seen.append(warnings.filters), start_of(*a))[1])
     SurrealGANSearch(2, preset="linear").fit(*given, progress=lambda _: seen.append(warnings.filters))
@@ -97,7 +97,7 @@ def test_more_patterns_than_patients_are_refused(model):
 
 
 @pytest.mark.filterwarnings("ignore:Only 4 controls and [248] patients")
-@pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered")  # two patients do not correlate
+@pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered")  # correlations in two patients
 @pytest.mark.filterwarnings("ignore:Excluded repetitions")
 @pytest.mark.parametrize("n_patients", [2, 8])
 @EVERY_ESTIMATOR
@@ -108,7 +108,7 @@ def test_the_fewest_people_that_are_accepted_are_enough(model, n_patients):
 
 
 def test_two_controls_have_a_covariance_with_an_inverse():
-    """Halves of four are compared."""
+    """Four controls are compared in halves of two."""
     whitening = Whitening.of(np.random.default_rng(0).normal(size=(2, 20)))
     identity = whitening.inverse_root @ whitening.covariance @ whitening.inverse_root
     np.testing.assert_allclose(identity, np.eye(20), atol=1e-9)

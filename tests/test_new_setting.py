@@ -1,4 +1,4 @@
-"""A new setting is one edit: a field is an option, a keyword, a line of run.toml and part of the page."""
+"""A new setting takes one edit: a field becomes an option, a keyword, a line of run.toml and part of the page."""
 
 import json
 import tomllib
@@ -34,7 +34,7 @@ class MoreTable(TableSettings):
 
 
 def call(*words):
-    """Return what a command with these settings gets."""
+    """Return the result of a command with these settings, and the settings it received."""
     got, app = [], typer.Typer()
 
     def command(*, columns: MoreTable, search: MoreSearch) -> None:
@@ -59,7 +59,7 @@ def test_it_is_an_option_with_its_help_and_default():
     _, (columns, search) = call("--finder", "linear", "--looks", "2-4", "--gentle", "--handedness", "hand")
     assert (search.finder, search.n_looks, search.gentle) == ("linear", (2, 3, 4), True)
     assert call("--way", "linear", "--looks", "auto")[1][1] == MoreSearch(finder="linear")
-    assert columns.handedness == "hand"  # names are read with the table, which may match patterns
+    assert columns.handedness == "hand"  # names may be wildcards, so they are resolved with the table
 
 
 def test_it_is_a_keyword_and_a_line_of_run_toml():

@@ -1,4 +1,4 @@
-"""From a research spreadsheet to a report, as a user does it: sites, visits, clinical scores, gaps, BIDS."""
+"""From a research spreadsheet to a report, as a user would do it: sites, visits, clinical scores, gaps, BIDS."""
 
 import shutil
 
@@ -43,7 +43,7 @@ def out(table, tmp_path_factory):
 
 @pytest.fixture
 def copy(out, tmp_path):
-    """Return a copy of the run that may change."""
+    """Return a copy of the run that tests may change."""
     return shutil.copytree(out, tmp_path / "run")
 
 
@@ -87,7 +87,7 @@ def test_the_model_keeps_the_correction_and_scores_the_same_people_the_same(out,
         tmp_path / "s.html",
     )
     before, after = pd.read_csv(out / "r_indices.csv"), pd.read_csv(tmp_path / "s.csv")
-    learned = before["group"] == "control"  # there, by who did not learn from them
+    learned = before["group"] == "control"  # there, scored by repetitions that held them out
     np.testing.assert_allclose(after[["r1", "r2"]][~learned], before[["r1", "r2"]][~learned], atol=1e-5)
     np.testing.assert_allclose(*(scores[["first_visit", "years"]].astype(float) for scores in (after, before)))
     assert f"Scored {used['participant_id'].nunique()} people at {len(used)} visits" in said
@@ -123,7 +123,7 @@ def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(out,
         tmp_path / "later.csv", index=False
     )
     line = ("report", copy, "--clinical", tmp_path / "later.csv")
-    assert "people have memory = -9999, which looks like a code" in told(*line)  # and is in no test until it is named
+    assert "people have memory = -9999, which looks like a code" in told(*line)  # and in no test until it is named
     assert pd.read_csv(copy / "variables.csv")["memory"].agg(["min", "max"]).tolist() == [1, 9]
     said = told(*line, "--missing", "-9999")
     expected = ("Not changed, because the run already has them: age, diagnosis.", "Replaced the column 'memory'")
@@ -132,7 +132,7 @@ def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(out,
     pd.testing.assert_series_equal(before["age"], after["age"])
     known = after["participant_id"].isin(some["participant_id"].head(20))
     assert after["memory"].between(1, 9).equals(known)
-    assert after["memory"].notna().equals(known)  # neither what was known before nor the code
+    assert after["memory"].notna().equals(known)  # neither earlier values nor the code
     told("report", copy, "--remove-scores", "gene,memory")
     assert summary_of(copy)["clinical"] == ["education_level"]
     tables = [pd.read_csv(copy / name) for name in ("analysis/associations.csv", "variables.csv")]

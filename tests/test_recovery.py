@@ -1,4 +1,4 @@
-"""The whole is tested by finding a known truth again."""
+"""The whole method is tested by recovery of a known truth."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution
 
 N_STEPS = 9_000
-# What learns an easy cohort soonest from random weights, though it is not the best for hard ones.
+# The fastest way to learn an easy cohort from random weights, though not the best for hard ones.
 QUICK = replace(
     adjusted(blind(), latent="independent"),
     weights=LossWeights(change=6.0, decomposition=40.0, reconstruction=40.0),
@@ -27,7 +27,7 @@ QUICK = replace(
 
 
 def trained(kind, preset, n_repetitions, correlation=None):
-    """Simulate a cohort and train; return also its scaled people and names of regions."""
+    """Simulate a cohort and train; return the cohort, names of regions, scaled people, sweep and consensus."""
     cohort = simulate_cohort(kind, n_controls=300, n_patients=600, seed=1, severity_correlation=correlation)
     regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
     patient, volumes = (cohort.table["diagnosis"] == "PT").to_numpy(), regions.to_numpy(float)
@@ -49,7 +49,7 @@ def basic():
 
 
 def truth_and_scores(cohort, people, selected):
-    """Return true severities of the patients, and their R-indices."""
+    """Return the patients' true severities and their R-indices."""
     return cohort.truth[["s1", "s2", "s3"]].to_numpy(), r_indices(selected.models, people.patients).mean(axis=0)
 
 
@@ -74,7 +74,7 @@ def test_linear_models_and_the_default_preset_find_severities_again(preset, n_re
 
 
 def test_severities_and_their_intervals_hold_the_truth_where_patterns_are_absent_in_half_of_the_patients():
-    """In the model's unit, which nobody knows without the truth: off by 0.09 where R-indices are off by 0.27."""
+    """Severities are off by 0.09, R-indices by 0.27; intervals are judged in the model's unit, known from the truth."""
     cohort = simulate_cohort("basic", n_controls=300, n_patients=600, seed=1, severities="absent")
     regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
     patient = (cohort.table["diagnosis"] == "PT").to_numpy()
@@ -106,7 +106,7 @@ def test_without_disease_trainings_do_not_agree():
 
 @pytest.mark.slow
 def test_losses_of_a_model_do_not_depend_on_its_company(basic):
-    """At a real size, over the first 20 steps, whether a model is trained alone or among three others."""
+    """At a realistic size, over the first 20 steps, a model trains alike alone and with three others."""
     people = basic[2]
 
     def losses(n_members):
@@ -121,7 +121,7 @@ def test_losses_of_a_model_do_not_depend_on_its_company(basic):
 @pytest.mark.slow
 @pytest.mark.parametrize(("correlation", "low", "high"), [(0.6, 0.35, 0.75), (0.0, -0.25, 0.25)])
 def test_correlation_of_severities_is_learned(correlation, low, high):
-    """With twice the steps: at first, correlated severities are hard to tell from fewer patterns."""
+    """This takes twice the steps: at first, correlated severities are hard to distinguish from fewer patterns."""
     preset = adjusted(QUICK, latent="correlated", max_steps=2 * N_STEPS)
     cohort, _, people, _, selected = trained("basic", preset, n_repetitions=2, correlation=correlation)
     assert low < selected.correlation[np.triu_indices(3, k=1)].mean() < high

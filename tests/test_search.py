@@ -17,7 +17,7 @@ from rindices.training.execution import Memory
 from tests.made_up import judged
 from tests.refusal import refused_with
 
-# Trainings of forty steps seldom agree.
+# Repetitions of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")
 
 
@@ -28,7 +28,7 @@ def covariates(small_table):
 
 @pytest.fixture(scope="module")
 def unfitted(quick_preset):
-    """Return a search from random weights, where all numbers of patterns are trained."""
+    """Return a search from random weights, which trains every number of patterns."""
     preset = replace(quick_preset, training=Training(start="random"))
     return SurrealGANSearch(range(2, 4), [0.2, 0.8], n_repetitions=4, preset=preset, random_state=0)
 
@@ -99,7 +99,7 @@ def test_verdict_comes_with_a_reason_and_what_it_rests_on(fitted):
     state, message, evidence = fitted.verdict_.state, str(fitted.verdict_.message), fitted.verdict_.evidence
     assert fitted.best_estimator_.verdict_ == (state, message)
     assert state == "not found again"  # after forty steps from random weights
-    assert evidence.p == fitted.spectrum_.p == 1 / 200  # of 199 permutations none is like the data
+    assert evidence.p == fitted.spectrum_.p == 1 / 200  # none of 199 permutations reaches the data
     assert (evidence.found_again, evidence.repetitions) == (fitted.spectrum_.found_again, fitted.best_score_)
     assert min(evidence.with_linear, evidence.repetitions) < 0.6
     collapsed = fitted.results_["n_models"][fitted.results_["chosen"]].item() == 0
@@ -107,7 +107,7 @@ def test_verdict_comes_with_a_reason_and_what_it_rests_on(fitted):
 
 
 def test_trained_models_are_left_in_the_store(unfitted, small_table, small_labels):
-    """And found there by the same search."""
+    """They are found there by an identical search."""
     store, search = Memory(), clone(unfitted).set_params(n_repetitions=2)
     search.fit(small_table, small_labels, store=store)
     seen = []
@@ -117,7 +117,7 @@ def test_trained_models_are_left_in_the_store(unfitted, small_table, small_label
     same_bits(again.best_estimator_.models_, search.best_estimator_.models_)
 
 
-# With a linear start: how many patterns there are is counted before training.
+# With a linear start: the number of patterns is estimated before training.
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +207,7 @@ def swept_of(*settings, n_repetitions=10):
 
 
 def told(swept):
-    """Why a setting was chosen where all numbers that were asked for were trained."""
+    """Return why a setting was chosen when every requested number of patterns was trained."""
     asked = sorted({one.point.n_patterns for one in swept.judged})
     return explain(swept, basis_of(swept, asked, None), asked, None)
 
@@ -267,7 +267,7 @@ SOME = swept_of(judged(0.9, 2), judged(0.7, 3, n_repetitions=3))
     ],
 )
 def test_reason_names_the_figures_what_fewer_patterns_lack_and_what_was_given_up(swept, start, end):
-    """Of those that were trained in full, where others were not."""
+    """Where some settings were dropped, only those trained in full are compared."""
     assert told(swept).startswith(start)
     assert end in told(swept)
 

@@ -65,7 +65,7 @@ def test_two_presets_are_parts_of_fast_and_a_shorter_training_is_looked_at_in_th
     assert (blind.weights, blind.rates) == (fast.weights, fast.rates)
     assert blind.schedule.min_steps == blind.schedule.max_steps == 20_000
     schedule = presets.adjusted(fast, max_steps=200).schedule
-    assert (schedule.min_steps, schedule.max_steps, schedule.longest) == (200, 200, 0)  # never beyond what was given
+    assert (schedule.min_steps, schedule.max_steps, schedule.longest) == (200, 200, 0)  # never longer than requested
 
 
 @pytest.mark.parametrize(

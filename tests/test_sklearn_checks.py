@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch
 from tests.refusal import refused_with
 
-# The checks give a few people, and labels such as -1 and 1.
+# The checks use few people, and labels such as -1 and 1.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Only .* controls and .* patients:UserWarning"),
     pytest.mark.filterwarnings("ignore:y contains .* not 0 and 1:UserWarning"),
@@ -34,7 +34,7 @@ def test_scikit_learn_finds_no_fault(estimator, check):
         "check_global_output_transform_pandas",
     ],
 )
-# These checks give an array to what was fitted on a table, and the other way round.
+# These checks pass an array to an estimator fitted on a table, and vice versa.
 @pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names, but :UserWarning")
 @pytest.mark.parametrize("estimator", [TINY, SEVERITIES, SEARCH, FACTORS])
 def test_names_and_tables_follow_scikit_learn(name, estimator):
@@ -43,6 +43,6 @@ def test_names_and_tables_follow_scikit_learn(name, estimator):
 
 @pytest.mark.parametrize("estimator", [TINY, SEARCH, FACTORS])
 def test_reversed_columns_are_all_that_scikit_learn_would_refuse(estimator):
-    """They are matched by name instead; `test_estimator` shows it, and that other columns are refused."""
+    """They are matched by name instead; `test_estimator` tests this, and that other columns are refused."""
     check, name = estimator_checks.check_dataframe_column_names_consistency, type(estimator).__name__
     refused_with("transform did not raise", check, name, clone(estimator), error=AssertionError)

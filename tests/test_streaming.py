@@ -1,4 +1,4 @@
-"""Tables of new people, short and long: the same scores however they are written, the same complaints, no leaks."""
+"""Short and long tables of new people: the same scores in every format, the same messages, no memory leaks."""
 
 import gc
 import gzip
@@ -18,7 +18,7 @@ N_PEOPLE, N_MORE = 20, 30_000
 
 
 def people(regions, diagnosis, ids):
-    """Put people with age and sex together."""
+    """Return a table of people with age and sex."""
     rows = np.arange(len(regions))
     who = {"participant_id": ids, "diagnosis": diagnosis, "age": 50 + rows % 30, "sex": np.where(rows % 2, "M", "F")}
     return pd.concat([pd.DataFrame(who), regions.round(1).reset_index(drop=True)], axis=1)
@@ -50,12 +50,12 @@ def model(tmp_path_factory, quick_preset, small_table, small_labels):
 
 @pytest.fixture(scope="module")
 def expected(model, new_people, tmp_path_factory):
-    """Return the scores of these people, as the plain table has them."""
+    """Return the scores of these people from the plain table."""
     return scored(model, new_people, tmp_path_factory.mktemp("plain"))
 
 
 def scored(model, table, folder, name="people.csv", code=0):
-    """Score what a table holds; return the scores, or the message."""
+    """Score a table; return the scores, or the message if it is refused."""
     made = as_text(table) if isinstance(table, pd.DataFrame) else table
     made = made.encode() if isinstance(made, str) else made
     (folder / name).write_bytes(gzip.compress(made, mtime=0) if name.endswith(".gz") else made)
@@ -67,7 +67,7 @@ def scored(model, table, folder, name="people.csv", code=0):
 
 
 def last(column, value):
-    """Return a change of the last person's cell."""
+    """Return a function that changes one cell of the last person."""
     return lambda table: cell(column, len(table) - 1, value)(table)
 
 
@@ -118,7 +118,7 @@ def test_scores_are_the_same_however_a_table_is_written(tmp_path, new_people, mo
 
 @pytest.fixture(scope="module")
 def many_people(new_people):
-    """Return the same people, and so many after them that a table is read in parts."""
+    """Return the same people, followed by enough others that the table is read in parts."""
     return pd.concat(
         [
             new_people,
@@ -164,5 +164,5 @@ def test_hundreds_of_calls_neither_leak_nor_compile(model, new_people):
     growth = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert inference._r_indices._cache_size() == compiled
-    assert len(jax.live_arrays()) <= arrays  # fewer, where those of an earlier test were collected late
-    assert growth < 100_000  # of a hundred calls
+    assert len(jax.live_arrays()) <= arrays  # fewer if those of an earlier test were collected late
+    assert growth < 100_000  # bytes, over a hundred calls

@@ -13,7 +13,7 @@ from rindices.analysis.statistics import (
 
 
 def people(n_people=150, seed=0):
-    """R-indices of two patterns, clinical variables that follow the first, covariates."""
+    """R-indices of two patterns, clinical variables most of which depend on them, and covariates."""
     rng = np.random.default_rng(seed)
     r = pd.DataFrame(rng.beta(0.8, 2, (n_people, 2)), columns=["r1", "r2"])
     age = 70 + 8 * rng.standard_normal(n_people) + 5 * r["r1"]
@@ -197,7 +197,7 @@ SHARES = pd.read_csv(_FOLDER / "destrieux_to_desikan.csv")
 
 
 def as_patterns(maps, measure):
-    """Return maps by side and region as a table of patterns with FreeSurfer's names."""
+    """Return maps by side and region as a table of patterns under FreeSurfer's names."""
     return pd.DataFrame(
         {"pattern": number, "region": f"{side[0]}h_{region}_{measure}", "change_sd": value}
         for number, own in enumerate(maps, start=1)
@@ -232,7 +232,7 @@ def test_correlations_are_those_of_numpy_and_beyond_is_a_partial_correlation():
 
 
 def test_smooth_maps_without_relation_are_rarely_recognised():
-    # Linear and quadratic functions of the position are as smooth as maps of the cortex.
+    # Linear and quadratic functions of position are as smooth as cortical maps.
     rng, maps = np.random.default_rng(0), []
     for _ in range(60):
         turned = POSITIONS.to_numpy() @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
@@ -272,7 +272,7 @@ def test_other_parcellations_and_averages_of_both_sides_follow_the_map_they_were
     assert set(resemblance(as_patterns([dkt], "thickness"), n_spins=50)["n_regions"]) == {62}
 
 
-@pytest.mark.parametrize("thalamus", ["Thalamus", "Thalamus-Proper"])  # in FreeSurfer 7 and before
+@pytest.mark.parametrize("thalamus", ["Thalamus", "Thalamus-Proper"])  # in FreeSurfer 7, and in earlier versions
 def test_subcortex_is_description_without_a_test(thalamus):
     own = enigma("schizophrenia", "subcortex")
     names = [f"{side.capitalize()}-{region.replace('Thalamus-Proper', thalamus)}" for side, region in own.index]
@@ -284,12 +284,12 @@ def test_subcortex_is_description_without_a_test(thalamus):
 VOLUMES, LEFT = ([f"lh_{name}_{measure}" for name in POSITIONS.index] for measure in ("volume", "thickness"))
 
 
-@pytest.mark.parametrize("names", [["rHip", "lHip"], ["region_1"], VOLUMES, LEFT])  # of one side, the same everywhere
+@pytest.mark.parametrize("names", [["rHip", "lHip"], ["region_1"], VOLUMES, LEFT])  # one side, the same everywhere
 def test_other_regions_and_volumes_have_no_map(names):
     assert resemblance(pd.DataFrame({"pattern": 1, "region": names, "change_sd": 1.0})).empty
 
 
-# A small version of experiments/calibrate_associations.py, with made-up R-indices that are skewed.
+# A small version of experiments/calibrate_associations.py, with made-up, skewed R-indices.
 
 
 @pytest.mark.parametrize(("between", "within"), [(2, 27), (4, 395), (2, 49_997)])
@@ -324,4 +324,4 @@ def test_intervals_hold_the_truth_in_95_percent(shares, noise):
     truth = estimate(np.arange(N_PEOPLE)).value[0]
     found = [estimate(rng.integers(N_PEOPLE, size=150)) for _ in range(N_SETS)]
     held = np.mean([each.low[0] <= truth <= each.high[0] for each in found])
-    assert 0.925 <= held <= 0.975  # 0.95 and 2.5 standard errors; Fisher's z and the noncentral F fall below
+    assert 0.925 <= held <= 0.975  # 0.95 ± 2.5 standard errors; Fisher's z and the noncentral F fall below

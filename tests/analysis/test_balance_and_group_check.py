@@ -1,4 +1,4 @@
-"""The test of all background variables together: its error rate, sites, what counts more, and gaps."""
+"""Balance of background variables between the groups, the flow of people, and the check of groups by pattern."""
 
 import math
 
@@ -111,7 +111,7 @@ def test_variable_known_in_one_group_only_cannot_be_compared(values):
 
 def test_number_constant_in_one_group_is_still_compared():
     found = balance_of([5.0, 5, 5, 5, 6, 7, 8], np.arange(7) > 3)
-    only_of_patients = 2 * stats.t.sf(2 / math.sqrt(1 / 3), 2)  # only their error counts
+    only_of_patients = 2 * stats.t.sf(2 / math.sqrt(1 / 3), 2)  # only the patients' error counts
     assert [found.difference, found.p] == pytest.approx([2 / math.sqrt(0.5), only_of_patients])
 
 
@@ -159,7 +159,7 @@ def test_many_variables_are_no_more_often_called_different_than_one():
     found = [
         corrected_p(pd.DataFrame(rng.normal(size=(60, 15))), patient, seed=seed).min() <= 0.05 for seed in range(40)
     ]
-    assert np.mean(found) <= 0.15  # one in 40 expected beyond that; 0.54 if each had its own p
+    assert np.mean(found) <= 0.15  # 2 of 40 expected; a share of 0.54 if each variable had its own p
 
 
 def test_p_of_one_variable_is_that_of_a_permutation_test():
@@ -190,14 +190,14 @@ def test_what_regions_go_with_counts_more():
 
 @pytest.mark.parametrize("n_variables", [2, 30])
 def test_labels_and_regions_are_adjusted_once_for_all_variables_of_the_same_people(n_variables, monkeypatch):
-    """In forty thousand people each costs seconds."""
+    """With forty thousand people, each adjustment takes seconds."""
     rng, wide = np.random.default_rng(3), []
     monkeypatch.setattr(
         balance, "residuals", lambda values, given: (wide.append(values.shape[1] > 1), residuals(values, given))[1]
     )
     people, site = pd.DataFrame(rng.normal(size=(60, n_variables))), pd.Series(["A", "B"] * 30)
     corrected_p(people, np.arange(60) < 20, site, rng.normal(size=(60, 5)))
-    assert sum(wide) == 2  # the regions, and all permuted labels
+    assert sum(wide) == 2  # once for the regions, once for all permuted labels
 
 
 def test_gaps_are_among_the_variables_and_what_cannot_be_compared_has_no_p():
@@ -244,7 +244,7 @@ def test_every_row_adds_up_and_agrees_with_a_plain_count(seed):
 
 
 def test_reasons_come_in_the_order_of_exclusion_then_others_and_gaps_are_no_reason():
-    """As in a record from a file."""
+    """As in a record read from a file."""
     record = pd.DataFrame({"group": "control", "used": False, "reason": REASONS})
     assert flow_table(record).columns.tolist()[3:-1] == [
         "missing region",
@@ -325,7 +325,7 @@ ALIKE = " The groups do not clearly differ in age, so it explains little of the 
             "In controls, pattern 1 falls with age (r = {coefficient:.2f}, q < 0.001), and patients' age is higher: "
             "age may mask part of the pattern.",
         ),
-        # What goes with severities is reported though the groups are alike.
+        # What is associated with severities is reported even if the groups are alike.
         (
             {"older": 0.0, "seed": 2},
             [],
@@ -353,7 +353,7 @@ def test_a_pattern_that_may_be_age_is_told(made, removed, explained, remark):
 
 
 def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients():
-    """Where age does more to patients than it does to controls."""
+    """Age affects patients more than controls."""
     r, background, group = aged(age_effect=0.0, older=15.0)
     controls, age = group == "control", background["age"].to_numpy()
     bent = r["r1"] + 0.0015 * np.clip(age - 70, 0, None) ** 2
@@ -435,7 +435,7 @@ def test_what_cannot_be_told_is_missing():
     r, background, group = aged()
     background["scanner"] = np.where(group == "patient", "new", "old")
     background["unknown"] = np.where(group == "control", np.nan, background["age"])
-    r["r2"] = np.random.default_rng(0).standard_normal(520)  # no difference that could be explained
+    r["r2"] = np.random.default_rng(0).standard_normal(520)  # no group difference to explain
     assert group_check(r, background, group)["explained"].isna().tolist() == [
         *([name in ("scanner", "unknown") for name in background]),
         *[True] * 5,

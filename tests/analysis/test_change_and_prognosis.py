@@ -1,4 +1,4 @@
-"""Change of people and of groups, against least squares, the reliable change index and simulated studies."""
+"""Change of people and groups, and prognosis, against plain estimates, the reliable change index and simulations."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from rindices.analysis.prognosis import FollowUp, concordance, curve, prognosis,
 
 
 def visits(seed=0, n_people=60, slope_sd=0.03):
-    """Each person seen up to four times, rows in no order; the first pattern rises in patients."""
+    """Each person seen one to four times, rows shuffled; the first pattern rises in patients."""
     rng = np.random.default_rng(seed)
     person = np.repeat(np.arange(n_people), rng.integers(1, 5, n_people))
     years, patient = rng.uniform(0, 6, len(person)), person >= n_people // 3
@@ -36,7 +36,7 @@ def test_slopes_are_least_squares_and_limits_those_of_known_noise():
     assert set(change["participant_id"]) == set(names[counts > 1])
     for row in change.to_dict("records"):
         own = ids == row["participant_id"]
-        span, weights = np.ptp(years[own]), np.linalg.pinv(np.vander(years[own], 2))[0]  # of visits in the slope
+        span, weights = np.ptp(years[own]), np.linalg.pinv(np.vander(years[own], 2))[0]  # of each visit in the slope
         assert (row["n_visits"], row["group"], row["years"]) == (own.sum(), group[own][0], pytest.approx(span))
         for k, name in enumerate(("r1", "r2")):
             slope = weights @ r[name].to_numpy()[own]
@@ -76,7 +76,7 @@ def test_unknown_times_equal_times_and_single_visits_do_not_count():
 
 
 def test_balanced_visits_have_the_mean_of_slopes_and_welchs_test():
-    """Where everybody comes at the same times, the mixed model is a t test of slopes."""
+    """When everybody is seen at the same times, the mixed model reduces to a t test of slopes."""
     rng, n_people = np.random.default_rng(2), 60
     ids, years = np.repeat(np.arange(n_people), 3), np.tile([0.0, 1.0, 2.0], n_people)
     group, spread = np.where(ids < 25, "control", "patient"), np.where(ids < 25, 0.02, 0.06)  # patients vary more
@@ -129,7 +129,7 @@ def test_with_two_visits_slopes_of_single_people_are_tested_and_a_failed_fit_is_
 
 
 def repeated(n_people, times, seed=0, n_regions=4, drift=0.0):
-    """Scans of controls with noise that is correlated between regions."""
+    """Repeated scans of controls, with noise correlated between regions."""
     rng = np.random.default_rng(seed)
     factor = np.tril(rng.uniform(0.2, 1, (n_regions, n_regions)))
     ids, years = np.repeat(np.arange(n_people), len(times)), np.tile(times, n_people)
@@ -160,7 +160,7 @@ def test_scans_within_a_year_are_noise_and_later_ones_only_where_these_are_few()
 
 
 def followed(n=300, slope=2.0, seed=0, censored=2.0):
-    """Return tables of severities and ages, and times whose log hazard rises by `slope` and 0.03 a year of age."""
+    """Return severities, ages, times and events; the log hazard rises by `slope` and 0.03 per year of age."""
     rng = np.random.default_rng(seed)
     severity, age = rng.uniform(size=n), rng.normal(70, 6, n)
     time = rng.exponential(np.exp(-slope * severity - 0.03 * (age - 70)))
@@ -181,7 +181,7 @@ def ratios(severity, time, event, covariates=None, **follow_up):
 
 
 def cox_by_hand(x, time, event, entry=None, site=None):
-    """Maximise Efron's partial likelihood by scipy."""
+    """Maximise Efron's partial likelihood with scipy."""
     entry = np.full(len(time), -np.inf) if entry is None else entry
     site = np.zeros(len(time)) if site is None else site
 
@@ -250,7 +250,7 @@ def test_events_between_visits_have_the_hazard_ratio_too():
 
 
 def test_events_between_visits_are_not_compared_between_sites():
-    wrong, site = 0, np.repeat([*"abc"], [200, 200, 2])  # nobody has the event in the last
+    wrong, site = 0, np.repeat([*"abc"], [200, 200, 2])  # nobody at the last site has the event
     for seed in range(10):
         rng = np.random.default_rng(seed)
         severity = rng.normal(np.select([site == "a", site == "b"], [0.35, 0.65], 0.9), 0.15)
@@ -282,7 +282,7 @@ def test_categories_without_follow_up_do_not_hide_the_ratio_and_a_ratio_that_is_
     time[school == "a"] = np.nan
     found = ratios(table, time, event, pd.DataFrame({"school": school})).iloc[0]
     assert (found["n"], found["low"] < found["hazard_ratio"] < found["high"]) == (200, True)
-    for seen in (None, time / 2):  # and nobody shares a site with anybody
+    for seen in (None, time / 2):  # and no two people share a site
         found = ratios(table, time, event, seen=seen, site=np.arange(300).astype(str)).iloc[0]
         assert (np.isnan(found["hazard_ratio"]), found["note"]) == (True, "the hazard ratio cannot be estimated")
 

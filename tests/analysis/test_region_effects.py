@@ -28,7 +28,7 @@ def test_subgroups_follow_their_rules():
         alone = patients[patients[other] < 0.4][own]
         expected += [(alone < 0.4).sum(), alone.between(0.4, 0.7).sum(), (alone > 0.7).sum()]
     assert (table["n"].tolist(), table["used"].all()) == (expected, True)
-    sizes = subgroup_sizes(r[["r1"]], group, low=0.3, high=0.5)  # of one pattern, with other limits
+    sizes = subgroup_sizes(r[["r1"]], group, low=0.3, high=0.5)  # one pattern, other limits
     assert (sizes["rule"].tolist(), sizes["n"].sum()) == (["r1 < 0.3", "0.3 ≤ r1 ≤ 0.5", "r1 > 0.5"], 400)
 
 
@@ -90,14 +90,14 @@ def test_all_patients_are_compared_with_all_controls_given_covariates():
     age = rng.normal(70, 8, 145) + 4 * (group == "patient")
     z = pd.DataFrame(rng.normal(size=(145, 4)), columns=list("abcd"))
     z["a"] -= 0.9 * (group == "patient")
-    z["b"] -= 0.2 * (age - 70)  # differs between the groups by age alone
+    z["b"] -= 0.2 * (age - 70)  # differs between the groups only through age
     plain, given = group_effects(z, group), group_effects(z, group, pd.DataFrame({"age": age}))
     welch = stats.ttest_ind(z[group == "patient"], z[group == "control"], equal_var=False)
     np.testing.assert_allclose(plain[["t", "p"]], np.column_stack([welch.statistic, welch.pvalue]))
     design = sm.add_constant(np.column_stack([group == "patient", age])[:140].astype(float))
-    robust = sm.OLS(z["b"][:140], design).fit(cov_type="HC2")  # each person with a variance of his own
+    robust = sm.OLS(z["b"][:140], design).fit(cov_type="HC2")  # each person with their own variance
     assert given["t"][1] == pytest.approx(robust.tvalues.iloc[1], rel=0.02)
-    left = np.eye(140) - design @ np.linalg.pinv(design)  # by hand, after Satterthwaite
+    left = np.eye(140) - design @ np.linalg.pinv(design)  # Satterthwaite's formula, by hand
     weights, squares = np.linalg.pinv(design)[1] ** 2, (left @ z["b"][:140]) ** 2
     own = [group[:140] == name for name in ("control", "patient")]
     freedom = np.array([np.diag(left)[who].sum() for who in own])
@@ -108,7 +108,7 @@ def test_all_patients_are_compared_with_all_controls_given_covariates():
     assert given["q"][0] < 0.001
     assert given["low"][0] < given["effect"][0] < given["high"][0] < 0
     assert given[["n_controls", "n_patients"]].to_numpy().tolist() == [[60, 80]] * 4
-    assert group_effects(z[:65], group[:65]).empty  # five patients
+    assert group_effects(z[:65], group[:65]).empty  # only five patients
 
 
 @pytest.mark.parametrize(("n_controls", "n_patients"), [(400, 40), (40, 400)])
@@ -134,7 +134,7 @@ def test_largest_changes_come_first():
     ]
     names = ["participant_id", "visit", "pattern", "rank", "region", "change_sd", "z"]
     pd.testing.assert_frame_equal(table, pd.DataFrame(expected, columns=names), check_dtype=False)
-    changes[0, 0, 2:], changes[1, 1] = 1e-4, 0  # a sparse pattern did not change the others
+    changes[0, 0, 2:], changes[1, 1] = 1e-4, 0  # regions that a sparse pattern hardly changes
     assert drivers(changes, z, range(5), n=3).groupby(["participant_id", "pattern"]).size().tolist()[:3] == [2, 3, 3]
 
 

@@ -1,4 +1,4 @@
-"""The people that bad inputs are made of, a model of them, and the stage on which the commands run."""
+"""The table that bad inputs are made from, a model of it, and the fixture that runs the commands."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from tests.test_cli import told
 
 
 class Outcome(NamedTuple):
-    """Where a command ran, and what it said."""
+    """The folder where a command ran, and its message."""
 
     folder: Path
     message: str
@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
 
 @pytest.fixture(scope="session")
 def people(small_table, small_labels):
-    """40 controls and 40 patients with everything that a table may have."""
+    """40 controls and 40 patients with all the usual columns."""
     rng, table = np.random.default_rng(2), small_table.round(1)
     table.insert(0, "participant_id", [f"p{number:02d}" for number in range(80)])
     table.insert(1, "diagnosis", np.where(small_labels, "AD", "CN"))
@@ -49,7 +49,7 @@ def finished(people, quick_preset, tmp_path_factory):
 
 @pytest.fixture
 def stage(request, people, tmp_path, monkeypatch, record_property):
-    """Return a function that runs a case and fails with all that is wrong with its message."""
+    """Return a function that runs a case and fails with everything that is wrong with its message."""
 
     def run(case):
         folder = tmp_path / "folder"
@@ -70,7 +70,7 @@ def stage(request, people, tmp_path, monkeypatch, record_property):
 
 
 def _without_training(monkeypatch, code):
-    """Bad inputs must fail before training; what is accepted need not be trained to be known."""
+    """Make training fail, because bad input must be refused before it; stop accepted input just before it."""
 
     def trained(*_, **__):
         raise RuntimeError("training began")

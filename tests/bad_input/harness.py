@@ -1,4 +1,4 @@
-"""One bad input a row: what is written, the command, and what its message must say and must not leave behind."""
+"""One bad input per row: its files, the command, what its message must say, and what may be left behind."""
 
 import functools
 import io
@@ -26,7 +26,7 @@ _JARGON = re.compile(
     r"|\bNone\b|\bshape \("
 )
 
-Content = Any  # text, bytes, a table, FOLDER, or a function that makes one of these of the table of people
+Content = Any  # text, bytes, a table, a path, FOLDER, None, or a function that makes one of these from the table
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,21 @@ class Case:
     Attributes
     ----------
     name
-        Of the test.
+        The name of the test.
     line
-        The command line behind ``rindices``; it runs in a folder of its own.
+        The command line after ``rindices``, which runs in its own folder.
     found
-        What the message must contain of the trouble: column, row, value.
+        What the message must say about the problem: column, row, value.
     remedy
-        What the message must contain of the way out.
+        What the message must say about the remedy.
     files
-        What lies in the folder besides the usual table ``people.csv``, which may be replaced (None: is not there).
+        Files in the folder besides the usual table ``people.csv``, which may be replaced (None: absent).
     code
-        The exit code: 2 for the user's input, 3 for trouble inside, 0 for what is accepted; then the output counts.
+        The exit code: 2 for bad input, 3 for internal errors, 0 for accepted input, where the message is the output.
     spoil
-        Makes a part of the system fail.
+        A function that makes part of the system fail.
     writes
-        Files that are expected to be there afterwards.
+        Files that may be created or changed.
     """
 
     name: str
@@ -76,7 +76,7 @@ def fit(name: str, change: Content, found: tuple[str, ...] | str, remedy: str, o
 
 
 def cell(column: str, position: int, value: object) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Return a change of one cell; person 0 is row 2."""
+    """Return a function that changes one cell; person 0 is row 2."""
 
     def change(people: pd.DataFrame) -> pd.DataFrame:
         people = people.astype({column: object})
@@ -87,7 +87,7 @@ def cell(column: str, position: int, value: object) -> Callable[[pd.DataFrame], 
 
 
 def both(*changes: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Return a change that makes several changes."""
+    """Return a function that makes several changes."""
 
     def change(people: pd.DataFrame) -> pd.DataFrame:
         for one in changes:
@@ -103,7 +103,7 @@ def as_text(people: pd.DataFrame, **options: Any) -> str:
 
 
 def refuse_opening(error: int, name: str, modes: str) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return what makes the opening of files fail: those whose name has a part, in modes with one of these letters."""
+    """Return a function that makes opening fail for files with `name` in their path and one of `modes` in the mode."""
 
     def spoil(monkeypatch: pytest.MonkeyPatch) -> None:
         usual = io.open
@@ -120,7 +120,7 @@ def refuse_opening(error: int, name: str, modes: str) -> Callable[[pytest.Monkey
 
 
 def write(path: Path, content: Content, people: pd.DataFrame) -> None:
-    """Put a file, or a folder, where a case wants it."""
+    """Write a file or folder of a case."""
     if callable(content):
         content = content(people.copy())
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def write(path: Path, content: Content, people: pd.DataFrame) -> None:
 
 
 def listing(folder: Path) -> dict[str, bytes | None]:
-    """Return all that lies in a folder, to the byte."""
+    """Return all files and folders in a folder, with the files' content."""
     return {
         str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -143,7 +143,7 @@ def listing(folder: Path) -> dict[str, bytes | None]:
 
 
 def attempt(app: typer.Typer, case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[str]]:
-    """Run the command of a case in its folder; return what it said and all that is wrong with that."""
+    """Run the command of a case in its folder; return its message and everything that is wrong with it."""
     scratch = folder.parent / f"{folder.name}-scratch"
     scratch.mkdir()
     before, arguments = listing(folder), shlex.split(case.line)

@@ -1,4 +1,4 @@
-"""Cells of a table that cannot be used."""
+"""Cells and columns of a table that cannot be used, and some that can."""
 
 from tests.bad_input.harness import Case, as_text, both, cases, cell, fit
 
@@ -7,36 +7,36 @@ COMPLETE = "--complete-only"  # otherwise a person may lack a few regions
 
 
 def text(name, value, remedy):
-    """Return a case of a region with one cell of text."""
+    """Return a case with text in one cell of a region."""
     return fit(name, cell("region3", 4, value), ("'region3'", "row 6 (participant p04)", repr(value)), remedy)
 
 
 def region(change):
-    """Return a change of all cells of two regions."""
+    """Return a function that changes all cells of two regions."""
     return lambda people: people.assign(**{name: people[name].map(change) for name in ("region3", "region4")})
 
 
 def european(gap, comma):
-    """Return a writer of numbers with other separators."""
+    """Return a function that writes numbers with other separators."""
     return lambda value: f"{value:,.1f}".translate({ord(","): gap, ord("."): comma})
 
 
 def thousands(people):
-    """Return the table with one region of whole numbers, one of which is written with a point."""
+    """Return the table with one region of whole numbers, one of them with a point between thousands."""
     return cell("region3", 4, "4.999")(people.assign(region3=people["region3"].round().astype(int)))
 
 
 def number(name, value, shown=None):
-    """Return a case of a region with one impossible number."""
+    """Return a case with an impossible number in one cell of a region."""
     found = (f"region3 = {shown or value}", "row 6 (participant p04)")
     return fit(name, cell("region3", 4, value), found, "exclude these people with --drop-missing")
 
 
-# Columns that are missing, repeated, or have two parts to play
+# Columns that are missing, repeated, or have two roles
 
 
 def renamed(**names):
-    """Return a change of column names."""
+    """Return a function that renames columns."""
     return lambda people: people.rename(columns=names)
 
 
@@ -46,12 +46,12 @@ def repeated(people):
 
 
 def shared_ids(people):
-    """Give three people an id of others."""
+    """Give three people the ids of others."""
     return people.assign(participant_id=people["participant_id"].replace({"p07": "p03", "p09": "p03", "p11": "p10"}))
 
 
 def without_header(people):
-    """Return the rows alone."""
+    """Return the table as CSV without its header."""
     return as_text(people, header=False)
 
 
@@ -96,7 +96,7 @@ def without_header(people):
         ("'region0'", "10 more columns have text", "row 2"),
         PLAIN,
     ),
-    # Numbers that would be lost or be something else
+    # Numbers that would be lost or misread
     fit(
         "covariate with points of thousands and a decimal comma",
         lambda people: as_text(people.assign(icv=people["icv"].map(european(".", ","))), sep=";", decimal=","),
@@ -131,7 +131,7 @@ def without_header(people):
         "--join more.csv --covariates icv",
         files={"more.csv": lambda people: people.loc[3:, ["participant_id", "icv"]]},
     ),
-    # Regions of text are not lost without a word
+    # Regions of text are not dropped silently
     fit(
         "separators of thousands in two regions",
         region("{:,.1f}".format),
@@ -153,12 +153,12 @@ def without_header(people):
     fit("limits in two regions", region("<{}".format), ("'region3'", "'region4'", "row 2"), PLAIN),
     fit("stars in two regions", region("{}*".format), ("'region3'", "'region4'", "row 2"), PLAIN),
     fit("units in two regions", region("{} mm3".format), ("'region3'", "'region4'", "row 2"), PLAIN),
-    # Numbers that cannot be
+    # Impossible numbers
     number("infinity", "inf"),
     number("negative infinity", "-inf"),
     fit(
         "too large", cell("region3", 4, "1e400"), ("region3", "row 6 (participant p04)"), "people with --drop-missing"
-    ),  # pandas 2: text
+    ),  # text in pandas 2
     number("huge", "1e300", "1e+300"),
     number("negative volume", "-4000.5", "-4000"),
     number("zero", "0"),
@@ -215,7 +215,7 @@ def without_header(people):
         "--features 'region*'",
     ),
     fit("empty column", lambda people: people.assign(region3=""), ("excluded: region3",), code=0, remedy="11 regions"),
-    # People with gaps and impossible values are left out when asked
+    # People with gaps and impossible values are left out on request
     *(
         fit(
             name,
@@ -227,7 +227,7 @@ def without_header(people):
         )
         for name, value in (("a gap left out", ""), ("a huge number left out", "1e300"))
     ),
-    # Columns that do not do
+    # Columns that are refused
     fit(
         "no ids",
         lambda people: people.drop(columns="participant_id"),
@@ -320,7 +320,7 @@ def without_header(people):
         "Correct the date",
         "--visit day",
     ),
-    # Columns that do
+    # Columns that are accepted
     fit(
         "ids elsewhere", renamed(participant_id="subject"), "Ids are read from column 'subject'", "--id COLUMN", code=0
     ),

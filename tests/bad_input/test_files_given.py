@@ -1,4 +1,4 @@
-"""Files that are no tables, or tables that are damaged."""
+"""Files that are not tables, and damaged tables."""
 
 import errno
 import gzip
@@ -18,13 +18,13 @@ KINDS = ".csv, .tsv, .txt"
 
 
 def given(name, file, content, found, remedy, **rest):
-    """Return a case of another file than people.csv."""
+    """Return a case of a file other than people.csv."""
     words = (found,) if isinstance(found, str) else found
     return Case(name, f"fit {file} --out run", (file, *words), remedy, {file: content}, **rest)
 
 
 def lines(change):
-    """Return a change of the lines of the table."""
+    """Return a function that writes the table with changed lines."""
 
     def changed(people):
         rows = as_text(people).splitlines()
@@ -40,37 +40,37 @@ def longer(rows):
 
 
 def shorter(rows):
-    """Take the last cell of two lines."""
+    """Remove the last cell of two lines."""
     rows[2], rows[5] = (rows[number].rpartition(",")[0] for number in (2, 5))
 
 
 def unclosed(rows):
-    """Open a quotation."""
+    """Open a quotation that is never closed."""
     rows[3] = '"' + rows[3]
 
 
 def above(*titles):
-    """Return what puts lines above the header."""
+    """Return a function that puts lines above the header."""
     return lines(lambda rows: rows.__setitem__(slice(0, 0), titles))
 
 
 def one_bad_byte(people):
-    """Write a city in UTF-8, and one id with a byte that is none of it."""
+    """Write a city in UTF-8, and one id with a byte that is not valid UTF-8."""
     return as_text(people.assign(site=people["site"].replace("Ulm", "Köln"))).encode().replace(b"p04", b"p\xff4")
 
 
 def half_a_sign(people):
-    """Write UTF-16 with the first half of a sign of two halves."""
+    """Write UTF-16 with half of a surrogate pair."""
     return as_text(people).encode("utf-16").replace("p04".encode("utf-16-le"), b"p\0\x00\xd84\0")
 
 
 def commas(people):
-    """Write decimal commas among commas."""
+    """Write unquoted decimal commas between separating commas."""
     return as_text(people, decimal=",").replace('"', "")
 
 
 def umlauts(people):
-    """Write a city with an umlaut as old spreadsheets do."""
+    """Write a city with an umlaut in Latin 1, as old spreadsheets do."""
     return as_text(people.assign(site=people["site"].replace("Ulm", "Köln"))).encode("latin-1")
 
 
@@ -78,7 +78,7 @@ def umlauts(people):
 
 
 def book(*changes, **more_sheets):
-    """Return what makes the bytes of a workbook of the table, changed and with more sheets."""
+    """Return a function that writes the table as a workbook, with changes and more sheets."""
 
     def made(people):
         workbook = openpyxl.Workbook()
@@ -100,7 +100,7 @@ def book(*changes, **more_sheets):
 
 
 def put(place, value):
-    """Return a change of one cell, named as in a spreadsheet."""
+    """Return a function that changes one cell, named as in a spreadsheet."""
 
     def change(sheet):
         sheet[place] = value
@@ -115,7 +115,7 @@ def titled(sheet):
 
 
 def numbered(sheet):
-    """Put row numbers before the ids, twice, as a program does that saves a table again."""
+    """Put row numbers before the ids, twice, as happens when a program saves a table again."""
     sheet.insert_cols(1, 2)
     sheet["B1"] = "Unnamed: 0"
     for row in range(2, 82):
@@ -123,7 +123,7 @@ def numbered(sheet):
 
 
 def emptied(sheet):
-    """Take all rows."""
+    """Delete all rows."""
     sheet.delete_rows(1, sheet.max_row)
 
 
@@ -140,14 +140,14 @@ def excel(name, content, found, remedy, file="people.xlsx", options="", **rest):
     return Case(name, f"fit {file} --out run {options}", found, remedy, {file: content}, **rest)
 
 
-# Runs that were finished, and changed since by somebody
+# Finished runs that were changed afterwards
 
 
 SAME = "fit people.csv --out run --patterns 3 --repetitions 2 --no-report --covariates age,sex --site site --unit mm3"
 
 
 def some_lines(path: Path, keep: slice) -> None:
-    """Keep some some_lines of a file."""
+    """Keep some lines of a file."""
     path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[keep]), encoding="utf-8")
 
 
@@ -162,17 +162,17 @@ def people_lost(run: Path) -> None:
 
 
 def other_model(run: Path) -> None:
-    """Put another model in the place of the run's own."""
+    """Replace the run's own model with another one."""
     (run / "model.safetensors").write_bytes((run / "model.safetensors").read_bytes() + b" ")
 
 
 def sorted_anew(run: Path) -> None:
-    """Sort a table whose rows are known by their position."""
+    """Sort a table whose rows are matched by position."""
     pd.read_csv(run / "z_scores.csv").sort_values("region0").to_csv(run / "z_scores.csv", index=False)
 
 
 def changed(finished: Path, folder: Path, change) -> dict:
-    """Return a copy of the finished run in which something was changed, and new scores."""
+    """Return a changed copy of the finished run, and new scores."""
     run = shutil.copytree(finished, folder / "changed")
     change(run)
     return {"run": run, "scores.csv": "participant_id,mmse\np01,29\n"}
@@ -214,7 +214,7 @@ def test_a_run_without_a_result_is_not_called_complete_and_says_how_to_make_it_a
 
 
 @cases(
-    # Text that is no table
+    # Text that is not a table
     fit("empty", "", "people.csv is empty", "header and one row per person"),
     fit("blank lines", " \n\n \n", "people.csv is empty", "header and one row per person"),
     fit("header only", lambda people: people.iloc[:0], "no rows below", "one row per person"),
@@ -337,7 +337,7 @@ def test_a_run_without_a_result_is_not_called_complete_and_says_how_to_make_it_a
         "--dictionary words.csv",
         files={"words.csv": "a,b\n1,2\n"},
     ),
-    # Tables of other countries
+    # Tables from other countries
     fit("Latin 1", umlauts, ("40 controls", "12 regions"), "", "--site site", code=0),
     fit("UTF-16", lambda people: as_text(people).encode("utf-16"), ("40 controls", "12 regions"), code=0, remedy=""),
     fit("mark of UTF-8", lambda people: as_text(people).encode("utf-8-sig"), "12 regions", "40 controls", code=0),
@@ -379,7 +379,7 @@ def test_a_run_without_a_result_is_not_called_complete_and_says_how_to_make_it_a
         options="--complete-only",
     ),
     excel("repeated column", book(put("K1", "region3")), ("'region3'", "more than once"), "Rename"),
-    # Workbooks that do
+    # Workbooks that are accepted
     excel("as it is", book(), ("40 controls", "12 regions"), "CN versus AD", code=0),
     excel("saved twice", book(numbered), ("40 controls", "12 regions"), "CN versus AD", code=0),
     excel("empty second sheet", book(Notes=[]), ("40 controls", "12 regions"), "CN versus AD", code=0),

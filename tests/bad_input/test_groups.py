@@ -1,4 +1,4 @@
-"""Groups, covariates and sites that cannot be learned from."""
+"""Groups, covariates and sites that cannot be used."""
 
 import sys
 from pathlib import Path
@@ -12,54 +12,54 @@ from tests.bad_input.harness import Case, as_text, attempt, both, cases, cell, f
 
 
 def labels(**names):
-    """Return a change of diagnosis labels."""
+    """Return a function that renames diagnosis labels."""
     return lambda people: people.assign(diagnosis=people["diagnosis"].replace(names))
 
 
 def half(people):
-    """Divide the controls into two labels."""
+    """Divide the controls between two labels."""
     return people.assign(diagnosis=np.where(people.index < 20, "HC", people["diagnosis"]))
 
 
 def three(people):
-    """Divide the patients into two labels."""
+    """Divide the patients between two labels."""
     return people.assign(diagnosis=np.where(people.index > 60, "MCI", people["diagnosis"]))
 
 
 def covariate(**columns):
-    """Return a change of columns, each made of the table."""
+    """Return a function that assigns columns, each computed from the table."""
     return lambda people: people.assign(**columns)
 
 
 def patients(people):
-    """Return the patients as a table of their own."""
+    """Return the patients as a separate table."""
     return people[40:].drop(columns="diagnosis")
 
 
 def apart(name, tables, found, remedy, more=patients):
-    """Return a case of groups in tables of their own."""
+    """Return a case of groups in separate tables."""
     files = {"people.csv": lambda people: people[:40].drop(columns="diagnosis"), "more.csv": more}
     return Case(name, f"fit {tables} --out run", (found,), remedy, files)
 
 
 def duration(people):
-    """Nobody among the controls is ill for any time."""
+    """Return a duration of illness, 0 in all controls."""
     return np.where(people["diagnosis"] == "AD", 1 + people.index % 7, 0)
 
 
 def wide(people):
-    """There are more regions than the method is meant for."""
+    """Return a table with more regions than the method is meant for."""
     values = np.random.default_rng(0).normal(5, 1, (80, 1001)).round(3)
     return people.join(pd.DataFrame(values, columns=[f"w{number}" for number in range(1001)]))
 
 
 def separate(people):
-    """Patients are older than every control."""
+    """Return ages at which all patients are older than every control."""
     return np.where(people["diagnosis"] == "AD", people["age"] + 34, people["age"])
 
 
 def country(people):
-    """Controls and patients come from other countries."""
+    """Return sites that no control shares with a patient."""
     return np.where(people["diagnosis"] == "AD", people["site"] + " (patients)", people["site"])
 
 
@@ -84,14 +84,14 @@ def test_a_head_size_that_is_divided_by_is_not_extrapolated(stage, option, warne
 
 
 def below(*lines):
-    """Return the table with lines of text below it."""
+    """Return a function that writes lines of text below the table."""
     return lambda people: as_text(people) + "".join(f"{line}{',' * (people.shape[1] - 1)}\n" for line in lines)
 
 
 def test_note_below_the_table_is_told_as_one(stage):
     remedy = "exclude these people with --drop-missing"
     said = stage(fit("note", below("checked by AB"), ("12 region columns", "row 82"), remedy)).message
-    assert "--exclude" not in said  # nothing would remain
+    assert "--exclude" not in said  # no region would remain
 
 
 @cases(
@@ -259,7 +259,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit("pair of the same", None, "'age:age'", "such as age:sex", "--interactions age:age"),
     fit("proportion of text", None, ("--proportion", "'sex'", "text"), "must be a number", "--proportion sex"),
     fit("proportion and curve", None, ("'icv'", "--proportion"), "choose one", "--proportion icv --smooth icv"),
-    # What is warned of
+    # Accepted, mostly with a warning
     fit("no overlap", covariate(age=separate), ("age", APART), "Warning", "--covariates age", code=0),
     fit("confounded site", covariate(site=country), ("site", APART), "Warning", code=0),
     fit("confounded age", covariate(age=separate), ("age", APART), "Warning", code=0),
@@ -280,7 +280,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     ),
     fit("site named twice", None, "effects are removed: site", "", "--covariates site --site site", code=0),
     fit("wide", wide, ("1,013 regions", "--features"), "Warning: 1,013 regions need a lot of time and memory", code=0),
-    # Names and ids can be typed as they are told
+    # Names and ids can be typed as the messages give them
     fit(
         "blanks in a name",
         both(lambda p: p.rename(columns={"region3": "Left Hippocampus"}), cell("Left Hippocampus", 3, "")),
@@ -302,7 +302,7 @@ def test_note_below_the_table_is_told_as_one(stage):
         "--drop-missing",
         "--covariates age",
     ),
-    # Groups in tables of their own
+    # Groups in separate tables
     apart("no label", "people.csv AD=more.csv", "each needs a label, but people.csv has none", "Write CN=people.csv"),
     apart("no second group", "CN=people.csv", "no groups to compare", "with different labels"),
     apart(
@@ -326,7 +326,7 @@ def test_note_below_the_table_is_told_as_one(stage):
         "same region names",
         lambda p: patients(p).rename(columns=str.upper),
     ),
-    # More people than there are
+    # Too many people
     Case("controls", "simulate basic --out c.csv --controls 1000001", ("--controls", "1,000,001"), "fewer people"),
     Case("patients", "simulate basic --out c.csv --patients 9999999", ("--patients", "9,999,999"), "fewer people"),
 )
@@ -334,7 +334,7 @@ def test_each_table_is_answered_as_its_case_says(stage, case):
     stage(case)
 
 
-# The harness itself: it must notice what it is there for
+# The harness itself must notice the faults that it checks for
 
 
 app = typer.Typer()
@@ -343,7 +343,7 @@ GOOD = "Error: Column 'age' has the text 'x' in row 3.\nLeave it out with --excl
 
 @app.command()
 def say(file: Path, exclude: str = "", leave: str = "", code: int = 2) -> None:
-    """Say what is in a file, and end like a command of ours."""
+    """Print a file to standard error, and exit with a code, as our commands do."""
     del exclude
     if leave:
         Path(leave).write_text("half")
@@ -353,7 +353,7 @@ def say(file: Path, exclude: str = "", leave: str = "", code: int = 2) -> None:
 
 @app.command()
 def other() -> None:
-    """Make the application one of several commands."""
+    """Give the application a second command."""
 
 
 @pytest.mark.parametrize(

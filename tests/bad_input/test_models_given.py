@@ -1,4 +1,4 @@
-"""Files that are no models, run folders that are none, and other commands than `fit`."""
+"""Files that are not models, folders that are not runs, and commands other than `fit`."""
 
 import json
 
@@ -20,7 +20,7 @@ def model(name, file, content, found, remedy, line=SCORE):
 
 
 def locked_model(monkeypatch):
-    """Let the system refuse the model."""
+    """Make the system refuse to open the model."""
 
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
@@ -29,12 +29,12 @@ def locked_model(monkeypatch):
 
 
 def damaged(content):
-    """Alter a byte in the middle."""
+    """Alter one byte near the end."""
     return content[:-100] + bytes([content[-100] ^ 1]) + content[-99:]
 
 
 def other_version(path):
-    """Write the model as a later version would."""
+    """Write the model as a later version of the format."""
     with safe_open(path, framework="numpy") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
         return save(arrays, file.metadata() | {"format_version": "99"})
@@ -54,23 +54,23 @@ def test_damaged_models(stage, finished, change, found, remedy):
 
 
 def severities(name, content, found, remedy, options="--severities s.csv --patterns 2"):
-    """Return a case of severities that cannot be had."""
+    """Return a case of severities that cannot be simulated."""
     return Case(name, f"simulate basic --out c.csv {options}", found, remedy, {"s.csv": content})
 
 
 def images(people):
-    """Name an image of each person."""
+    """Return a table that names an image for each person."""
     return people[["participant_id"]].assign(path=people["participant_id"] + ".nii")
 
 
 def later(people):
-    """Say what became of people, one of them before the scan."""
+    """Return a table of follow-up, which for one person ends before the scan."""
     years = np.where(people.index == 3, -1, 2)
     return people[["participant_id"]].assign(years=years, converted=people.index % 2)
 
 
 @cases(
-    # Files that are no models
+    # Files that are not models
     model("no file", "m.safetensors", None, ("No model file was found",), "finished run"),
     model("folder", "m", FOLDER, ("No model file was found",), "finished run"),
     model("run folder", "done", None, ("No model file was found",), "done/model.safetensors"),

@@ -1,4 +1,4 @@
-"""New people who do not fit the model, which knows age, sex, two sites and twelve regions in mm³."""
+"""New people who do not match a model with age, sex, two sites and twelve regions in mm³."""
 
 import pandas as pd
 
@@ -11,14 +11,14 @@ STRANGERS = "participant_id,age\nx1,61\n"
 
 
 def new(name, change, found, remedy, options="", more=None, **rest):
-    """Return a case of new people, and perhaps a table to join."""
+    """Return a case of new people, with a table to join if given."""
     words = (found,) if isinstance(found, str) else found
     files = {name: content for name, content in (("people.csv", change), ("more.csv", more)) if content is not None}
     return Case(name, f"{LINE} {options}", words, remedy, files, **rest)
 
 
 def assigned(**columns):
-    """Return a change of columns."""
+    """Return a function that assigns columns."""
     return lambda people: people.assign(**columns)
 
 
@@ -28,7 +28,7 @@ def millilitres(people):
 
 
 def _without_strangers(flags):
-    """Return flags without what they say of strangers: a model that was hardly trained finds many."""
+    """Return flags without those of strangeness, which a barely trained model raises often."""
     return flags.str.replace(r"(; )?unlike anyone.*", "", regex=True).replace("", None)
 
 
@@ -49,7 +49,7 @@ def test_people_outside_the_range_are_flagged(stage, case):
 
 
 def in_two_tables(people):
-    """Return the people without what the other table has."""
+    """Return the people without the other table's columns, and with one gap."""
     return cell("region3", 4, "")(people.drop(columns=["age", "sex"]))
 
 
@@ -101,14 +101,14 @@ def test_mixed_up_regions_are_strangers(stage):
 
 
 def local(name, change, found, remedy, options="", **rest):
-    """Return a case of a model that is to learn a site."""
+    """Return a case of adapting a model to new sites."""
     words = (found,) if isinstance(found, str) else found
     files = {} if change is None else {"people.csv": change}
     return Case(name, f"adapt model.safetensors people.csv --out m.safetensors{options}", words, remedy, files, **rest)
 
 
 def again(label):
-    """Return a change: all people come a second time, at a visit of this name; nobody ages."""
+    """Return a function that adds a second visit of everybody, with this label and at the same age."""
     return lambda people: pd.concat([people.assign(wave="first"), people.assign(wave=label)])
 
 
@@ -304,7 +304,7 @@ def again(label):
         writes=("m.safetensors",),
         options=" --few-controls",
     ),
-    # Visits that tell too little are scored
+    # Visits with too little information are still scored
     new(
         "visits without a time",
         again("second"),

@@ -1,4 +1,4 @@
-"""Options that cannot be, and folders that cannot be written to."""
+"""Invalid options, and folders that cannot be written to."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ def config(name, text, found, remedy, options="--config run.toml", **rest):
 
 
 def unwritable(monkeypatch):
-    """Make every folder one that cannot be written to."""
+    """Make every folder unwritable."""
     usual = os.access
     monkeypatch.setattr("os.access", lambda path, mode, **rest: mode != os.W_OK and usual(path, mode, **rest))
 
@@ -43,7 +43,7 @@ def full(name, line, file, **rest):
 
 
 def no_memory(monkeypatch):
-    """Let the simulation ask for too much."""
+    """Make the simulation run out of memory."""
 
     def ask(*_, **__):
         raise MemoryError
@@ -119,7 +119,7 @@ def no_memory(monkeypatch):
     Case("no folder to gather", "gather no --out t.csv", ("no is not a folder",), "Provide the output folder"),
     Case("gathered tabs", "gather . --out t.tsv", ("but got t.tsv",), "use t.csv"),
     Case("unknown measure", "gather . --out t.csv --measures curvature", ("'curvature'",), "volume, thickness, area"),
-    # Runs again
+    # Runs repeated from a run.toml
     config("no such file", None, ("The file run.toml cannot be read",), GIVE),
     config("not TOML", "table: people.csv", ("run.toml", "line 1"), GIVE),
     config("a table", lambda people: people, ("run.toml", "line 1"), GIVE),
@@ -231,7 +231,7 @@ def no_memory(monkeypatch):
     Case("simulation in a folder", "simulate basic --out .", ("is a folder",), "--out"),
     Case("simulation below a file", "simulate basic --out people.csv/c.csv", ("people.csv is a file",), "--out"),
     Case("demo among files", "demo --out .", ("other files",), "--out"),
-    # Results of a run are not written over
+    # Results of a run are not overwritten
     Case("report", "report done --out done/model.safetensors", ("reserved for the results of the run in",), "--out"),
     Case(
         "report into analyses",
@@ -266,7 +266,7 @@ def no_memory(monkeypatch):
         code=0,
         writes=("done/report.html",),
     ),
-    # Files are called what they are
+    # File names must match the format
     Case(
         "letter",
         f"{SCORE} letter.docx",
@@ -280,7 +280,7 @@ def no_memory(monkeypatch):
     Case("truth", "simulate basic --out c.csv --truth t", ("--truth should be a file", "but got t"), "use t.csv"),
     Case("report", "report done --out r.pdf", ("ending in .html or .htm, but got r.pdf",), "use r.html"),
     Case("model", "import-official m.pt --features muse72 --out m.bin", ("but got m.bin",), "use m.safetensors"),
-    # A finished run once more
+    # A finished run repeated
     Case("as before", SAME, ("already complete",), "--overwrite", code=0),
     Case("without a report", f"{SAME} --no-report", ("already complete",), "Done before", code=0),
     Case(

@@ -1,4 +1,4 @@
-"""The table that tests of cohorts change: 60 controls and 60 patients with what a table usually has."""
+"""The table that tests of cohorts modify: 60 controls and 60 patients with the usual columns."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ REGIONS = ["lHip", "rHip", "lAmy", "rAmy", "lEnt"]
 
 
 def table(*cells, n_controls=60, n_patients=60, **columns):
-    """Return the table with other columns, then with other cells: (person, column, value), counted from 0."""
+    """Return the table with other columns, then with other cells: (person, column, value), people counted from 0."""
     rng, n = np.random.default_rng(0), n_controls + n_patients
     frame = pd.DataFrame(rng.normal(5, 0.5, (n, 5)), columns=REGIONS)
     frame.insert(0, "participant_id", [f"{number:03d}" for number in range(n)])

@@ -1,4 +1,4 @@
-"""Tables that lie, tried as a new user would: messages name what is wrong and the command that helps."""
+"""Misleading tables, tried as a new user would: messages name what is wrong and the command that helps."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from tests.test_cli import told
 
 @pytest.fixture
 def check(tmp_path):
-    """Return a function that writes a table and checks it, which has to end with this exit code: what was said."""
+    """Return a function that writes and checks a table; the check must end with `code`, and its output is returned."""
 
     def checked(frame, *options, code=0):
         frame.to_csv(tmp_path / "people.csv", index=False)
@@ -113,7 +113,7 @@ TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=
 def test_what_is_wrong_is_named_with_the_command_that_helps(check, frame, options, code, says, silent):
     said = check(frame, *options, code=code)
     assert missing(said, *says, *silent) == silent
-    assert sorted(says, key=said.index) == says  # what is better is proposed first
+    assert sorted(says, key=said.index) == says  # the better remedy is proposed first
 
 
 def test_a_repeated_id_with_a_score_is_refused_and_named(check, tmp_path):
@@ -156,7 +156,7 @@ def test_controls_and_patients_in_files_of_their_own(tmp_path):
     pd.testing.assert_frame_equal(scores, pd.read_csv(tmp_path / "again" / "r_indices.csv"))
 
 
-# People with gaps: whom a joined table does not know, whom a model cannot score, and scores that are no regions.
+# People with gaps: absent from a joined table, or not to be scored by a model; and scores that are not regions.
 
 
 ROLES = {"covariates": "age,icv", "clinical": "MMST"}
@@ -175,7 +175,7 @@ def contract():
 
 @pytest.fixture
 def tables(tmp_path):
-    """Return two tables of the same people, of whom the second lacks three."""
+    """Write two tables of the same people, three of them missing from the second; return their paths."""
     clinic().drop(columns=["age", "icv"]).to_csv(tmp_path / "volumes.csv", index=False)
     clinic().drop([4, 5, 70])[["participant_id", "age", "icv"]].to_csv(tmp_path / "people.csv", index=False)
     return tmp_path / "volumes.csv", tmp_path / "people.csv"

@@ -1,4 +1,4 @@
-"""Who is in a cohort, which column is what, and who is left out; what is refused is told in tests/bad_input."""
+"""Who is in a cohort, which column is what, and who is left out; refusals are in tests/bad_input."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ def test_roles_and_groups_of_a_plain_table(tmp_path):
     path = tmp_path / "people.csv"
     table().to_csv(path, index=False, sep=";", decimal=",")
     cohort = read_cohort(path, covariates="age,place")
-    known = table().set_index("participant_id")  # ids keep their zeros
+    known = table().set_index("participant_id")  # ids keep their leading zeros
     groups = known["diagnosis"].map({"CN": "control", "AD": "patient"})
     for part, expected in (
         (cohort.features, known[REGIONS]),
@@ -92,7 +92,7 @@ def test_usual_names_of_controls_are_recognised_and_others_can_be_asked_for(labe
         ({"exclude": "lEnt"}, REGIONS[:4]),
         ({"features": ["age", *REGIONS]}, ["age", *REGIONS]),
         ({"covariates": np.array(["age"])}, REGIONS),
-        ({"covariates": "age"}, REGIONS),  # though there is a file of that name
+        ({"covariates": "age"}, REGIONS),  # even if a file has that name
     ],
 )
 def test_features_by_name_pattern_file_and_exclusion(tmp_path, monkeypatch, options, expected):
@@ -161,7 +161,7 @@ ERRORS = [
     (
         table((slice(0, 5), "place", "Nice"), (slice(0, 1), "age", np.nan)),
         {"site": "place", "covariates": "age", "drop_missing": True},
-        r"Nice \(4 controls of 4 people\)",  # who is left out does not count
+        r"Nice \(4 controls of 4 people\)",  # people left out do not count
     ),
     (
         table((slice(0, 44), "lHip", np.nan)),
@@ -180,8 +180,8 @@ def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
     values = {"iq": np.linspace(80, 120, 120), "score": np.linspace(3, 4, 120)}
     frame = table((2, "iq", np.nan), (7, "iq", np.nan), (slice(5, None), "score", np.nan), **values)
     header, rest = frame.to_csv(index=False).split("\n", 1)
-    (tmp_path / "people.csv").write_text(f"{header}\n\n{rest}")  # an empty line shifts everybody below it
-    assert list(read_cohort(tmp_path / "people.csv").features) == REGIONS  # these are scores by their names
+    (tmp_path / "people.csv").write_text(f"{header}\n\n{rest}")  # an empty line shifts all rows below it
+    assert list(read_cohort(tmp_path / "people.csv").features) == REGIONS  # recognised as scores by name
     assert refused_with("Missing values", read_cohort, tmp_path / "people.csv", features=[*REGIONS, "iq", "score"]) == (
         "Missing values in 2 region columns: iq (2 people), score (115 people). "
         "The first is in column 'iq', row 5 (participant 002).\n"
@@ -190,13 +190,13 @@ def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
     )
 
 
-RNG = np.random.default_rng(3)  # for tables that are drawn when the tests are collected, always in this order
+RNG = np.random.default_rng(3)  # for tables drawn at collection, always in the same order
 
 
 @pytest.mark.parametrize(
     ("columns", "options", "words"),
     [
-        ({"zHip": RNG.normal(0, 1, 120)}, {}, []),  # scores may be negative
+        ({"zHip": RNG.normal(0, 1, 120)}, {}, []),  # z scores may be negative
         *(({name: RNG.normal(25, 1, 120)}, {}, [name, "clinical"]) for name in ("MMSE_bl", "fiq", "CDR-sb")),
         ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, {}, ["thing", "alone separates"]),
         (
@@ -236,7 +236,7 @@ def test_separation_by_numbers_is_the_area_under_the_curve(shift):
     [
         ((30, 1), (1, 30), True),
         ((30, 5), (5, 30), False),
-        ((2, 2), (48, 48), False),  # 96 % right, but always guessing "patient" is right in 96 % as well
+        ((2, 2), (48, 48), False),  # 96 % right, but so is always guessing "patient"
     ],
 )
 def test_separation_by_categories_beats_the_larger_group(controls, patients, separate):
@@ -263,7 +263,7 @@ def coded(*cells):
 def test_a_dictionary_explains_labels_codes_units_and_gaps():
     cohort = make_cohort(coded((3, "sex", -9)), dictionary=SAYS, covariates="sex,age", drop_missing=True)
     assert (cohort.control_labels, cohort.patient_labels, cohort.unit) == (("1",), ("2",), "mm3")
-    # The sex is a category, not a slope; scanner_type is a category, not a region.
+    # Sex is a category, not a slope; scanner_type is a category, not a region.
     assert ({*cohort.covariates["sex"]}, list(cohort.features)) == ({"0", "1"}, REGIONS)
     assert cohort.people.loc[3, "reason"] == "missing covariate"
     assert (
@@ -302,7 +302,7 @@ def test_a_dictionary_in_a_file_and_a_joined_table(tmp_path):
 
 
 def test_covariates_are_compared_by_a_triangle_of_their_columns(monkeypatch):
-    """In forty thousand controls, a rank of all their rows for each of twenty covariates takes minutes."""
+    """With forty thousand controls, the rank of all rows for each of twenty covariates takes minutes."""
     rows, rank = [], np.linalg.matrix_rank
     monkeypatch.setattr(np.linalg, "matrix_rank", lambda x, **options: (rows.append(len(x)), rank(x, **options))[1])
     frame = table()
@@ -311,7 +311,7 @@ def test_covariates_are_compared_by_a_triangle_of_their_columns(monkeypatch):
     assert max(rows) == 4
 
 
-# Who is left out, and why; what is refused is told in tests/bad_input.
+# Who is left out, and why; refusals are in tests/bad_input.
 
 
 def test_people_with_gaps_are_left_out_and_recorded():
@@ -364,7 +364,7 @@ def test_outliers_are_named_and_left_out_only_if_asked():
     assert cohort.people["flags"].str.contains("lHip = 50").tolist() == [row == 70 for row in range(120)]
     (warning,) = cohort.warnings
     expected = {"errors: row 72. Check": True, "drop_outliers=True": True, "50": False, "participant": False}
-    assert {part: part in warning for part in expected} == expected  # in reports: rows only
+    assert {part: part in warning for part in expected} == expected  # warnings are for reports: rows only
     dropped = make_cohort(frame, drop_outliers=True)
     assert (dropped.people.loc[70, "reason"], len(dropped.features)) == ("outlier", 119)
     assert dropped.people.loc[70, "distance"] == cohort.people.loc[70, "distance"] > 10
@@ -466,7 +466,7 @@ def test_gross_errors_are_found(factor, whole):
 
 
 def test_an_outlier_is_one_by_the_measure_that_stands_out():
-    """Few others are compared with controls only; an absent small furrow is no error."""
+    """If few, others are compared with controls only; an absent small furrow is not an error."""
     block, regions, group = simulated("null")
     block, regions = np.column_stack([block, np.random.default_rng(0).gamma(4, 0.1, len(block))]), [*regions, "furrow"]
     group[:2] = "other"
@@ -485,7 +485,7 @@ def test_an_outlier_is_one_by_the_measure_that_stands_out():
 
 
 def test_a_region_that_disease_changes_much_is_no_score():
-    table = simulate_cohort("basic", seed=0).table  # that of the demonstration
+    table = simulate_cohort("basic", seed=0).table  # the demonstration's cohort
     leak = (table["diagnosis"] == "PT") + np.random.default_rng(6).normal(5, 0.2, len(table))
     usual = make_cohort(table)
     leaking = make_cohort(table.assign(x1=leak), features=[*usual.features.columns, "x1"])

@@ -1,4 +1,4 @@
-"""Traps that look like regions: planted in real tables, none of them is trained on in silence."""
+"""Columns that only look like regions: planted in real tables, none is silently trained on."""
 
 import os
 import re
@@ -61,7 +61,7 @@ def warned(table, **choices):
 
 
 def planted(real):
-    """Columns of numbers that are no regions, with names that do not say so."""
+    """Columns of numbers that are not regions, under names that do not show this."""
     rng, n = np.random.default_rng(0), len(real)
     return {
         "alter": real["age"].fillna(real["age"].median()),
@@ -127,7 +127,7 @@ def test_totals_and_copies_are_left_out_with_a_sentence_unless_named(real):
 
 
 def test_units_that_differ_between_people_regions_or_sides_are_refused(real):
-    """And controls are not blamed for what patients have; a single odd person is an outlier."""
+    """Errors in patients are not attributed to controls; a single odd person is an outlier."""
     names, some = regions_of(real), np.random.default_rng(1).random(len(real)) < 0.4
     values, patients = real[names].astype(float), real["diagnosis"] != "CN"
     said = refused(real.assign(**values.div(np.where(some, 1000, 1), axis=0)))
@@ -151,7 +151,7 @@ def test_head_size_in_another_unit_at_one_site_is_refused():
 
 
 def test_several_kinds_of_measure_are_allowed_and_said():
-    """Also where only a dictionary knows them."""
+    """This includes kinds known only from a dictionary."""
     table, mixed = aomic(), pd.read_csv(FORMATS / "made_up_values/adni_UCSFFSX51.csv")
     volumes = ixi().iloc[: len(table)][["lHip", "rHip", "lAmy", "rAmy"]].add_suffix("_volume") * 1000
     assert "mix several kinds of measure: 68 thicknesses, 4 volumes" in warned(table.join(volumes))[1]
@@ -187,7 +187,7 @@ def test_commas_are_decimals_or_refused(tmp_path, real):
     first = cohort.features.index[0]
     expected = real[real["participant_id"].astype(str) == first][names].iloc[0]
     assert cohort.features.loc[first].tolist() == pytest.approx(expected.tolist())
-    with_commas.to_csv(tmp_path / "people.csv", index=False)  # cells in quotation marks
+    with_commas.to_csv(tmp_path / "people.csv", index=False)  # quotes the cells
     if not (tmp_path / "people.csv").read_text().count('"'):
         return  # whole numbers
     refused_with("decimal point only", read_cohort, tmp_path / "people.csv", drop_missing=True)

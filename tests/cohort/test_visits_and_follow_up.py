@@ -14,7 +14,7 @@ APART = GROWING + np.tile(np.linspace(0, 9, 60), 2)
 
 
 def visits(*cells, **columns):
-    """60 people, controls first, with as many visits as there are cells: a visit of everybody, then the next."""
+    """60 people, controls first, with one visit per cell: everybody's first visit, then everybody's next."""
     everybody = [table(n_controls=30, n_patients=30, wave=cell) for cell in cells]
     return pd.concat(everybody, ignore_index=True).drop(columns="age").assign(**columns)
 
@@ -62,7 +62,7 @@ def test_the_first_visit_is_the_first_in_use():
     cohort = make_cohort(frame, visit="wave", drop_missing=True, complete_only=True)
     [own] = np.flatnonzero(cohort.features.index == "003")
     assert (cohort.visit.iloc[own], cohort.first_visit[own], cohort.n_controls) == ("20220331", True, 30)
-    assert cohort.people["visit"].unique().tolist() == ["20210331", "20220331"]  # labels that no table rounds
+    assert cohort.people["visit"].unique().tolist() == ["20210331", "20220331"]  # labels are not rounded as numbers
 
 
 def test_what_changes_between_visits_is_told_and_a_diagnosis_may():

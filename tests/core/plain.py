@@ -114,7 +114,7 @@ def generator_losses(parameters, x, draws, d, whiten, training):
         "orthogonality": np.mean([overlap(person) for person in people]),
         "monotonicity": (np.clip(np.abs(small) - np.abs(large), 0, None) ** 2).mean(),
         "near_control": np.abs(near_change).mean(),
-        "prior": 0.0,  # trained from nothing
+        "prior": 0.0,  # no linear prior
     }
 
 

@@ -1,4 +1,4 @@
-"""What a small reconstruction error promises (appendix A of the paper): the two bounds of the page of the method."""
+"""What a small reconstruction error guarantees (appendix A of the paper): the two bounds on the method page."""
 
 import jax
 import numpy as np
@@ -14,12 +14,12 @@ N_PEOPLE = 400
 
 @pytest.fixture(scope="module")
 def model():
-    """The networks of one repetition of a model that was trained: its f and its g fit each other."""
+    """The networks of one repetition of a trained model, whose f and g match."""
     return jax.tree.map(lambda leaf: np.asarray(leaf[:1], float), inference.without_linear(model_of("linear").models_))
 
 
 def lipschitz_constant(model):
-    """Bound how much further apart g may bring two brains: a product of the largest singular values of its layers."""
+    """Bound how far g can spread two brains apart, from products of the largest singular values of its layers."""
 
     def largest(matrix):
         return np.linalg.norm(matrix, 2)
@@ -39,13 +39,13 @@ def test_brains_at_different_severities_differ_at_least_as_much_as_the_lemma_say
     errors = sum(np.linalg.norm(g - z, axis=1) for g, z in zip(read, severities, strict=True))
     bound = (apart - errors) / lipschitz_constant(model)
     assert (np.linalg.norm(made[0] - made[1], axis=1) >= bound).all()
-    assert (bound > 0).mean() > 0.4  # so that it says something about many of these people
+    assert (bound > 0).mean() > 0.4  # so the bound is informative for many of these people
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.1, 0.5])
 @pytest.mark.parametrize("shrink", [1.0, 0.8])
 def test_what_brains_know_of_severities_is_at_least_what_the_error_of_reading_them_says(noise, shrink):
-    """One severity, uniform; a brain of one region is it plus noise: there the mutual information can be integrated."""
+    """For a uniform severity and a single region that adds noise to it, the mutual information can be integrated."""
 
     def density(y):
         return norm.cdf(y / noise) - norm.cdf((y - 1) / noise)
@@ -59,4 +59,4 @@ def test_what_brains_know_of_severities_is_at_least_what_the_error_of_reading_th
     bound = -0.5 * np.log(2 * np.pi * np.e * ((1 - shrink) ** 2 / 12 + shrink**2 * noise**2))
     assert bound <= information
     if shrink == 1 and noise == 0.02:
-        assert bound > 0.9 * information  # a good reader: the bound is nearly all there is
+        assert bound > 0.9 * information  # for an accurate g, the bound is almost tight

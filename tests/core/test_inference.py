@@ -163,7 +163,7 @@ def test_patterns_of_linear_models_are_reordered_with_those_of_the_networks(memb
     )
     for name in ("map", "exponent"):
         np.testing.assert_array_equal(moved.linear["change"][name], models.linear["change"][name][:, ORDER])
-    one = inference.reorder_patterns(members[0], ORDER)  # one model is handled like several
+    one = inference.reorder_patterns(members[0], ORDER)  # one model is handled as several are
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b[0]), one, moved)
 
 

@@ -97,7 +97,7 @@ def test_objective_is_the_weighted_sum():
 
 
 def test_regions_without_change_get_no_gradient_from_the_l1_terms():
-    """Padding relies on it."""
+    """Padding relies on this."""
     before, after = jnp.ones((1, 3)), jnp.array([[1.0, 2.0, 0.5]])
     np.testing.assert_allclose(jax.grad(losses.absolute_change)(after, before), [[0.0, 1 / 3, -1 / 3]], rtol=1e-6)
 

@@ -23,12 +23,12 @@ GRID = [LossWeights(change=change, orthogonality=value) for change in (6.0, 2.0)
 RATES = [LearningRates()] * N_MEMBERS
 
 
-# One program for all tests: no model is frozen before the least steps, which are out of reach unless a test says so.
+# One program for all tests: models freeze only after the minimum steps, which are out of reach unless a test sets them.
 TRAINING = Training(freeze_below=(1.0, 1.0), latent="independent")
 
 
 def run(people, members, training=TRAINING, after=None, **schedule):
-    """Train `members`, 20 steps with a look every 10 unless told otherwise, all with the same shapes."""
+    """Train `members`, by default for 20 steps with a checkpoint every 10, always with the same shapes."""
     schedule = Schedule(BATCH_SIZE, **{"checkpoint_every": 10, "min_steps": 10**6, "max_steps": 20} | schedule)
     return list(train.train(people, members, training, schedule, n_patterns=N_PATTERNS, after=after))
 
@@ -46,12 +46,12 @@ def same_bits(first, second):
 
 
 def close(first, second):
-    """Compare what only rounding may tell apart; changes are still tiny differences of numbers near 1."""
+    """Compare results that may differ only by rounding; changes are still tiny differences of numbers near 1."""
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5), first, second)
 
 
 def compilations(caplog):
-    """Count the compilations of the training program, whether or not a cache on disk has it."""
+    """Count the compilations of the training program, whether or not it is cached on disk."""
     return sum(message.startswith("Compiling jit(_advance)") for message in caplog.messages)
 
 
@@ -66,7 +66,7 @@ def together(small_people, members):
 
 
 def test_grids_schedules_and_cohorts_share_one_program(small_people, caplog):
-    """Comes first in this file, so that the program is not there yet."""
+    """This comes first in the file, so that the program is not compiled yet."""
     smaller = TrainingPeople(
         *(1 + 0.1 * np.random.default_rng(0).standard_normal((2, 23, small_people.controls.shape[1])))
     )
@@ -95,7 +95,7 @@ def test_checkpoint_describes_all_models_and_people(small_people, together):
 
 
 def test_checkpoints_stay_as_they_were(small_people, members, together):
-    """Later steps reuse the memory of earlier ones; what was handed out must be a copy."""
+    """Later steps reuse the memory of earlier ones, so checkpoints must be copies."""
     same_bits(run(small_people, members, max_steps=10)[0].parameters(), together[0].parameters())
 
 
@@ -166,7 +166,7 @@ def test_order_of_members_does_not_matter(small_people, members, together):
 
 @pytest.mark.parametrize("part", [slice(0, 3), slice(1, 4), slice(1, 2)])
 def test_company_does_not_matter(small_people, members, together, part):
-    """Ten steps: later, rounding that differs between programs has grown too large to tell it from a fault."""
+    """Ten steps only: later, rounding that differs between programs is too large to distinguish from an error."""
     found, expected = run(small_people, take(members, part), max_steps=10)[0], together[0]
     close(found.losses, take(expected.losses, part))
     close(found.r_indices, expected.r_indices[part])
@@ -213,7 +213,7 @@ def test_groups_may_be_smaller_than_the_batch(small_people, members):
 
 
 def test_only_rows_within_a_group_are_used(small_people, members, monkeypatch):
-    """Rows are padded; with padding that is not a number, a single drawn row of it would spoil everything."""
+    """Padding rows are set to NaN here, so that a single one drawn would spoil everything."""
     pad = train._pad
     monkeypatch.setattr(
         train, "_pad", lambda rows, n: np.where(np.arange(128)[:, None] < len(rows), pad(rows, n), np.nan)
@@ -257,7 +257,7 @@ def test_discriminator_sees_padded_people_whitened_and_padded(small_people):
 
 
 def test_model_below_the_thresholds_is_frozen_after_the_least_steps(small_people):
-    """The others are made to unlearn the reconstruction, and go on."""
+    """The others are made to unlearn the reconstruction, so they go on."""
     weights = [GRID[0], *[LossWeights(reconstruction=-100.0)] * 3]
     rates = [LearningRates(), *[LearningRates(0.02, 1e-3)] * 3]
     looks = run(small_people, members_of(0, weights, rates), min_steps=20, max_steps=40)
@@ -309,7 +309,7 @@ def test_looks_on_the_way_do_not_change_when_correlations_move(small_people, cor
 
 
 def test_saved_states_hold_the_correlation(small_people, correlated):
-    """Half a training, saved and continued, ends with the same bits."""
+    """A training that is saved halfway and resumed ends with the same bits."""
     members, looks = correlated
     arrays = train.saved_states(looks[0].states)
     assert any("copula" in name for name in arrays)

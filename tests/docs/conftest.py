@@ -1,4 +1,4 @@
-"""Commands as the pages have them, run here with trainings that take a moment, and without drawing anything."""
+"""Commands as given on the pages, run here with very short trainings and without drawing anything."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +14,16 @@ from tests.test_cli import run
 
 
 def rindices(*words, code=0):
-    """Run a command in this process and return what it printed; it has to end with this exit code."""
+    """Run a command that must end with this exit code, in this process, and return its output."""
     result = run(*words)
-    set_output()  # --quiet must not silence what comes after it
+    set_output()  # --quiet must not silence later commands
     assert result.exit_code == code, f"rindices {' '.join(map(str, words))}\n{result.output}"
     return result.output
 
 
 @pytest.fixture(scope="package")
 def short_trainings(quick_preset):
-    """Make all presets as short as tests allow; reports and pictures, which have tests of their own, stay empty."""
+    """Make all presets as short as tests allow; reports and pictures, which are tested elsewhere, stay empty."""
 
     def written(folder, out=None, **_):
         path = Path(out or Path(folder, "report.html"))
@@ -41,7 +41,7 @@ def short_trainings(quick_preset):
 
 @pytest.fixture(scope="package")
 def finished_run(short_trainings, tmp_path_factory):
-    """Return the folder of a run with everything that a table can have: sites, visits, scores, people left out."""
+    """Return the folder of a run on a table with sites, visits, scores and people left out."""
     folder = tmp_path_factory.mktemp("given")
     people = given.visits().assign(mmse=lambda table: table.index % 13)
     people.loc[given.NOT_LEARNED_FROM, "icv"] = 0.0

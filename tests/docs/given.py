@@ -12,12 +12,12 @@ from tests.imaging.made_up import SHAPE, write_image
 from tests.tables.trees import subjects_dir
 
 REGIONS = [f"roi{k:02}" for k in range(1, N_REGIONS + 1)]
-_LABELS = {"CN": 40, "MCI": 20, "AD": 20, "SCD": 4}  # 40 and 40, like other tests
+_LABELS = {"CN": 40, "MCI": 20, "AD": 20, "SCD": 4}  # 40 controls and 40 patients, as in other tests
 NOT_LEARNED_FROM, NEW_DEMOGRAPHICS = 82, ["participant_id", "age", "sex", "icv", "site", "apoe4"]
 
 
 def table(labels=_LABELS, seed=0):
-    """Return a table with the columns that the pages name; patients lose a third of some regions."""
+    """Return a table with the columns that the pages name; patients lose up to a third of some regions."""
     rng, diagnosis = np.random.default_rng(seed), np.repeat(list(labels), list(labels.values()))
     n_people, patient = len(diagnosis), np.isin(diagnosis, ["MCI", "AD"])
     volumes = 5 * (1 + 0.1 * rng.standard_normal((n_people, N_REGIONS)))
@@ -35,10 +35,10 @@ def table(labels=_LABELS, seed=0):
 
 
 def study():
-    """Return the table with a clinical score that has gaps, and with an impossible head.
+    """Return the table with a clinical score that has gaps, and with an impossible head size.
 
-    It belongs to somebody who is not learned from: all tables have as many controls and patients, so that the programs
-    that are compiled for one serve all.
+    The head belongs to somebody outside the fit: all tables have the same numbers of controls and patients, so that one
+    compiled program serves all.
     """
     made = table()
     mmse = np.random.default_rng(1).integers(18, 31, len(made))
@@ -60,7 +60,7 @@ def new_people():
 
 
 def muse():
-    """Return volumes of all MUSE regions in mm³; patients lose some of the first ones."""
+    """Return volumes of all MUSE regions in mm³; patients lose part of the first ones."""
     rng, people, numbers = np.random.default_rng(3), table({"CN": 40, "AD": 40}), muse_regions().index
     volumes = pd.DataFrame({f"MUSE_Volume_{number}": rng.normal(8000, 500, len(people)) for number in numbers})
     volumes.iloc[:, :20] *= 1 - 0.3 * (people["diagnosis"] == "AD").to_numpy()[:, None] * rng.uniform(size=(80, 1))
@@ -98,14 +98,14 @@ def _write_maps(path):
 
 
 def _write_labels(path):
-    """Write numbers of regions within a border, or a mask of all that is within it."""
+    """Write region numbers inside a border, or a mask of everything inside it."""
     inside = np.arange(np.prod([n - 2 for n in SHAPE])).reshape([n - 2 for n in SHAPE]) % N_REGIONS + 1
     values, dtype = {"labels.nii.gz": (inside, np.int16), "mask.nii.gz": (inside > 0, np.uint8)}[path.name]
     write_image(path, np.pad(values, 1).astype(float), dtype=dtype)
 
 
 def labels():
-    """Return who is a control or a patient in the folders of programs."""
+    """Return diagnoses and demographics of the people in output folders of segmentation programs."""
     people = table({"CN": 40, "AD": 40})[["diagnosis", "age", "sex"]]
     return people.assign(participant_id=[f"sub-{number:04d}" for number in range(80)])
 
@@ -135,7 +135,7 @@ MAKERS = {
     "study.csv": _csv(study),
     "visits.csv": _csv(visits),
     "new_people.csv": _csv(new_people),
-    "gappy_people.csv": _csv(  # some lack a region or two
+    "gappy_people.csv": _csv(  # some lack a region
         lambda: new_people().assign(
             roi02=lambda people: people["roi02"].drop(3), roi07=lambda people: people["roi07"].drop([5, 8])
         )
@@ -143,7 +143,7 @@ MAKERS = {
     "local_controls.csv": _csv(lambda: table({"CN": 14, "AD": 2}, seed=3).assign(site="Graz")),
     "graz_patients.csv": _csv(lambda: table({"AD": 6}, seed=4).assign(site="Graz")),
     "new_volumes.csv": _csv(lambda: new_people().drop(columns=NEW_DEMOGRAPHICS[1:])),
-    "new_demographics.csv": _csv(lambda: new_people()[NEW_DEMOGRAPHICS].drop(3)),  # somebody is not known there
+    "new_demographics.csv": _csv(lambda: new_people()[NEW_DEMOGRAPHICS].drop(3)),  # one person is missing
     "demographics.csv": _csv(lambda: table()[["participant_id"]].assign(education=lambda t: 8 + t.index % 7)),
     "controls.csv": _csv(lambda: table().query("diagnosis == 'CN'").drop(columns="diagnosis")),
     "patients.csv": _csv(lambda: table().query("diagnosis == 'AD'").drop(columns="diagnosis")),
@@ -168,7 +168,7 @@ MAKERS = {
 
 
 def provide(name, folder, run):
-    """Put what a page takes for granted into a folder; `run` is a finished run."""
+    """Put a file or folder that a page takes for granted into `folder`; `run` is a finished run."""
     if name == "run":
         shutil.copytree(run, folder / name)
     else:

@@ -1,4 +1,4 @@
-"""The pages of the documentation, taken apart: blocks of code, words of code in a line, links."""
+"""The pages of the documentation, taken apart: blocks of code, inline code, and comments."""
 
 import importlib.util
 import re
@@ -20,7 +20,7 @@ _BLOCK = re.compile(
 
 
 class Block(NamedTuple):
-    """A block of code: where it begins, its language, and the comment right before it."""
+    """A block of code: its place, its language, and the comment right before it."""
 
     page: str
     line: int
@@ -30,7 +30,7 @@ class Block(NamedTuple):
 
     @property
     def not_run(self):
-        """Why it cannot be run here; nothing where it can."""
+        """Why it cannot be run here; empty if it can."""
         return self.comment.removeprefix("not run:").strip() if self.comment.startswith("not run:") else ""
 
     def __str__(self):
@@ -38,7 +38,7 @@ class Block(NamedTuple):
 
 
 def script(path):
-    """Return the module that a script outside of the package is."""
+    """Import a script outside the package as a module."""
     spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -50,7 +50,7 @@ def text_of(page):
 
 
 def blocks_of(page):
-    """Return the blocks of a page in their order."""
+    """Return the blocks of a page in order."""
     text, found = text_of(page), []
     for block in _BLOCK.finditer(text):
         code = "\n".join(line[len(block["indent"]) :] for line in block["code"].splitlines())
@@ -61,7 +61,7 @@ def blocks_of(page):
 
 
 def inline_code_of(page):
-    """Return what stands in backticks in the text of a page, outside its blocks of code."""
+    """Return the inline code of a page, outside its blocks of code."""
     prose = _COMMENT.sub("", _BLOCK.sub("", text_of(page)))
     return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose)]
 
@@ -73,6 +73,6 @@ def given_of(page):
 
 
 def commands_in(code):
-    """Return the command lines of a shell block; lines that end in a backslash go on."""
+    """Return the command lines of a shell block; a backslash at the end continues a line."""
     lines = code.replace("\\\n", " ").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]

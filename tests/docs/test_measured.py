@@ -22,7 +22,7 @@ def percent(values, digits=0):
 
 
 def ends(values, digits=0, by=1):
-    """Return the least and the largest of some values as a page says them."""
+    """Return the range of some values as a page words it."""
     return f"{by * values.min():.{digits}f} to {by * values.max():.{digits}f}"
 
 
@@ -134,7 +134,7 @@ def test_what_is_said_of_verdicts_and_counts():
 
 
 def covered_and_wide(table, by):
-    """Return the cells of a row: which share intervals contain, and how wide they are."""
+    """Return the cells of a row: the coverage and mean width of intervals."""
     means = table.groupby(by)[["inside", "width"]].mean()
     return " | ".join(f"{100 * row.inside:.1f} %, {row.width:.2f}" for row in means.itertuples())
 
@@ -177,7 +177,7 @@ def test_missing_regions_and_strangers():
 
 
 def below(p):
-    """Return the shares of p values that are below the two levels."""
+    """Return the shares of p values below 0.025 and 0.05."""
     return percent([(p < 0.025).mean(), (p < 0.05).mean()])
 
 
@@ -336,7 +336,7 @@ def test_changes_and_resemblances_are_those_of_the_tables():
     change = pd.read_csv(RESULTS / "schizophrenia_change.csv")
     own = change[change["group"] == "patients minus controls"]
     sure = own["table"][own["q"] < 0.05].tolist()
-    assert (len(own), sure) == (6, ["averaged"])  # and not of the same table matched for sex
+    assert (len(own), sure) == (6, ["averaged"])  # but not in the same table matched for sex
     alike = pd.read_csv(RESULTS / "schizophrenia_resemblance.csv").set_index(["table", "pattern", "disorder"])
     for key, r, p in (
         (("averaged", 2, "ADHD"), "0.56", 0.010),

@@ -1,4 +1,4 @@
-"""Every block of code in README and docs is run, and whatever the pages call or list exists."""
+"""Every block of code in README and docs is run, and everything that the pages call or list exists."""
 
 import ast
 import doctest
@@ -26,7 +26,7 @@ from tests.docs.given import REGIONS, provide
 from tests.docs.pages import ROOT, text_of
 from tests.pages.page import missing
 
-# Whatever the pages call exists: commands, options, make targets, scripts, extras, links.
+# Everything that the pages call exists: commands, options, make targets, scripts, extras, links.
 
 
 COMMANDS = {
@@ -34,13 +34,13 @@ COMMANDS = {
     for name, command in typer.main.get_command(app).commands.items()
 }
 OPTIONS = {option for options in COMMANDS.values() for option in options} | {"--version"}
-# These pages name options of scripts, too.
+# These pages also name options of scripts.
 _OF_SCRIPTS = ("docs/results.md", "docs/reproduction.md", "docs/peers.md")
 _OTHER_TOOLS = ("python", "make", "pip", "pytest", "mkdocs", "…", "#SBATCH", "--seg_only", "--tal_reg")
 
 
 def called(page):
-    """Return every call of rindices on a page, as words, wherever it stands."""
+    """Yield every call of rindices on a page, in blocks and in the text, as words."""
     lines = [
         line for block in pages.blocks_of(page) if block.language == "bash" for line in pages.commands_in(block.code)
     ]
@@ -95,7 +95,7 @@ def test_files_that_contributors_are_sent_to_exist():
     places = [word for word in words if re.fullmatch(r"\.?[\w-]+(/[\w.-]*)+|[\w-]+\.(py|md|cff|toml)", word)]
     assert len(places) > 25
     absent = [one for one in places if not any((base / one).exists() for base in (ROOT, ROOT / "src/rindices"))]
-    assert {*absent} <= {"site/", "run.toml"}  # made by commands
+    assert {*absent} <= {"site/", "run.toml"}  # created by commands
 
 
 def test_picture_of_the_readme_is_that_of_the_demonstration():
@@ -148,7 +148,7 @@ class Page:
         self.names |= test.globs
 
     def _text(self, block):
-        """Compare what the page shows with what was printed, figures apart: trainings are shorter here."""
+        """Compare the output on the page with the output here, except for numbers: trainings are shorter here."""
         if block.comment != "output":
             return
         printed, shown = (
@@ -160,7 +160,7 @@ class Page:
         assert absent == [], f"{block}: not printed\n{self.printed}"
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # trainings as short as these are warned of
+@pytest.mark.filterwarnings("ignore::UserWarning")  # for trainings as short as these
 @pytest.mark.usefixtures("short_trainings")
 @pytest.mark.parametrize(
     "page",
@@ -203,10 +203,10 @@ def test_output_that_a_page_invents_would_be_noticed():
         reader.follow(pages.Block("page", 1, "text", "Scored 100 patients.", "output"))
 
 
-# The page on file formats says all that a run writes, and nothing that it does not.
+# The page on file formats lists everything that a run writes, and nothing else.
 
 
-# Tables in which a user's own names are columns, too.
+# Tables whose columns include a user's own names.
 _OWN = {"z_scores.csv": set(REGIONS), "analysis/flow.csv": {"impossible value"}}
 # Columns that need three repetitions.
 _MORE = {"r_indices.csv": {"strangeness"} | {f"severity{k}_{end}" for k in "1M" for end in ("low", "high")}}
@@ -227,7 +227,7 @@ def named(title):
 
 
 def _general(columns):
-    """Name the scores of the last pattern as the page does."""
+    """Rename the scores of all patterns but the first to M, as on the page."""
     return {re.sub(r"^(r|severity|centile)[2-9](?=$|_)", r"\1M", str(column)) for column in columns}
 
 
@@ -284,7 +284,7 @@ def test_what_a_row_names_is_there(row):
     assert said
 
 
-# No mark is left unrendered, and numbers of steps in texts are those of the settings.
+# No template mark is left unrendered, and numbers of steps in texts are those of the settings.
 
 
 SRC = ROOT / "src" / "rindices"
@@ -293,12 +293,12 @@ STEPS = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{3,6}) (?:training )?steps")
 
 @pytest.mark.parametrize("path", sorted(SRC.rglob("*.j2")), ids=lambda path: path.name)
 def test_no_mark_stands_inside_another(path):
-    """A mark within a text of a mark is printed as it is."""
+    """A mark in a string inside another mark would be printed literally."""
     assert re.findall(r"\{\{(?:(?!\}\}).)*(?:\{\{|\{%)", path.read_text(encoding="utf-8"), re.DOTALL) == []
 
 
 def test_numbers_of_steps_are_those_of_the_presets():
-    schedules = [preset().schedule for preset in (fast, linear, blind, paper, official)]  # whatever other tests patch
+    schedules = [preset().schedule for preset in (fast, linear, blind, paper, official)]  # never patched by other tests
     known = {of for schedule in schedules for of in (schedule.min_steps, schedule.max_steps)}
     texts = [ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md"), ROOT / "docs/explanation/method.md"]
     texts += [SRC / "estimator.py", SRC / "search.py", SRC / "settings.py"]

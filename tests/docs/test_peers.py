@@ -1,4 +1,4 @@
-"""What docs/peers.md says is measured in results/peers.csv; its cohorts are what the page says."""
+"""Statements of docs/peers.md are those of results/peers.csv, and its cohorts are as the page describes."""
 
 import sys
 from itertools import product

@@ -1,4 +1,4 @@
-"""The site: builds strictly (links, anchors, names in the reference), and needs no network to be read."""
+"""The site builds strictly (links, anchors, names in the reference), and can be read without a network."""
 
 import json
 import logging
@@ -18,13 +18,13 @@ from tests.pages.page import Page, missing
 
 mkdocs_config = pytest.importorskip("mkdocs.config", reason="the site needs mkdocs")
 
-# Attributes that make a browser load something; a link that is only followed by a click may lead anywhere.
+# Attributes that make a browser load something; links that are only followed by a click may lead anywhere.
 _LOADS = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the site as `mkdocs build --strict` does; the sample reports, which take a while, stay empty."""
+    """Build the site as `mkdocs build --strict` does; the sample reports, which are slow to write, stay empty."""
     from mkdocs.commands.build import build
 
     def written(run):
@@ -34,7 +34,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     logger, before = logging.getLogger("mkdocs"), logging.getLogger("mkdocs").level
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
-        warnings.simplefilter("ignore")  # those of the tools; what strict builds mind are log messages
+        warnings.simplefilter("ignore")  # from the tools; strict builds fail on log messages
         patch.setenv("NO_MKDOCS_2_WARNING", "1")
         patch.setattr(report, "write_report", written)
         config = mkdocs_config.load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
@@ -90,7 +90,7 @@ def test_the_home_page_leads_to_reports_of_runs_that_are_what_they_are_called(si
         assert "a sample" in (site / "samples" / f"{archive.stem}.html").read_text(encoding="utf-8")
         with zipfile.ZipFile(archive) as run:
             summary = json.loads(run.read("summary.json"))
-        assert archive.stem in ("hard", summary["verdict"].replace(" ", "-"))  # that is called by what is in its table
+        assert archive.stem in ("hard", summary["verdict"].replace(" ", "-"))  # `hard`: after its table
         assert "simulated" in summary["source"]
 
 

@@ -31,7 +31,7 @@ def cohort():
 
 @pytest.fixture(scope="module")
 def parts():
-    """People whose 12 regions fall into three parts, each of which goes up and down together; two classes."""
+    """People whose 12 regions form three parts that each vary together, and the loadings of these parts."""
     rng = np.random.default_rng(0)
     loadings = rng.exponential(size=(200, 3))
     X = loadings[:, np.repeat(np.arange(3), 4)] * rng.uniform(0.5, 1.5, 12) + 0.2 * rng.uniform(size=(200, 12))
@@ -43,9 +43,9 @@ def test_known_severities_are_found(cohort, method):
     volumes, y, truth = cohort
     model = Baseline(method, random_state=0).fit(volumes, y)
     table = np.abs(spearmanr(truth, model.transform(volumes)[y == 1]).statistic[:3, 3:])
-    # Shares of components and narrow classes tell little of severities; rotated factors mix them.
+    # Shares of components and narrow classes say little about severities; rotated factors mix them.
     assert table.max(axis=1).min() > {"nmf": 0.8, "opnmf": 0.8, "fa": 0.4, "lda": 0.4, "dnmf": 0.2}[method]
-    assert np.isfinite(model.transform(volumes * 10)).all()  # new people may be beyond the range
+    assert np.isfinite(model.transform(volumes * 10)).all()  # new people may be outside the range
 
 
 def test_parts_are_orthonormal_and_found_again_from_any_start(parts):
@@ -111,7 +111,7 @@ N_CONTROLS, N_PATIENTS = 30, 50
 
 
 class Reader(TransformerMixin, BaseEstimator):
-    """Knows the patterns and reads them from the regions; what it is trained on only shifts and shuffles them."""
+    """A model that reads known patterns from the regions; `noise` blurs them, and `random_state` reorders them."""
 
     def __init__(self, noise=0.0, random_state=0):
         self.noise = noise
@@ -184,7 +184,7 @@ def test_numbers_follow_their_definitions(people):
     assert PEOPLE == [N_CONTROLS, N_CONTROLS]
 
 
-# Diagnosis: patterns and regions beside each other
+# Diagnosis: patterns and regions side by side
 
 
 def test_separation_gives_the_auc_of_normal_groups_and_unknown_numbers_are_refused():

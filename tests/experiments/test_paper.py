@@ -90,7 +90,7 @@ def test_harder_people_vary_more_and_have_the_same_disease():
     case = Case(60, 90, "basic", 3)
     known, harder = draw(case), brains_of(case._replace(part="harder"))
     np.testing.assert_array_equal(harder.truth, known.truth)
-    assert harder.controls.std() == pytest.approx(0.1)  # the scale is that of the controls, so disease is smaller in it
+    assert harder.controls.std() == pytest.approx(0.1)  # in sd of controls, so disease is smaller
     hard, usual = (np.abs(brains.patients.mean(axis=0) - 1).max() for brains in (harder, brains_of(case)))
     assert hard < usual
 
@@ -166,7 +166,7 @@ def test_cohorts_together_train_as_each_alone(brains):
         np.testing.assert_allclose(together, first.r_indices, atol=1e-3)  # rounding grows from step to step
     own = trained.of_cohort(1, 95)[-1]
     assert np.isfinite(own).all()
-    assert np.abs(own[..., 50:, :]).max() > 0  # the others are scored too
+    assert np.abs(own[..., 50:, :]).max() > 0  # the other people are scored, too
 
 
 # Judging models and choosing checkpoints
@@ -199,7 +199,7 @@ def test_collapsed_and_diverged_models_do_not_count_for_agreement():
     members = np.concatenate([sound, np.full((1, *TRUTH.shape), 0.5), np.full((1, *TRUTH.shape), np.nan)])
     [row], [expected] = (judge(those[None], [10], TRUTH) for those in (members, sound))
     assert (row["n_models"], row["n_sound"], row["pattern_agreement"]) == (6, 4, expected["pattern_agreement"])
-    assert row["single"] < expected["single"]  # a collapsed model is still a model
+    assert row["single"] < expected["single"]  # collapsed models count here
 
 
 def test_agreeing_models_are_averaged_in_one_order():
@@ -233,7 +233,7 @@ def test_rows_are_chosen_by_agreement_and_never_by_the_truth():
 
 @pytest.fixture
 def looks():
-    """Two λ at two looks of one kind, two cohorts; accuracy falls as agreement rises in the second cohort."""
+    """Two λ, each at two checkpoints, in two cohorts; in the second cohort, accuracy falls as agreement rises."""
     one = pd.DataFrame({"orthogonality": [0.1, 0.1, 0.8, 0.8], "step": [10, 20, 10, 20]})
     level, always = np.array([0.1, 0.2, 0.3, 0.4]), {"single_sd": 0.02, "single_se": 0.01, "agreement_error": 0.01}
     one = one.assign(kind="basic", pattern_agreement=0.5 + level, **always)

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-CPU_SECONDS = 5.0  # that one case may take
-WALL_SECONDS = 60.0  # after which the process is ended; the machine may be busy with something else
-SPARE_BYTES = 300 << 20  # that one case may add to the address space
+CPU_SECONDS = 5.0  # for one case
+WALL_SECONDS = 60.0  # after which the process is killed; the machine may be busy with something else
+SPARE_BYTES = 300 << 20  # of address space that one case may add
 
 
 class Failure(AssertionError):
-    """A reader did what it must not do: it changed a value, ran something, or accepted nonsense."""
+    """A reader did something forbidden: it changed a value, ran something, or accepted nonsense."""
 
 
 # One file for a reader: its name and bytes, and what the target needs to judge the outcome.
@@ -32,9 +32,9 @@ Case = namedtuple("Case", "name content expected")
 
 
 def attempt(target: Any, seed: int, number: int, folder: Path, *, bounded: bool = False) -> tuple[str, str]:
-    """Make a case and judge it; return what came of it, and the trouble: then its file stays in `folder`.
+    """Make a case and judge it; return the verdict and, if it failed, the error; the file then stays in `folder`.
 
-    Time and memory count where they are `bounded`: in a process that does nothing else.
+    Time and memory are limited only if `bounded`, in a process that does nothing else.
     """
     case = target.make(number, np.random.default_rng([seed, number]))
     path = folder / f"{seed}-{number}-{case.name}"
@@ -50,7 +50,7 @@ def attempt(target: Any, seed: int, number: int, folder: Path, *, bounded: bool 
 
 @contextlib.contextmanager
 def _bounds() -> Iterator[None]:
-    """Let the process take so much more time and address space and no more; Linux tells how much it has."""
+    """Limit the further time and address space of the process; Linux reports its present size."""
     pages, begun = int(Path("/proc/self/statm").read_text().split()[0]), time.process_time()
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + SPARE_BYTES, hard))
@@ -65,23 +65,23 @@ def _bounds() -> Iterator[None]:
 
 
 def deep_stack() -> int:
-    """Return a depth of nesting that is beyond what Python recurses into."""
+    """Return a depth of nesting beyond Python's recursion limit."""
     return 20 * sys.getrecursionlimit()
 
 
-# Damage to bytes: what disks, transfers, editors and people with bad intentions do to any file.
+# Damage to bytes: what disks, transfers, editors and malicious people do to any file.
 
 
 _TELLING = [b"\x00", b"\xff", b'"', b"'", b",", b";", b"\t", b"\n", b"\r", b"\\", b" ", b"{", b"[", b"-", b"9", b"e"]
 
 
 def chance(rng: np.random.Generator, share: float) -> bool:
-    """Say yes in this share of cases."""
+    """Return True in this share of cases."""
     return bool(rng.random() < share)
 
 
 def pick(rng: np.random.Generator, options):
-    """Return one of several."""
+    """Return one of the options at random."""
     return options[int(rng.integers(len(options)))]
 
 
@@ -109,7 +109,7 @@ def altered(array: np.ndarray, rng: np.random.Generator, kinds: tuple[str, ...])
     return pick(rng, ways)
 
 
-# What becomes of the bytes of a file: those before a place, two pieces of the same length, and the rest.
+# Kinds of damage, given a file's bytes before a place, two pieces of the same length, and the rest.
 _DAMAGES = (
     lambda before, piece, after, rest, rng: [before],  # cut
     lambda before, piece, after, rest, rng: [piece, after, rest],  # its head cut off

@@ -1,6 +1,6 @@
 """The readers of model files and of the authors' checkpoints.
 
-No score changes silently, no code runs, and nothing but an `InputError` comes of damage.
+No score changes silently, no code runs, and damage raises nothing but an `InputError`.
 """
 
 import contextlib
@@ -33,15 +33,15 @@ from tests.longevity.freeze import FROZEN, PEOPLE, inputs_of, model_of
 from tests.test_cli import run
 from tests.trust.watch import reported_to
 
-# Entries of the header that scores follow from; a change of any other must leave every score as it is.
+# Entries of the header that determine scores; a change of any other must leave every score unchanged.
 DECISIVE = (("preprocessing",), ("parameters", "inference"), ("contract", "features"), ("named",))
 ODD_VALUES = (
     *(None, True, False, 0, 1, -1, 2, 3, 1.5, -0.0, 1e308, 10**40, 10**400, float("nan"), float("inf"), -(2**63)),
     *("", "text", "NaN", "3", "\ud800", "\x00", "é", "北京", "A" * 1000, [], {}, [[]], [None], [1], ["a"], [1, "a"]),
     *({"a": 1}, {"": None}, [["age", None, None]], [["age", ["A"], None]], ["age", 1.0], [[0, "why"]], [["x", "why"]]),
 )
-DEEP = "@deep@"  # stands for brackets that are too many to be written by `json`
-# What safetensors itself may say about an array.
+DEEP = "@deep@"  # stands for more nested brackets than `json` can write
+# Odd values for safetensors' own entries about an array.
 ODD_ARRAYS = {
     "data_offsets": ([0, 2**60], [-8, 0], [2**64, 2**65], [0]),
     "shape": ([2**60], [0, 2**62], [-1], [1.5], [2**32, 2**32]),
@@ -50,7 +50,7 @@ ODD_ARRAYS = {
 
 
 class Models:
-    """A model that corrects in every way, damaged, and forged under a checksum that fits."""
+    """A model with every correction, damaged, or forged with a valid checksum."""
 
     def __init__(self) -> None:
         self.people = pd.read_csv(PEOPLE)
@@ -74,7 +74,7 @@ class Models:
         return pick(rng, [self._outer, self._header, self._header, self._header_text, self._arrays])(rng)
 
     def _outer(self, rng: np.random.Generator) -> Case:
-        """Edit what safetensors itself says about the arrays; the checksum is left as it is."""
+        """Edit safetensors' own entries about the arrays, without updating the checksum."""
         outer = copy.deepcopy(self.outer)
         holder = pick(rng, [outer, outer["__metadata__"], *[outer[pick(rng, list(self.arrays))]] * 4])
         name = pick(rng, list(holder))
@@ -84,7 +84,7 @@ class Models:
         return _model_case(length.to_bytes(8, "little") + text + self.content[self.header_end :])
 
     def _header(self, rng: np.random.Generator) -> Case:
-        """Edit some entries of the header, and make the checksum fit."""
+        """Edit some entries of the header, and update the checksum."""
         header, same = json.loads(self.outer["__metadata__"]["header"]), True
         for _ in range(1 if chance(rng, 0.8) else int(rng.integers(2, 5))):
             *way, last = path = pick(rng, list(_paths(header)))
@@ -97,13 +97,13 @@ class Models:
         return self._sealed(text, self.arrays, same=same)
 
     def _header_text(self, rng: np.random.Generator) -> Case:
-        """Damage the header's text, and make the checksum fit."""
+        """Damage the header's text, and update the checksum."""
         text = damaged(self.outer["__metadata__"]["header"].encode(), rng)
         long = pick(rng, [b"[", b'{"a":', b" ", b"-", b"9", b'"']) * int(10 ** rng.uniform(1, 6))
         return self._sealed((long if chance(rng, 0.1) else text).decode("utf-8", "replace"), self.arrays)
 
     def _arrays(self, rng: np.random.Generator) -> Case:
-        """Replace an array by another one, and make the checksum fit."""
+        """Replace an array with another one, and update the checksum."""
         name = pick(rng, list(self.arrays))
         other = pick(rng, [name, pick(rng, list(self.arrays)), "extra", "site.kept.extra", "", "scaler"])
         changed = altered(self.arrays[name], rng, ("f2", "f4", "f8", "i8", "u1", "b1", "c8"))
@@ -113,7 +113,7 @@ class Models:
         return self._sealed(self.outer["__metadata__"]["header"], arrays)
 
     def _sealed(self, header: str, arrays: dict[str, np.ndarray], *, same: bool = False) -> Case:
-        """Return a model file under a checksum that fits."""
+        """Return a model file with a valid checksum."""
         texts = {"header": header, "sha256": checksum(header, arrays)}
         return _model_case(save(arrays, self.outer["__metadata__"] | texts), same=same)
 
@@ -128,7 +128,7 @@ class Models:
                 raise Failure("the model was loaded, but cannot be described")
             contract = model.contract_
             if not {*contract.features, *(spec.name for spec in contract.covariates)} <= {*self.people}:
-                return "refused"  # it was trained with columns that nobody has
+                return "refused"  # it asks for columns that the people lack
             scores = _scores_of(model, self.people)
         except InputError:
             return "refused"
@@ -149,7 +149,7 @@ def _model_case(content: bytes, *, same: bool = True, name: str = "model.safeten
 
 
 def _paths(tree, path: tuple = ()) -> Iterator[tuple]:
-    """Return the way to every entry of a tree of dictionaries and lists."""
+    """Yield the path to every entry of a tree of dictionaries and lists."""
     for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
         yield (*path, key)
         yield from _paths(value, (*path, key))
@@ -162,26 +162,26 @@ def _variants(value) -> list:
     return [-value, 2 * value, value + 1, str(value), [value]] if type(value) in (int, float) else [[value]]
 
 
-# What could stand in a pickle to run, to grow without end or to mislead; none of it may have any effect.
+# Content of a pickle meant to run, to grow without end or to mislead; none of it may have any effect.
 
 
-CANARY = Path(tempfile.gettempdir(), "rindices-fuzz-canary")  # what hostile pickles would make, could they run
+CANARY = Path(tempfile.gettempdir(), "rindices-fuzz-canary")  # the file that hostile pickles would create if they ran
 _HOSTILE = hostile_pickles(CANARY)
 SHORT = tuple(bytes([code.code.encode("latin1")[0]]) for code in pickletools.opcodes if code.arg is None)
 
 
-# What may stand for an entry of a checkpoint.
+# Replacements for an entry of a checkpoint.
 OTHER = (None, True, -1, 10**5000, 2**63, 1e308, float("nan"), "", "text", [], {}, {"a": 1}, [1, 2], (1,), "A" * 2000)
 
 
 def hostile_snippets(rng: np.random.Generator) -> dict[str, bytes]:
-    """Return instructions that leave one thing on the stack, each of them meant to do harm or to grow without end."""
+    """Return instructions that leave one thing on the stack, each meant to do harm or to grow without end."""
     deep, number = deep_stack(), rng.bytes(int(10 ** rng.uniform(1, 5))) + b"\x01"
     places = [b"](" + b"h%c" % (200 + level % 50) * 10 + b"eq%c" % (200 + (level + 1) % 50) for level in range(40)]
     array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85C\x01btR"
     kind = pick(rng, [b"O8", b"V8", b"f8", b"S9", b"f16", b"(2,3)f8"])
     dtype = b"cnumpy\ndtype\n(X" + struct.pack("<I", len(kind)) + kind + b"K\x00K\x01tR"
-    # The importer's own tests have those that would run something.
+    # Those that would run something come from the importer's own tests.
     hostile = {name: data.removesuffix(b".")[2 * (data[:1] == b"\x80") :] for name, (data, _) in _HOSTILE.items()}
     return hostile | {
         "persistent id": pick(rng, [b"Pstorage\n", b"NQ", b")Q", b"(NNNNtQ", b"K\x01Q"]),
@@ -211,7 +211,7 @@ def hostile_snippets(rng: np.random.Generator) -> dict[str, bytes]:
 
 
 def other_entry(value, rng: np.random.Generator):
-    """Return something else for an entry of a checkpoint."""
+    """Return a replacement for an entry of a checkpoint."""
     if isinstance(value, np.ndarray | Tensor) and chance(rng, 0.8):
         array = value.stored.array if isinstance(value, Tensor) else value
         changed = altered(array, rng, ("f8", "f4", "f2", "i8", "b1"))
@@ -221,7 +221,7 @@ def other_entry(value, rng: np.random.Generator):
 
 ENTRY, N_REGIONS, N_PEOPLE = 15000, 12, 20
 _CENTRAL, _LOCAL, _END = b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"
-# Where the fields of the zip structures are, and their formats.
+# Offsets and formats of the fields of zip structures.
 _FIELDS = {
     _CENTRAL: ((8, "H"), (10, "H"), (16, "I"), (20, "I"), (24, "I"), (28, "H"), (30, "H"), (32, "H"), (42, "I")),
     _LOCAL: ((4, "H"), (6, "H"), (8, "H"), (14, "I"), (18, "I"), (22, "I"), (26, "H"), (28, "H")),
@@ -232,8 +232,8 @@ _HARMLESS = frozenset({"object.__getattr__", "sys._getframe"})
 
 @contextlib.contextmanager
 def watched() -> Iterator[None]:
-    """Fail if anything is imported, run or written in the meantime, also where the reader swallowed the exception."""
-    seen, here = [], threading.get_ident()  # other threads may have been left by an earlier test
+    """Fail if anything is imported, run or written in the meantime, even if the reader swallows the exception."""
+    seen, here = [], threading.get_ident()  # an earlier test may have left other threads
 
     def note(event: str, arguments: tuple) -> None:
         reading = event == "open" and not set(arguments[1] or "r") & set("wax+")
@@ -241,7 +241,7 @@ def watched() -> Iterator[None]:
             seen.append(f"{event} {arguments!r:.200}")
             raise Failure(f"a checkpoint led to {seen[-1]}")
 
-    gc.disable()  # what an earlier test left would be cleared away just now
+    gc.disable()  # otherwise garbage of an earlier test may be collected just now
     try:
         with reported_to(note):
             yield
@@ -273,7 +273,7 @@ class Checkpoints:
             self.scores = _scores_of(import_official(path, self.names, ["sex", "age"]), self.people)
 
     def make(self, number: int, rng: np.random.Generator) -> Case:
-        """Draw what happens to the archive, to the pickle in it, or to the numbers."""
+        """Draw a change of the archive, of the pickle in it, or of the numbers."""
         ways = (
             *(self._bytes, self._structures, self._zipped, self._altered, self._altered),
             *(self._hostile, self._hostile, self._contents, self._contents, self._neutral),
@@ -302,7 +302,7 @@ class Checkpoints:
         return Case("model.pt", bytes(content), True)
 
     def _zipped(self, rng: np.random.Generator) -> Case:
-        """Pack the same, or more than the same, in another way."""
+        """Pack the same content in another way, or with additions."""
         names = ["archive/../x", "/etc/passwd", "archive/\ud7ff", "a" * 60000, "archive/data.pkl "]
         ways = (
             {"compression": pick(rng, [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])},
@@ -327,14 +327,14 @@ class Checkpoints:
         return self._archive(b"".join(made))
 
     def _hostile(self, rng: np.random.Generator) -> Case:
-        """Put something that would run, or grow without end, in the place of a number or text."""
+        """Replace a number or text with something that would run, or grow without end."""
         made, snippets = list(self.instructions), list(hostile_snippets(rng).values())
         place = pick(rng, [place for place, one in enumerate(made) if one[:1] in b"XGKMJ\x8c" and len(one) > 1])
         made[place] = pick(rng, snippets)
         return self._archive(b"".join(made))
 
     def _contents(self, rng: np.random.Generator) -> Case:
-        """Write a sound checkpoint of other contents."""
+        """Write a checkpoint with one entry replaced."""
         content, _ = checkpoint(N_REGIONS, 2, entries=(ENTRY,))
         holders = [content, content["normalization_variables"], content["correction_variables"], content[ENTRY]]
         holders += [content[ENTRY][name] for name in ("netMapping", "netDecomposer", "netReconstruction")]

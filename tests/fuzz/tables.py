@@ -1,4 +1,4 @@
-"""The reader of tables: no value that was not touched changes, and nothing but an `InputError` comes of nonsense."""
+"""The reader of tables: untouched values never change, and nonsense raises nothing but an `InputError`."""
 
 import contextlib
 import functools
@@ -30,7 +30,7 @@ from rindices.tables.table import read_table
 from tests.fuzz.engine import Case, Failure, chance, damaged, deep_stack, pick
 from tests.schema.contracts import check_people, contract_of
 
-# Tables as texts in cells, written in all the ways that spreadsheets write them, and what reading them has to give.
+# Tables as texts in cells, written in all the ways that spreadsheets use, and what reading them must return.
 
 
 N_PEOPLE, REGIONS = 48, ("lHip", "rHip", "lAmy", "rAmy", "lEnt")
@@ -38,7 +38,7 @@ TEXT_COLUMNS = ("participant_id", "diagnosis")
 NUMBERS = ("age", *REGIONS)
 NEWLINES = ("\n", "\r\n", "\r")
 
-# Cells that a reader may get wrong: what is a number here, is missing, or has to stay as it is?
+# Cells that a reader may misread: which are numbers, which are missing, and which must stay as they are?
 ODD_CELLS = (
     *("", " ", ".", "NA", "nan", "NaN", "-nan", "+NaN", "null", "NULL", "None", "#N/A", "#DIV/0!", "n/a", "-", "?"),
     *("inf", "-inf", "Infinity", "1e400", "-1e400", "1e-400", "1e308", "5e-324", "2.2250738585072011e-308", "9" * 400),
@@ -56,9 +56,9 @@ ODD_CELLS = (
 
 @dataclass
 class Grid:
-    """A header and rows of texts, how they are written, and what follows for reading them.
+    """A header and rows of texts, how they are written, and what to expect when reading them.
 
-    `exact` tells whether the values read can be compared with the texts; `sound` that the table cannot be refused.
+    If `exact`, the values read can be compared with the texts; if `sound`, the table must not be refused.
     """
 
     header: list[str]
@@ -84,7 +84,7 @@ def draw_grid(rng: np.random.Generator) -> Grid:
 
 
 def change_cells(grid: Grid, rng: np.random.Generator) -> None:
-    """Put odd texts into some cells; the others have to stay as they are."""
+    """Put odd texts into some cells; the others must stay as they are."""
     for _ in range(int(rng.integers(1, 4))):
         row, column, text = int(rng.integers(N_PEOPLE)), int(rng.integers(len(grid.header))), pick(rng, ODD_CELLS)
         if chance(rng, 0.1):
@@ -95,7 +95,7 @@ def change_cells(grid: Grid, rng: np.random.Generator) -> None:
 
 
 def change_structure(grid: Grid, rng: np.random.Generator) -> None:
-    """Repeat, drop or bend rows and columns as people do by accident."""
+    """Repeat, drop or garble rows and columns as people do by accident."""
     grid.sound, grid.exact = False, False
     header, rows = grid.header, grid.rows
     row, column, extra = int(rng.integers(len(rows))), int(rng.integers(len(header))), int(10 ** rng.uniform(0, 2.5))
@@ -133,7 +133,7 @@ def written(grid: Grid, rng: np.random.Generator) -> tuple[str, bytes]:
     text = newline.join(lines) + (newline if chance(rng, 0.8) else "")
     encoding = pick(rng, ["utf-8", "utf-8", "utf-8-sig", "utf-16", "latin-1"])
     if encoding == "latin-1" and not text.isascii():
-        grid.exact = False  # some texts in it are valid UTF-8 as well, and others cannot be written
+        grid.exact = False  # some such texts are also valid UTF-8, and others cannot be encoded
     content = text.encode(encoding, "replace")
     packed = chance(rng, 0.1)
     return f"table{ending}{'.gz' * packed}", gzip.compress(content, 1, mtime=0) if packed else content
@@ -152,7 +152,7 @@ _COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
 
 
 def compare(grid: Grid, frame: pd.DataFrame) -> None:
-    """Fail if a value that was read is not the one that was written."""
+    """Fail if a value read is not the one written."""
     names = [name.strip() for name in grid.header]
     if list(frame.columns) != names:
         raise Failure(f"columns {list(frame.columns)} instead of {names}")
@@ -177,7 +177,7 @@ def _missing(text: str) -> bool:
 
 
 def number_in(text: str) -> float | None:
-    """Return the number that a text is, if it is one."""
+    """Return the number that a text represents, if any."""
     with contextlib.suppress(ValueError):
         return float(text)
     return None
@@ -190,7 +190,7 @@ def _same_number(text: str, value: float, grid: Grid) -> bool:
 
 
 def _same_text(text: str, value: object, grid: Grid) -> bool:
-    # A byte-order mark before the first cell is taken for the file's; nobody sees it.
+    # A byte-order mark before the first cell is taken for the file's; it is invisible.
     texts = [str(one).removeprefix("\ufeff").split() for one in (text, value)]
     if grid.separator not in ("", ","):  # decimal commas become points in columns that are mostly numbers
         texts = [[word.replace(",", ".") for word in words] for words in texts]
@@ -201,7 +201,7 @@ def _same_text(text: str, value: object, grid: Grid) -> bool:
 
 
 _SHEET = "xl/worksheets/sheet1.xml"
-# A pattern in a sheet, and what it becomes; each breaks a promise of the format.
+# A pattern in a sheet, and its replacement; each breaks a rule of the format.
 _LIES = (
     (r'<dimension ref="[^"]*"', '<dimension ref="A1:XFD1048576"'),
     (r'<dimension ref="[^"]*"', '<dimension ref="ZZZZ0:@"'),
@@ -228,7 +228,7 @@ _LIES = (
 
 
 def write_workbook(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
-    """Return the table as a workbook, which neither changes values nor types; with `harm`, damaged."""
+    """Return the table as a workbook, which changes neither values nor types; with `harm`, damaged."""
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("People")
     sheet.append(grid.header)
@@ -241,7 +241,7 @@ def write_workbook(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes
     book.save(file)
     grid.separator = ""
     if any(cell.startswith("=") or ILLEGAL_CHARACTERS_RE.search(cell) for row in grid.rows for cell in row):
-        grid.exact = False  # there are no formulas and few control characters in cells of text
+        grid.exact = False  # cells of text hold no formulas and few control characters
     return _harmed_workbook(file, rng) if harm else file.getvalue()
 
 
@@ -256,7 +256,7 @@ def _as_stored(text: str) -> str:
 
 
 def _harmed_workbook(file: io.BytesIO, rng: np.random.Generator) -> bytes:
-    """Damage a part of a workbook, or what it says; bombs and parts that are lost are in tests/tables."""
+    """Damage a part of a workbook, or falsify its sheet; bombs and missing parts are in tests/tables."""
     with zipfile.ZipFile(file) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     name, (pattern, lie) = pick(rng, list(parts)), pick(rng, _LIES)
@@ -270,7 +270,7 @@ def _harmed_workbook(file: io.BytesIO, rng: np.random.Generator) -> bytes:
 
 
 def write_parquet(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
-    """Return the table as a Parquet file, numbers as numbers; with `harm`, of odd types or damaged."""
+    """Return the table as a Parquet file, numbers as numbers; with `harm`, with odd types or damaged."""
     columns = {}
     for name, texts in zip(grid.header, map(list, zip(*grid.rows, strict=True)), strict=True):
         numbers = name in NUMBERS and all(map(_is_number, texts)) and chance(rng, 0.8)
@@ -311,7 +311,7 @@ OPTIONS = {"control": "CN", "patients": "AD", "covariates": "age,sex", "site": "
 
 
 class Tables:
-    """Text tables, Parquet files and workbooks, valid and otherwise."""
+    """Text tables, Parquet files and workbooks, valid and invalid."""
 
     n_systematic = 0
 
@@ -321,7 +321,7 @@ class Tables:
         self.contract = contract_of(make_cohort(frame, **OPTIONS))
 
     def make(self, number: int, rng: np.random.Generator) -> Case:
-        """Draw a table, and what happens to it."""
+        """Draw a table, and the changes made to it."""
         grid = draw_grid(rng)
         kind = pick(rng, ["neutral", "cells", "cells", "cells", "structure", "bytes", "bytes", "bytes"])
         if kind in ("cells", "bytes") and (kind == "cells" or chance(rng, 0.3)):
@@ -362,7 +362,7 @@ class Tables:
 
 
 def _accepted(grid: Grid | None, use: Callable, given: object) -> Any:
-    """Return what is made of a file or table; nothing where it is refused, which a valid one must not be."""
+    """Return the result of `use`, or None if the file or table is refused, as a valid one must not be."""
     try:
         return use(given)
     except InputError as error:
@@ -372,7 +372,7 @@ def _accepted(grid: Grid | None, use: Callable, given: object) -> Any:
 
 
 def _compare_batches(frame: pd.DataFrame, path: Path) -> None:
-    """Read the table a few rows at a time: this must not change a value or a kind."""
+    """Read the table a few rows at a time, which must not change a value or a type."""
     with mock.patch.object(text_and_workbook, "CELLS", 100):
         pieces = read_table(path)
     if np.isinf(frame.select_dtypes(float)).to_numpy().any():

@@ -15,7 +15,7 @@ from tests.fuzz.tables import NUMBERS, Tables, compare, draw_grid
 SEED, CASES = int(os.environ.get("RINDICES_FUZZ_SEED", 0)), int(os.environ.get("RINDICES_FUZZ", 0))
 
 
-@pytest.mark.filterwarnings("ignore::rindices.problems.OutsideTraining")  # of forged ranges
+@pytest.mark.filterwarnings("ignore::rindices.problems.OutsideTraining")  # from forged ranges
 @pytest.mark.filterwarnings("default::RuntimeWarning")  # forged numbers may overflow
 @pytest.mark.parametrize(("kind", "sample"), [(Tables, 60), (Models, 120), (Checkpoints, 150)])
 def test_files_are_read_or_refused(tmp_path, kind, sample):

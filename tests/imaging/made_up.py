@@ -1,4 +1,4 @@
-"""Small images of made-up people, in files."""
+"""Files of small images of made-up people."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ def write_image(path, values, affine=AFFINE, dtype=np.float32):
 
 
 def people(folder, n_controls=25, n_patients=60, effect=0.0):
-    """Make images with an effect of r1 in one box; ages differ, and change every voxel."""
+    """Make images with an effect of r1 in one box, and of age and sex in every voxel."""
     rng, n_people = np.random.default_rng(0), n_controls + n_patients
     group = np.repeat(["control", "patient"], [n_controls, n_patients])
     names = [f"sub-{k:03}" for k in range(n_people)]

@@ -39,7 +39,7 @@ def compared(made):
 
 
 def run(made, maps=None, r_indices=None, group=None, covariates=None, **options):
-    """Compare images as they were made, but for what is given."""
+    """Compare the images as made, except for the arguments given."""
     return compare_maps(
         made.maps if maps is None else maps,
         made.r_indices if r_indices is None else r_indices,
@@ -101,7 +101,7 @@ def test_later_visits_are_left_out(made):
     half = len(made.group)
     r.loc[half:, ["visit", "first_visit", "r1"]] = ["2", False, 0.9]
     maps = pd.concat([made.maps.assign(visit=1.0), made.maps.assign(visit=2.0)], ignore_index=True)
-    maps.loc[half:, "path"] += "x"  # there are no such files
+    maps.loc[half:, "path"] += "x"  # no such files exist
     np.testing.assert_array_equal(run(made, maps, r, np.tile(made.group, 2))[2].result.t, run(made)[2].result.t)
     refused_with("several rows of R-indices", run, made, maps, r.drop(columns="first_visit"), np.tile(made.group, 2))
     refused_with("maps from several visits for 85 people", run, made, maps)
@@ -168,7 +168,7 @@ def test_ids_that_do_not_match_are_told(few):
     refused_with("its ids look like '000', but those in the run look like 'sub-000'", run, few, maps)
 
 
-# What becomes of the image of the fifth person, given its values and its bytes; and what is said.
+# How the fifth person's image is spoilt, given its values and its bytes, and the message.
 BROKEN = {
     "missing": (None, r"Row 6 of maps: no file was found at .*sub-004\.nii"),
     "four dimensions": (
@@ -206,7 +206,7 @@ def test_few_voxels_without_number_are_left_out(few, tmp_path):
     expected, values = run(few, regressions=True), few.values[-1].copy()
     values[4, 5, 3] = np.nan
     write_image(tmp_path / f"sub-{len(few.group) - 1:03}.nii", values)
-    # A regression is of all patients.
+    # A regression includes all patients.
     volume, before = volume_of(run(few, regressions=True)[3]), volume_of(expected[3])
     assert volume[4, 5, 3] == 0 != before[4, 5, 3]
     volume[4, 5, 3] = before[4, 5, 3]
@@ -282,7 +282,7 @@ def test_clusters_have_sizes_peaks_and_one_sign():
         (np.s_[2, 3, 2], -6, 0.001),
         (np.s_[3, 1:3, 2], 5, 0.02),  # touches the first, but has the other sign
         (np.s_[7, 8, 5], 3, 0.04),
-        (np.s_[8, 9, 5], 3.5, 0.04),  # touches the third with an edge only
+        (np.s_[8, 9, 5], 3.5, 0.04),  # touches the third along an edge only
         (np.s_[5, 5, 5], 3, 0.06),
     ):
         t[place], q[place] = own_t, own_q
@@ -298,7 +298,7 @@ def test_clusters_have_sizes_peaks_and_one_sign():
 
 @pytest.fixture
 def stored(compared, tmp_path):
-    """Return a folder of comparisons that had an image of an earlier time, and one of the user's."""
+    """Return a folder of comparisons that held an outdated image before, and one of the user's."""
     for name in ("pattern-9_high_t", "mine"):
         (tmp_path / f"{name}.nii.gz").touch()
     files = {path.name for path in write_comparisons(tmp_path, compared)}

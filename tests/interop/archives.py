@@ -160,13 +160,13 @@ def data_folder():
 
 
 def refused(path, *words):
-    """Check that a file is refused with these words."""
+    """Check that a file is refused, in a message with these words."""
     told = refused_with(".", read_archive, path, error=ArchiveError)
     assert not [word for word in words if word not in told]
 
 
 def peak_memory(action):
-    """Return the most bytes that an action held."""
+    """Return the peak memory of an action, in bytes."""
     tracemalloc.start()
     try:
         action()

@@ -723,7 +723,7 @@ def test_another_segmentation_may_lack_a_fifth_of_the_inputs(volumes):
     found = with_muse72(some)
     assert [name for name in found if name in MUSE72_NAMES] == [*MUSE72_NAMES[:5], *kept]
     pd.testing.assert_frame_equal(found[kept], muse72(named)[kept])
-    # in training
+    # as in training
     refused_with("lacks 14 of 139 MUSE regions", with_muse72, some, complete=True)
     refused_with(
         r"lacks 15 of 139 .* More than a fifth of the 72 inputs are missing \(15\)",

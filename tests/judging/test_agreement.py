@@ -24,7 +24,7 @@ from tests.linear.test_factors import N_REGIONS, cohort, dense_maps, sparse_maps
 
 
 def brute_concordance(truth, score):
-    """Count the pairs whose truth differs, one by one."""
+    """Compute the concordance from pairs whose truth differs, one by one."""
     pairs = [(i, j) for i, j in combinations(range(len(truth)), 2) if truth[i] != truth[j]]
     return np.mean([(1 + np.sign((truth[i] - truth[j]) * (score[i] - score[j]))) / 2 for i, j in pairs])
 
@@ -153,7 +153,7 @@ def test_pairwise_is_compare_for_all_models_at_once(levels, n_patterns, n_people
     np.testing.assert_allclose(upper(agreement.pairwise(members)), one_by_one(members), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_people", [80, 1800])  # all pairs of people are counted where they are few
+@pytest.mark.parametrize("n_people", [80, 1800])  # if there are few people, all pairs are counted
 def test_pairwise_of_many_people_is_compare_too(n_people):
     members = np.floor(20 * np.stack([noisy(severities(n_people), 0.2, seed)[:, [2, 0, 1]] for seed in range(4)]))
     np.testing.assert_allclose(upper(agreement.pairwise(members)), one_by_one(members), rtol=0, atol=1e-12)
@@ -230,7 +230,7 @@ def test_faults_are_named():
     good, flat, nan, infinite = (severities() for _ in range(4))
     flat[:, 2] = 0.5 + 0.01 * flat[:, 2]
     nan[3, 1], infinite[0, 0] = np.nan, np.inf
-    alike = good[:, [0, 0, 0]]  # not found three times, yet people differ
+    alike = good[:, [0, 0, 0]]  # one pattern three times, yet people differ
     told = agreement.faults(np.stack([good, alike, flat, nan, infinite]))
     assert told == ["", "", "collapsed", "diverged", "diverged"]
 
@@ -294,7 +294,7 @@ def test_halves_share_no_patient_and_controls_only_if_asked_to(monkeypatch):
         return _Flat()
 
     monkeypatch.setitem(METHODS, "sparse", fitted)
-    # A half that cannot be fitted agrees by chance.
+    # A half that cannot be fitted counts as chance agreement.
     for disjoint in (True, False):
         asked.clear()
         assert halves_agreement(controls, patients, 1, "sparse", disjoint_controls=disjoint, n_splits=1) == FAILED
@@ -317,7 +317,7 @@ def test_the_method_that_suits_the_maps_is_preferred(maps, expected):
     assert values[expected] > 0.8
 
 
-# Distance of covariances, where it is known.
+# Distance of covariances, where the truth is known.
 
 
 def people(rng, n_people, factors):

@@ -1,4 +1,4 @@
-"""With trainings that are made up, so that what each checkpoint shows is known."""
+"""Selection among made-up trainings, whose scores at each checkpoint are known."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def make_study(seed=0, whitening=0.0, **schedule):
 
 
 def finished(*trajectories):
-    """Keep a trajectory a chunk in a store; return chunks and execution."""
+    """Keep one trajectory per chunk in a store; return chunks and execution."""
     n_models = sum(one.r_indices.shape[1] for one in trajectories)
     chunks, execution = cut(members_of([POINT], range(n_models)), n_models // len(trajectories)), Execution(Memory())
     for chunk, one in zip(chunks, trajectories, strict=True):
@@ -46,7 +46,7 @@ def finished(*trajectories):
 
 
 def stopping_by_rule(study):
-    """Return the study with the paper's rule to stop."""
+    """Return the study with the paper's stopping rule."""
     by_rule = replace(study.settings.preset, training=Training(freeze_below=(0.003, 6e-4), start="random"))
     return Study(study.residuals, study.patient, study.settings._replace(preset=by_rule))
 
@@ -168,7 +168,7 @@ def test_models_are_brought_to_the_order_of_the_medoid_which_comes_first():
     selected = consensus(judge(make_study(), POINT, 3, chunks, execution), chunks, execution)
     assert selected.members[0] == 1
     given = trajectory([noisy]).correlations[0]
-    orders = [np.argsort([2, 0, 1]), [0, 1, 2], [1, 0, 2]]  # back to that of the medoid
+    orders = [np.argsort([2, 0, 1]), [0, 1, 2], [1, 0, 2]]  # back to the medoid's order
     expected = np.mean([matrix[np.ix_(order, order)] for matrix, order in zip(given, orders, strict=True)], axis=0)
     np.testing.assert_allclose(selected.correlation, expected, rtol=1e-6)
     aligned = r_indices(selected.models, brains)
@@ -211,14 +211,14 @@ def test_models_that_were_frozen_before_others_stay_as_they_were():
         ([(1, 0.9, 30.0), (2, 0.9, 3.0), (3, 0.87, 3.0), (4, 0.99, 2.9)], 2),  # the fewest that fit
         ([(2, 0.9, 4.9), (3, 0.8, 3.0)], 2),  # clearly worse, by two errors, is a factor of √e = 1.65
         ([(2, 0.9, 5.0), (3, 0.8, 3.0)], 3),
-        ([(1, 0.9, 3.0), (2, 0.8, 3.0)], 1),  # one pattern like any other number
-        ([(1, 0.55, 3.0), (2, 0.8, 3.0)], 2),  # those that fit have to agree, too
+        ([(1, 0.9, 3.0), (2, 0.8, 3.0)], 1),  # one pattern is treated like any other number
+        ([(1, 0.55, 3.0), (2, 0.8, 3.0)], 2),  # settings that fit must also agree
         ([(2, 0.9, 3.0), (3, 0.881, 3.0), (4, 0.862, 3.0), (5, 0.84, 3.0)], 4),  # more if they agree as well
-        ([(2, 0.9, 3.0), (4, 0.95, 3.0)], 2),  # one by one
+        ([(2, 0.9, 3.0), (4, 0.95, 3.0)], 2),  # one more pattern at a time
         ([(2, 0.7, 9.0), (3, 0.55, 3.0), (4, 0.65, 9.0)], 2),  # none does both: the best agreement
         ([(2, 0.5, 3.0), (3, 0.58, 3.0)], 3),
         ([(2, 0.9, None), (3, 0.7, 3.0)], 3),  # no sound model
-        ([(1, 0.9, None), (2, 0.7, None), (3, 0.8, None)], 3),  # nobody asked: agreement alone, about several
+        ([(1, 0.9, None), (2, 0.7, None), (3, 0.8, None)], 3),  # no misfit: agreement alone, among several patterns
         ([(1, 0.9, None)], 1),
     ],
 )
@@ -233,7 +233,7 @@ def test_fewest_patterns_that_fit_and_agree_are_chosen(settings, expected):
         ([(1, 0.9, 30.0), (2, 0.9, 3.0), (3, 0.8, 3.0)], {2}),
         ([(1, 0.9, 6.3), (2, 0.9, 3.0), (3, 0.8, 3.0)], {1, 2}),  # three errors are a factor of 2.12
         ([(1, 0.9, 6.4), (2, 0.9, 3.0), (3, 0.8, 3.0)], {2}),
-        ([(2, 0.9, 3.0), (3, 0.85, 3.0), (4, 0.83, 3.0), (5, 0.7, 3.0)], {2, 3, 4}),  # perhaps they agree as well
+        ([(2, 0.9, 3.0), (3, 0.85, 3.0), (4, 0.83, 3.0), (5, 0.7, 3.0)], {2, 3, 4}),  # these may agree as well
         ([(2, 0.5, 3.0), (3, 0.9, 3.0), (4, 0.8, 3.0)], {3}),
         ([(2, 0.9, 9.0), (3, 0.5, 3.0)], {2}),
     ],
@@ -272,7 +272,7 @@ def test_the_paper_chooses_the_number_by_agreement_alone():
     execution = Execution(Trained(lambda member: noise[member.point]), models_per_chunk=1)
     found = sweep(stopping_by_rule(make_study()), list(noise), 2, execution)
     assert [one.misfit for one in found.judged] == [None] * 3
-    assert found.chosen.point == Point(2, 0.8)  # three would fit best, and about one all agree
+    assert found.chosen.point == Point(2, 0.8)  # three patterns would fit best, and one agrees best
     assert swept(list(noise), noise, 2)[0].chosen.point == Point(3, 0.8)
 
 
@@ -288,7 +288,7 @@ def test_only_the_best_gets_all_repetitions():
 
 
 class OneFails(Trained):
-    """The second repetition (or all from there on) collapses; whether it learns if it is trained on is given."""
+    """Repetitions in `failing` collapse; `learns_later` is whether they learn in a prolonged training."""
 
     def __init__(self, learns_later, failing=(1,)):
         super().__init__(lambda _: (0.3, 0.05))
@@ -361,7 +361,7 @@ def test_exhaustive_search_trains_all_and_chooses_the_same():
 
 
 def test_only_settings_with_all_repetitions_can_be_chosen():
-    """Here the later repetitions of the best setting turn out badly; what was given up before does not come back."""
+    """Later repetitions of the best setting turn out badly, but a setting dropped before does not come back."""
     lucky, given_up = Point(3, 0.8), Point(4, 0.8)
     store = Trained(lambda member: (0.3 if member.point == given_up else 0.05 if member.repetition < 3 else 2.0,))
     found = sweep(make_study(), [lucky, given_up], 5, Execution(store, models_per_chunk=1))
@@ -415,7 +415,7 @@ def test_how_linear_models_find_patterns_is_known_before_people_are_trained_on(m
     linear = replace(study, settings=study.settings._replace(preset=replace(fast(), schedule=Schedule(0, 100))))
     for one in (study, linear):
         sweep(one, [Point(1, 0.8), *GRID], 2, Execution(Trained(lambda member: NOISE.get(member.point, (0.5,)))))
-    assert asked == [2, 3, 4]  # with one pattern there is nothing to rotate; from random weights nothing to know
+    assert asked == [2, 3, 4]  # one pattern has nothing to rotate, and random weights need no method
     assert dict(linear.people().methods) == {1: "sparse", 2: "ica", 3: "ica", 4: "ica"}
     assert dict(study.people().methods) == {}
 

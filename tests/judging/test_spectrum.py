@@ -1,4 +1,4 @@
-"""Tables whose difference between the groups is known: none, a shift, or so many directions."""
+"""Tables with a known difference between the groups: none, a shift, or a number of directions."""
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ def healthy(rng, n_people=2 * N_GROUP, n_regions=N_REGIONS):
 
 
 def sick(rng, n_directions, n_group=150, size=1.2):
-    """Return people of whom the patients vary in so many directions more."""
+    """Return people among whom the patients vary in `n_directions` additional directions."""
     patient, maps = np.repeat([False, True], n_group), np.zeros((n_directions, N_REGIONS))
     for k in range(n_directions):
         maps[k, 5 * k : 5 * k + 5] = size
@@ -37,7 +37,7 @@ def test_p_is_uniform_without_a_difference(with_covariates):
     def p(seed):
         rng = np.random.default_rng([seed, 11])
         regions, design = healthy(rng), None
-        if with_covariates:  # which differ between the groups, and which regions depend on
+        if with_covariates:  # these differ between the groups, and regions depend on them
             design = np.column_stack([rng.normal(60 + 8 * PATIENT, 8), rng.random(2 * N_GROUP) < 0.3 + 0.3 * PATIENT])
             regions = regions + design @ np.outer([0.1, 1.0], np.linspace(-1, 1, N_REGIONS))
         return look(regions, PATIENT, design, seed=seed, n_permutations=N_PERMUTATIONS).p
@@ -45,7 +45,7 @@ def test_p_is_uniform_without_a_difference(with_covariates):
     values = np.array([p(seed) for seed in range(40)])
     assert values.min() >= 1 / (N_PERMUTATIONS + 1)
     assert kstest(values, "uniform").pvalue > 0.01
-    assert (values <= 0.05).sum() <= 6  # two are expected; seven or more once in 290 times
+    assert (values <= 0.05).sum() <= 6  # two are expected; seven or more have p = 1/290
 
 
 @pytest.mark.parametrize("n_directions", [1, 2])
@@ -101,7 +101,7 @@ def test_sites_do_not_count_as_a_difference():
         patient = np.random.default_rng([seed, 1]).random(len(site)) < np.array([0.2, 0.5, 0.8])[site]
         values.append(look(regions, patient, site=site, seed=seed, n_permutations=19).p)
     assert np.sum(np.array(values) <= 0.05) <= 2
-    assert look(regions, patient, n_permutations=19).p <= 0.05  # sites have more or fewer patients
+    assert look(regions, patient, n_permutations=19).p <= 0.05  # the share of patients differs between sites
 
 
 def test_what_would_have_shown_is_the_auc_of_two_normals_that_correlate_so_with_the_group():
@@ -126,7 +126,7 @@ def test_the_shift_is_the_correlation_of_the_group_with_ridge_regression_without
 def test_sums_of_products_say_of_many_people_what_their_rows_do(n_sites):
     rng = np.random.default_rng(8)
     site, columns = np.arange(300) % n_sites, rng.standard_normal((300, 2))
-    columns = np.column_stack([site[:, None] == np.arange(n_sites), columns, columns[:, 0]])  # one of them twice
+    columns = np.column_stack([site[:, None] == np.arange(n_sites), columns, columns[:, 0]])  # one column twice
     regions, patient = healthy(rng, 300), rng.random(300) < 0.3
     few, many = (spectrum._Spread.of(regions, patient, columns, site, many) for many in (5000, 10))
     assert len(few.products) == 0 < len(many.products)
@@ -135,7 +135,7 @@ def test_sums_of_products_say_of_many_people_what_their_rows_do(n_sites):
 
 @pytest.mark.parametrize("n_effects", [1, 5])
 def test_reflections_rotate_as_a_matrix_does(n_effects):
-    """Into the same space: distances of people are the same, and rows at the end are mostly one person."""
+    """Both rotate into the same space, with equal cross-products of regions; each row is mostly one person."""
     rng = np.random.default_rng(8)
     columns = np.column_stack([np.ones(60), np.ones(60), rng.standard_normal((60, n_effects - 1))])
     values = rng.standard_normal((60, 7))
@@ -156,7 +156,7 @@ def test_covariates_of_several_sites_do_not_count_as_a_difference():
 
 @pytest.mark.parametrize("n_sites", [3, 12])  # with 12, no site is large enough for effects of its own
 def test_covariates_and_sites_fit_few_controls_no_better_than_many_patients(n_sites):
-    """Effects that are estimated in each group leave less variance in the smaller one, which is not disease."""
+    """Effects estimated in each group leave less variance in the smaller one, which is not a sign of disease."""
 
     def p(seed):
         rng, site = np.random.default_rng([seed, 5]), np.arange(240) % n_sites
@@ -179,7 +179,7 @@ def test_people_who_are_far_by_a_covariate_alone_do_not_count_as_a_difference():
 
 
 def test_sites_that_were_harmonised_in_controls_do_not_count_as_a_difference():
-    """A site's scale fits the controls that it was estimated in better than its patients."""
+    """A site's scale fits the controls from whom it was estimated better than its patients."""
 
     def p(seed):
         patient, site = np.repeat([0, 1], [60, 240]), pd.DataFrame({"site": [f"S{k % 8}" for k in range(300)]})
@@ -251,7 +251,7 @@ def test_same_seed_gives_the_same_bits():
 
 
 def test_directions_that_change_some_regions_leave_the_others_alone():
-    """A direction's weights times the healthy covariance are the change that it sees."""
+    """A direction's weights times the healthy covariance are the change that it detects."""
     rng = np.random.default_rng(2)
     controls, patients = (healthy(rng, n_people=80) for _ in range(2))
     changed = np.arange(N_REGIONS) < 7
@@ -263,7 +263,7 @@ def test_directions_that_change_some_regions_leave_the_others_alone():
 
 
 def test_weak_patterns_are_counted_where_means_differ():
-    """Among directions of all regions chance hides them."""
+    """Among directions in all regions, they are hidden by chance."""
     rng, patient = np.random.default_rng(4), np.repeat([False, True], 200)
     regions, severities = rng.standard_normal((400, 80)), rng.uniform(size=(200, 2))
     regions[200:, :6] -= 1.9 * severities[:, :1]

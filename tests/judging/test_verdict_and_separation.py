@@ -27,7 +27,7 @@ N_REGIONS, N_CONTROLS, N_PATIENTS = 30, 90, 120
 
 
 def spectrum(p=0.005, n_directions=2):
-    """Return a look that found a difference, or none, in so many directions."""
+    """Return a spectrum with this p value and number of directions."""
     null = np.tile(np.linspace(2, 1, 10), (199, 1))
     eigenvalues = np.where(np.arange(10) < n_directions, 5.0, 1.0)
     held_out = np.where(np.arange(8) < n_directions, 9.0, 0.0)
@@ -35,7 +35,7 @@ def spectrum(p=0.005, n_directions=2):
 
 
 def study_of(size=2.0, seed=0):
-    """Return people of whom the patients have two patterns of ten regions each, and their severities."""
+    """Return a study whose patients have two patterns of ten regions each, and their severities."""
     rng, patient = np.random.default_rng(seed), np.repeat([False, True], [N_CONTROLS, N_PATIENTS])
     maps = np.zeros((2, N_REGIONS))
     maps[0, :10] = maps[1, 10:20] = -size
@@ -99,7 +99,7 @@ def test_groups_that_do_not_differ_are_told_what_would_have_shown():
 
 @pytest.fixture
 def given(monkeypatch, with_patterns):
-    """Judge with made-up halves; returns the verdict."""
+    """Return a function that judges with made-up halves and returns the verdict."""
     study, severities, _ = with_patterns
 
     def of(halves=0.8, chance=0.6, p=0.05, r_indices=severities, repetitions=0.9, directions=2):
@@ -139,7 +139,7 @@ def test_more_patterns_than_are_found_again_are_not_called_supported(given):
     five[:, :2] = study_of()[1]
     verdict = given(r_indices=five)
     assert "differ in only 2 directions, so the data do not support 3 patterns. Use fewer." in verdict.message
-    assert verdict.state == "reproducible"  # one more may be there all the same
+    assert verdict.state == "reproducible"  # one pattern more than directions is tolerated
     seven = np.column_stack([five, np.random.default_rng(5).uniform(size=(N_PATIENTS, 4))])
     assert given(r_indices=seven).state == "weak"
 
@@ -155,7 +155,7 @@ def test_p_of_halves_counts_the_data_and_ends_with_the_first_that_agrees_as_well
 
     def agreement(controls, patients, n_patterns, method, *, disjoint_controls, n_splits, seed):
         asked.append((len(controls), len(patients), n_patterns, disjoint_controls))
-        number = len(asked) - 1  # 0 is the data
+        number = len(asked) - 1  # number 0: the data
         return 0.8 if number in (0, better) else 0.5 + number / 1000
 
     study = study_of()[0]
@@ -220,7 +220,7 @@ def test_evidence_as_json_is_plain(with_patterns):
     )
 
 
-AGES = np.concatenate([np.linspace(40, 60, 200), np.linspace(70, 80, 100)])  # patients lie where no controls are
+AGES = np.concatenate([np.linspace(40, 60, 200), np.linspace(70, 80, 100)])  # no control is as old as any patient
 LATER = np.arange(len(AGES)) >= 200
 
 
@@ -230,7 +230,7 @@ def aged_study(design):
 
 
 def shifts(study, n_cohorts=10):
-    """Squared difference of the groups' mean regions in null cohorts, in squared sd of controls."""
+    """Mean squared difference between the groups' regional means in null cohorts, in squared sd of controls."""
     cohorts = [study.people(cohort) for cohort in range(1, n_cohorts + 1)]
     return np.mean([((one.patients.mean(axis=0) - one.controls.mean(axis=0)) / 0.1) ** 2 for one in cohorts])
 
@@ -251,7 +251,7 @@ def test_people_keep_their_group_and_get_values_of_another():
     first, second, data = (study.people(cohort) for cohort in (1, 2, 0))
     assert len(first.controls) == len(data.controls) == 200
     everybody = np.concatenate([first.controls, first.patients])
-    # Scaled anew by other controls: the order of values within a region tells who is who.
+    # Other controls change the scale, so people are recognised by the order of values within regions.
     order = np.argsort(np.argsort(study.trained_on, axis=0), axis=0)
     found = np.argsort(np.argsort(everybody, axis=0), axis=0)
     assert {tuple(row) for row in order.tolist()} == {tuple(row) for row in found.tolist()}
@@ -259,7 +259,7 @@ def test_people_keep_their_group_and_get_values_of_another():
     np.testing.assert_array_equal(first.controls, study.people(1).controls)
 
 
-# The AUC of patients versus controls whom the rule was not learned from, and its interval.
+# The AUC of patients versus controls, all held out from the rule, and its interval.
 
 
 def people(shift, seed, n=40, n_regions=12):

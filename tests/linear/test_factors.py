@@ -1,4 +1,4 @@
-"""Linear models of people whose maps and severities are known."""
+"""Linear models of people with known maps and severities."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def cohort(maps, seed=0):
 
 
 def cosines(found, true):
-    """Return the cosine of each true map with the map that is most like it."""
+    """Return the cosine of each true map with the map most similar to it."""
     unit = [maps / np.linalg.norm(maps, axis=1, keepdims=True) for maps in (true, found)]
     return (unit[0] @ unit[1].T).max(axis=1)
 
@@ -75,7 +75,7 @@ def test_posterior_is_that_of_a_joint_normal_distribution():
     root = rng.standard_normal((N_REGIONS, N_REGIONS)) / 8 + np.eye(N_REGIONS)
     healthy, covariance = root @ root.T, np.array([[1, 0.4, 0], [0.4, 1, 0.2], [0, 0.2, 1]])
     people = rng.standard_normal((6, N_REGIONS))
-    # Of regions and severities together; what is known of the severities given the regions.
+    # From the joint distribution: that of severities given regions.
     gain = covariance @ maps.T @ np.linalg.inv(maps @ covariance @ maps.T + healthy)
     expected, precision = mean + (people - mean @ maps.T) @ gain.T, np.linalg.inv(healthy)
     found, error = linear._posterior(people, maps, precision, mean, covariance)
@@ -162,7 +162,7 @@ def test_maps_keep_few_regions_that_did_not_change():
 
 
 def test_changes_are_those_of_generalised_least_squares():
-    """With all regions of one pattern and none of another's, against the formula region by region and pattern."""
+    """Each pattern keeps its own regions only; changes are compared with the formula by region and pattern."""
     rng = np.random.default_rng(8)
     root = rng.standard_normal((6, 6)) / 3 + np.eye(6)
     healthy, scores = root @ root.T, rng.uniform(1, 2, size=(50, 2))
@@ -171,7 +171,7 @@ def test_changes_are_those_of_generalised_least_squares():
     squares, precision = scores.T @ scores, np.linalg.inv(healthy)
     start = np.linalg.solve(squares, scores.T @ people).T
     found = linear._cut(start, squares, healthy, precision, precision @ people.T @ scores)
-    # Whiten people and stack them: ordinary least squares of one long column.
+    # Whiten people and stack them: ordinary least squares on one long column.
     white, places = np.linalg.inv(np.linalg.cholesky(healthy)), np.argwhere(true.T != 0)
     columns = np.stack([np.outer(scores[:, k], white[:, region]).ravel() for region, k in places], axis=1)
     expected = np.linalg.lstsq(columns, (people @ white.T).ravel(), rcond=None)[0]

@@ -1,8 +1,8 @@
-"""Models and run folders of the one format, with what today's code says of them: see README.md before you run this.
+"""Models and run folders of the one format, with the results of today's code: read README.md before running this.
 
     python -m tests.longevity.freeze
 
-makes `frozen/` and `runs/` again, all of it (some minutes on two cores). Names after it make only these again.
+remakes all of `frozen/` and `runs/` (some minutes on two cores), or only those whose names are given.
 """
 
 import argparse
@@ -40,14 +40,14 @@ INTERRUPTED = (
     "fit cohort.csv --out interrupted --control CN --patients PT --covariates age,sex --patterns 2 "
     "--repetitions 3 --steps 3000"
 )
-# `rindices`; and one that stops once two of its trainings are in the journal, and waits there to be killed.
+# `rindices`, and a version that stops once two of its trainings are in the journal, waiting to be killed.
 PROGRAM = "from rindices.cli import main; main()"
 STOPPING = f"from tests.survival.command import hold; hold('.safetensors', 2); {PROGRAM}"
 NOT_KEPT = ("report.html", "r_indices.png", "lock", "holder.txt", "trained", "*.unfinished")
 
 
 def model_of(name):
-    """Return the frozen model of a name."""
+    """Return the frozen model of this name."""
     from rindices import load_model
 
     return load_model(FROZEN / name / "model.safetensors")
@@ -64,7 +64,7 @@ def scores_of(model, people):
 
 
 def maps_of(model, people):
-    """Return what each pattern does to each region of the controls among the people."""
+    """Return the change of each region by each pattern in the controls among the people."""
     regions, covariates = inputs_of(model, people)
     controls = people["diagnosis"] == "CN"
     return model.pattern_maps(regions[controls], None if covariates is None else covariates[controls])
@@ -77,7 +77,7 @@ def inputs_of(model, people):
 
 
 def description_of(path):
-    """Return what `rindices describe` prints, each line without runs of spaces."""
+    """Return the lines that `rindices describe` prints, with runs of spaces collapsed."""
     from rindices.cli import app
 
     printed, wide = io.StringIO(), mock.patch.dict(os.environ, COLUMNS="500")
@@ -87,7 +87,7 @@ def description_of(path):
 
 
 def rindices(folder, *words):
-    """Run the command in a folder, as a program."""
+    """Run the command in a folder, as a separate process."""
     subprocess.run([sys.executable, "-c", PROGRAM, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -112,7 +112,7 @@ def imported(folder):
 
 
 def freeze_model(name, folder):
-    """Make a model again, and keep what today's code says of the people of `people.csv`."""
+    """Remake a model, and keep its results for the people of `people.csv` with today's code."""
     if name == "imported":
         path = imported(folder)
     else:
@@ -127,7 +127,7 @@ def freeze_model(name, folder):
 
 
 def freeze_run(name, folder):
-    """Make a run folder again: one that is finished, or one that was killed after two of its three trainings."""
+    """Remake a run folder: a finished one, or one killed after two of its three trainings."""
     from tests.survival.conftest import held, kill
 
     if name == "finished":

@@ -1,8 +1,8 @@
-"""Results that must not change unless somebody means it: see README.md before you run this.
+"""Results that must not change unintentionally: read README.md before running this.
 
     python -m tests.longevity.golden NAME...
 
-writes `golden/NAME.json` again.
+rewrites `golden/NAME.json`.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from tests.longevity.freeze import COHORT, HERE, PEOPLE
 GOLDEN, TABLE = HERE / "golden", pd.read_csv(COHORT)
 PATIENT = (TABLE["diagnosis"] == "PT").to_numpy()
 N_STEPS = 5  # more amplify rounding: 5 steps 5e-7, 10 steps 3e-5, 20 steps 4e-3 between JAX 0.8.0 and 0.10.2
-# μ counts only where patterns recede, which in the first steps they hardly do: here a million times its default.
+# μ matters only where patterns recede, which they hardly do in the first steps: here a million times its default.
 WEIGHTS, COVARIATES = LossWeights(monotonicity=500e6), ["age", "sex", "icv", "site"]
 
 
@@ -47,13 +47,13 @@ def weights(loss_weights=WEIGHTS, prior=None):
 
 
 def weights_near_a_linear_model(loss_weights=WEIGHTS):
-    """Train it near a linear model, too."""
+    """Train the same model near a linear one."""
     maps = np.random.default_rng(0).normal(0, 0.1, (N_PATTERNS, N_REGIONS))
     return weights(loss_weights, [Prior(maps, np.array([0.5, 1.0, 2.0]))])
 
 
 def spectrum():
-    """Look for differences of the groups, given age and sex."""
+    """Look for differences between the groups, given age and sex."""
     design = np.column_stack([TABLE["age"], TABLE["sex"] == "M"]).astype(float)
     found = look(TABLE.iloc[:, -24:].to_numpy(), PATIENT, design, n_permutations=49)._asdict()
     return {name: value for name, value in found.items() if name not in ("null", "null_shift")}
@@ -68,14 +68,14 @@ def preprocessing():
 
 
 def repetitions():
-    """Return R-indices of the people of `people.csv` by each repetition of a model: repetitions, people, patterns."""
+    """Return R-indices of the people of `people.csv` from each repetition: (repetitions, people, patterns)."""
     return pd.read_csv(GOLDEN / "repetitions.csv").to_numpy().reshape(len(pd.read_csv(PEOPLE)), -1, 3).swapaxes(0, 1)
 
 
 def consensus():
     """Compare the repetitions of a model."""
     members = repetitions()[:, :, [2, 0, 1]]
-    members[1] = members[1][:, [1, 2, 0]]  # the order of patterns has to be found again
+    members[1] = members[1][:, [1, 2, 0]]  # the order of patterns must be recovered
     pairs = pairwise(members)
     found = find_consensus(members, pairs)
     return {
@@ -90,14 +90,14 @@ def consensus():
 
 
 def associated():
-    """Associate R-indices with a number, a category of two and one of three, age removed."""
+    """Associate R-indices with a number and with categories of two and three levels, age removed."""
     scores, people = pd.DataFrame(repetitions().mean(axis=0), columns=["r1", "r2", "r3"]), pd.read_csv(PEOPLE)
     table = associations(scores, people[["icv", "sex", "site"]], people[["age"]])
     return {name: table[name] for name in table if table[name].dtype.kind == "f"}
 
 
 def fit():
-    """Find a known truth again (about a minute)."""
+    """Recover a known truth (about a minute)."""
     cohort = simulate_cohort("basic", n_controls=300, n_patients=600, seed=1)
     patient = (cohort.table["diagnosis"] == "PT").to_numpy()
     regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
@@ -127,7 +127,7 @@ def read(name):
 
 
 def write(name):
-    """Keep a result as it is now; single precision needs nine digits."""
+    """Save the current result; single precision needs nine digits."""
     short = np.vectorize(lambda number: float(f"{number:.9g}"))
     arrays = {key: np.asarray(value) for key, value in RESULTS[name]().items()}
     lines = {key: (short(value) if value.dtype == np.float32 else value).tolist() for key, value in arrays.items()}

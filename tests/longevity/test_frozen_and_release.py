@@ -1,6 +1,6 @@
-"""Kept models, results and run folders still say what they said (see README.md here), and so do files of a release.
+"""Kept models, results and run folders still give the same results (see README.md here).
 
-What is written in several places of a release is the same in all: versions, dependencies, public names.
+Whatever several files of a release state is the same in all of them: versions, dependencies, public names.
 """
 
 import ast
@@ -32,11 +32,11 @@ from tests.longevity.freeze import COHORT, FROZEN, MODELS, PEOPLE, RUNS, descrip
 from tests.pages.page import missing
 from tests.test_cli import run, told
 
-# Models of the file format still say what they said: see README.md here
+# Models in the file format still give the same results: see README.md here
 
 
-# Inference is in double precision, so that other processors and libraries change the last digits only: 3e-14 was the
-# most between the oldest and the newest dependencies. Single precision is off by 5e-7 to 1e-5, a change of the method
+# Inference is in double precision, so other processors and libraries change only the last digits: by 3e-14 at most
+# between the oldest and the newest dependencies. Single precision is off by 5e-7 to 1e-5, and a change of the method
 # by more.
 SAME = 1e-9
 
@@ -56,7 +56,7 @@ def test_frozen_models_say_what_they_said(folder):
         kept = pd.read_csv(folder / f"{name}.csv")
         pd.testing.assert_frame_equal(found, kept, rtol=SAME, atol=near, check_dtype=False)
     lines = (folder / "describe.txt").read_text(encoding="utf-8").splitlines()
-    values = [line.rpartition(": ")[2] for line in lines]  # labels may be worded otherwise one day
+    values = [line.rpartition(": ")[2] for line in lines]  # the wording of labels may change
     assert not missing("\n".join(description_of(path)), *values)
 
 
@@ -68,11 +68,11 @@ def test_apply_writes_the_scores_of_then_and_the_contract_holds(folder, tmp_path
     assert written["participant_id"].tolist() == people["participant_id"].tolist()
     with_age = "age" in (folder / "describe.txt").read_text(encoding="utf-8")
     assert written["flags"].notna()[0] == with_age, "this person is 97 years old"
-    people.iloc[:, :-6].to_csv(few, index=False)  # a quarter of the regions is more than can be drawn
+    people.iloc[:, :-6].to_csv(few, index=False)  # a quarter of the regions is too many to impute
     told("apply", folder / "model.safetensors", few, "--out", tmp_path / "s.csv", code=2)
 
 
-# Results are those that were kept: see README.md here for where the tolerances come from
+# Results match those kept: README.md here explains the tolerances
 
 
 ROUNDING = 1e-5  # of weights after a few steps in single precision
@@ -98,19 +98,19 @@ def test_one_percent_of_a_loss_weight_would_be_noticed(name):
 
 @pytest.mark.slow
 def test_a_known_truth_is_found_as_well_as_it_was():
-    """Between JAX 0.8.0 and 0.10.2: concordance 0.0005, agreement 0.009, R-indices 0.13, maps 0.87 sd at most."""
+    """JAX 0.8.0 and 0.10.2 differ at most by: concordance 0.0005, agreement 0.009, R-indices 0.13, maps 0.87 sd."""
     now, kept = golden.fit(), golden.read("fit")
     assert (now["reliable"], now["concordance"]) == (kept["reliable"], pytest.approx(kept["concordance"], abs=0.005))
     for name, most in (("agreement", 0.03), ("scores", 0.25), ("maps", 1.5)):
         np.testing.assert_allclose(now[name], kept[name], atol=most, err_msg=name)
 
 
-# Run folders of the layout: they are reported, run again, and gone on with; those of before are refused
+# Run folders of this layout are reported, rerun and resumed; older ones are refused
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A folder with copies of the table and of both runs, in which no model is trained."""
+    """A folder with copies of the table and of both runs, where training raises an error."""
     for name in ("finished", "interrupted"):
         shutil.copytree(RUNS / name, tmp_path / name)
     shutil.copy(COHORT, tmp_path)
@@ -120,7 +120,7 @@ def place(tmp_path, monkeypatch):
 
 
 def command_of(name):
-    """Return the command that a run was made with, as it is kept."""
+    """Return the command that a run was made with, as recorded in its run.toml."""
     return shlex.split(read_settings(Path(name, "run.toml")).command["line"])[1:]
 
 
@@ -154,7 +154,7 @@ def test_finished_run_is_the_same_run_and_runs_again_elsewhere(place):
 
 def test_interrupted_run_is_reported_and_goes_on_or_is_refused_with_its_version(place):
     assert "Traceback" not in run("report", "interrupted").output
-    assert Path("interrupted", "report.html").exists()  # though it has no results to show
+    assert Path("interrupted", "report.html").exists()  # even without results to show
     journal = {*Path("interrupted", "journal").iterdir()}
     again = run(*command_of("interrupted"))
     assert (" then" if again.exit_code == 2 else "training began") in " ".join(again.output.split())
@@ -171,10 +171,10 @@ def test_run_of_an_earlier_version_is_refused_with_its_version_and_the_remedy(pl
     assert not missing(told(*line, code=2), refused, "Repeat the command under [command] in run.toml with --overwrite")
 
 
-# What is written in several places of a release says the same
+# Different places of a release state the same
 
 
-CONDA_NAMES = {"matplotlib": "matplotlib-base"}  # without the parts that draw in windows
+CONDA_NAMES = {"matplotlib": "matplotlib-base"}  # without GUI backends
 CONTAINERFILE, STUB = ROOT / "packaging" / "Containerfile", Path(rindices.__file__).with_suffix(".pyi")
 
 
@@ -215,7 +215,7 @@ def test_the_container_is_pinned_installs_our_wheel_and_has_no_root():
     assert [line for line in texts if "pip install" in line and wheel not in line] == []
     assert f'image.version="{rindices.__version__}"' in container["LABEL"]
     assert {*container["ARG"].removeprefix("EXTRAS=").split(",")} <= {*PROJECT["optional-dependencies"]}
-    assert re.fullmatch(r"[1-9]\d*(:.*)?", container["USER"])  # by number: clusters ask whether it is 0
+    assert re.fullmatch(r"[1-9]\d*(:.*)?", container["USER"])  # a number: clusters check that it is not 0
     assert "RUN" not in keywords[keywords.index("USER") :], "what is installed is not the user's to change"
 
 
@@ -231,7 +231,7 @@ def test_the_oldest_environment_has_the_lower_bounds():
     assert {name: Version(version(name)) for name in bounds} == {name: Version(one) for name, one in bounds.items()}
 
 
-# No answer about vulnerabilities is not a good answer
+# A missing answer about vulnerabilities is not a good one
 
 
 SOUND = {"name": "numpy", "version": "2.0.0", "vulns": []}
