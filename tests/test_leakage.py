@@ -118,4 +118,4 @@ def test_a_half_does_not_know_the_other(small_table, small_labels, quick_preset)
         own = before.half == half
         first, second = before.r_indices[half - 1][own], after.r_indices[half - 1][own]
         # Patterns of the second half are put in the order of the first, which has changed: compare as sets of columns.
-        np.testing.assert_array_equal(*(own[:, np.argsort(own[0])] for own in (first, second)))
+        np.testing.assert_array_equal(*(scores[:, np.argsort(scores[0])] for scores in (first, second)))
