@@ -63,7 +63,7 @@ def no_memory(monkeypatch):
     option("--orthogonality -1", "-1", "non-negative number"),
     option("--orthogonality high", "'high'", "0.8"),
     option("--repetitions 0", "Invalid value for", "--repetitions"),
-    option("--repetitions ten", "integer", "--repetitions"),
+    option("--repetitions ten", "valid int", "--repetitions"),
     option("--seed -1", "Invalid value for", "--seed"),
     option("--seed 99999999999999999999", "Invalid value for", "--seed"),
     option("--preset quick", "'quick'", "'fast', 'linear', 'blind', 'paper' or 'official'"),

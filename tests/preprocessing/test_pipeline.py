@@ -9,7 +9,7 @@ from scipy.linalg import cholesky
 from sklearn.covariance import ledoit_wolf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import cross_val_score
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from rindices import SurrealGAN, simulate_cohort
 from rindices.judging.selection import sweep
@@ -429,10 +429,10 @@ def test_repetitions_learn_from_draws_of_their_own():
 
 def test_gaps_of_a_large_table_are_filled_by_one_thread_and_its_draws_are_not_copied(monkeypatch):
     """A person's matrices are tiny, so several threads wait for each other: it took fifteen times as long."""
-    rng, threads = np.random.default_rng(5), set()
+    rng, threads, libraries = np.random.default_rng(5), set(), ThreadpoolController()
 
     def counted(precision):
-        threads.update(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+        threads.update(one["num_threads"] for one in libraries.info() if one["user_api"] == "blas")
         return cholesky(precision)
 
     monkeypatch.setattr(missing, "cholesky", counted)
