@@ -21,6 +21,8 @@ from rindices.plots.style import (
     look_of,
     make_panels,
     measure_of,
+    one_panel,
+    present_groups,
     safe_label,
     score_columns,
 )
@@ -51,8 +53,7 @@ def severity_histogram(people: pd.DataFrame, column: str, training: pd.DataFrame
     >>> [tick.get_text() for tick in axes.get_yticklabels()], axes.get_xlabel()
     (['Controls', 'Patients'], 'Severity (0: like controls)')
     """
-    figure = Figure(figsize=_SIZE, layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(*_SIZE)
     tables = [(people, "", True)] if training is None else [(training, "Training ", False), (people, "", True)]
     everybody = pd.concat([table[column] for table, *_ in tables]).dropna().to_numpy(dtype=float)
     edges, labels = _edges(everybody), list[str]()
@@ -118,8 +119,7 @@ def severity_by_age(people: pd.DataFrame, column: str, age: str) -> Figure:
     >>> severity_by_age(people, "severity1", "age").axes[0].get_xlabel()
     'age'
     """
-    figure = Figure(figsize=_SIZE, layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(*_SIZE)
     for group in GROUPS:
         own = people.loc[people["group"] == group.key, [age, column]].dropna().to_numpy(dtype=float)
         if len(own):
@@ -153,9 +153,8 @@ def pattern_mixture(people: pd.DataFrame, limits: Sequence[float]) -> Figure:
     """
     names = score_columns(people)
     number = (people[names].to_numpy(dtype=float) > np.asarray(limits)).sum(axis=1)
-    present = [group for group in GROUPS if (people["group"] == group.key).any()]
-    figure = Figure(figsize=(_SIZE[0], 2.1), layout="constrained")
-    axes, width = figure.subplots(), 0.84 / len(present)
+    present = present_groups(people)
+    (figure, axes), width = one_panel(_SIZE[0], 2.1), 0.84 / len(present)
     for rank, group in enumerate(present):
         own = number[(people["group"] == group.key).to_numpy()]
         shares = 100 * np.bincount(own, minlength=len(names) + 1) / len(own)

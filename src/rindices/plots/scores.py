@@ -16,7 +16,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from rindices.plots.style import (
     CROWD,
     GREY,
-    GROUPS,
     MARKERS,
     PATIENT,
     STYLE,
@@ -27,6 +26,8 @@ from rindices.plots.style import (
     look_of,
     make_panels,
     measure_of,
+    one_panel,
+    present_groups,
     safe_label,
     score_columns,
     short_name,
@@ -60,7 +61,7 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
     >>> r_index_distributions(table).axes[0].get_title()
     'Pattern 1'
     """
-    columns, present = score_columns(r_indices), _present(r_indices)
+    columns, present = score_columns(r_indices), present_groups(r_indices)
     figure, panels = make_panels(len(columns), 3.0, 2.7, sharey=True)
     for place, (axes, column) in enumerate(zip(panels, columns, strict=True)):
         labels = []
@@ -76,11 +77,6 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             axes.set_ylabel(f"{measure_of(column).capitalize()} (low = like controls)")
     return figure
-
-
-def _present(people: pd.DataFrame) -> list[Group]:
-    """Return the groups that are not empty."""
-    return [group for group in GROUPS if (people["group"] == group.key).any()]
 
 
 def _draw_group(axes: Axes, position: int, values: np.ndarray, group: Group) -> None:
@@ -219,7 +215,7 @@ def trajectories(visits: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
     >>> trajectories(pd.DataFrame(who), pd.DataFrame([row])).axes[0].get_xlabel()
     'Years since the first visit'
     """
-    columns, present = score_columns(visits), _present(visits)
+    columns, present = score_columns(visits), present_groups(visits)
     figure, panels = make_panels(len(columns), 3.0, 2.9, sharey=True)
     ordered = visits.sort_values("years", kind="stable")
     chosen = {
@@ -266,10 +262,9 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
     >>> change_lines(people, pd.DataFrame([row])).axes[0].get_ylabel()
     'Change of the R-index per year'
     """
-    present, patterns = _present(change_summary), sorted(map(int, change_summary["pattern"].unique()))
+    present, patterns = present_groups(change_summary), sorted(map(int, change_summary["pattern"].unique()))
     names = [str(name) for name in change.filter(regex="_per_year$")]
-    figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(WIDTH, 3.2)
     axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
     handles = []
     for rank, group in enumerate(present):
@@ -327,7 +322,7 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
     known = people[people["distance"].notna()]
     measures = {name: words for name, words in _MEASURES.items() if name in known and known[name].notna().any()}
     far_in = known["far_in"].astype(object).fillna("")  # empty cells may be read from a file as numbers (NaN)
-    present = _present(known)
+    present = present_groups(known)
     figure = Figure(figsize=(WIDTH, 0.8 + 0.6 * len(present)), layout="constrained")
     panels = figure.subplots(1, len(measures), squeeze=False, sharey=True).ravel()
     for axes, (measure, words) in zip(panels, measures.items(), strict=True):

@@ -88,10 +88,6 @@ class Healthy(NamedTuple):
     brains: np.ndarray  # (controls, regions), scaled
     held_out: np.ndarray  # (repetitions, controls): which repetitions have not learned from them
 
-    def of(self, n_repetitions: int) -> Healthy:
-        """Return the same for the first repetitions only."""
-        return Healthy(self.brains, self.held_out[:n_repetitions])
-
 
 def quantiles(models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray, seed: int) -> np.ndarray:
     """Return quantiles of the consensus R-index given the severity → ``(patterns, DOSES, LEVELS)``.

@@ -23,7 +23,7 @@ from rindices.problems import InputError, Remedy
 
 _OWN = Remedy("controls")
 N_CONTROLS, N_PATIENTS = 492, 900  # as in the paper
-PLAIN = ("source", "licence", "unit", "n_people", "age_mean", "age_square_mean", "share_of_sex_1")
+PLAIN = ("age_mean", "age_square_mean", "share_of_sex_1")
 ARRAYS = ("probabilities", "age_quantiles", "smallest", "effects", "residual_quantiles")
 _MOST_PEOPLE = 1_000_000  # per group: no cohort is larger, and a typing error could fill the memory
 NOT_REGIONS = frozenset({"participant_id", "diagnosis", "age", "sex", "site", "icv", "tiv", "education"})
@@ -35,10 +35,6 @@ class ReferencePopulation:
 
     Attributes
     ----------
-    source, licence, unit : str
-        Origin of the parameters, their licence, and the unit of the volumes.
-    n_people : int
-        Number of people that the parameters were fitted to.
     age_mean, age_square_mean, share_of_sex_1 : float
         Means of age, of squared centred age and of sex (0/1); the effects refer to deviations from them.
     probabilities : ndarray of shape (n_probabilities,)
@@ -64,10 +60,6 @@ class ReferencePopulation:
     (100, 130)
     """
 
-    source: str
-    licence: str
-    unit: str
-    n_people: int
     age_mean: float
     age_square_mean: float
     share_of_sex_1: float
