@@ -352,18 +352,13 @@ def _coarsen(axes: Axes) -> None:
         picture.set_interpolation("none")
 
 
-def _mark_sides(axes: Axes) -> None:
-    """Write L and R into the upper corners of a view with left on the left."""
-    where: Any = {"transform": axes.transAxes, "va": "top", "fontsize": _SMALL, "color": "black"}
-    axes.text(0.03, 0.98, "L", ha="left", **where)
-    axes.text(0.97, 0.98, "R", ha="right", **where)
-
-
 def _name_slice(axes: Axes, view: str, cut: float) -> None:
-    """Label a slice with its coordinate and its sides."""
+    """Label a slice with its coordinate and its sides, of which left is on the left."""
     _coarsen(axes)
     side = (" (left)" if cut < 0 else " (right)") if view == "x" else ""
+    where: Any = {"transform": axes.transAxes, "va": "top"}
     text = f"{view} = {cut:+.0f}".replace("-", "−") + side
-    axes.text(0.5, -0.02, text, transform=axes.transAxes, ha="center", va="top", fontsize=_SMALL - 1)
+    axes.text(0.5, -0.02, text, ha="center", fontsize=_SMALL - 1, **where)
     if view == "z":
-        _mark_sides(axes)
+        axes.text(0.03, 0.98, "L", ha="left", fontsize=_SMALL, color="black", **where)
+        axes.text(0.97, 0.98, "R", ha="right", fontsize=_SMALL, color="black", **where)

@@ -123,8 +123,7 @@ def severity_by_age(people: pd.DataFrame, column: str, age: str) -> Figure:
     for group in GROUPS:
         own = people.loc[people["group"] == group.key, [age, column]].dropna().to_numpy(dtype=float)
         if len(own):
-            look: Any = {"colour": group.colour, "marker": group.marker, "alpha": 0.45}
-            draw_points(axes, own[:, 0], own[:, 1], area=7, **look)
+            draw_points(axes, own[:, 0], own[:, 1], area=7, colour=group.colour, marker=group.marker, alpha=0.45)
         if len(own) >= FEWEST_FOR_BARS and np.ptp(own[:, 0]) > 0:
             ends = np.quantile(own[:, 0], (0.02, 0.98))
             line = np.polyval(np.polyfit(own[:, 0], own[:, 1], 1), ends)
@@ -226,8 +225,7 @@ def _draw_third(axes: Axes, rows: pd.DataFrame, third: int, place: int, *, compe
     for time, at_risk in zip(grid["time"], grid["at_risk"], strict=True):
         axes.text(time, down, f"{int(at_risk):,}", ha="center", **look)
     if place == 0:
-        left = float(np.min(times))
-        axes.text(left, _HEAD, "At risk, in this order", ha="left", **look)
+        axes.text(times.min(), _HEAD, "At risk, in this order", ha="left", **look)
 
 
 @matplotlib.rc_context(STYLE)
@@ -256,7 +254,7 @@ def power_curves(chances: pd.DataFrame, n_controls: int, n_patients: int) -> Fig
             axes.plot(own["people"], own["chance"], color=colour, marker=marker, markersize=4, label=f"{patterns:.0f}")
         axes.axvline(min(n_controls, n_patients), color=GREY, linestyle=":")
         axes.set_title(f"{strength:g} sd", loc="left")
-        axes.set(xscale="log", ylim=(-0.02, 1.02), yticks=(0, 0.25, 0.5, 0.75, 1), xlabel="People per group")
+        axes.set(xscale="log", ylim=(-0.02, 1.02), yticks=_SHARES, xlabel="People per group")
         sizes = sorted(chances["people"].unique())[::2]
         axes.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
         axes.xaxis.set_minor_locator(NullLocator())

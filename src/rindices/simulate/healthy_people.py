@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -157,6 +157,13 @@ class HealthyPeople(NamedTuple):
     n_controls: int
 
 
+def check_between(name: str, value: Any, least: float, most: float) -> None:
+    """Refuse a setting outside its range, or a fraction where the limits are integers."""
+    kind, what = (Integral, "an integer") if isinstance(least, int) else (Real, "a number")
+    if not isinstance(value, kind) or not least <= float(value) <= most:
+        raise InputError("Expected ", Remedy(name), f" to be {what} between {least:,} and {most:,}, but got {value!r}.")
+
+
 def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.Generator) -> HealthyPeople:
     """Draw people from the embedded population.
 
@@ -167,14 +174,8 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
     """
     n_controls = N_CONTROLS if n_controls is None else n_controls
     n_patients = N_PATIENTS if n_patients is None else n_patients
-    for name, n in {"n_controls": n_controls, "n_patients": n_patients}.items():
-        if not isinstance(n, Integral) or not 1 <= n <= _MOST_PEOPLE:
-            raise InputError(
-                "Expected ",
-                Remedy(name),
-                f" to be an integer between 1 and {_MOST_PEOPLE:,}, but got "
-                f"{f'{n:,}' if isinstance(n, int) else repr(n)}.\nProvide a positive number, or request fewer people.",
-            )
+    check_between("n_controls", n_controls, 1, _MOST_PEOPLE)
+    check_between("n_patients", n_patients, 1, _MOST_PEOPLE)
     population = ReferencePopulation.load()
     return HealthyPeople(population.draw(n_controls + n_patients, rng), list(population.regions), n_controls)
 
