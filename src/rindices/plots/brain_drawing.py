@@ -264,8 +264,14 @@ class BrainDrawing:
         figure = Figure(figsize=(self.width / 96, self.height / 96))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.axis("off")
-        fills = {"whole": "none", "unknown": "none", "unsure": ("black", _FAINT), "lower": LOWER, "higher": HIGHER}
-        fills["amount"] = "black"
+        fills = {
+            "whole": "none",
+            "unknown": "none",
+            "unsure": ("black", _FAINT),
+            "lower": LOWER,
+            "higher": HIGHER,
+            "amount": "black",
+        }
         edge: Any = {"edgecolor": ("black", _EDGE), "linewidth": 0.4}
         for one in self._placed():
             fill = fills[one.look] if one.opacity is None else (fills[one.look], one.opacity)

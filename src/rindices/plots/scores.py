@@ -144,19 +144,18 @@ def dose_response(table: pd.DataFrame) -> Figure:
     n_patterns = table["pattern"].nunique()
     figure = Figure(figsize=(WIDTH, 2.2 * n_patterns + 0.2), layout="constrained")
     panels = figure.subplots(n_patterns, 1, squeeze=False, sharey=True, sharex=True).ravel()
-    names = []
     for axes, (number, rows) in zip(panels, table.groupby("pattern"), strict=True):
         axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
-        names.append(farthest(rows["mean"], rows["region"], MOST_LINES))
-        for rank, region in enumerate(names[-1]):
+        regions = farthest(rows["mean"], rows["region"], MOST_LINES)
+        for rank, region in enumerate(regions):
             _draw_line(axes, rows[rows["region"] == region].sort_values("severity"), rank, look_of(int(str(number)))[0])
-        counts = rows.loc[rows["region"].isin(names[-1]), "n"].astype(int)
+        counts = rows.loc[rows["region"].isin(regions), "n"].astype(int)
         least = f"{counts.min():,} to " if counts.min() < counts.max() else ""
         axes.set_title(f"Pattern {number} ({least}{counts.max():,} people per point)", loc="left", fontweight="bold")
         axes.set_ylabel("z score (sd of controls)")
         axes.tick_params(labelbottom=True)
-    for axes, regions in zip(panels, names, strict=True):  # only now is the common scale known
-        _name_lines(axes, regions)
+    for axes in panels:  # only now is the common scale known
+        _name_lines(axes)
     panels[-1].set_xlabel("Severity (mean of the people at each point; bars: 95 % interval)")
     return figure
 
@@ -165,13 +164,22 @@ def _draw_line(axes: Axes, line: pd.DataFrame, rank: int, colour: str) -> None:
     """Draw the means of a region with their intervals, slightly offset from the others."""
     marker = MARKERS[rank % len(MARKERS)]
     across = line["severity"] + (rank - (MOST_LINES - 1) / 2) * LINE_ASIDE
-    axes.plot(across, line["mean"], color=colour, marker=marker, markersize=4, linewidth=1.3, zorder=3)
+    axes.plot(
+        across,
+        line["mean"],
+        color=colour,
+        marker=marker,
+        markersize=4,
+        linewidth=1.3,
+        zorder=3,
+        label=line["region"].iloc[0],
+    )
     known = line["mean_low"].notna() & line["mean_high"].notna()
     limits = line.loc[known, "mean_low"], line.loc[known, "mean_high"]
     axes.vlines(across[known], *limits, colors=colour, linewidth=1, alpha=0.6, zorder=2)
 
 
-def _name_lines(axes: Axes, names: list[Any]) -> None:
+def _name_lines(axes: Axes) -> None:
     """Label each line at its right end, keeping the labels apart."""
     lines = axes.lines[1:]  # the first is the zero line
     ends = np.asarray([line.get_xydata()[-1] for line in lines])  # type: ignore[index]
@@ -179,9 +187,9 @@ def _name_lines(axes: Axes, names: list[Any]) -> None:
     heights = _apart((ends[:, 1] - low) / (high - low), LABEL_DISTANCE)
     leader: Any = {"arrowstyle": "-", "linewidth": 1.0, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
     where: Any = {"textcoords": "axes fraction", "va": "center", "fontsize": 8.5, "annotation_clip": False}
-    for line, name, end, height in zip(lines, names, ends, heights, strict=True):
+    for line, end, height in zip(lines, ends, heights, strict=True):
         look = leader | {"color": line.get_color()}
-        axes.annotate(safe_label(name), end, (1.05, height), arrowprops=look, **where)
+        axes.annotate(safe_label(line.get_label()), end, (1.05, height), arrowprops=look, **where)
 
 
 def _apart(wanted: np.ndarray, distance: float) -> np.ndarray:

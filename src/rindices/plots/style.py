@@ -183,13 +183,12 @@ def draw_points(
     colour: str,
     marker: str = "o",
     alpha: float = 1.0,
-    label: str | None = None,
 ) -> None:
     """Draw people as points, smaller and fainter in a crowd so that they do not merge into one block."""
     share = min(1.0, (CROWD / max(len(up), 1)) ** 0.5)
     edge = 1.4 if marker == "x" else 0.0  # a cross is nothing but lines
     size, opacity = max(area * share, 1.0), max(alpha * share, min(alpha, 0.12))
-    axes.scatter(across, up, s=size, alpha=opacity, color=colour, marker=marker, linewidths=edge, label=label)
+    axes.scatter(across, up, s=size, alpha=opacity, color=colour, marker=marker, linewidths=edge)
 
 
 MANY_POINTS = 2000  # above this, points are drawn as images; otherwise the file would grow with the cohort
