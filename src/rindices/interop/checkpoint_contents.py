@@ -14,7 +14,6 @@ import numpy as np
 
 from rindices.core import networks
 from rindices.core.networks import Parameters
-from rindices.interop.muse import HEAD_SIZE
 from rindices.interop.torch_archive import ArchiveError, read_archive
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 from rindices.problems import InputError, Remedy, counted, listed, one_line
@@ -44,14 +43,13 @@ class Published(NamedTuple):
     """
 
     title: str
-    covariates: str
     covariate_range: tuple[float, float]
     order: tuple[int, ...]
 
 
 PUBLISHED = (
-    Published("two patterns of Alzheimer's disease", "sex,age", (59.76167, 90.06167), (0, 1)),
-    Published("five patterns of brain ageing", f"sex,{HEAD_SIZE}", (1031941.0, 2022055.38), (0, 4, 1, 2, 3)),
+    Published("two patterns of Alzheimer's disease", (59.76167, 90.06167), (0, 1)),
+    Published("five patterns of brain ageing", (1031941.0, 2022055.38), (0, 4, 1, 2, 3)),
 )
 
 
