@@ -137,8 +137,7 @@ def with_muse72(
     """
     columns = [str(name) for name in table.columns]
     table = table.set_axis(columns, axis=1)
-    left_out = set(expand_names(exclude, columns, source="exclude"))
-    table = table[[name for name in columns if name not in left_out]]
+    table = table.drop(columns=list(expand_names(exclude, columns, source="exclude")))
     if set(MUSE72_NAMES) <= set(table.columns):
         return table
     rest = table[[name for name in table.columns if _number(name) is None]]
