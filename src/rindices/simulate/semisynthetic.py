@@ -58,8 +58,6 @@ class SimulatedCohort:
         Regions that each pattern p1 to pM changes.
     losses : DataFrame
         Fraction of each region lost at severity 1: one row per pattern, one column per region.
-    kind : str
-        Kind of the cohort.
     note : str
         Origin of people, patterns and severities, in one sentence each.
 
@@ -74,7 +72,6 @@ class SimulatedCohort:
     truth: pd.DataFrame
     patterns: Mapping[str, tuple[str, ...]]
     losses: pd.DataFrame
-    kind: str
     note: str
 
     def save(self, table_path: str | os.PathLike[str], truth_path: str | os.PathLike[str] | None = None) -> None:
@@ -205,7 +202,7 @@ def simulate_cohort(
         diseased = _with_disease(seen, severity, patterns, lost, chosen_kind, deepcopy(effect_rng), noise)
         parts.append(_assemble(diseased, people.n_controls, severity, deepcopy(order_rng)))
     table, truth = parts[0] if n_visits == 1 else (_by_person(*of) for of in zip(*parts, strict=True))
-    return SimulatedCohort(table, truth, patterns, lost, kind, note=f"{origin} {about} {law}")
+    return SimulatedCohort(table, truth, patterns, lost, note=f"{origin} {about} {law}")
 
 
 def _varying(people: HealthyPeople, spread: float) -> HealthyPeople:
