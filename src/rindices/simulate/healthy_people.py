@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from rindices.problems import InputError, Remedy
+from rindices.problems import InputError, Remedy, shown
 
 _OWN = Remedy("controls")
 N_CONTROLS, N_PATIENTS = 492, 900  # as in the paper
@@ -161,7 +161,12 @@ def check_between(name: str, value: Any, least: float, most: float) -> None:
     """Refuse a setting outside its range, or a fraction where the limits are integers."""
     kind, what = (Integral, "an integer") if isinstance(least, int) else (Real, "a number")
     if not isinstance(value, kind) or not least <= float(value) <= most:
-        raise InputError("Expected ", Remedy(name), f" to be {what} between {least:,} and {most:,}, but got {value!r}.")
+        raise InputError(
+            "Expected ",
+            Remedy(name),
+            f" to be {what} between {shown(least)} and {shown(most)}, but got {shown(value)}. Choose a number in this "
+            "range.",
+        )
 
 
 def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.Generator) -> HealthyPeople:
