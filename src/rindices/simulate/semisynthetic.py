@@ -34,7 +34,7 @@ from rindices.simulate.patterns import (
 # far more than at 5, volumes would be negative.
 _LIMITS = {
     "n_patterns": (1, MAX_PATTERNS),
-    "seed": (0, 2**63),
+    "seed": (0, 2**32 - 1),
     "spread": (0.01, 5.0),
     "n_visits": (1, 20),
     "progression": (-1.0, 1.0),
