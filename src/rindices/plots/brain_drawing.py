@@ -348,7 +348,7 @@ def draw_brain(
     names = {name for panel in panels for name in panel.names}
     if not names:
         return None
-    changes = {name: change for name, change in zip(own["region"], own["change_sd"], strict=True) if name in names}
+    changes = dict(zip(own["region"], own["change_sd"], strict=True))
     kinds, per_line = [panels], layout.per_line
     if len(panels) > per_line:
         kinds = [[panel for panel in panels if bool(panel.side) == cortex] for cortex in (True, False)]
