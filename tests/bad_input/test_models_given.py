@@ -313,7 +313,7 @@ def later(people):
         "Omit",
         "--severities s.csv --patterns 2 --correlation 0.5",
     ),
-    severities("full correlation with age", "", ("--severity-age", "but got 1"), "0.3", "--severity-age 1"),
+    severities("full correlation with age", "", ("--severity-age", "but got 1"), "-0.99 and 0.99", "--severity-age 1"),
     severities(
         "no age",
         lambda people: people.drop(columns="age").assign(diagnosis="CN"),
