@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rindices.core import networks
+from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters
 from rindices.interop.torch_archive import ArchiveError, read_archive
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
@@ -103,17 +104,9 @@ class OfficialModel:
 
     def as_published(self) -> OfficialModel:
         """Return the model with its patterns in the order of the publication, if it is a published one."""
-        order = list(self.published.order if self.published else range(self.n_patterns))
-        f, g1, g2, *others = self.models
-        severity, patterns, output = f["severity"], g1["patterns"], g2["output"]
-        models = Parameters(
-            f | {"severity": severity | {"weight": severity["weight"][:, order]}},
-            {"patterns": {"weight": patterns["weight"][:, :, order], "bias": patterns["bias"][:, order]}},
-            g2 | {"output": {"weight": output["weight"][..., order], "bias": output["bias"][..., order]}},
-            *others,
-        )
+        order = np.array(self.published.order if self.published else range(self.n_patterns))
         correlation = None if self.correlation is None else self.correlation[np.ix_(order, order)]
-        return replace(self, models=models, correlation=correlation)
+        return replace(self, models=reorder_patterns(self.models, order), correlation=correlation)
 
     def preprocessing(self, covariates: tuple[str, ...]) -> Preprocessing:
         """Return correction and scaling in our form, with names for the covariates."""
