@@ -120,7 +120,7 @@ def drawn(effects: pd.DataFrame) -> bytes:
     table = effects.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     unsure = effects["region"][effects["low"] * effects["high"] < 0].tolist()
     unit = "Cohen's d, patients minus controls"
-    drawing = draw_brain(table, 1, (1.0,), unsure=unsure, unit=unit, layout=Layout(width=680))
+    drawing = draw_brain(table, 1, unsure=unsure, unit=unit, layout=Layout(width=680))
     return drawing.svg("schizophrenia").encode()
 
 

@@ -42,7 +42,7 @@ def main() -> None:
     table = maps_of(chosen.model)
     table.to_csv(chosen.out / "authors_maps.csv", index=False, float_format="%.4f")
     for pattern in sorted(table["pattern"].unique()):
-        drawing = draw_brain(table, int(pattern), (1.0,))
+        drawing = draw_brain(table, int(pattern))
         (chosen.out / f"authors_maps_{pattern}.svg").write_text(drawing.svg(), encoding="utf-8")
         own = table[table["pattern"] == pattern].set_index("region")["change_sd"]
         print(pattern, own.sort_values().head(8).round(2).to_dict(), "mean", round(own.mean(), 3))

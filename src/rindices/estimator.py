@@ -203,7 +203,7 @@ class SurrealGAN(FittedEstimator):
         folds = [held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]
         full = healthy = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
         if self.inference == "medoid":  # a single repetition, to which the spread of the others does not apply
-            scored, healthy = jax.tree.map(lambda leaf: leaf[:1], self.models_), healthy.of(1)
+            scored, healthy = jax.tree.map(lambda leaf: leaf[:1], self.models_), Healthy(full.brains, full.held_out[:1])
         else:
             scored = self.models_
         self.scale_, honest, unseen = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)

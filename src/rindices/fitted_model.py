@@ -14,13 +14,13 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rindices.core import inference
-from rindices.core.networks import Parameters, n_patterns
+from rindices.core.networks import n_patterns
 from rindices.judging.study import check_gaps, covariate_table, indexed
-from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.preprocessing import SCALED_SD
 from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.problems import InputError, OutsideTraining, Remedy, check_choice, joined
 from rindices.schema import Contract, RegionField, Roster
-from rindices.scoring.consensus_and_person import Familiar, Scaled, Scores, score_people, spread_over_repetitions
+from rindices.scoring.consensus_and_person import FittedModel, Scaled, Scores, score_people, spread_over_repetitions
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.severity_and_reference import HeldOut, SeverityScale
 from rindices.settings import SearchSettings
@@ -123,15 +123,10 @@ def check_number(name: str, value: object) -> None:
         raise ValueError(f"{name} should be a positive integer, but got {value!r}.")
 
 
-class FittedEstimator(RIndexEstimator):
+class FittedEstimator(RIndexEstimator, FittedModel):
     """The methods of a fitted `rindices.SurrealGAN`."""
 
-    models_: Parameters
-    preprocessing_: Preprocessing
     preset_: Preset
-    scale_: SeverityScale
-    familiar_: Familiar | None
-    seed_: int | None  # an imported model has none
     _controls: Controls
 
     def held_out_again(self, X: Any, first: np.ndarray, covariates: Any = None) -> np.ndarray:

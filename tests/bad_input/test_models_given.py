@@ -235,14 +235,16 @@ def later(people):
     Case("unknown kind", "simulate easy --out c.csv", ("The kind of cohort", "'easy'"), "'basic', 'overlap'"),
     Case("too many patterns", "simulate basic --out c.csv --patterns 90", ("90",), "Choose a number in this range"),
     Case("no visit", "simulate basic --out c.csv --visits 0", ("--visits", "but got 0"), "between 1 and 20"),
-    Case("noise below nothing", "simulate basic --out c.csv --scan-noise=-1", ("--scan-noise", "-1"), "from 0 to 1"),
+    Case(
+        "noise below nothing", "simulate basic --out c.csv --scan-noise=-1", ("--scan-noise", "-1"), "between 0 and 1"
+    ),
     Case(
         "visits of one's own people",
         "simulate basic --out c.csv --own-controls people.csv --visits 2",
         ("--own-controls", "but got 2"),
         "Request one visit, or omit the table",
     ),
-    Case("no people", "simulate basic --out c.csv --controls 0", ("--controls", "but got 0"), "positive number"),
+    Case("no people", "simulate basic --out c.csv --controls 0", ("--controls", "but got 0"), "Choose a number"),
     Case(
         "impossible correlation",
         "simulate basic --out c.csv --correlation 1.5",
@@ -311,7 +313,7 @@ def later(people):
         "Omit",
         "--severities s.csv --patterns 2 --correlation 0.5",
     ),
-    severities("full correlation with age", "", ("--severity-age", "but got 1"), "0.3", "--severity-age 1"),
+    severities("full correlation with age", "", ("--severity-age", "but got 1"), "-0.99 and 0.99", "--severity-age 1"),
     severities(
         "no age",
         lambda people: people.drop(columns="age").assign(diagnosis="CN"),

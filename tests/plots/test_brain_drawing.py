@@ -211,9 +211,8 @@ def test_colours_and_titles_are_those_of_the_changes():
     found = pieces(drawing)
     expected = {
         "left hippocampus (lHip): −2 sd": [("lower", pytest.approx(0.5), False)],
-        "left hippocampus (lHip): −0.5 sd": [("lower", pytest.approx(0.125), False)],
-        "right hippocampus (rHip): +0.25 sd": [("higher", pytest.approx(0.0625, abs=1e-3), True)],
-        "left amygdala (lAmy): 0 sd": [("higher", 0.0, False)] * 3,  # at each severity
+        "right hippocampus (rHip): +1 sd": [("higher", pytest.approx(0.25), True)],
+        "left amygdala (lAmy): 0 sd": [("higher", 0.0, False)],
     }
     assert {title: found[title] for title in expected} == expected
     assert {(look, mirrored) for look, _, mirrored in found["right amygdala (rAmy): no value"]} == {("unknown", True)}
@@ -221,20 +220,14 @@ def test_colours_and_titles_are_those_of_the_changes():
     axes, words = drawing.figure().axes[0], written(drawing)
     assert len(axes.patches) == drawing.svg().count("<use") + 1  # one more explains the look of missing values
     assert [text.get_text() for text in axes.texts] == words
-    assert {"severity", "0.25", "0.5", "1", "−4", "−2", "0", "+2", "+4", "change (sd of controls)"} <= {*words}
+    assert {"−4", "−2", "0", "+2", "+4", "change (sd of controls)"} <= {*words}
 
 
 def test_the_middle_shows_both_sides():
     table = pd.DataFrame({"region": ["lCbeLoCbe1-5", "rCbeLoCbe1-5"], "change_sd": [-1.0, 0.5], "pattern": 1})
-    [(title, [(look, opacity, _)])] = pieces(draw_brain(table, 1, (1.0,))).items()
+    [(title, [(look, opacity, _)])] = pieces(draw_brain(table, 1)).items()
     assert title.startswith("left cerebellar vermal lobules I-V (lCbeLoCbe1-5): −1 sd; right")
     assert (look, opacity) == ("lower", pytest.approx(0.25))
-
-
-def test_severities_of_the_table_are_not_scaled():
-    table = patterns(["lHip", "lAmy"], 1)
-    told = pd.concat([table.assign(severity=step, change_sd=-(step**2)) for step in (0.0, 0.5, 0.75, 1.0)])
-    assert {step: change["lHip"] for step, change in draw_brain(told, 1).changes.items()} == {"0.5": -0.25, "1": -1.0}
 
 
 def test_names_are_escaped_and_ids_differ():
@@ -264,20 +257,20 @@ def test_several_measures_of_a_region_have_a_drawing_each():
 def test_slices_are_those_of_the_strongest_regions_and_the_uncertain_are_grey():
     strong = {"lHip": -1.8, "rHip": -1.8, "lAmy": 0.3}
     table = patterns(EMBEDDED, 1).assign(change_sd=lambda table: table["region"].map(strong).fillna(0.05))
-    drawing = draw_brain(table, 1, (1.0,), layout=Layout(2, most_slices=2), unsure=["lAmy"])
+    drawing = draw_brain(table, 1, layout=Layout(2, most_slices=2), unsure=["lAmy"])
     assert [panel.view for line in drawing.lines[2:] for panel in line] == ["coronal -22"]  # shows all strong regions
     assert drawing.limit == 1  # two of 128 regions exceed it and have full colour
     assert {look for look, *_ in pieces(drawing)["left hippocampus (lHip): −1.8 sd"]} == {"lower"}
-    several = draw_brain(table.assign(change_sd=-1.0), 1, (1.0,), layout=Layout(2, most_slices=2))
+    several = draw_brain(table.assign(change_sd=-1.0), 1, layout=Layout(2, most_slices=2))
     assert len([panel for line in several.lines for panel in line if not panel.side]) == 2
-    every = draw_brain(table, 1, (1.0,), unsure=["lAmy"])
+    every = draw_brain(table, 1, unsure=["lAmy"])
     assert {look for look, *_ in pieces(every)["left amygdala (lAmy): +0.3 sd"]} == {"unsure"}
     assert "uncertain" in written(every)
 
 
 def test_amounts_have_the_views_of_the_changes_and_a_scale_from_zero():
     table = patterns(EMBEDDED)
-    drawing = draw_brain(table, 1, (1.0,), layout=Layout(per_line=2, width=330, most_slices=2))
+    drawing = draw_brain(table, 1, layout=Layout(per_line=2, width=330, most_slices=2))
     amounts = {name: 0.2 * place / len(table) for place, name in enumerate(table["region"])}
     amount = drawing.with_amounts(amounts, "spread (sd)")
     assert (amount.piece_names, amount.limit) == (drawing.piece_names, 0.25)

@@ -46,7 +46,7 @@ def test_defaults_are_those_of_the_paper():
     cohort = simulate_cohort()
     assert cohort.table["diagnosis"].value_counts().to_dict() == {"PT": 900, "CN": 492}
     assert cohort.table.columns.tolist() == ["participant_id", "diagnosis", "age", "sex", *REGIONS]
-    assert (cohort.truth.columns.tolist(), cohort.kind) == (["participant_id", *NAMES], "basic")
+    assert cohort.truth.columns.tolist() == ["participant_id", *NAMES]
     assert not missing(cohort.note, "embedded", "Table 5")
 
 

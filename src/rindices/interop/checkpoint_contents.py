@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rindices.core import networks
+from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters
-from rindices.interop.muse import HEAD_SIZE
 from rindices.interop.torch_archive import ArchiveError, read_archive
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 from rindices.problems import InputError, Remedy, counted, listed, one_line
@@ -44,14 +44,13 @@ class Published(NamedTuple):
     """
 
     title: str
-    covariates: str
     covariate_range: tuple[float, float]
     order: tuple[int, ...]
 
 
 PUBLISHED = (
-    Published("two patterns of Alzheimer's disease", "sex,age", (59.76167, 90.06167), (0, 1)),
-    Published("five patterns of brain ageing", f"sex,{HEAD_SIZE}", (1031941.0, 2022055.38), (0, 4, 1, 2, 3)),
+    Published("two patterns of Alzheimer's disease", (59.76167, 90.06167), (0, 1)),
+    Published("five patterns of brain ageing", (1031941.0, 2022055.38), (0, 4, 1, 2, 3)),
 )
 
 
@@ -73,8 +72,6 @@ class OfficialModel:
         Covariates × regions: the difference between a region at the covariate's maximum and at its minimum.
     correlation
         Correlation of the severities' copula; None if it is not stored.
-    n_updates
-        Number of training updates, if it is stored.
     """
 
     entry: int
@@ -84,7 +81,6 @@ class OfficialModel:
     covariate_maximum: np.ndarray
     effects: np.ndarray
     correlation: np.ndarray | None
-    n_updates: int | None
 
     @property
     def n_patterns(self) -> int:
@@ -108,17 +104,9 @@ class OfficialModel:
 
     def as_published(self) -> OfficialModel:
         """Return the model with its patterns in the order of the publication, if it is a published one."""
-        order = list(self.published.order if self.published else range(self.n_patterns))
-        f, g1, g2, *others = self.models
-        severity, patterns, output = f["severity"], g1["patterns"], g2["output"]
-        models = Parameters(
-            f | {"severity": severity | {"weight": severity["weight"][:, order]}},
-            {"patterns": {"weight": patterns["weight"][:, :, order], "bias": patterns["bias"][:, order]}},
-            g2 | {"output": {"weight": output["weight"][..., order], "bias": output["bias"][..., order]}},
-            *others,
-        )
+        order = np.array(self.published.order if self.published else range(self.n_patterns))
         correlation = None if self.correlation is None else self.correlation[np.ix_(order, order)]
-        return replace(self, models=models, correlation=correlation)
+        return replace(self, models=reorder_patterns(self.models, order), correlation=correlation)
 
     def preprocessing(self, covariates: tuple[str, ...]) -> Preprocessing:
         """Return correction and scaling in our form, with names for the covariates."""
@@ -175,7 +163,6 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
         covariate_maximum=maximum,
         effects=effects,
         correlation=_correlation(state.get("phi", content.get("phi")), n_patterns),
-        n_updates=_updates(state.get("optimizer_M")),
     )
 
 
@@ -267,11 +254,3 @@ def _correlation(phi: Any, n_patterns: int) -> np.ndarray | None:
     if not (lengths > 0).all():
         raise ArchiveError("its phi has a row of zeros")
     return (factor / lengths) @ (factor / lengths).T
-
-
-def _updates(optimiser: Any) -> int | None:
-    """Return the number of updates counted by the networks' optimiser; newer versions of torch count in a tensor."""
-    match optimiser:
-        case {"state": {0: {"step": int() | np.ndarray() as step}}} if np.size(step) == 1 and 0 < np.max(step) < 2**53:
-            return int(np.max(step))
-    return None

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from rindices.estimator import SurrealGAN
-from rindices.interop.checkpoint_contents import PUBLISHED, OfficialModel, read_checkpoint
+from rindices.interop.checkpoint_contents import OfficialModel, read_checkpoint
 from rindices.interop.muse import HEAD_SIZE, MUSE72, MUSE72_NAMES, UNIT, is_head_size
 from rindices.judging.agreement_and_misfit import Agreement
 from rindices.judging.study import check_roles
@@ -75,7 +75,7 @@ def import_official(
         "left_out": {},
         "agreement": Agreement(np.nan, np.nan, np.nan),
         "correlation": source.correlation,
-        "step": source.n_updates or source.entry,
+        "step": source.entry,
         "verdict": (None, origin(source)),
         "n_supported": None,
         "scale": SeverityScale(curves),
@@ -136,32 +136,23 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
     usual = ",".join({"sex": "sex", "age": "age", "head size": HEAD_SIZE}.get(role, "") for role in by_range)
     is_clear = len(set(by_range)) == len(by_range) and "" not in by_range
     names = tuple(usual.split(",")) if is_clear and ranges and not names else names
+    in_order = Remedy("covariates", usual) if is_clear else Remedy("covariates")
     if len(names) != len(ranges):
         expected = f"{counted(len(ranges), 'covariate')} (with the ranges {spans})" if ranges else "no covariates"
-        choices: list[str | Remedy] = [Remedy("covariates", usual if is_clear else PUBLISHED[0].covariates)]
-        if not is_clear:
-            choices += [" or ", Remedy("covariates", PUBLISHED[1].covariates), ", as in the published models"]
         raise InputError(
             f"The checkpoint was trained on data corrected for {expected}, but {len(names) or 'none'} "
             f"{'was' if len(names) == 1 else 'were'} named.\n",
-            "Name them in the checkpoint's order with " if ranges else "Omit ",
-            *(choices if ranges else [Remedy("covariates")]),
+            *(("Name them in the checkpoint's order with ", in_order) if ranges else ("Omit ", Remedy("covariates"))),
             ".",
         )
     specs = []
     for name, (low, high), role in zip(names, ranges, by_range, strict=True):
         meant = _role_of_name(name)
         if meant and role != meant:
-            other_order = meant in by_range
-            unlike = f"these values do not look like {_IN_WORDS[meant]}" + (
-                f" but like {_IN_WORDS[role]}" if role else ""
-            )
             raise InputError(
-                f"Covariate {name!r} cannot range from {shown(low)} to {shown(high)}: "
-                + ("the names are not in the same order as in the checkpoint" if other_order else unlike)
-                + f".\nThe ranges in the checkpoint are {spans}. ",
-                "Use " if is_clear else "Name the covariates in this order with ",
-                Remedy("covariates", usual) if is_clear else Remedy("covariates"),
+                f"Covariate {name!r} cannot range from {shown(low)} to {shown(high)}: these values do not look like "
+                f"{_IN_WORDS[meant]}.\nThe ranges in the checkpoint are {spans}. Name them in this order with ",
+                in_order,
                 ".",
             )
         specs.append(CovariateSpec(name, minimum=low, maximum=high, codes=(low, high) if meant == "sex" else None))

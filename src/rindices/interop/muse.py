@@ -28,7 +28,6 @@ UNIT = "mm3"
 _LEAST_BRAIN, _LARGEST_BRAIN = 4e5, 3e6
 _ML = 1000.0
 _LARGEST_HEAD = 3e6  # mm³
-_NO_COLUMN = "No column looks like a MUSE region."
 # MUSE_Volume_47, H_MUSE_Volume_47 (harmonised), DL_MUSE_Volume_47 (DLMUSE), MUSE_47, 47; not residuals and the like.
 _NUMBERED = re.compile(r"(?:(?:h_|dl_|raw_)*(?:dl)?muse_(?:volume_|vol_)?)?(\d{1,3})")
 _HEMISPHERES = {"left": ("left", "l"), "right": ("right", "r"), "none": ("",)}
@@ -98,7 +97,11 @@ def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
     n_missing, wanted = len(_RECIPE) - len(inputs), sorted(number for group in _RECIPE.values() for number in group)
     if n_missing > (0 if complete else MOST_MISSING * len(_RECIPE)):
         missing = [f"{number} ({_full_name(number)})" for number in wanted if number not in column_of]
-        seen = f"MUSE columns found: {listed(column_of.values(), limit=2)}." if column_of else _NO_COLUMN
+        seen = (
+            f"MUSE columns found: {listed(column_of.values(), limit=2)}."
+            if column_of
+            else "No column looks like a MUSE region."
+        )
         most = "" if complete else f" More than a fifth of the {len(_RECIPE)} inputs are missing ({n_missing})."
         raise InputError(
             f"The table lacks {len(missing)} of {len(wanted)} MUSE regions: {listed(missing, limit=10)}.{most}\n"
@@ -134,8 +137,7 @@ def with_muse72(
     """
     columns = [str(name) for name in table.columns]
     table = table.set_axis(columns, axis=1)
-    left_out = set(expand_names(exclude, columns, source="exclude"))
-    table = table[[name for name in columns if name not in left_out]]
+    table = table.drop(columns=list(expand_names(exclude, columns, source="exclude")))
     if set(MUSE72_NAMES) <= set(table.columns):
         return table
     rest = table[[name for name in table.columns if _number(name) is None]]

@@ -49,7 +49,7 @@ class Unfinished:
     finished: Any = None
 
 
-def run_pickle(data: bytes, calls: Calls, finish: Callable[[Any, Any], Any], load: Callable[[Any], Any]) -> Any:
+def run_pickle(data: bytes, calls: Calls, load: Callable[[Any], Any]) -> Any:
     """Return the object that a pickle describes.
 
     Parameters
@@ -58,8 +58,6 @@ def run_pickle(data: bytes, calls: Calls, finish: Callable[[Any, Any], Any], loa
         The pickle.
     calls
         Dotted names that it may mention, with our own functions for those that it may call.
-    finish
-        Takes an object and its state, and returns the object with the state set.
     load
         Takes the description of a stored array and returns it.
 
@@ -71,14 +69,13 @@ def run_pickle(data: bytes, calls: Calls, finish: Callable[[Any, Any], Any], loa
     Examples
     --------
     >>> import pickle
-    >>> nothing = {}, lambda thing, state: thing, lambda key: key
-    >>> run_pickle(pickle.dumps({"a": [1, 2.5, None]}, protocol=2), *nothing)
+    >>> run_pickle(pickle.dumps({"a": [1, 2.5, None]}, protocol=2), {}, lambda key: key)
     {'a': [1, 2.5, None]}
-    >>> run_pickle(pickle.dumps(print, protocol=2), *nothing)
+    >>> run_pickle(pickle.dumps(print, protocol=2), {}, lambda key: key)
     Traceback (most recent call last):
     rindices.interop.torch_archive.ArchiveError: it tries to use __builtin__.print
     """
-    machine = _Machine(calls, finish, load)
+    machine = _Machine(calls, load)
     try:
         for number, (instruction, argument, position) in enumerate(pickletools.genops(data)):
             if number >= MOST_INSTRUCTIONS:
@@ -99,8 +96,8 @@ def run_pickle(data: bytes, calls: Calls, finish: Callable[[Any, Any], Any], loa
 class _Machine:
     """The stack, the stacks below the marks, and the memo of one pickle."""
 
-    def __init__(self, calls: Calls, finish: Callable[[Any, Any], Any], load: Callable[[Any], Any]) -> None:
-        self.calls, self.finish, self.load = calls, finish, load
+    def __init__(self, calls: Calls, load: Callable[[Any], Any]) -> None:
+        self.calls, self.load = calls, load
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
@@ -148,7 +145,7 @@ class _Machine:
         return called(*arguments)
 
     def build(self, thing: Any, state: Any) -> Any:
-        finished = self.finish(thing, state)
+        finished = _finish(thing, state)
         if isinstance(thing, Unfinished):
             thing.finished = finished
         return finished
@@ -292,7 +289,7 @@ class _Archive:
                 f"its numbers are in the byte order {one_line(order.decode('latin1'))}, but only little-endian "
                 "numbers are read"
             )
-        return run_pickle(self.read("data.pkl"), {**_CALLS, "_codecs.encode": self.encode}, _finish, self.block)
+        return run_pickle(self.read("data.pkl"), {**_CALLS, "_codecs.encode": self.encode}, self.block)
 
     def read(self, name: str) -> bytes:
         """Return the bytes of one entry; `zipfile` verifies its checksum."""
@@ -339,6 +336,7 @@ def _number_type(text: Any = None, *_: Any) -> np.dtype:
 
 
 def _finish(thing: Any, state: Any) -> Any:
+    """Return an object with its state set; only arrays, their types and dictionaries can have one."""
     match thing, state:
         case Unfinished(finished=None), (_, shape, dtype, bool(by_columns), data):
             return _from_bytes(dtype, data, shape, "F" if by_columns else "C")

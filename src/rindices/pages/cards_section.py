@@ -85,7 +85,7 @@ def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
     table = rows.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     unsure, found = rows["region"][~(rows["q"] < _CLEAR)], list[Picture]()
     for measure in measures_of(table["region"]) if has_outlines(view.run) else ():
-        drawing = draw_brain(table, 1, (1.0,), measure=measure, unsure=unsure, unit="Cohen's d", layout=SMALL_BRAIN)
+        drawing = draw_brain(table, 1, measure=measure, unsure=unsure, unit="Cohen's d", layout=SMALL_BRAIN)
         if drawing is not None:
             name = f"patients_against_controls{measure and '_'}{measure}"
             alt = "Regions on the brain, coloured by Cohen's d of patients versus controls. The table gives the values."

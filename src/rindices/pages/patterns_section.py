@@ -111,7 +111,7 @@ def _drawings(view: RunView) -> dict[int, dict[str, BrainDrawing]]:
     patterns, found = view.results.patterns, dict[int, dict[str, BrainDrawing]]()
     for pattern, measure in product(range(1, view.summary.n_patterns + 1), measures_of(patterns["region"])):
         unsure = unsure_regions(patterns, pattern)
-        drawing = draw_brain(patterns, pattern, (1.0,), measure=measure, unsure=unsure, layout=SMALL_BRAIN)
+        drawing = draw_brain(patterns, pattern, measure=measure, unsure=unsure, layout=SMALL_BRAIN)
         if drawing is not None:
             found.setdefault(pattern, {})[measure] = drawing
     return found

@@ -200,10 +200,8 @@ def glass(images: Any, unit: str, *, title: str = "", limit: float | None = None
 
     named = images if isinstance(images, Mapping) else {"": images}
     shown = {head: _for_display(image) for head, image in named.items()}
-    largest = max(map(_largest, shown.values()))
-    limit = limit or colour_limit([largest])
     heights = [_GLASS_HEIGHT + (_HEAD if any(shown) else 0.0)] * len(shown)
-    figure, places = _sheet(heights, 4, title, _foot(largest, note), (unit, limit))
+    figure, places, limit = _sheet([*shown.values()], heights, 4, title, unit, limit, note)
     for (head, image), (left, bottom, width, height) in zip(shown.items(), places, strict=True):
         figure.text(left + width / 2, bottom + height, plain_text(head), ha="center", va="top")
         display = plot_glass_brain(
@@ -248,10 +246,8 @@ def stat_mosaic(image: Any, unit: str, *, title: str = "", limit: float | None =
     from nilearn.plotting import plot_anat
 
     shown = _for_display(image)
-    largest = _largest(shown)
-    limit = limit or colour_limit([largest])
     behind = load_mni152_template(resolution=MILLIMETRES)
-    figure, places = _sheet(_ROW_HEIGHTS, _PER_ROW, title, _foot(largest, note), (unit, limit))
+    figure, places, limit = _sheet([shown], _ROW_HEIGHTS, _PER_ROW, title, unit, limit, note)
     rows = (("z", AXIAL[:_PER_ROW]), ("z", AXIAL[_PER_ROW:]), ("x", SAGITTAL))
     for (view, cuts), (left, bottom, width, height) in zip(rows, places, strict=True):
         room = 0.13 * height  # for the labels below
@@ -267,7 +263,7 @@ def stat_mosaic(image: Any, unit: str, *, title: str = "", limit: float | None =
             draw_cross=False,
             black_bg=False,
         )
-        if largest:  # nilearn warns about an empty image
+        if _largest(shown):  # nilearn warns about an empty image
             # What a threshold of 0 leaves out differs between versions of nilearn.
             display.add_overlay(shown, threshold=1e-6 * limit, cmap=COLOURS, vmin=-limit, vmax=limit)
         for cut, panel in display.axes.items():
@@ -301,39 +297,43 @@ def _largest(image: Any) -> float:
     return float(np.abs(image.get_fdata(dtype=np.float32)).max(initial=0.0))
 
 
-def _foot(largest: float, note: str) -> list[str]:
-    return [text for text in ("" if largest else "Nothing to show: all values are zero.", note) if text]
-
-
 def _sheet(
-    heights: Sequence[float], per_row: int, title: str, foot: Sequence[str], scale: tuple[str, float]
-) -> tuple[Figure, list[Rect]]:
-    """Return a figure with a title, a colour scale and text, and the position of each row of pictures.
+    images: Sequence[Any],
+    heights: Sequence[float],
+    per_row: int,
+    title: str,
+    unit: str,
+    limit: float | None,
+    note: str,
+) -> tuple[Figure, list[Rect], float]:
+    """Return a figure with a title, a colour scale and text, the position of each row of pictures, and the limit.
 
     Parameters
     ----------
+    images
+        The images that will be shown.
     heights
         Height of each row, relative to a picture's width.
     per_row
         Number of pictures per row.
-    title
-        Title of the figure.
-    foot
-        Lines of text below the scale.
-    scale
-        Label and limit of the colour scale.
+    title, unit, limit, note
+        As in `glass`.
     """
+    largest = max(map(_largest, images))
+    limit = limit or colour_limit([largest])
+    foot = [text for text in ("" if largest else "Nothing to show: all values are zero.", note) if text]
     rows = np.array(heights) * min(WIDTH / per_row, _WIDEST)
     below = _BAR + _LINE * len(foot) + 0.06
     total = _TITLE + rows.sum() + below
     figure = Figure(figsize=(WIDTH, total))
     figure.text(0.01, 1 - 0.06 / total, plain_text(title), fontweight="bold", va="top")
-    _draw_scale(figure, *scale, (below - 0.2) / total, 0.09 / total)
+    _draw_scale(figure, unit, limit, (below - 0.2) / total, 0.09 / total)
     for place, line in enumerate(reversed(foot)):
         figure.text(0.01, (_LINE * place + 0.05) / total, plain_text(line), fontsize=_SMALL, color=GREY, va="bottom")
     width = min(1.0, per_row * _WIDEST / WIDTH)
     bottoms = 1 - (_TITLE + np.cumsum(rows)) / total
-    return figure, [((1 - width) / 2, float(at), width, high / total) for at, high in zip(bottoms, rows, strict=True)]
+    places = [((1 - width) / 2, float(at), width, high / total) for at, high in zip(bottoms, rows, strict=True)]
+    return figure, places, limit
 
 
 def _draw_scale(figure: Figure, label: str, limit: float, bottom: float, height: float) -> None:
@@ -352,18 +352,13 @@ def _coarsen(axes: Axes) -> None:
         picture.set_interpolation("none")
 
 
-def _mark_sides(axes: Axes) -> None:
-    """Write L and R into the upper corners of a view with left on the left."""
-    where: Any = {"transform": axes.transAxes, "va": "top", "fontsize": _SMALL, "color": "black"}
-    axes.text(0.03, 0.98, "L", ha="left", **where)
-    axes.text(0.97, 0.98, "R", ha="right", **where)
-
-
 def _name_slice(axes: Axes, view: str, cut: float) -> None:
-    """Label a slice with its coordinate and its sides."""
+    """Label a slice with its coordinate and its sides, of which left is on the left."""
     _coarsen(axes)
     side = (" (left)" if cut < 0 else " (right)") if view == "x" else ""
+    where: Any = {"transform": axes.transAxes, "va": "top"}
     text = f"{view} = {cut:+.0f}".replace("-", "−") + side
-    axes.text(0.5, -0.02, text, transform=axes.transAxes, ha="center", va="top", fontsize=_SMALL - 1)
+    axes.text(0.5, -0.02, text, ha="center", fontsize=_SMALL - 1, **where)
     if view == "z":
-        _mark_sides(axes)
+        axes.text(0.03, 0.98, "L", ha="left", fontsize=_SMALL, color="black", **where)
+        axes.text(0.97, 0.98, "R", ha="right", fontsize=_SMALL, color="black", **where)

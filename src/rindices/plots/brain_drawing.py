@@ -6,7 +6,7 @@ change, and scales end at 1, 2 or 4, so that two reports can be compared side by
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -25,11 +25,10 @@ from rindices.plots.brain import VIEWS, Panel, Piece, Rect, panels_of, points_of
 from rindices.plots.style import COLOUR_ENDS, HIGHER, LOWER, STYLE, colour_end, hover, signed
 from rindices.regions import Region, known_regions, split_measure
 
-SEVERITIES = (0.25, 0.5, 1.0)
 WIDTH = 960  # pixels
 _LARGEST = 0.7  # pixels per half millimetre, the unit of outlines
-_MARGIN, _GAP, _HEAD, _TEXT = 72, 10, 22, 13  # pixels: row labels, gaps between pictures, view labels, font size
-_SCALE, _BAR, _SCALE_WIDTH = 58, 12, 300  # pixels: height of the colour scale and of its bar, width of the bar
+_GAP, _HEAD, _TEXT = 10, 22, 13  # pixels: gaps between pictures, view labels, font size
+_SCALE, _LEFT, _BAR, _SCALE_WIDTH = 58, 14, 12, 300  # pixels: colour scale: height, left, height and width of its bar
 _EDGE, _FAINT = 0.45, 0.16  # opacity of lines, and of regions whose sign is uncertain
 _ENDS_OF_AMOUNTS = (0.25, 0.5, *COLOUR_ENDS)  # possible ends of the scale: amounts are smaller than changes
 _KEYS = {"unsure": "uncertain", "unknown": "no value"}
@@ -40,7 +39,6 @@ class View(NamedTuple):
     """A view and its position in the drawing."""
 
     panel: Panel
-    severity: str
     across: float
     down: float
     zoom: float
@@ -74,7 +72,7 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class BrainDrawing:
-    """A pattern at increasing severity, one row each, as SVG text or as a matplotlib figure.
+    """A pattern on the brain, as SVG text or as a matplotlib figure.
 
     Attributes
     ----------
@@ -83,9 +81,9 @@ class BrainDrawing:
     regions
         Known regions by their name in the table, with their full names as titles.
     lines
-        The views of the brain; a row of the drawing has one or two lines of them.
+        The views of the brain, line by line.
     changes
-        The change of each region in sd of controls, by severity.
+        The change of each region in sd of controls.
     limit
         Largest value of the colour scale.
     missing
@@ -103,7 +101,7 @@ class BrainDrawing:
     pattern: int
     regions: Mapping[str, Region]
     lines: tuple[tuple[Panel, ...], ...]
-    changes: Mapping[str, Mapping[str, float]]
+    changes: Mapping[str, float]
     limit: float
     missing: tuple[str, ...]
     width: float = WIDTH
@@ -124,13 +122,13 @@ class BrainDrawing:
         Examples
         --------
         >>> table = pd.DataFrame({"region": ["lHip", "rHip"], "pattern": 1, "change_sd": [-1.0, -0.8]})
-        >>> drawing = draw_brain(table, 1, (1.0,)).with_amounts({"lHip": 0.1, "rHip": 0.3}, "spread (sd of controls)")
+        >>> drawing = draw_brain(table, 1).with_amounts({"lHip": 0.1, "rHip": 0.3}, "spread (sd of controls)")
         >>> drawing.limit, "<title>left hippocampus (lHip): 0.1 sd</title>" in drawing.svg()
         (0.5, True)
         """
         own = {name: amount for name, amount in amounts.items() if name in self.drawn}
-        changes, limit = {next(iter(self.changes)): own}, colour_end(own.values(), _ENDS_OF_AMOUNTS)
-        return replace(self, changes=changes, limit=limit, unsure=frozenset(), unit=unit, is_amount=True)
+        limit = colour_end(own.values(), _ENDS_OF_AMOUNTS)
+        return replace(self, changes=own, limit=limit, unsure=frozenset(), unit=unit, is_amount=True)
 
     @property
     def drawn(self) -> set[str]:
@@ -145,18 +143,13 @@ class BrainDrawing:
     @property
     def height(self) -> float:
         """The height in pixels."""
-        rows = len(self.changes) * sum(height for _, height in self._zooms())
-        return round(rows + len(self.lines) * _HEAD + _GAP + _SCALE, 1)
-
-    @property
-    def _margin(self) -> float:
-        return 0 if len(self.changes) == 1 else _MARGIN
+        return round(sum(_HEAD + height for _, height in self._zooms()) + _GAP + _SCALE, 1)
 
     def _zooms(self) -> list[tuple[float, float]]:
         """Return the pixels per unit of outlines and the height of each line; lines of one kind share a scale."""
         fits: dict[bool, list[float]] = defaultdict(lambda: [_LARGEST])
         for line in self.lines:
-            room = self.width - self._margin - _GAP * len(line)
+            room = self.width - _GAP * len(line)
             fits[line[0].side != ""].append(room / sum(panel.size[0] for panel in line))
         fits[False] += fits[True]  # slices are not scaled up more than the cortex
         zooms = [min(fits[line[0].side != ""]) for line in self.lines]
@@ -165,18 +158,16 @@ class BrainDrawing:
 
     def _views(self) -> Iterator[View]:
         down, zooms = float(_GAP), self._zooms()
-        for place, severity in enumerate(self.changes):
-            for line, (zoom, height) in zip(self.lines, zooms, strict=True):
-                down += 0 if place else _HEAD
-                across = float(self._margin)
-                for panel in line:
-                    yield View(panel, severity, across, down, zoom, panel.size[0] * zoom)
-                    across += panel.size[0] * zoom + _GAP
-                down += height
+        for line, (zoom, height) in zip(self.lines, zooms, strict=True):
+            down, across = down + _HEAD, 0.0
+            for panel in line:
+                yield View(panel, across, down, zoom, panel.size[0] * zoom)
+                across += panel.size[0] * zoom + _GAP
+            down += height
 
     def _placed(self) -> Iterator[Placed]:
-        for panel, severity, across, down, zoom, width in self._views():
-            change = {name: value for name, value in self.changes[severity].items() if np.isfinite(value)}
+        change = {name: value for name, value in self.changes.items() if np.isfinite(value)}
+        for panel, across, down, zoom, width in self._views():
             for piece in panel.pieces:
                 values = [change[name] for name in piece.names if name in change]
                 mean = float(np.mean(values)) / self.limit if values else 0.0
@@ -199,17 +190,11 @@ class BrainDrawing:
                 )
 
     def _texts(self) -> Iterator[Text]:
-        first, named = next(iter(self.changes)), set[str]() if self._margin else set(self.changes)
-        for panel, severity, across, down, _, width in self._views():
-            if severity == first:
-                yield Text(across + width / 2, down - 8, VIEWS[panel.view, panel.side])
-                if panel.view.startswith("coronal"):
-                    yield Text(across, down - 8, "L", "start")
-                    yield Text(across + width, down - 8, "R", "end")
-            if severity not in named:
-                named.add(severity)
-                yield Text(0, down + 30, "severity", "start")
-                yield Text(0, down + 30 + 1.3 * _TEXT, severity, "start")
+        for panel, across, down, _, width in self._views():
+            yield Text(across + width / 2, down - 8, VIEWS[panel.view, panel.side])
+            if panel.view.startswith("coronal"):
+                yield Text(across, down - 8, "L", "start")
+                yield Text(across + width, down - 8, "R", "end")
         left, top, width, height = self._bar
         for share in (0, 0.5, 1) if self.is_amount else (0, 0.25, 0.5, 0.75, 1):
             words = f"{share * self.limit:g}" if self.is_amount else signed((2 * share - 1) * self.limit)
@@ -221,7 +206,7 @@ class BrainDrawing:
     @property
     def _bar(self) -> Rect:
         """The bar of colours: left, top, width and height."""
-        return max(self._margin, 14), self.height - _SCALE, min(_SCALE_WIDTH, self.width / 2), _BAR
+        return _LEFT, self.height - _SCALE, min(_SCALE_WIDTH, self.width / 2), _BAR
 
     @property
     def _swatches(self) -> dict[str, Rect]:
@@ -264,8 +249,14 @@ class BrainDrawing:
         figure = Figure(figsize=(self.width / 96, self.height / 96))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.axis("off")
-        fills = {"whole": "none", "unknown": "none", "unsure": ("black", _FAINT), "lower": LOWER, "higher": HIGHER}
-        fills["amount"] = "black"
+        fills = {
+            "whole": "none",
+            "unknown": "none",
+            "unsure": ("black", _FAINT),
+            "lower": LOWER,
+            "higher": HIGHER,
+            "amount": "black",
+        }
         edge: Any = {"edgecolor": ("black", _EDGE), "linewidth": 0.4}
         for one in self._placed():
             fill = fills[one.look] if one.opacity is None else (fills[one.look], one.opacity)
@@ -309,14 +300,13 @@ class Layout(NamedTuple):
 def draw_brain(
     patterns: pd.DataFrame,
     only: int,
-    severities: Sequence[float] = SEVERITIES,
     *,
     measure: str = "",
     unsure: Collection[str] = (),
     unit: str = UNIT,
     layout: Layout = Layout(),  # noqa: B008 (it cannot be changed)
 ) -> BrainDrawing | None:
-    """Draw the effect of one pattern on the regions at increasing severity, as filled outlines of a brain.
+    """Draw the effect of one pattern on the regions as filled outlines of a brain.
 
     The colour scale is common to all patterns of the table and symmetric about zero. If a midline region has values for
     both sides, their mean is drawn.
@@ -324,12 +314,9 @@ def draw_brain(
     Parameters
     ----------
     patterns
-        Columns ``region``, ``pattern`` and ``change_sd``. If there is a column ``severity``, its severities are drawn;
-        otherwise the changes are those at severity 1, and smaller severities are scaled from them.
+        Columns ``region``, ``pattern`` and ``change_sd``.
     only
         The pattern to draw.
-    severities
-        Severities to draw, one row each.
     measure
         The measure to draw, one of `measures_of`, if the same regions have several.
     unsure, unit
@@ -347,7 +334,7 @@ def draw_brain(
     --------
     >>> table = pd.DataFrame({"region": ["lHip", "rHip"], "pattern": 1, "change_sd": [-1.0, -0.8]})
     >>> drawing = draw_brain(table, 1)
-    >>> "<title>left hippocampus (lHip): −0.25 sd</title>" in drawing.svg()
+    >>> "<title>left hippocampus (lHip): −1 sd</title>" in drawing.svg()
     True
     """
     table = patterns.assign(region=patterns["region"].astype(str))
@@ -361,13 +348,7 @@ def draw_brain(
     names = {name for panel in panels for name in panel.names}
     if not names:
         return None
-    shown = table[table["region"].isin(names)]
-    if "severity" not in table:
-        shown = pd.concat([shown.assign(severity=step, change_sd=step * shown["change_sd"]) for step in severities])
-    rows = shown[(shown["pattern"] == only) & shown["severity"].isin(severities)]
-    changes = {
-        f"{step:g}": dict(zip(own["region"], own["change_sd"], strict=True)) for step, own in rows.groupby("severity")
-    }
+    changes = dict(zip(own["region"], own["change_sd"], strict=True))
     kinds, per_line = [panels], layout.per_line
     if len(panels) > per_line:
         kinds = [[panel for panel in panels if bool(panel.side) == cortex] for cortex in (True, False)]

@@ -21,6 +21,8 @@ from rindices.plots.style import (
     look_of,
     make_panels,
     measure_of,
+    one_panel,
+    present_groups,
     safe_label,
     score_columns,
 )
@@ -51,8 +53,7 @@ def severity_histogram(people: pd.DataFrame, column: str, training: pd.DataFrame
     >>> [tick.get_text() for tick in axes.get_yticklabels()], axes.get_xlabel()
     (['Controls', 'Patients'], 'Severity (0: like controls)')
     """
-    figure = Figure(figsize=_SIZE, layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(*_SIZE)
     tables = [(people, "", True)] if training is None else [(training, "Training ", False), (people, "", True)]
     everybody = pd.concat([table[column] for table, *_ in tables]).dropna().to_numpy(dtype=float)
     edges, labels = _edges(everybody), list[str]()
@@ -118,13 +119,11 @@ def severity_by_age(people: pd.DataFrame, column: str, age: str) -> Figure:
     >>> severity_by_age(people, "severity1", "age").axes[0].get_xlabel()
     'age'
     """
-    figure = Figure(figsize=_SIZE, layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(*_SIZE)
     for group in GROUPS:
         own = people.loc[people["group"] == group.key, [age, column]].dropna().to_numpy(dtype=float)
         if len(own):
-            look: Any = {"colour": group.colour, "marker": group.marker, "alpha": 0.45}
-            draw_points(axes, own[:, 0], own[:, 1], area=7, **look)
+            draw_points(axes, own[:, 0], own[:, 1], area=7, colour=group.colour, marker=group.marker, alpha=0.45)
         if len(own) >= FEWEST_FOR_BARS and np.ptp(own[:, 0]) > 0:
             ends = np.quantile(own[:, 0], (0.02, 0.98))
             line = np.polyval(np.polyfit(own[:, 0], own[:, 1], 1), ends)
@@ -153,9 +152,8 @@ def pattern_mixture(people: pd.DataFrame, limits: Sequence[float]) -> Figure:
     """
     names = score_columns(people)
     number = (people[names].to_numpy(dtype=float) > np.asarray(limits)).sum(axis=1)
-    present = [group for group in GROUPS if (people["group"] == group.key).any()]
-    figure = Figure(figsize=(_SIZE[0], 2.1), layout="constrained")
-    axes, width = figure.subplots(), 0.84 / len(present)
+    present = present_groups(people)
+    (figure, axes), width = one_panel(_SIZE[0], 2.1), 0.84 / len(present)
     for rank, group in enumerate(present):
         own = number[(people["group"] == group.key).to_numpy()]
         shares = 100 * np.bincount(own, minlength=len(names) + 1) / len(own)
@@ -227,8 +225,7 @@ def _draw_third(axes: Axes, rows: pd.DataFrame, third: int, place: int, *, compe
     for time, at_risk in zip(grid["time"], grid["at_risk"], strict=True):
         axes.text(time, down, f"{int(at_risk):,}", ha="center", **look)
     if place == 0:
-        left = float(np.min(times))
-        axes.text(left, _HEAD, "At risk, in this order", ha="left", **look)
+        axes.text(times.min(), _HEAD, "At risk, in this order", ha="left", **look)
 
 
 @matplotlib.rc_context(STYLE)
@@ -257,7 +254,7 @@ def power_curves(chances: pd.DataFrame, n_controls: int, n_patients: int) -> Fig
             axes.plot(own["people"], own["chance"], color=colour, marker=marker, markersize=4, label=f"{patterns:.0f}")
         axes.axvline(min(n_controls, n_patients), color=GREY, linestyle=":")
         axes.set_title(f"{strength:g} sd", loc="left")
-        axes.set(xscale="log", ylim=(-0.02, 1.02), yticks=(0, 0.25, 0.5, 0.75, 1), xlabel="People per group")
+        axes.set(xscale="log", ylim=(-0.02, 1.02), yticks=_SHARES, xlabel="People per group")
         sizes = sorted(chances["people"].unique())[::2]
         axes.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
         axes.xaxis.set_minor_locator(NullLocator())

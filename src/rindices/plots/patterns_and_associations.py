@@ -59,16 +59,15 @@ def forest(associations: pd.DataFrame, *, people: str = "patients") -> Figure:
     """
     rows = associations[associations["people"] == people]
     rows = rows.assign(name=[_named(*pair) for pair in zip(rows["variable"], rows["level"], strict=True)])
-    total, patterns = rows["name"].nunique(), sorted(map(int, rows["pattern"].unique()))
-    kept = rows[rows["name"].isin(farthest(rows["coefficient"].fillna(0.0), rows["name"], MOST_VARIABLES))]
+    told = [f"Pattern {row.pattern}, {row.name}: {row.coefficient:.2f}, q = {row.q:.3f}" for row in rows.itertuples()]
+    rows = rows.assign(value=rows["coefficient"], filled=rows["q"] < SIGNIFICANT, told=told)
+    total = rows["name"].nunique()
+    kept = rows[rows["name"].isin(farthest(rows["value"].fillna(0.0), rows["name"], MOST_VARIABLES))]
     parts = [part for _, part in kept.groupby(kept["kind"] == "categorical")]
-    figure, panels = _row_panels([part["name"].nunique() for part in parts], 0.12 + 0.09 * len(patterns))
+    figure, panels = _pattern_panels(parts)
     for axes, part in zip(panels, parts, strict=True):
-        _draw_associations(axes, part, patterns)
+        _count_people(axes, part)
         _scale(axes, part, people.replace("everybody", "all participants"))
-    # A legend fills its columns one after another, but is read row by row.
-    by_column = [pattern for column in range(_LEGEND_COLUMNS) for pattern in patterns[column::_LEGEND_COLUMNS]]
-    mark_legend(figure, [(*look_of(pattern), f"Pattern {pattern}") for pattern in by_column], _LEGEND_COLUMNS)
     if total > MOST_VARIABLES:
         figure.supxlabel(f"The {MOST_VARIABLES} strongest of {total:,} variables; the table has all.", fontsize=9)
     return figure
@@ -81,18 +80,31 @@ def _named(variable: Any, level: Any) -> str:
     return f"{variable}: {level:g}" if isinstance(level, float) else f"{variable}: {level}"
 
 
-def _draw_associations(axes: Axes, part: pd.DataFrame, patterns: list[int]) -> None:
-    names = list(part["name"].unique())
-    _name_rows(axes, names)
+def _pattern_panels(parts: Sequence[pd.DataFrame]) -> tuple[Figure, list[Axes]]:
+    """Return a figure with one panel per table, a row per name in it, and a mark with its interval per pattern.
+
+    The tables have the columns ``name``, ``pattern``, ``value``, ``low``, ``high``, ``filled`` and ``told``, the hover
+    text.
+    """
+    patterns = sorted({int(pattern) for part in parts for pattern in part["pattern"]})
+    figure, panels = _row_panels([part["name"].nunique() for part in parts], 0.12 + 0.09 * len(patterns))
     step = min(0.8 / len(patterns), 0.3)
-    for rank, pattern in enumerate(patterns):
-        own = part[part["pattern"] == pattern]
-        places = own["name"].map(names.index).astype(float) + (rank - (len(patterns) - 1) / 2) * step
-        significant = own["q"] < SIGNIFICANT
-        rows = zip(own["name"], own["coefficient"], own["q"], strict=True)
-        told = [f"Pattern {pattern}, {name}: {value:.2f}, q = {q:.3f}" for name, value, q in rows]
-        limits = own["low"], own["high"]
-        _draw_estimates(axes, places, own["coefficient"], limits, significant, look_of(pattern), told)
+    for axes, part in zip(panels, parts, strict=True):
+        names = list(part["name"].unique())
+        _name_rows(axes, names)
+        for rank, pattern in enumerate(patterns):
+            own = part[part["pattern"] == pattern]
+            places = own["name"].map(names.index).astype(float) + (rank - (len(patterns) - 1) / 2) * step
+            limits, look = (own["low"], own["high"]), look_of(pattern)
+            _draw_estimates(axes, places, own["value"], limits, own["filled"], look, list(own["told"]))
+    # A legend fills its columns one after another, but is read row by row.
+    by_column = [pattern for column in range(_LEGEND_COLUMNS) for pattern in patterns[column::_LEGEND_COLUMNS]]
+    mark_legend(figure, [(*look_of(pattern), f"Pattern {pattern}") for pattern in by_column], _LEGEND_COLUMNS)
+    return figure, panels
+
+
+def _count_people(axes: Axes, part: pd.DataFrame) -> None:
+    """Write the number of people beside each variable, and where there is no value."""
     counts = part.assign(n=part["n"].fillna(0).astype(int)).groupby("name", sort=False)["n"].agg(["min", "max"])
     _write_beside(axes, [f"{'≤ ' if low < high else ''}{high:,}" for low, high in counts.to_numpy()], 40, "n")
     known = part.groupby("name", sort=False)["coefficient"].count()
@@ -127,26 +139,17 @@ def disorder_dots(resemblance: pd.DataFrame) -> Figure:
     >>> disorder_dots(pd.DataFrame([row])).axes[0].get_title(loc="left")
     'Thickness'
     """
-    parts = {str(measure): part for measure, part in resemblance.groupby("measure", sort=False)}
-    patterns = sorted(map(int, resemblance["pattern"].unique()))
-    figure, panels = _row_panels([part["disorder"].nunique() for part in parts.values()], 0.12 + 0.09 * len(patterns))
-    step = min(0.8 / len(patterns), 0.3)
+    told = [f"Pattern {row.pattern}, {row.disorder}: {row.r:.2f}" for row in resemblance.itertuples()]
+    filled = resemblance["r"] > resemblance["chance"]
+    rows = resemblance.rename(columns={"disorder": "name", "r": "value"})
+    rows = rows.assign(low=np.nan, high=np.nan, filled=filled, told=told)
+    parts = {str(measure): part for measure, part in rows.groupby("measure", sort=False)}
+    figure, panels = _pattern_panels([*parts.values()])
     for axes, (measure, part) in zip(panels, parts.items(), strict=True):
-        names = list(part["disorder"].unique())
-        _name_rows(axes, names)
-        for rank, pattern in enumerate(patterns):
-            own = part[part["pattern"] == pattern]
-            if own.empty:
-                continue
-            places = own["disorder"].map(names.index).astype(float) + (rank - (len(patterns) - 1) / 2) * step
-            told = [f"Pattern {pattern}, {name}: {r:.2f}" for name, r in zip(own["disorder"], own["r"], strict=True)]
-            filled, unknown = own["r"] > own["chance"], own["r"] * np.nan
-            _draw_estimates(axes, places, own["r"], (unknown, unknown), filled, look_of(pattern), told)
-            if own["chance"].notna().all():
-                axes.axvline(own["chance"].iloc[0], color=look_of(pattern)[0], linestyle=":", linewidth=1.2)
+        for pattern, chance in part.groupby("pattern")["chance"].first().dropna().items():
+            axes.axvline(chance, color=look_of(int(str(pattern)))[0], linestyle=":", linewidth=1.2)
         axes.set_title(measure.capitalize(), loc="left")
         axes.set(xlabel="Correlation over regions", xlim=(-1.04, 1.04))
-    mark_legend(figure, [(*look_of(pattern), f"Pattern {pattern}") for pattern in patterns], _LEGEND_COLUMNS)
     return figure
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WIDTH, hover, safe_label
+from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WIDTH, hover, one_panel, safe_label
 from rindices.problems import counted
 
 CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0
@@ -69,7 +69,6 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
     _mark_chance(lower, CHANCE_CORRELATION, correlations.min().min(), "Correlation\n(0 = chance, 1 = same)")
     for axes, label in ((upper, f"chosen: step {int(chosen['step']):,}"), (lower, "_")):
         axes.axvline(chosen["step"], color="black", linewidth=1, linestyle="-.", zorder=0, label=label)
-    for axes in (upper, lower):
         axes.set_xlabel("Training steps")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
@@ -124,10 +123,9 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
         axes.plot(chosen["place"], chosen[column], markersize=13, **_RING)
         for left in numbers[1::2]:
             axes.axvspan(left - 0.5, left + 0.5, color=GREY, alpha=0.08, linewidth=0, zorder=0)
+        axes.set(xlabel="Number of patterns", xticks=numbers, xlim=(numbers[0] - 0.5, numbers[-1] + 0.5))
     above = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center"}
     panels[0].annotate("chosen", (chosen["place"], 1.0), (0, 2), **above)
-    for axes in panels:
-        axes.set(xlabel="Number of patterns", xticks=numbers, xlim=(numbers[0] - 0.5, numbers[-1] + 0.5))
     figure.legend(handles=_legend(best, chosen), loc="outside upper center", ncols=2)
     return figure
 
@@ -200,27 +198,19 @@ def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) 
     >>> len(spectrum([9.0, 4.0, 2.0], [3.3, 3.1, 2.9], 3.3).axes)
     1
     """
-    places = np.arange(1, len(eigenvalues) + 1)
-    beyond = np.asarray(eigenvalues) > limit
-    figure = Figure(figsize=(WIDTH, 2.1), layout="constrained")
-    axes = figure.subplots()
+    values, places = np.asarray(eigenvalues), np.arange(1, len(eigenvalues) + 1)
+    beyond = values > limit
+    figure, axes = one_panel(WIDTH, 2.1)
     axes.fill_between(places[: len(band)], 0, band, color=GREY, alpha=0.3, linewidth=0, label="permuted groups")
     axes.axhline(limit, color=INK, linewidth=1, linestyle="--", label=f"limit: {limit:.1f}")
-    axes.plot(places, eigenvalues, color=GREY, linewidth=1, zorder=1)
-    axes.plot(
-        places[beyond],
-        np.asarray(eigenvalues)[beyond],
-        "o",
-        color=PATIENT,
-        label="beyond chance" if beyond.any() else "",
-    )
-    axes.plot(places[~beyond], np.asarray(eigenvalues)[~beyond], "o", color=GREY, markerfacecolor="white")
+    axes.plot(places, values, color=GREY, linewidth=1, zorder=1)
+    axes.plot(places[beyond], values[beyond], "o", color=PATIENT, label="beyond chance" if beyond.any() else "")
+    axes.plot(places[~beyond], values[~beyond], "o", color=GREY, markerfacecolor="white")
     axes.set(xlabel="Direction", ylabel="Variance of patients\n(controls = 1)", xticks=places, ylim=(0, None))
     figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
-_FIRST, _SECOND = INK, GREY
 _ROW, _PANEL = 0.22, 3.0  # inches
 _LETTERS = 30  # longest name on an axis
 
@@ -246,13 +236,9 @@ def two_maps(changes: pd.DataFrame, names: tuple[str, str], top: int = 15) -> Fi
     """
     largest = changes[["first", "second"]].abs().mean(axis=1)
     shown = changes.loc[largest.sort_values(ascending=False).index[:top]].reset_index(drop=True)
-    figure = Figure(figsize=(6.0, 1.0 + _ROW * len(shown)), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(6.0, 1.0 + _ROW * len(shown))
     axes.hlines(shown.index, shown["first"], shown["second"], color=GREY, linewidth=1)
-    for name, column, colour, marker in (
-        (names[0], "first", _FIRST, "o"),
-        (names[1], "second", _SECOND, "^"),
-    ):
+    for name, column, colour, marker in ((names[0], "first", INK, "o"), (names[1], "second", GREY, "^")):
         axes.plot(shown[column], shown.index, marker, color=colour, label=safe_label(name), markersize=5)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks(shown.index, [safe_label(region) for region in shown["region"]])
@@ -271,9 +257,8 @@ def two_scores(first: pd.Series, second: pd.Series, names: tuple[str, str]) -> F
     >>> two_scores(pd.Series([0.1, 0.9]), pd.Series([0.2, 0.8]), ("A", "B")).axes[0].get_xlabel()
     'A'
     """
-    figure = Figure(figsize=(_PANEL, _PANEL), layout="constrained")
-    axes = figure.subplots()
-    axes.scatter(first, second, s=8, color=_FIRST, alpha=0.4, linewidths=0)
+    figure, axes = one_panel(_PANEL, _PANEL)
+    axes.scatter(first, second, s=8, color=INK, alpha=0.4, linewidths=0)
     axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
     axes.set(xlabel=safe_label(names[0], _LETTERS), ylabel=safe_label(names[1], _LETTERS))
     return figure

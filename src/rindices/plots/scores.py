@@ -16,7 +16,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from rindices.plots.style import (
     CROWD,
     GREY,
-    GROUPS,
     MARKERS,
     PATIENT,
     STYLE,
@@ -27,6 +26,8 @@ from rindices.plots.style import (
     look_of,
     make_panels,
     measure_of,
+    one_panel,
+    present_groups,
     safe_label,
     score_columns,
     short_name,
@@ -60,7 +61,7 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
     >>> r_index_distributions(table).axes[0].get_title()
     'Pattern 1'
     """
-    columns, present = score_columns(r_indices), _present(r_indices)
+    columns, present = score_columns(r_indices), present_groups(r_indices)
     figure, panels = make_panels(len(columns), 3.0, 2.7, sharey=True)
     for place, (axes, column) in enumerate(zip(panels, columns, strict=True)):
         labels = []
@@ -76,11 +77,6 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             axes.set_ylabel(f"{measure_of(column).capitalize()} (low = like controls)")
     return figure
-
-
-def _present(people: pd.DataFrame) -> list[Group]:
-    """Return the groups that are not empty."""
-    return [group for group in GROUPS if (people["group"] == group.key).any()]
 
 
 def _draw_group(axes: Axes, position: int, values: np.ndarray, group: Group) -> None:
@@ -148,19 +144,18 @@ def dose_response(table: pd.DataFrame) -> Figure:
     n_patterns = table["pattern"].nunique()
     figure = Figure(figsize=(WIDTH, 2.2 * n_patterns + 0.2), layout="constrained")
     panels = figure.subplots(n_patterns, 1, squeeze=False, sharey=True, sharex=True).ravel()
-    names = []
     for axes, (number, rows) in zip(panels, table.groupby("pattern"), strict=True):
         axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
-        names.append(farthest(rows["mean"], rows["region"], MOST_LINES))
-        for rank, region in enumerate(names[-1]):
+        regions = farthest(rows["mean"], rows["region"], MOST_LINES)
+        for rank, region in enumerate(regions):
             _draw_line(axes, rows[rows["region"] == region].sort_values("severity"), rank, look_of(int(str(number)))[0])
-        counts = rows.loc[rows["region"].isin(names[-1]), "n"].astype(int)
+        counts = rows.loc[rows["region"].isin(regions), "n"].astype(int)
         least = f"{counts.min():,} to " if counts.min() < counts.max() else ""
         axes.set_title(f"Pattern {number} ({least}{counts.max():,} people per point)", loc="left", fontweight="bold")
         axes.set_ylabel("z score (sd of controls)")
         axes.tick_params(labelbottom=True)
-    for axes, regions in zip(panels, names, strict=True):  # only now is the common scale known
-        _name_lines(axes, regions)
+    for axes in panels:  # only now is the common scale known
+        _name_lines(axes)
     panels[-1].set_xlabel("Severity (mean of the people at each point; bars: 95 % interval)")
     return figure
 
@@ -169,13 +164,22 @@ def _draw_line(axes: Axes, line: pd.DataFrame, rank: int, colour: str) -> None:
     """Draw the means of a region with their intervals, slightly offset from the others."""
     marker = MARKERS[rank % len(MARKERS)]
     across = line["severity"] + (rank - (MOST_LINES - 1) / 2) * LINE_ASIDE
-    axes.plot(across, line["mean"], color=colour, marker=marker, markersize=4, linewidth=1.3, zorder=3)
+    axes.plot(
+        across,
+        line["mean"],
+        color=colour,
+        marker=marker,
+        markersize=4,
+        linewidth=1.3,
+        zorder=3,
+        label=line["region"].iloc[0],
+    )
     known = line["mean_low"].notna() & line["mean_high"].notna()
     limits = line.loc[known, "mean_low"], line.loc[known, "mean_high"]
     axes.vlines(across[known], *limits, colors=colour, linewidth=1, alpha=0.6, zorder=2)
 
 
-def _name_lines(axes: Axes, names: list[Any]) -> None:
+def _name_lines(axes: Axes) -> None:
     """Label each line at its right end, keeping the labels apart."""
     lines = axes.lines[1:]  # the first is the zero line
     ends = np.asarray([line.get_xydata()[-1] for line in lines])  # type: ignore[index]
@@ -183,9 +187,9 @@ def _name_lines(axes: Axes, names: list[Any]) -> None:
     heights = _apart((ends[:, 1] - low) / (high - low), LABEL_DISTANCE)
     leader: Any = {"arrowstyle": "-", "linewidth": 1.0, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
     where: Any = {"textcoords": "axes fraction", "va": "center", "fontsize": 8.5, "annotation_clip": False}
-    for line, name, end, height in zip(lines, names, ends, heights, strict=True):
+    for line, end, height in zip(lines, ends, heights, strict=True):
         look = leader | {"color": line.get_color()}
-        axes.annotate(safe_label(name), end, (1.05, height), arrowprops=look, **where)
+        axes.annotate(safe_label(line.get_label()), end, (1.05, height), arrowprops=look, **where)
 
 
 def _apart(wanted: np.ndarray, distance: float) -> np.ndarray:
@@ -219,7 +223,7 @@ def trajectories(visits: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
     >>> trajectories(pd.DataFrame(who), pd.DataFrame([row])).axes[0].get_xlabel()
     'Years since the first visit'
     """
-    columns, present = score_columns(visits), _present(visits)
+    columns, present = score_columns(visits), present_groups(visits)
     figure, panels = make_panels(len(columns), 3.0, 2.9, sharey=True)
     ordered = visits.sort_values("years", kind="stable")
     chosen = {
@@ -266,10 +270,9 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
     >>> change_lines(people, pd.DataFrame([row])).axes[0].get_ylabel()
     'Change of the R-index per year'
     """
-    present, patterns = _present(change_summary), sorted(map(int, change_summary["pattern"].unique()))
+    present, patterns = present_groups(change_summary), sorted(map(int, change_summary["pattern"].unique()))
     names = [str(name) for name in change.filter(regex="_per_year$")]
-    figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(WIDTH, 3.2)
     axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
     handles = []
     for rank, group in enumerate(present):
@@ -327,7 +330,7 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
     known = people[people["distance"].notna()]
     measures = {name: words for name, words in _MEASURES.items() if name in known and known[name].notna().any()}
     far_in = known["far_in"].astype(object).fillna("")  # empty cells may be read from a file as numbers (NaN)
-    present = _present(known)
+    present = present_groups(known)
     figure = Figure(figsize=(WIDTH, 0.8 + 0.6 * len(present)), layout="constrained")
     panels = figure.subplots(1, len(measures), squeeze=False, sharey=True).ravel()
     for axes, (measure, words) in zip(panels, measures.items(), strict=True):

@@ -151,6 +151,17 @@ def farthest(values: pd.Series, names: pd.Series, most: int) -> list[Any]:
     return list(reach.index[:most])
 
 
+def one_panel(width: float, height: float) -> tuple[Figure, Axes]:
+    """Return a figure of the given size in inches with a single panel."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def present_groups(people: pd.DataFrame) -> list[Group]:
+    """Return the groups that are not empty."""
+    return [group for group in GROUPS if (people["group"] == group.key).any()]
+
+
 def make_panels(n_panels: int, width: float, height: float, *, sharey: bool = False) -> tuple[Figure, list[Axes]]:
     """Return a figure with this many panels, each of the given size in inches."""
     columns = min(COLUMNS, n_panels)
@@ -172,13 +183,12 @@ def draw_points(
     colour: str,
     marker: str = "o",
     alpha: float = 1.0,
-    label: str | None = None,
 ) -> None:
     """Draw people as points, smaller and fainter in a crowd so that they do not merge into one block."""
     share = min(1.0, (CROWD / max(len(up), 1)) ** 0.5)
     edge = 1.4 if marker == "x" else 0.0  # a cross is nothing but lines
     size, opacity = max(area * share, 1.0), max(alpha * share, min(alpha, 0.12))
-    axes.scatter(across, up, s=size, alpha=opacity, color=colour, marker=marker, linewidths=edge, label=label)
+    axes.scatter(across, up, s=size, alpha=opacity, color=colour, marker=marker, linewidths=edge)
 
 
 MANY_POINTS = 2000  # above this, points are drawn as images; otherwise the file would grow with the cohort
@@ -233,7 +243,7 @@ def figure_svg(fig: Figure, name: str = "") -> str:
         cloud.set_rasterized(many)
     # With many images, each is coarser, which keeps the file small.
     dpi = FINE_DPI * min(1.0, (FINE_IMAGES / max(len(clouds), 1)) ** 0.5)
-    return _tidy(_rendered(fig, "svg", max(round(dpi), COARSE_DPI), "Date"), name)
+    return _tidy(_rendered(fig, "svg", max(round(dpi), COARSE_DPI), ("Date", "Creator", "Format", "Type")), name)
 
 
 def figure_png(fig: Figure, path: Path) -> Path:
@@ -249,7 +259,7 @@ def figure_png(fig: Figure, path: Path) -> Path:
     ...     figure_png(Figure(), Path(folder) / "empty.png").name
     'empty.png'
     """
-    path.write_bytes(_rendered(fig, "png", 300, "Software"))
+    path.write_bytes(_rendered(fig, "png", 300, ("Software",)))
     return path
 
 
@@ -263,22 +273,20 @@ def _any_letter() -> Iterator[None]:
 
 
 @matplotlib.rc_context(STYLE)
-def _rendered(figure: Figure, kind: str, dpi: int, unnamed: str) -> bytes:
+def _rendered(figure: Figure, kind: str, dpi: int, unsaid: Sequence[str]) -> bytes:
+    """Return a figure as a file of a kind, without the metadata in `unsaid`, which matplotlib would add."""
     buffer = io.BytesIO()
     with _any_letter():
         around = "tight" if figure.get_label() == _STRIP else None  # the strip lies outside the figure
-        figure.savefig(buffer, format=kind, dpi=dpi, metadata={unnamed: None}, bbox_inches=around)
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=dict.fromkeys(unsaid), bbox_inches=around)
     return buffer.getvalue()
 
 
 def _tidy(data: bytes, name: str) -> str:
     """Return an SVG without what only matplotlib needs, with prefixed ids and with hover texts on marks."""
     root = ElementTree.fromstring(data)
-    for parent in root.findall(f".//{{{_SVG}}}style/.."):  # it would apply to the whole page
-        for style in parent.findall(f"{{{_SVG}}}style"):
-            parent.remove(style)
-    for metadata in root.findall(f"{{{_SVG}}}metadata"):
-        root.remove(metadata)
+    for styled in root.findall(f"{{{_SVG}}}defs[{{{_SVG}}}style]"):  # it would apply to the whole page
+        root.remove(styled)
     root.set("stroke-linejoin", "round")
     used = set[str]()
     for node in root.iter():

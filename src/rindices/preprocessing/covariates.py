@@ -170,11 +170,6 @@ def numbers_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
     return numbers
 
 
-def categories_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
-    """Return a categorical covariate as text, as in a file: 3 and 3.0 are the same, and Booleans are words."""
-    return np.array([plain_code(value) for value in covariate_of(covariates, name)], dtype=object)
-
-
 def covariate_of(covariates: pd.DataFrame, name: str) -> pd.Series:
     """Return a covariate by its name, refusing a table without it."""
     if name not in covariates:

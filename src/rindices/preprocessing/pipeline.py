@@ -269,8 +269,12 @@ def describe(preprocessing: Preprocessing) -> dict[str, JsonValue]:
 def arrays_of(preprocessing: Preprocessing) -> dict[str, np.ndarray]:
     """Return all arrays by name."""
     site = preprocessing.harmonizer
-    fitted = {"scaler": preprocessing.scaler, "residualizer": preprocessing.residualizer, "site": site}
-    fitted["site.kept"] = None if site is None else site.kept
+    fitted = {
+        "scaler": preprocessing.scaler,
+        "residualizer": preprocessing.residualizer,
+        "site": site,
+        "site.kept": None if site is None else site.kept,
+    }
     return {
         f"{prefix}.{name}": value
         for prefix, one in fitted.items()

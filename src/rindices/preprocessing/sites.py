@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, categories_of, covariate_of, group_means
+from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, covariate_of, group_means
 from rindices.problems import ADAPT, InputError, Remedy, counted, listed
 from rindices.schema import MIN_SITE_CONTROLS
-from rindices.schema.cells import as_known
+from rindices.schema.cells import as_known, plain_code
 
 FEW_SITE_CONTROLS = 10  # of a new site; with five, half of the bias of its severities remains
 UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners not seen in training
@@ -83,7 +83,8 @@ class SiteHarmonizer:
         interactions: Pairs = (),
     ) -> SiteHarmonizer:
         """Estimate the sites' effects in controls; the effects of all covariates other than `name` are preserved."""
-        sites, site, sizes = np.unique(categories_of(covariates, name), return_inverse=True, return_counts=True)
+        labels = np.array([plain_code(value) for value in covariate_of(covariates, name)], dtype=object)
+        sites, site, sizes = np.unique(labels, return_inverse=True, return_counts=True)
         _check_sites(name, sites.tolist(), sizes)
         others = covariates.drop(columns=name)
         kept = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -209,16 +209,16 @@ _REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report shows
 _STRANGEST = 3  # regions that are named if a person is a stranger
 
 
-class FittedModel(Protocol):
-    """What scoring needs from a model: a fitted `rindices.SurrealGAN`."""
+class FittedModel:
+    """What scoring needs from a model; a fitted `rindices.SurrealGAN` is one."""
 
-    inference: str
+    inference: Literal["consensus", "medoid"]
     models_: Parameters
     preprocessing_: Preprocessing
     contract_: Contract
     scale_: SeverityScale
     familiar_: Familiar | None
-    seed_: int | None
+    seed_: int | None  # an imported model has none
     verdict_: tuple[State | None, str]
 
 

@@ -88,10 +88,6 @@ class Healthy(NamedTuple):
     brains: np.ndarray  # (controls, regions), scaled
     held_out: np.ndarray  # (repetitions, controls): which repetitions have not learned from them
 
-    def of(self, n_repetitions: int) -> Healthy:
-        """Return the same for the first repetitions only."""
-        return Healthy(self.brains, self.held_out[:n_repetitions])
-
 
 def quantiles(models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray, seed: int) -> np.ndarray:
     """Return quantiles of the consensus R-index given the severity → ``(patterns, DOSES, LEVELS)``.
@@ -115,7 +111,9 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
     known = known if len(known) else np.arange(len(healthy.brains))  # those seen by all repetitions are scored too well
     for pattern in range(len(correlation)):
         brain = known[rng.integers(len(known), size=(len(DOSES), _PEOPLE)).ravel()]
-        maker = _makers(healthy.held_out[:, brain], rng)
+        unseen_by = healthy.held_out[:, brain]
+        # Preferably a repetition that has learned from the brain; others then score the person.
+        maker = (rng.random(unseen_by.shape) - unseen_by).argmax(axis=0)
         wanted = np.repeat(DOSES, _PEOPLE)
         own = np.empty(len(wanted))
         for one in range(n_models):
@@ -124,7 +122,7 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         made = make_people(models, healthy.brains[brain], z, maker, composition)
         scores = inference.r_indices(models, made)[:, :, pattern, None]
         others = np.arange(n_models)[:, None] != maker
-        unseen = others & healthy.held_out[:, brain]
+        unseen = others & unseen_by
         by_pattern.append(_scatter(scores, np.where(unseen.any(axis=0), unseen, others), others))
     return np.stack(by_pattern)
 
@@ -190,12 +188,6 @@ def _errors_of_maps(halves: np.ndarray, learned: np.ndarray, brains: np.ndarray)
         weights = np.diag(np.linalg.lstsq(root @ learned.T, root @ own.T)[0])
         matched.append(own / np.clip(weights, *_UNITS)[:, None])
     return np.array(matched[1:]) - matched[0]
-
-
-def _makers(held_out: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Choose a repetition for each person, preferably one that has learned from the brain; others then score it."""
-    chance = rng.random(held_out.shape) - held_out
-    return chance.argmax(axis=0)
 
 
 def draw_others(own: np.ndarray, pattern: int, correlation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -295,10 +287,10 @@ class Noise(NamedTuple):
     freedom: float
     sd: np.ndarray  # (patterns,) of severities; 0 if there are vectors
 
-    def of_regions(self, n_people: int, rng: np.random.Generator) -> np.ndarray | float:
-        """Draw the noise of scans; 0 if that of regions is not known."""
+    def of_regions(self, n_people: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw the noise of scans; a column of zeros if that of regions is not known."""
         if self.vectors is None:
-            return 0.0
+            return np.zeros((n_people, 1))
         return SCALED_SD * rng.standard_normal((n_people, len(self.vectors))) @ self.vectors / np.sqrt(self.freedom)
 
 
@@ -349,8 +341,7 @@ def paired_readings(
         made = make_people(models, np.repeat(brains[brain], len(DOSES), axis=0), z, by, composition)
         visits = []
         for _ in range(2):
-            scan = noise.of_regions(_PEOPLE_WHO_CHANGE, rng)
-            scan = np.repeat(scan, len(DOSES), axis=0) if isinstance(scan, np.ndarray) else scan
+            scan = np.repeat(noise.of_regions(_PEOPLE_WHO_CHANGE, rng), len(DOSES), axis=0)
             r_indices = mean_known(inference.r_indices(models, made + scan), np.arange(n_models)[:, None] != by)
             read = scale.severities(r_indices)[:, pattern].reshape(_PEOPLE_WHO_CHANGE, len(DOSES))
             visits.append(read + noise.sd[pattern] * rng.standard_normal((_PEOPLE_WHO_CHANGE, 1)))

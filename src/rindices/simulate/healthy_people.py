@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,11 +19,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from rindices.problems import InputError, Remedy
+from rindices.problems import InputError, Remedy, shown
 
 _OWN = Remedy("controls")
 N_CONTROLS, N_PATIENTS = 492, 900  # as in the paper
-PLAIN = ("source", "licence", "unit", "n_people", "age_mean", "age_square_mean", "share_of_sex_1")
+PLAIN = ("age_mean", "age_square_mean", "share_of_sex_1")
 ARRAYS = ("probabilities", "age_quantiles", "smallest", "effects", "residual_quantiles")
 _MOST_PEOPLE = 1_000_000  # per group: no cohort is larger, and a typing error could fill the memory
 NOT_REGIONS = frozenset({"participant_id", "diagnosis", "age", "sex", "site", "icv", "tiv", "education"})
@@ -35,10 +35,6 @@ class ReferencePopulation:
 
     Attributes
     ----------
-    source, licence, unit : str
-        Origin of the parameters, their licence, and the unit of the volumes.
-    n_people : int
-        Number of people that the parameters were fitted to.
     age_mean, age_square_mean, share_of_sex_1 : float
         Means of age, of squared centred age and of sex (0/1); the effects refer to deviations from them.
     probabilities : ndarray of shape (n_probabilities,)
@@ -64,10 +60,6 @@ class ReferencePopulation:
     (100, 130)
     """
 
-    source: str
-    licence: str
-    unit: str
-    n_people: int
     age_mean: float
     age_square_mean: float
     share_of_sex_1: float
@@ -165,6 +157,18 @@ class HealthyPeople(NamedTuple):
     n_controls: int
 
 
+def check_between(name: str, value: Any, least: float, most: float) -> None:
+    """Refuse a setting outside its range, or a fraction where the limits are integers."""
+    kind, what = (Integral, "an integer") if isinstance(least, int) else (Real, "a number")
+    if not isinstance(value, kind) or not least <= float(value) <= most:
+        raise InputError(
+            "Expected ",
+            Remedy(name),
+            f" to be {what} between {shown(least)} and {shown(most)}, but got {shown(value)}. Choose a number in this "
+            "range.",
+        )
+
+
 def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.Generator) -> HealthyPeople:
     """Draw people from the embedded population.
 
@@ -175,14 +179,8 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
     """
     n_controls = N_CONTROLS if n_controls is None else n_controls
     n_patients = N_PATIENTS if n_patients is None else n_patients
-    for name, n in {"n_controls": n_controls, "n_patients": n_patients}.items():
-        if not isinstance(n, Integral) or not 1 <= n <= _MOST_PEOPLE:
-            raise InputError(
-                "Expected ",
-                Remedy(name),
-                f" to be an integer between 1 and {_MOST_PEOPLE:,}, but got "
-                f"{f'{n:,}' if isinstance(n, int) else repr(n)}.\nProvide a positive number, or request fewer people.",
-            )
+    check_between("n_controls", n_controls, 1, _MOST_PEOPLE)
+    check_between("n_patients", n_patients, 1, _MOST_PEOPLE)
     population = ReferencePopulation.load()
     return HealthyPeople(population.draw(n_controls + n_patients, rng), list(population.regions), n_controls)
 

@@ -16,9 +16,10 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from rindices.problems import InputError, Remedy, counted, did_you_mean, listed
-from rindices.simulate.healthy_people import HealthyPeople, first_of, numbers_in
+from rindices.simulate.healthy_people import HealthyPeople, check_between, first_of, numbers_in
 
 MAX_PATTERNS = 8
+_LARGEST_CORRELATION = 0.99  # with age; at 1, nothing but age would determine the severities
 
 # Codes of bilateral regions, as in the embedded population; each stands for a left and a right region.
 SMALL_OVERLAP = (
@@ -344,12 +345,7 @@ def _given_severities(severities: pd.DataFrame | np.ndarray, n_patterns: int) ->
 
 def _age_scores(people: HealthyPeople, correlation: float) -> np.ndarray:
     """Return the normal scores of the patients' ages, scaled to a standard deviation of 1, as a column."""
-    if not -1 < correlation < 1:
-        raise InputError(
-            "Expected ",
-            Remedy("severity_age"),
-            f" to be between -1 and 1, but got {correlation:g}. Provide a number such as 0.3.",
-        )
+    check_between("severity_age", correlation, -_LARGEST_CORRELATION, _LARGEST_CORRELATION)
     column = people.table.reindex(columns=["age"]).iloc[people.n_controls :]
     ages = numbers_in(column)
     unfit = ~np.isfinite(ages) | (len(np.unique(ages)) == 1)

@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,13 @@ import pandas as pd
 from rindices.files import write_csv
 from rindices.problems import InputError, Remedy, check_choice
 from rindices.settings import SimulationSettings
-from rindices.simulate.healthy_people import HealthyPeople, ReferencePopulation, drawn_people, own_people
+from rindices.simulate.healthy_people import (
+    HealthyPeople,
+    ReferencePopulation,
+    check_between,
+    drawn_people,
+    own_people,
+)
 from rindices.simulate.patterns import (
     KINDS,
     MAX_PATTERNS,
@@ -25,8 +30,16 @@ from rindices.simulate.patterns import (
     regional_losses,
 )
 
-_MOST_VISITS = 20
-_WIDEST = 5  # spread of healthy brains; far beyond this, volumes would be negative
+# Of settings. A change is relative to the largest, scan noise to the variation between people; if healthy brains varied
+# far more than at 5, volumes would be negative.
+_LIMITS = {
+    "n_patterns": (1, MAX_PATTERNS),
+    "seed": (0, 2**32 - 1),
+    "spread": (0.01, 5.0),
+    "n_visits": (1, 20),
+    "progression": (-1.0, 1.0),
+    "scan_noise": (0.0, 1.0),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +58,6 @@ class SimulatedCohort:
         Regions that each pattern p1 to pM changes.
     losses : DataFrame
         Fraction of each region lost at severity 1: one row per pattern, one column per region.
-    kind : str
-        Kind of the cohort.
     note : str
         Origin of people, patterns and severities, in one sentence each.
 
@@ -61,7 +72,6 @@ class SimulatedCohort:
     truth: pd.DataFrame
     patterns: Mapping[str, tuple[str, ...]]
     losses: pd.DataFrame
-    kind: str
     note: str
 
     def save(self, table_path: str | os.PathLike[str], truth_path: str | os.PathLike[str] | None = None) -> None:
@@ -158,12 +168,13 @@ def simulate_cohort(
     >>> cohort.truth.columns.tolist()
     ['participant_id', 's1', 's2', 's3']
     """
-    chosen_kind = _check_request(kind, n_patterns, seed)
-    _check_visits(n_visits, progression, scan_noise, controls)
-    if not 0 < spread <= _WIDEST:
-        raise InputError("Expected ", Remedy("spread"), f" to be above 0 and at most {_WIDEST}, but got {spread:g}.")
+    check_choice("The kind of cohort", kind, KINDS)
+    given = (n_patterns, seed, spread, n_visits, progression, scan_noise)
+    for value, (name, limits) in zip(given, _LIMITS.items(), strict=True):
+        check_between(name, value, *limits)
+    chosen_kind = KINDS[kind]
     people_rng, pattern_rng, severity_rng, effect_rng, order_rng, visit_rng = np.random.default_rng(seed).spawn(6)
-    people, origin = _choose_people(controls, regions, n_controls, n_patients, people_rng)
+    people, origin = _choose_people(controls, regions, n_controls, n_patients, n_visits, people_rng)
     people = _varying(people, spread)
     true, law = draw_severities(severities, n_patterns, severity_correlation, severity_age, people, severity_rng)
     if chosen_kind.atrophy == 0:
@@ -191,7 +202,7 @@ def simulate_cohort(
         diseased = _with_disease(seen, severity, patterns, lost, chosen_kind, deepcopy(effect_rng), noise)
         parts.append(_assemble(diseased, people.n_controls, severity, deepcopy(order_rng)))
     table, truth = parts[0] if n_visits == 1 else (_by_person(*of) for of in zip(*parts, strict=True))
-    return SimulatedCohort(table, truth, patterns, lost, kind, note=f"{origin} {about} {law}")
+    return SimulatedCohort(table, truth, patterns, lost, note=f"{origin} {about} {law}")
 
 
 def _varying(people: HealthyPeople, spread: float) -> HealthyPeople:
@@ -202,40 +213,6 @@ def _varying(people: HealthyPeople, spread: float) -> HealthyPeople:
     means = volumes.mean()
     wider = (means + spread * (volumes - means)).clip(lower=0.1 * means, axis=1)
     return people._replace(table=people.table.assign(**wider))
-
-
-def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
-    check_choice("The kind of cohort", kind, KINDS)
-    if not 1 <= n_patterns <= MAX_PATTERNS:
-        raise InputError(
-            f"Expected 1 to {MAX_PATTERNS} patterns, but got ",
-            Remedy("n_patterns", n_patterns),
-            ". Choose a number in this range.",
-        )
-    if not isinstance(seed, Integral) or seed < 0:
-        raise InputError(f"Expected the seed to be a non-negative integer such as 0, but got {seed!r}.")
-    return KINDS[kind]
-
-
-def _check_visits(n_visits: int, progression: float, scan_noise: float, controls: pd.DataFrame | None) -> None:
-    if not 1 <= n_visits <= _MOST_VISITS:
-        raise InputError("Expected ", Remedy("n_visits"), f" to be between 1 and {_MOST_VISITS}, but got {n_visits}.")
-    if not -1 <= progression <= 1 or not 0 <= scan_noise <= 1:
-        raise InputError(
-            "Expected ",
-            Remedy("progression"),
-            " to be from -1 to 1 and ",
-            Remedy("scan_noise"),
-            f" from 0 to 1, but got {progression:g} and {scan_noise:g}. They are proportions of the largest "
-            "change and of the variation between people, respectively.",
-        )
-    if n_visits > 1 and controls is not None:
-        raise InputError(
-            "Expected one visit with ",
-            Remedy("controls"),
-            f", but got {n_visits}: how the people in your table would age is unknown. Request one visit, or omit the "
-            "table.",
-        )
 
 
 def _by_person(*visits: pd.DataFrame) -> pd.DataFrame:
@@ -251,10 +228,18 @@ def _choose_people(
     regions: Sequence[str] | None,
     n_controls: int | None,
     n_patients: int | None,
+    n_visits: int,
     rng: np.random.Generator,
 ) -> tuple[HealthyPeople, str]:
     """Take people from the given table, or draw them; return them with a note on which."""
     if controls is not None:
+        if n_visits > 1:
+            raise InputError(
+                "Expected one visit with ",
+                Remedy("controls"),
+                f", but got {n_visits}: how the people in your table would age is unknown. Request one visit, or omit "
+                "the table.",
+            )
         people = own_people(controls, regions, n_controls, n_patients, rng)
         return people, "People: the table of controls provided, split at random."
     if regions is not None:
