@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, listed, shown
-from rindices.regions import KnownColumn, known_columns
+from rindices.regions import KnownColumn, known_columns, pairs_of_sides, words_of
 from rindices.schema import MIN_REGIONS
 from rindices.schema.cells import meant_as_numbers, numbers_of
 from rindices.schema.role_guesses import (
@@ -24,8 +24,6 @@ from rindices.schema.role_guesses import (
     is_region_name,
     kind_of,
     looks_like_score,
-    pairs_of_sides,
-    words_of,
 )
 from rindices.settings import TableSettings
 from rindices.value_kinds import expand_names, wanted_names

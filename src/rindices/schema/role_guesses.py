@@ -16,36 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rindices.problems import listed
-from rindices.regions import known_columns
+from rindices.regions import MEASURES, known_columns, measure_of, pairs_of_sides, words_of
 from rindices.settings import TableSettings
 
-_SIDES = tuple(
-    (re.compile(left, re.IGNORECASE), right) for left, right in (("left", "right"), ("lh", "rh"), ("l", "r"))
-)
 _MOST_PEOPLE = 2000  # who are examined
 _MORE_PEOPLE = 20  # than columns: with fewer, any column is a combination of others
 _LEFT_OVER = 0.01  # share of a column's sd; the best predicted of 164 real volumes retains a quarter
 _FAR = 5.0  # times the median distance from the centre
 _SAME = 0.02  # by which the weights of a sum's parts may differ
-
-
-def pairs_of_sides(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the regions present on both sides, as pairs of names that differ by left/right, lh/rh or l/r.
-
-    Examples
-    --------
-    >>> pairs_of_sides(["Lthal", "Rthal", "ctx-lh-insula", "ctx-rh-insula", "vermis"])
-    [('Lthal', 'Rthal'), ('ctx-lh-insula', 'ctx-rh-insula')]
-    """
-    every = set(names)
-    pairs: dict[str, str] = {}
-    for name in names:
-        for right, found in ((right, found) for left, right in _SIDES for found in left.finditer(name)):
-            word = right.upper() if found[0].isupper() else right.title() if found[0].istitle() else right
-            other = name[: found.start()] + word + name[found.end() :]
-            if other in every:
-                pairs.setdefault(name, other)
-    return list(pairs.items())
 
 
 def copies_and_sums(names: Sequence[str], values: NDArray[np.float64]) -> dict[int, tuple[int, ...]]:
@@ -149,7 +127,6 @@ BACKGROUND_NAMES = frozenset(
 _NOT_REGIONS = BACKGROUND_NAMES.union(*USUAL_NAMES.values())
 # Headings of the id column in FreeSurfer's tables: Measure:volume, lh.aparc.thickness, rh.aparc.a2009s.area.
 _STATS_TABLE = re.compile(r"measure:\w+|[lr]h\.aparc[\w.]*\.\w+")
-Measure = Literal["volume", "thickness", "area", "measure"]
 Suspicion = Literal[
     "", "total", "copy", "head size", "quality measure", "age or time", "personal characteristic", "score", "code"
 ]
@@ -157,12 +134,6 @@ Suspicion = Literal[
 _CLINICAL = re.compile(
     r"(mmse|mmst|moca|demtect|cdr|adas|updrs|ados|srs|panss|hamd|madrs|bdi|bmi|weight|height|apoe|[fvp]?iq)([_ .-].*)?"
 )
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # of eTIV, lhCortexVol, age_at_scan
-_MEASURES: dict[str, Measure] = {
-    **dict.fromkeys(("vol", "vols", "volume", "volumes", "gmv", "wmv"), "volume"),
-    **dict.fromkeys(("thick", "thickness", "thk", "ct"), "thickness"),
-    **dict.fromkeys(("area", "surfarea", "sa"), "area"),
-}
 _SIDE_WORDS = frozenset({"l", "r", "lh", "rh", "left", "right", "hemisphere", "both"})
 # A name made up only of these spans several regions: TotalGrayVol, BrainSegVolNotVent, lh_MeanThickness.
 _WHOLE = re.compile(
@@ -266,20 +237,9 @@ class Kind(NamedTuple):
     (Kind(measure='volume', suspicion='', why=''), 'head size', 'its name')
     """
 
-    measure: Measure
+    measure: str
     suspicion: Suspicion = ""
     why: str = ""
-
-
-def words_of(name: str) -> list[str]:
-    """Return the words that make up a name.
-
-    Examples
-    --------
-    >>> words_of("lhCortexVol"), words_of("ctx-rh-insula")
-    (['lh', 'cortex', 'vol'], ['ctx', 'rh', 'insula'])
-    """
-    return [word.casefold() for word in _WORD.findall(name)]
 
 
 def is_code(values: NDArray[np.float64]) -> bool:
@@ -291,16 +251,14 @@ def kind_of(name: str) -> Kind:
     """Classify a column by its name."""
     words = words_of(name)
     terms = [*words, *(first + second for first, second in pairwise(words))]
-    measure: Measure = next((_MEASURES[word] for word in reversed(words) if word in _MEASURES), "measure")
-    if "accumbens" in words and measure == "area":  # which has "area" as part of its name
-        measure = "measure"
+    measure = measure_of(words) or "measure"
     if _CLINICAL.fullmatch(name.casefold()):
         return Kind(measure, "score", "its name")
     for suspicion, telling in _NAMED.items():
         if any(map(telling.fullmatch, terms)) and not (suspicion == "score" and _DEVIATIONS & {*terms}):
             return Kind(measure, suspicion, "its name")
     no_sides = [word for word in words if word not in _SIDE_WORDS]
-    whole = bool(no_sides) and all(word in _MEASURES or _WHOLE.fullmatch(word) for word in no_sides)
+    whole = bool(no_sides) and all(word in MEASURES or _WHOLE.fullmatch(word) for word in no_sides)
     return Kind(measure, "total" if whole else "", "its name" if whole else "")
 
 
@@ -344,7 +302,7 @@ def _kinds_by_name(names: Sequence[str]) -> list[Kind]:
     """Classify columns by name and by lists of known columns: aseg's csf is not a sum, ADNI's ST24TA is a thickness."""
     kinds = [kind_of(name) for name in names]
     known = {name: one for name, one in known_columns(names).items() if one.kind == "region"}
-    told = {name: measure for name in known for measure in _MEASURES.values() if measure == known[name].measure}
+    told = {name: one.measure for name, one in known.items() if one.measure}
     unsaid = {name for name, kind in zip(names, kinds, strict=True) if kind.measure == "measure"}
     if 2 * len(unsaid & {*told}) <= len(unsaid):  # one or two names may come from another study
         told = {}

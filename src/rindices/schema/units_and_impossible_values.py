@@ -13,9 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.problems import InputError, Problem, Remedy, Text, counted, listed, listed_rows, refusal, shown
+from rindices.regions import pairs_of_sides
 from rindices.schema.cells import LARGEST
 from rindices.schema.field import Seen
-from rindices.schema.role_guesses import HEAD_SIZE, SEX_NAMES, pairs_of_sides
+from rindices.schema.role_guesses import HEAD_SIZE, SEX_NAMES
 from rindices.settings import TableSettings
 
 _CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)  # common codes for missing values
