@@ -74,16 +74,6 @@ TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=
             ["may also be controls; if so, use --control CN,cn,Control"],
             ["--patients cn"],
         ),
-        *(
-            (
-                people(age=np.linspace(50, 80, 120) * np.repeat([1, 12], 60)),
-                roles,
-                2,
-                ["'age' is above 120 in all patients"],
-                [],
-            )
-            for roles in ((), ("--covariates", "age"))
-        ),
         (
             people((3, "age", -99), (70, "age", -99), age=AGE),
             (),
@@ -216,7 +206,7 @@ def test_what_a_model_cannot_score_is_left_out_when_asked(contract, tables):
             ApplySettings(),
             r"icv = 1.5 in row 2[\s\S]*'icv' was numeric in training \(mostly 1\d{6} to 1\d{6}\)",
         ),
-        ({"icv": 1.5}, DROP, r"'icv' was numeric in training \(mostly 1\d{6} to 1\d{6}\)"),
+        ({"icv": 1.5}, DROP, r"No one is left to score: impossible value \(120\)"),
         ({"rAmy": -9999.0}, ApplySettings(), r"rAmy = -9999[\s\S]*`missing`"),
         ({}, ApplySettings(missing="nobody=0"), r"'nobody' \(from `missing`\) is not a column"),
     ],

@@ -301,16 +301,6 @@ def test_a_dictionary_in_a_file_and_a_joined_table(tmp_path):
     assert cohort.sha256 == hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def test_covariates_are_compared_by_a_triangle_of_their_columns(monkeypatch):
-    """With forty thousand controls, the rank of all rows for each of twenty covariates takes minutes."""
-    rows, rank = [], np.linalg.matrix_rank
-    monkeypatch.setattr(np.linalg, "matrix_rank", lambda x, **options: (rows.append(len(x)), rank(x, **options))[1])
-    frame = table()
-    cohort = make_cohort(frame.assign(months=12 * frame["age"]), covariates="age,sex,months")
-    assert any("months adds no information to age, sex" in str(one) for one in cohort.messages)
-    assert max(rows) == 4
-
-
 # Who is left out, and why; refusals are in tests/bad_input.
 
 

@@ -1,6 +1,6 @@
 """Whether disease can be separated from other effects: groups should overlap in everything but the disease."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 from rindices.cohort.people import Cohort, check_follow_up
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
 from rindices.schema import CONTROL_NAMES, labels_with_counts
-from rindices.schema.role_guesses import Kind, grouped, kinds_of, unlike_regions
-from rindices.schema.units_and_impossible_values import OLDEST
+from rindices.schema.role_guesses import grouped, kinds_of, unlike_regions
 
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
 _FEW_NAMES = 20
 _FEWEST_DIFFERENT = 5  # controls whose value differs from the rest; with fewer, halves and folds may have none
-_THICKEST = 10.0  # mm; volumes in mm³ and areas are larger, volumes in mL are recognised only by name
 
 
 def check_comparability(cohort: Cohort) -> list[Text]:
@@ -120,13 +118,6 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
         return []
     if controls.dtype.kind == "f":
         completely = controls.max() < patients.min() or patients.max() < controls.min()
-        groups = {"controls": controls, "patients": patients}
-        older = max(groups, key=lambda group: float(groups[group].min()))
-        if name.casefold() == "age" and min(controls.max(), patients.max()) <= OLDEST < groups[older].min():
-            raise InputError(
-                f"Column {name!r} is above {OLDEST:g} in all {older} and in no one else, as if their ages were in "
-                "months or days.\nConvert all ages to one unit."
-            )
     else:
         completely = not {*controls} & {*patients}
     nearly = f"almost perfectly: the patterns may reflect {name} rather than disease."
@@ -205,25 +196,23 @@ def _background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str
 
 def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
     """Return warnings about covariates whose effects cannot be separated in controls."""
-    warnings, blocks = list[str](), [np.ones((len(controls), 1))]
-    for _, column in controls.items():
-        block = pd.get_dummies(column, dtype=float).iloc[:, 1:] if column.dtype.kind != "f" else column.to_frame()
-        centred = (block - block.mean()).to_numpy(dtype=np.float64)
-        blocks.append(centred / np.maximum(np.abs(centred).max(axis=0), 1e-300))
-    triangle = np.linalg.qr(np.hstack(blocks), mode="r")  # has the same linear dependencies between columns
-    parts = np.split(triangle, np.cumsum([block.shape[1] for block in blocks])[:-1], axis=1)
-    design = parts[0]
-    for position, (name, part) in enumerate(zip(controls.columns, parts[1:], strict=True)):
-        together = np.hstack([design, part])
-        if np.linalg.matrix_rank(together, tol=1e-6) < min(len(controls), together.shape[1]):
-            before = listed(controls.columns[:position])
-            warnings.append(
-                f"In controls, {name} adds no information to {before}, so their effects cannot be separated. If they "
-                "measure the same thing, omit one of them."
-            )
-        else:
-            design = together
-    return warnings
+    if controls.empty:
+        return []
+    blocks = {
+        name: column.to_frame() if column.dtype.kind == "f" else pd.get_dummies(column, dtype=float).iloc[:, 1:]
+        for name, column in controls.items()
+    }
+    design = pd.concat(blocks, axis=1)
+    centred = (design - design.mean()).to_numpy(dtype=np.float64)
+    # The diagonal of the triangle is what the columns before leave of each.
+    triangle = np.linalg.qr(centred / np.maximum(np.abs(centred).max(axis=0), 1e-300), mode="r")
+    left_over = np.abs(np.diag(triangle))
+    repeated = design.columns.get_level_values(0)[: len(left_over)][left_over < 1e-6].unique()
+    return [
+        f"In controls, {name} adds no information to {listed(controls.columns[: controls.columns.get_loc(name)])}, so "
+        "their effects cannot be separated. If they measure the same thing, omit one of them."
+        for name in repeated
+    ]
 
 
 def group_separation(controls: NDArray, patients: NDArray) -> bool:
@@ -268,7 +257,8 @@ def _region_warnings(
         for what, names in grouped([*suspects], [*suspects.values()]).items()
     ]
     plain = {name: kind for name, kind in zip(regions, kinds, strict=True) if not kind.suspicion}
-    sorts = _groups_by_measure(plain, dict(zip(regions, block.T, strict=True)))
+    sorts = grouped([*plain], [*plain.values()])
+    sorts.pop("regions", None)  # whose names do not say what is measured
     if len(sorts) > 1:
         which = listed(f"{len(names)} {sort}" for sort, names in sorts.items())
         several = (
@@ -285,17 +275,6 @@ def _region_warnings(
         many = f"{len(regions):,} regions need a lot of time and memory; the method is designed"
         warnings.append(Message(many, " for 70 to 200. Select the regions of one atlas with ", Remedy("features"), "."))
     return warnings
-
-
-def _groups_by_measure(regions: Mapping[str, Kind], values: Mapping[str, NDArray[np.float64]]) -> dict[str, list[str]]:
-    """Group regions by what they measure; those with uninformative names join the group that they resemble."""
-    sorts = grouped([*regions], [*regions.values()])
-    unsaid, said = sorts.pop("regions", []), [*sorts]
-    for name in unsaid:
-        thick = bool(0 < np.median(values[name]) < _THICKEST)  # 0: few people have one, such as a fifth ventricle
-        like = [sort for sort in said if (sort == "thicknesses") == thick]
-        sorts.setdefault(like[0] if like else "others" if said else "regions", []).append(name)
-    return sorts
 
 
 def _remedy(what: str, names: list[str]) -> Message:

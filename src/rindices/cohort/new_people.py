@@ -40,7 +40,7 @@ from rindices.schema import (
     groups_of,
     years_since_first,
 )
-from rindices.schema.cells import numbers_of, text_of, typed
+from rindices.schema.cells import meant_as_numbers, typed
 from rindices.schema.role_guesses import is_region_name
 from rindices.settings import ApplySettings
 from rindices.tables import (
@@ -154,11 +154,11 @@ class _Check:
     ) -> None:
         check_choice(Remedy("new_sites"), settings.new_sites, ("refuse", "uncorrected"))
         self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
-        self._contract, self._settings, self._comma = contract, settings, decimal_comma
+        self._contract, self._settings = contract, settings
         kept = {str(name) for name in (settings.id, contract.diagnosis_column, self.visit, contract.site_column)}
         self._dictionary = with_missing_codes(dictionary, columns, wanted_names(settings.missing), kept)
         covariates = [spec.name for spec in contract.covariates]
-        scores, extra = self._named(columns, {*kept, *covariates, *contract.features})
+        scores, self._free = self._named(columns, {*kept, *covariates, *contract.features})
         rename = Message("Rename the id column, or name it with ", Remedy("id", Blank("COLUMN")), ".")
         wanted: dict[str, tuple[str, Text]] = {str(settings.id): ("the participant ids", rename)}
         wanted |= {self.visit: ("the visit", Message("Correct ", Remedy("visit"), "."))} if self.visit else {}
@@ -183,7 +183,8 @@ class _Check:
             ),
             [ScoreField(name) for name in scores],
         )
-        self._extra, self._reasons = dict.fromkeys(extra, False), Counter[str]()
+        self._unknown: list[str] | None = None
+        self._reasons = Counter[str]()
 
     def _named(self, columns: Sequence[str], needed: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
         """Return the columns of scores and follow-up, and unknown columns; refuse a table that lacks regions."""
@@ -219,10 +220,8 @@ class _Check:
         batch, _, strange = apply_dictionary(batch.assign(**dict.fromkeys(self._absent, np.nan)), self._dictionary)
         if problems := [one for one in strange if {*one.where} & {spec.name for spec in self._contract.covariates}]:
             raise refusal(problems)
-        for name, is_number in self._extra.items():
-            has_text = text_of(batch[name]).notna().to_numpy()
-            numbers = numbers_of(batch[name], decimal_comma=self._comma)[has_text]
-            self._extra[name] = bool((is_number or has_text.any()) and not np.isnan(numbers).any())
+        if self._unknown is None:  # judged by the first rows
+            self._unknown = [name for name in self._free if meant_as_numbers(batch[name])]
         observed = self._fields.observe(batch)
         if unusable(self._fields.check(), drop_missing=self._settings.drop_missing):
             return None
@@ -241,6 +240,7 @@ class _Check:
             "group": group,
         }
         covariates, line = observed.background[used], observed.timeline.take(used)
+        ignored = [f"Columns unknown to the model are ignored: {listed(self._unknown)}."] if self._unknown else []
         years, years_from, notes = years_since_first(line, batch[used], self.visit)
         return People(
             features=pd.DataFrame(observed.regions.values[used], line.ids, list(contract.features)),
@@ -259,15 +259,10 @@ class _Check:
                 *notes,
                 *changed_people(line.ids, group[used], batch[used]),
                 *self._fields.notes,
-                *self._unknown(),
+                *ignored,
                 *self._missing(observed.regions.values[used]),
             ),
         )
-
-    def _unknown(self) -> list[str]:
-        """Report numeric columns that are unknown to the model."""
-        extra = [name for name, is_number in self._extra.items() if is_number]
-        return [f"Columns unknown to the model are ignored: {listed(extra)}."] if extra else []
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
         """Describe, for each person, what lies outside the training range and whether the site is unknown."""

@@ -242,7 +242,6 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
                 f".{from_table}",
             )
         parts[name] = part
-    for name, part, option in given:
         joining: tuple[Text, ...] = ()
         if part == "the diagnosis":
             joining = "; to join a table that contains the column, use ", Remedy("join", Blank("FILE"))

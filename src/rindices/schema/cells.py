@@ -112,23 +112,26 @@ def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_co
     >>> typed(pd.DataFrame({"code": ["01", "02"], "age": ["61", " 72"]})).dtypes.astype(str).tolist()
     ['object', 'float64']
     """
-    columns: dict[str, pd.Series] = {}
-    for name in frame.columns:
-        plain = None if name in text_columns else _plain_numbers(frame[name])
-        if plain is not None:
-            columns[name] = pd.Series(plain, index=frame.index)
-            continue
-        text = text_of(frame[name])
-        numbers = pd.Series(numbers_of(text, decimal_comma=decimal_comma), index=frame.index)
-        lost, has_text = text.notna() & numbers.isna(), text.notna()
-        if name in text_columns or text.str.fullmatch(_CODE).any():
-            columns[name] = text
-        elif lost.any():
-            has_points = decimal_comma and lost.sum() <= (1 - MOSTLY_NUMBERS) * has_text.sum()
-            columns[name] = _with_points(text) if has_points else text
-        else:
-            columns[name] = numbers
+    columns = {
+        name: text_of(frame[name]) if name in text_columns else _as_numbers(frame[name], decimal_comma=decimal_comma)
+        for name in frame.columns
+    }
     return pd.DataFrame(columns, index=frame.index)
+
+
+def _as_numbers(column: pd.Series, *, decimal_comma: bool) -> pd.Series:
+    """Return a column as numbers if all its cells are, and as text otherwise."""
+    plain = _plain_numbers(column)
+    if plain is not None:
+        return pd.Series(plain, index=column.index)
+    text = text_of(column)
+    if text.str.fullmatch(_CODE).any():
+        return text
+    numbers = numbers_of(text, decimal_comma=decimal_comma)
+    n_lost, n_cells = np.isnan(numbers).sum() - text.isna().sum(), text.notna().sum()
+    if not n_lost:
+        return pd.Series(numbers, index=column.index)
+    return _with_points(text) if decimal_comma and n_lost <= (1 - MOSTLY_NUMBERS) * n_cells else text
 
 
 def _plain_numbers(column: pd.Series) -> NDArray[np.float64] | None:

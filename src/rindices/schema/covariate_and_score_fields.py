@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from rindices.problems import ADAPT, Message, Problem, Remedy, counted, listed, shown
 from rindices.schema.cells import as_known, meant_as_numbers, numbers_of, plain_code, text_of
-from rindices.schema.field import CORRECT, DIGITS, LEAVE_OUT, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
+from rindices.schema.field import CORRECT, DIGITS, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
 from rindices.schema.role_guesses import SEX_NAMES, USUAL_NAMES
 from rindices.schema.units_and_impossible_values import impossible_covariate, suspected_codes
 
@@ -114,7 +114,7 @@ class CovariateField(NumberField):
         if spec is not None:
             self._is_category = spec.categories is not None
             self._known = None if new_sites == "uncorrected" else spec.categories or spec.codes
-        self._unknown, self._spellings, self._n_known = BadCells(), list[Problem](), 0
+        self._unknown, self._spellings = BadCells(), list[Problem]()
 
     def learn(self, values: NDArray) -> CovariateSpec:
         """Summarise the values of the training people as categories, two codes, or a range."""
@@ -144,7 +144,6 @@ class CovariateField(NumberField):
                 self._look_for_spellings(text, roster)
         else:
             seen = super().observe(batch, roster)
-        self._n_known += int((~seen.missing).sum())
         if self._known is not None:
             values = pd.Series(seen.values[:, 0])
             same = pd.Series(as_known(values, [*map(str, self._known)])) if self._is_category else values
@@ -175,10 +174,6 @@ class CovariateField(NumberField):
     def check(self) -> list[Problem]:
         """Return the problems of the covariate."""
         problems = [problem._replace(where=()) for problem in super().check()] + self._spellings
-        if self.impossible.counts.total() == self._n_known:  # if all are impossible, their unit is wrong
-            problems = [
-                one._replace(remedies=tuple(way for way in one.remedies if way != LEAVE_OUT)) for one in problems
-            ]
         spec = self._spec
         if (self.text.counts or self.impossible.counts) and problems and spec is not None:
             codes = map(shown, spec.codes or ())

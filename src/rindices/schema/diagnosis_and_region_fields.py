@@ -33,7 +33,7 @@ class Groups(NamedTuple):
     patient_labels: tuple[str, ...]
 
 
-class DiagnosisField(Field[pd.Series]):
+class DiagnosisField(Field):
     """Each person's label, and which labels denote controls and patients.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The base of all column roles: a field reads rows, learns from a training table, and checks any table.
+"""The base of all column roles: a field observes rows, checks any table, and may learn from a training table.
 
 A field serves the training table and new people alike, whole tables or batches of rows. It finds gaps and impossible
 values; `rindices.cohort.exclusions_and_outliers` decides who is refused or left out because of them.
@@ -6,10 +6,9 @@ values; `rindices.cohort.exclusions_and_outliers` decides who is refused or left
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,8 +35,6 @@ _POSSIBLE = (
 _MOST_LINES = 2  # on columns with text
 _MOST_CELLS = 6  # listed individually
 _MOST_VALUES = 100  # of a column, examined for distinct ones
-
-Found = TypeVar("Found", covariant=True)
 
 
 class Roster(NamedTuple):
@@ -72,7 +69,7 @@ class Seen(NamedTuple):
         return cls(values[:, None], missing, nothing, nothing)
 
 
-class Field(ABC, Generic[Found]):
+class Field:
     """One role of a column, or of several columns.
 
     Attributes
@@ -83,13 +80,6 @@ class Field(ABC, Generic[Found]):
 
     def __init__(self) -> None:
         self.notes = list[Text]()
-
-    @abstractmethod
-    def observe(self, batch: pd.DataFrame, roster: Roster) -> Found:
-        """Read some rows, and return their contents."""
-
-    def learn(self, values: Any) -> Any:
-        """Return what a model stores about its training sample; for most roles, nothing."""
 
     def check(self) -> list[Problem]:
         """Return the problems of all rows so far."""
@@ -116,7 +106,7 @@ class BadCells:
                 self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
 
 
-class NumberField(Field[Seen]):
+class NumberField(Field):
     """Columns that should hold numbers.
 
     Parameters

@@ -13,11 +13,11 @@ from pandas.api.types import is_numeric_dtype
 from rindices.problems import Blank, Message, Problem, Remedy, counted, listed, listed_rows, refusal
 from rindices.schema.cells import numbers_of, text_of
 from rindices.schema.field import Field, Roster
-from rindices.schema.role_guesses import SEX_NAMES, USUAL_NAMES
+from rindices.schema.role_guesses import SEX_NAMES, usual_columns
 from rindices.schema.units_and_impossible_values import OLDEST
 
 
-class IdField(Field[pd.Index]):
+class IdField(Field):
     """Participant ids, each occurring once; with visits, each pair of id and visit once."""
 
     def __init__(self, name: str, visit: str | None = None) -> None:
@@ -69,12 +69,10 @@ def visit_columns(batch: pd.DataFrame, ids: str) -> list[str]:
     >>> visit_columns(pd.DataFrame({"id": ["a", "a"], "session": [1, 2], "sex": ["F", "F"]}), "id")
     ['session']
     """
-    by_name = {str(name).casefold(): str(name) for name in reversed(batch.columns)}
-    usual = [by_name[name] for name in USUAL_NAMES["visit"] if name in by_name]
     people = text_of(batch[ids])
     return [
         name
-        for name in usual
+        for name in usual_columns(batch.columns, "visit")
         if batch[name].notna().all()
         and not pd.DataFrame({"id": people, "visit": text_of(batch[name])}).duplicated().any()
     ]
@@ -92,10 +90,9 @@ _FIRST_WORDS = {"sc": 0, "scr": 0, "screening": 0, "bl": 1, "base": 1, "baseline
 _PREFIX = re.compile(r"^(ses|session|visit)[-_ ]*", re.IGNORECASE)
 _A_YEAR = {"y": 1.0, "m": 12.0, "w": _DAYS_A_YEAR / 7, "d": _DAYS_A_YEAR}  # units per year
 _UNITS = {"y": "years", "m": "months", "w": "weeks", "d": "days"}
-_UNIT = r"(y|yr|year|m|mo|month|w|wk|week|d|day)s?"
+_UNIT = r"(y|yr|year|m|mo|month|wk|week|day)s?"  # w1 and d1 may count waves and days of scanning
 _TIME = re.compile(rf"{_UNIT}[-_ ]?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)[-_ ]?{_UNIT}", re.IGNORECASE)
-_LETTER = re.compile(r"([mwd])[-_ ]?(\d+(?:\.\d+)?)", re.IGNORECASE)
-_LAST_WAVE = 12  # with smaller numbers, w and d may count waves; schedules in weeks or days go further
+_MONTHS = re.compile(r"m[-_ ]?(\d+)", re.IGNORECASE)
 _UNIT_OF_NAME = re.compile(r"(?<![^_ .-])(age|years?|yrs?|months?|mos?|weeks?|days?)(?![^_ .-])", re.IGNORECASE)
 _ENOUGH_GROW = 0.9  # share of people whose age must increase from visit to visit for age to serve as time
 
@@ -149,7 +146,7 @@ class Timeline:
         return first
 
 
-class VisitField(Field[Timeline]):
+class VisitField(Field):
     """Visits: numbers, ISO dates or names such as ``ses-2``, ``baseline`` and ``m06``; or none.
 
     Examples
@@ -222,11 +219,10 @@ def _years_of_label(label: str) -> float | None:
 
 
 def _may_be_waves(labels: list[str]) -> bool:
-    """Return whether labels such as W1, W2 and W3 may be wave numbers; w12, w24 and m06 are not."""
-    matches = [_LETTER.fullmatch(_PREFIX.sub("", label.strip())) for label in labels]
-    numbers = {float(match[2]) for match in matches if match}
-    few = any(match[1] in "wWdD" for match in matches if match) and max(numbers) < _LAST_WAVE
-    return few or 1 < len(numbers) > max(numbers) - min(numbers)
+    """Return whether labels such as m1, m2 and m3 may number the visits; m06 and m12 do not."""
+    matches = [_MONTHS.fullmatch(_PREFIX.sub("", label.strip())) for label in labels]
+    numbers = {int(match[1]) for match in matches if match}
+    return 1 < len(numbers) > max(numbers) - min(numbers)
 
 
 def _sort_key(label: str) -> list[tuple[int, float, str]]:

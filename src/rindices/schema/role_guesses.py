@@ -7,7 +7,7 @@ and right, sums and their parts, copies in another unit.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -168,14 +168,25 @@ def guessed_settings(columns: Sequence[str]) -> TableSettings:
     >>> guessed.id, guessed.diagnosis, guessed.covariates
     ('subject_id', 'DX', ('age',))
     """
-    by_name = {name.casefold(): name for name in reversed(columns)}
     settings = TableSettings()
-    for setting, usual in USUAL_NAMES.items():
-        names = tuple(by_name[name] for name in usual if name in by_name)
+    for setting in USUAL_NAMES:
+        names = usual_columns(columns, setting)
         if names and getattr(settings, setting) not in columns:
             settings = replace(settings, **{setting: names if setting == "covariates" else names[0]})  # type: ignore[arg-type]
     ids = id_by_name(columns)
     return settings if ids is None or settings.id in columns else replace(settings, id=ids)
+
+
+def usual_columns(columns: Iterable[str], setting: str) -> tuple[str, ...]:
+    """Return the columns with a usual name for a role, the most usual first.
+
+    Examples
+    --------
+    >>> usual_columns(["Sex", "lHip", "AGE"], "covariates")
+    ('AGE', 'Sex')
+    """
+    by_name = {str(name).casefold(): str(name) for name in reversed([*columns])}
+    return tuple(by_name[name] for name in USUAL_NAMES[setting] if name in by_name)
 
 
 def id_by_name(columns: Sequence[str]) -> str | None:
@@ -186,9 +197,8 @@ def id_by_name(columns: Sequence[str]) -> str | None:
     >>> id_by_name(["MRID", "DL_MUSE_Volume_47"]), id_by_name(["lh.aparc.thickness", "lh_insula_thickness"])
     ('MRID', 'lh.aparc.thickness')
     """
-    by_name = {name.casefold(): name for name in reversed(columns)}
-    usual = [by_name[name] for name in USUAL_NAMES["id"] if name in by_name]
-    return next(iter([*usual, *(name for plain, name in by_name.items() if _STATS_TABLE.fullmatch(plain))]), None)
+    tables = [name for name in columns if _STATS_TABLE.fullmatch(name.casefold())]
+    return next(iter([*usual_columns(columns, "id"), *tables]), None)
 
 
 def is_region_name(name: str) -> bool:

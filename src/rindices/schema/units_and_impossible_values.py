@@ -203,40 +203,24 @@ def refuse_mixed_units(
     if measured.shape[1]:
         some = measured.any(axis=1)
         overall[some] = np.nanmedian(deviation[some][:, : measured.shape[1]], axis=1)
-    problems = _people(overall, rows, group)
-    if not problems:
-        problems = _columns(deviation - overall[:, None], names, rows, group) or _sides(centre, names)
+    if everywhere := _difference(overall, rows, group):
+        raise refusal([Problem(f"The values of {everywhere} the others' in all regions.", (_ONE_UNIT,))])
+    problems = _columns(deviation - overall[:, None], names, rows, group) or _sides(centre, names)
     if problems:
         raise refusal(problems)
-
-
-def _people(overall: NDArray[np.float64], rows: NDArray[np.int64], group: pd.Series) -> list[Problem]:
-    """Report people whose values are consistently larger or smaller than the others'."""
-    other = _in_another_unit(overall, group)
-    if other is None:
-        return []
-    times = _times(overall, other)
-    text = f"The values of {_marked_people(other, rows, group)} are {times} the others' in all regions."
-    return [Problem(text, (_ONE_UNIT,))]
 
 
 def _columns(
     deviation: NDArray[np.float64], names: Sequence[str], rows: NDArray[np.int64], group: pd.Series
 ) -> list[Problem]:
     """Report columns that are in another unit in some of the people."""
-    lines, columns = [], []
-    for name, values in zip(names, deviation.T, strict=True):
-        other = _in_another_unit(values, group)
-        if other is not None:
-            columns.append(name)
-            people = _marked_people(other, rows, group)
-            lines.append(f"Column {name!r}: the values of {people} are {_times(values, other)} the others'.")
-    more = (
-        [f"{counted(len(lines) - 3, 'more column is', 'more columns are')} affected in the same way."]
-        if len(lines) > 3
-        else []
-    )
-    return [Problem("\n".join(lines[:3] + more), (_ONE_UNIT,), tuple(columns))] if lines else []
+    said = {name: _difference(values, rows, group) for name, values in zip(names, deviation.T, strict=True)}
+    columns = tuple(name for name, text in said.items() if text)
+    lines = [f"Column {name!r}: the values of {said[name]} the others'." for name in columns]
+    if len(lines) > 3:
+        more = counted(len(lines) - 3, "more column is", "more columns are")
+        lines = [*lines[:3], f"{more} affected in the same way."]
+    return [Problem("\n".join(lines), (_ONE_UNIT,), columns)] if lines else []
 
 
 def _sides(centre: NDArray[np.float64], names: Sequence[str]) -> list[Problem]:
@@ -247,10 +231,9 @@ def _sides(centre: NDArray[np.float64], names: Sequence[str]) -> list[Problem]:
     if not apart:
         return []
     (left, right), power = next(iter(apart.items()))
-    times = _times(np.array([0.0, power]), np.array([False, True]))
     text = (
         f"Left and right are in different units in {len(apart)} of {counted(len(powers), 'region')}: the median of "
-        f"{right!r} ({shown(10 ** middle[right])}) is {times} that of {left!r} ({shown(10 ** middle[left])})."
+        f"{right!r} ({shown(10 ** middle[right])}) is {_times(power)} that of {left!r} ({shown(10 ** middle[left])})."
     )
     return [Problem(text, (_ONE_UNIT,), tuple(name for pair in apart for name in pair))]
 
@@ -275,9 +258,17 @@ def _in_another_unit(deviation: NDArray[np.float64], group: pd.Series) -> NDArra
     return None
 
 
-def _times(powers: NDArray[np.float64], marked: NDArray[np.bool_]) -> str:
-    power = int(np.rint(np.nanmedian(powers[marked]) - np.nanmedian(powers[~marked])))
-    return f"{10 ** abs(power):,} times {'larger' if power > 0 else 'smaller'} than"
+def _difference(deviation: NDArray[np.float64], rows: NDArray[np.int64], group: pd.Series) -> str:
+    """Say who lies a power of ten away from the others, and by how much; empty if nobody does."""
+    other = _in_another_unit(deviation, group)
+    if other is None:
+        return ""
+    power = np.nanmedian(deviation[other]) - np.nanmedian(deviation[~other])
+    return f"{_marked_people(other, rows, group)} are {_times(power)}"
+
+
+def _times(power: float) -> str:
+    return f"{10 ** abs(round(power)):,} times {'larger' if power > 0 else 'smaller'} than"
 
 
 def _marked_people(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -> str:

@@ -11,7 +11,7 @@ scan: grey matter in the regions of Neuromorphometrics, in mL.
 import csv
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -80,7 +80,7 @@ PARCELLATIONS = {
     "destrieux": ("aparc.a2009s",),
 }
 MEASURES = {"thickness": "ThickAvg", "volume": "GrayVol", "area": "SurfArea"}
-_SEGMENTED = ("aseg+DKT.VINN", "aseg+DKT")  # FastSurfer without surfaces: volumes of structures and cortical regions
+_SEGMENTED = ("aseg", "aseg+DKT.VINN", "aseg+DKT")  # the last two from FastSurfer without surfaces, with the cortex
 _HOLES = ("lhSurfaceHoles", "rhSurfaceHoles")
 _VERSION = re.compile(r"(?:^|[-v])(\d+\.\d+(?:\.\d+)?)(?=[-_+ ]|$)")
 _BASE = "base-tps"  # the file that marks a template of one person's visits
@@ -123,7 +123,7 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
     measures = tuple(settings.measures)
     found = each(lambda one: _freesurfer_person(one, stems, measures), people, settings.jobs)
     if not stems:
-        read = dict.fromkeys(f"{_segmentation(one.folder / 'stats')}.stats" for one in people if not one.problem)
+        read = dict.fromkeys(f"{_first(one.folder / 'stats', _SEGMENTED)}.stats" for one in people if not one.problem)
         notes.append(f"No folder contains a cortical parcellation; only {listed(read)} was read.")
     elif settings.atlas is None and stems != PARCELLATIONS["dk"]:
         notes.append(f"There is no aparc.stats, so the cortical regions come from {stems[0]}.")
@@ -167,7 +167,7 @@ def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple
     stats, problems, missing = subject.folder / "stats", [subject.problem] * bool(subject.problem), []
     values: dict[str, float] = {}
     program = ""
-    aseg = "aseg" if stems else _segmentation(stats)
+    aseg = "aseg" if stems else _first(stats, _SEGMENTED)
     names = [aseg, *(_first(stats, [f"{side}.{stem}" for stem in stems]) for side in ("lh", "rh") if stems)]
     for name in names:
         path = stats / f"{name}.stats"
@@ -207,12 +207,8 @@ def _of_aseg(content: Stats) -> dict[str, float]:
     return values | {f"{key[:2]}EulerNumber": 2 - 2 * number for key, number in holes.items()}  # for n handles
 
 
-def _segmentation(stats: Path) -> str:
-    """Return the name of the segmentation file for a person without a cortical parcellation."""
-    return _first(stats, ["aseg", *_SEGMENTED])
-
-
-def _first(stats: Path, names: list[str]) -> str:
+def _first(stats: Path, names: Sequence[str]) -> str:
+    """Return the first of several names of a file that a folder has."""
     return next((name for name in names if (stats / f"{name}.stats").is_file()), names[0])
 
 

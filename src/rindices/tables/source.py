@@ -124,13 +124,13 @@ def read_source(
     ...     read_source(folder).frame.to_numpy().tolist()
     [['sub-01', 61.0, 30.0], ['sub-02', nan, 28.0]]
     """
-    path, root = Path(path), None if labelled_parts(path) else _bids_root(Path(path))
-    if not whole and root is None and not join and not labelled_parts(path) and _sidecar(path) is None:
+    path, parts = Path(path), labelled_parts(path)
+    root = None if parts else _bids_root(path)
+    if not whole and root is None and not join and not parts and _sidecar(path) is None:
         later = Table(path, text_columns=text_columns)
         guessed = id_column == TableSettings.id and id_column not in later.columns
         by_name = (id_by_name(later.columns) if guessed else None) or id_column
         return Source(pd.DataFrame(), later, Dictionary(), (later.file,), _ids_note(by_name, id_column), None, by_name)
-    parts = labelled_parts(path)
     main = parts[0].path if parts else path if root is None else root / _PARTICIPANTS
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
     names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
@@ -138,11 +138,9 @@ def read_source(
     as_text = (*text_columns, id_column) if names else tuple(text_columns)
     frame, described, files, notes = _read(main, as_text)
     others = {table: _read(table, as_text) for table in names}
-    asked, id_column = (
-        id_column,
-        own_ids(frame, id_column) if id_column == TableSettings.id and id_column not in frame.columns else id_column,
-    )
-    notes += _ids_note(id_column, asked)
+    own = own_ids(frame, id_column) if id_column == TableSettings.id else id_column
+    notes += _ids_note(own, id_column)
+    id_column = own
     if parts:
         below = [_read(part.path, as_text) for part in parts[1:]]
         frame, said = stacked(parts, [frame, *(read[0] for read in below)], id_column, diagnosis_column)

@@ -149,8 +149,8 @@ class Table:
         Whether numbers may have decimal commas, because commas do not separate the cells.
     progress
         Proportion of the file read so far, from 0 to 1.
-    two_headers
-        Whether the row below the names describes the columns and is left out; known once the row has been read.
+    notes
+        Messages about the rows read so far: that the row below the names describes the columns and is left out.
 
     Raises
     ------
@@ -169,7 +169,7 @@ class Table:
 
     def __init__(self, path: str | Path, *, text_columns: Collection[str] = ()) -> None:
         (self.file, sheet), self.progress = file_and_sheet(path), 0.0
-        self.two_headers = False
+        self.notes: tuple[str, ...] = ()
         self._text_columns, self._kind = text_columns, _kind_of(self.file)
         with _failures_told(self.file.name, self._kind):
             if self._kind in TEXT_KINDS:
@@ -196,17 +196,13 @@ class Table:
             for share, frame in self._reader.frames():
                 self.progress = share
                 if not n_rows and _describes_columns(frame):
-                    self.two_headers, frame = True, frame.iloc[1:]
+                    frame = frame.iloc[1:]
+                    said = f"The row below the column names in {self.file.name} describes the columns and is skipped."
+                    self.notes = (said,)
                 n_rows += len(frame)
                 yield frame
         if not n_rows:
             raise InputError(f"{self.file.name} has a header but no rows below it.\nExpected one row per person.")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Messages about the rows that were read."""
-        said = f"The row below the column names in {self.file.name} describes the columns and is skipped."
-        return (said,) if self.two_headers else ()
 
     def read(self) -> pd.DataFrame:
         """Return all rows; a column is numeric if every cell that is not missing parses as a number, otherwise text.
