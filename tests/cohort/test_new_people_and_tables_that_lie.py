@@ -78,7 +78,10 @@ TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=
             people((3, "age", -99), (70, "age", -99), age=AGE),
             (),
             0,
-            ["age: controls 65.", "age has impossible values (2 cells, for example -99 in row 5), which are not used"],
+            [
+                "age: controls 65.",
+                "2 people have age = -99, which looks like a code for a missing value and is not used",
+            ],
             [],
         ),
         (

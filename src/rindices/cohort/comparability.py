@@ -1,6 +1,7 @@
 """Whether disease can be separated from other effects: groups should overlap in everything but the disease."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -241,26 +242,25 @@ def _region_warnings(
     block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_], patients: NDArray[np.bool_]
 ) -> list[Message]:
     """Warn of columns that do not look like regions, and of more regions than the method is meant for."""
-    kinds = kinds_of(regions, block)
-    suspects = {name: kind for name, kind in zip(regions, kinds, strict=True) if kind.suspicion}
+    groups = grouped(regions, kinds_of(regions, block))
+    unnamed = groups.pop("regions", [])  # whose names do not say what is measured
+    measures = {what: groups.pop(what) for what in ("volumes", "thicknesses", "areas") if what in groups}
+    plain = {*unnamed, *chain(*measures.values())}
     # Where half the patients lie below the controls' 80 % quantile, the area under the curve is at most 0.9.
     low, high = np.quantile(block[controls], [0.2, 0.8], axis=0)
     middle = np.median(block[patients], axis=0)
     telling = [
         regions[place]
         for place in np.flatnonzero((middle > high) | (middle < low)).tolist()
-        if regions[place] not in suspects and group_separation(block[controls, place], block[patients, place])
+        if regions[place] in plain and group_separation(block[controls, place], block[patients, place])
     ]
     telling = unlike_regions(block[controls], regions, telling)
     warnings = [
         Message(f"Treated as regions, although they look like {what}: {listed(names)}. ", _remedy(what, names), ".")
-        for what, names in grouped([*suspects], [*suspects.values()]).items()
+        for what, names in groups.items()
     ]
-    plain = {name: kind for name, kind in zip(regions, kinds, strict=True) if not kind.suspicion}
-    sorts = grouped([*plain], [*plain.values()])
-    sorts.pop("regions", None)  # whose names do not say what is measured
-    if len(sorts) > 1:
-        which = listed(f"{len(names)} {sort}" for sort, names in sorts.items())
+    if len(measures) > 1:
+        which = listed(f"{len(names)} {what}" for what, names in measures.items())
         several = (
             f"The regions mix several kinds of measure: {which}. Each region is scaled relative to the controls, so "
             "they can be used"

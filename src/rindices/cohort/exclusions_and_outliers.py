@@ -30,11 +30,6 @@ _SMALLEST_SPREAD = 0.05  # with many unrelated regions, distances hardly differ,
 _LARGEST_RATIO = 10.0
 
 
-def with_medians(block: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return people × regions with gaps replaced by the region's median, which is not unusual."""
-    return np.where(np.isnan(block), np.nanmedian(block, axis=0), block) if np.isnan(block).any() else block
-
-
 def find_outliers(
     block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]
 ) -> tuple[pd.DataFrame, dict[int, Outlier]]:
@@ -314,7 +309,8 @@ def _leave_out_outliers(
 ) -> None:
     """Measure how far each row in use is from the others, note outliers, and leave them out on request."""
     positions = np.flatnonzero(record.used)
-    block = with_medians(observed.regions.values[positions])
+    values = observed.regions.values[positions]
+    block = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)  # a median is not unusual
     measures, outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.measures.loc[positions] = measures.to_numpy()
     who = positions[list(outliers)]

@@ -140,53 +140,46 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     if (qualities := [*aside.values()].count(_QUALITY)) >= _COMPANY and 2 * qualities > len(names):
         aside = {name: why for name, why in aside.items() if why != _QUALITY}
     rest = [name for name in names if name not in aside]
-    values = np.column_stack([numbers_of(table[name]) for name in rest]) if rest else np.empty((len(table), 0))
-    only = dict.fromkeys(rest) if len(table) < 2 else dict(zip(rest, _only_values(values), strict=True))
-    constant = {name: f"always {shown(one)}" for name, one in only.items() if one is not None}
-    totals = _totals([name for name in rest if name not in constant], dict(zip(rest, values.T, strict=True)), known)
-    places = [place for place, name in enumerate(rest) if name not in constant and name not in totals]
-    others = [rest[place] for place in places]
-    strangers = _unidentified(others, values[:, places], {name for name in others if name in known})
-    regions = tuple(name for name in others if name not in strangers)
-    notes = _notes(aside, constant, known) + _note_on_totals(totals)
+    numbers = pd.DataFrame({name: numbers_of(table[name]) for name in rest}, index=range(len(table)))
+    finite = numbers.where(np.isfinite(numbers))
+    is_constant = (finite.max() - finite.min() <= 1e-9 * finite.abs().max()) & (len(table) > 1)
+    constant = {name: f"always {shown(float(finite[name].min()))}" for name in numbers.columns[is_constant]}
+    totals = _totals(numbers.drop(columns=list(constant)), known)
+    others = numbers.drop(columns=[*constant, *totals])
+    strangers = _unidentified(others, {name for name in others if name in known})
+    regions = tuple(str(name) for name in others if name not in strangers)
+    notes = _notes(aside, known)
+    if constant:
+        notes.append(f"Constant columns are excluded: {_with_reasons(constant)}.")
+    if totals:
+        computed = "Excluded because they are computed from other columns: ", _with_reasons(totals)
+        notes.append(Message(*computed, ". To include them, name all regions with ", Remedy("features"), "."))
     return Candidates(regions, aside | constant | totals, strangers, notes)
 
 
-def _totals(
-    names: Sequence[str], values: Mapping[str, NDArray[np.float64]], known: Mapping[str, KnownColumn]
-) -> dict[str, str]:
+def _totals(numbers: pd.DataFrame, known: Mapping[str, KnownColumn]) -> dict[str, str]:
     """Return the columns computed from others, and how that is known: by values, or by name if there are regions."""
     by_name = {
         name: "a total, judging by its name"
-        for name in names
+        for name in map(str, numbers)
         if (known[name].kind == "total" if name in known else kind_of(name).suspicion == "total")
     }
-    if len(names) - len(by_name) < _COMPANY:
+    if numbers.shape[1] - len(by_name) < _COMPANY:
         by_name = {}
-    left = [name for name in names if name not in by_name]
-    block = np.column_stack([values[name] for name in left]) if left else np.empty((0, 0))
+    left = [str(name) for name in numbers if name not in by_name]
     sums = {
         left[
             place
         ]: f"{'the sum or mean' if len(parts) > 1 else 'a copy'} of {listed((left[k] for k in parts), 2, ' + ')}"
-        for place, parts in copies_and_sums(left, block).items()
+        for place, parts in copies_and_sums(left, numbers[left].to_numpy()).items()
     }
     return by_name | sums
 
 
-def _note_on_totals(totals: Mapping[str, str]) -> list[Text]:
-    """Report which totals are left out, and how to include them."""
-    if not totals:
-        return []
-    reasons = dict.fromkeys(totals.values())
-    which = "; ".join(f"{listed(name for name in totals if totals[name] == why)} ({why})" for why in [*reasons][:4])
-    more = f" and {len(reasons) - 4} more" if len(reasons) > 4 else ""
-    back = "To include them, name all regions with "
-    return [
-        Message(
-            f"Excluded because they are computed from other columns: {which}{more}. {back}", Remedy("features"), "."
-        )
-    ]
+def _with_reasons(columns: Mapping[str, str]) -> str:
+    """Return columns with the reasons why they are left out: ``a, b (always 0); c (a copy of d)``."""
+    reasons = dict.fromkeys(columns.values())
+    return listed((f"{listed(name for name in columns if columns[name] == why)} ({why})" for why in reasons), 4, "; ")
 
 
 def _no_region(name: str, known: KnownColumn | None) -> str:
@@ -203,8 +196,8 @@ def _no_region(name: str, known: KnownColumn | None) -> str:
     return told if known is None and told in NEVER_REGIONS else ""
 
 
-def _notes(aside: dict[str, str], constant: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
-    """Report which columns are left out, and what they can be used for."""
+def _notes(aside: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
+    """Report which columns are left out by name, and what they can be used for."""
     notes: list[Text] = []
     by_reason: dict[str, list[str]] = {}
     for name, why in aside.items():
@@ -225,21 +218,12 @@ def _notes(aside: dict[str, str], constant: dict[str, str], known: dict[str, Kno
             notes.append(
                 Message("To compute the 72 regions of the authors' models, use ", Remedy("features", "muse72"), ".")
             )
-    if constant:
-        same = {what: [name for name in constant if constant[name] == what] for what in constant.values()}
-        which = "; ".join(f"{listed(columns)} ({what})" for what, columns in same.items())
-        notes.append(f"Constant columns are excluded: {which}.")
     return notes
 
 
-def _only_values(values: NDArray[np.float64]) -> list[float | None]:
-    """Return the value of each constant column, and None for each of the others."""
-    present = (column[np.isfinite(column)] for column in values.T)
-    return [float(one[0]) if len(one) and np.ptp(one) <= 1e-9 * np.abs(one).max() else None for one in present]
-
-
-def _unidentified(names: Sequence[str], values: NDArray[np.float64], by_name: set[str]) -> tuple[str, ...]:
+def _unidentified(numbers: pd.DataFrame, by_name: set[str]) -> tuple[str, ...]:
     """Return the columns that neither their names nor their values identify as regions."""
+    names, values = [str(name) for name in numbers], numbers.to_numpy()
     by_name = by_name | {name for pair in pairs_of_sides(names) for name in pair}
     by_name |= {
         name for name in names if kind_of(name).measure != "measure" or any(map(_WORDS.fullmatch, words_of(name)))

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
 from rindices.problems import ADAPT, Message, Problem, Remedy, counted, listed, shown
-from rindices.schema.cells import as_known, meant_as_numbers, numbers_of, plain_code, text_of
+from rindices.schema.cells import LARGEST, as_known, meant_as_numbers, plain_code, text_of
 from rindices.schema.field import CORRECT, DIGITS, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
 from rindices.schema.role_guesses import SEX_NAMES, USUAL_NAMES
 from rindices.schema.units_and_impossible_values import impossible_covariate, suspected_codes
@@ -220,7 +220,7 @@ class ScoreField(NumberField):
             self.notes.append(
                 Message(unused, " it is a code, declare it with ", code_of, ", or leave these cells empty.")
             )
-        return Seen.of(np.where(suspects, np.nan, values))
+        return Seen.of(np.where(suspects | (np.abs(values) > LARGEST), np.nan, values))
 
     def check(self) -> list[Problem]:
         """Return the problems of the score: text among numbers, infinite numbers."""
@@ -230,22 +230,20 @@ class ScoreField(NumberField):
 
 
 class BackgroundField(ScoreField):
-    """A column without a role, such as age, in which groups should not differ; text and impossible numbers are gaps."""
+    """A column without a role, such as age, in which groups should not differ; text among its numbers is a gap."""
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the column in some rows: numbers, or categories as text, with gaps as NaN."""
         if self.name.casefold() in USUAL_NAMES["site"]:  # a mean of site numbers would be meaningless, too
             return Seen.of(text_of(batch[self.name]).to_numpy())
-        column, numbers = batch[self.name], numbers_of(batch[self.name])
-        impossible = impossible_covariate(self.name, numbers, numbers)
-        if impossible.any():
-            first = int(impossible.argmax())
-            where = f"{counted(int(impossible.sum()), 'cell')}, for example {shown(numbers[first])} in row"
-            self.notes.append(f"{self.name} has impossible values ({where} {roster.rows[first]}), which are not used.")
-            numbers, column = np.where(impossible, np.nan, numbers), column.mask(impossible)
-        odd = np.flatnonzero(column.notna() & np.isnan(numbers))
-        if not 0 < len(odd) < column.notna().sum() or not meant_as_numbers(column):
-            return Seen.of(column.to_numpy())
-        where = f"{counted(len(odd), 'cell')}, row {roster.rows[odd[0]]}"
-        self.notes.append(f"{self.name} contains text among its numbers ({where}) and is not used.")
-        return Seen.of(numbers)
+        seen = super().observe(batch, roster)
+        if number := self.text.counts[self.name]:
+            row = self.text.first[self.name][0].partition(" (")[0]  # without the id
+            self.notes.append(
+                f"{self.name} contains text among its numbers ({counted(number, 'cell')}, {row}) and is not used."
+            )
+        return seen
+
+    def check(self) -> list[Problem]:
+        """Return no problems, because a table can be used without this column."""
+        return []

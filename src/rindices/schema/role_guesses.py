@@ -22,6 +22,7 @@ from rindices.settings import TableSettings
 _MOST_PEOPLE = 2000  # who are examined
 _MORE_PEOPLE = 20  # than columns: with fewer, any column is a combination of others
 _LEFT_OVER = 0.01  # share of a column's sd; the best predicted of 164 real volumes retains a quarter
+_SAME_COLUMN = 1 - _LEFT_OVER**2 / 2  # correlation; 1 - r² is the unexplained share of the variance
 _FAR = 5.0  # times the median distance from the centre
 _SAME = 0.02  # by which the weights of a sum's parts may differ
 
@@ -45,10 +46,9 @@ def copies_and_sums(names: Sequence[str], values: NDArray[np.float64]) -> dict[i
     centred = complete - complete.mean(axis=0)
     spread = np.sqrt((centred**2).sum(axis=0))
     unit = centred / np.where(spread > 0, spread, np.inf)
-    # 1 - r² is the unexplained share of the variance.
-    later, earlier = np.nonzero(np.tril(unit.T @ unit, -1) > 1 - _LEFT_OVER**2 / 2)
+    later, earlier = np.nonzero(np.tril(unit.T @ unit, -1) > _SAME_COLUMN)
     found: dict[int, tuple[int, ...]] = dict(zip(later.tolist(), zip(earlier.tolist()), strict=True))
-    found |= {place: pair for place, pair in _sums_of_sides(names, centred, spread).items() if place not in found}
+    found |= {place: pair for place, pair in _sums_of_sides(names, centred, unit).items() if place not in found}
     # A sum is larger than its parts; means are not, but correlate more closely with the other columns than parts do.
     for height in (np.abs(np.median(complete, axis=0)), (unit.T @ unit).sum(axis=0)):
         by_height = np.argsort(height, kind="stable").tolist()
@@ -93,18 +93,15 @@ def _whole_and_parts(weights: NDArray[np.floating]) -> tuple[int, list[int]] | N
 
 
 def _sums_of_sides(
-    names: Sequence[str], centred: NDArray[np.float64], spread: NDArray[np.float64]
+    names: Sequence[str], centred: NDArray[np.float64], unit: NDArray[np.float64]
 ) -> dict[int, tuple[int, ...]]:
     """Return the columns that are sums or means of a left and a right one."""
     place_of, found = {name: place for place, name in enumerate(names)}, dict[int, tuple[int, ...]]()
-    products = centred.T @ centred
     for left, right in pairs_of_sides(names):
         pair = place_of[left], place_of[right]
-        both = products[pair[0]] + products[pair[1]]
-        for times in (1.0, 0.5):
-            rest = spread**2 - 2 * times * both + times**2 * both[[*pair]].sum()  # residual sum of squares
-            same = np.flatnonzero((rest <= (_LEFT_OVER * spread) ** 2) & (spread > 0))
-            found.update(dict.fromkeys([place for place in same.tolist() if place not in pair], pair))
+        both = centred[:, pair[0]] + centred[:, pair[1]]
+        alike = np.flatnonzero(unit.T @ both > _SAME_COLUMN * np.linalg.norm(both)).tolist()
+        found.update(dict.fromkeys([place for place in alike if place not in pair], pair))
     return found
 
 

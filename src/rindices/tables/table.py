@@ -220,17 +220,13 @@ def _describes_columns(frame: pd.DataFrame) -> bool:
     A person for whom processing failed has the same word in many cells, and no units.
     """
     first = text_of(frame.iloc[0]).dropna() if len(frame) > _FEWEST_BELOW else pd.Series(dtype=object)
-    words = [name for name in first.index if not _is_number(first[name])]
+    words = first.index[np.isnan(numbers_of(first))].tolist()
     rest = {name: text_of(frame[name].iloc[1:]).dropna() for name in words}
     above = [name for name, cells in rest.items() if len(cells) and not np.isnan(numbers_of(cells)).any()]
     if len(above) < _FEWEST_DESCRIBED or len(first) - len(words) > len(above) / 10:
         return False
     units = first[above].str.casefold().isin(_UNITS).mean()
     return bool(units > _MOST or first[above].nunique() > len(above) / 2)
-
-
-def _is_number(text: str) -> bool:
-    return not np.isnan(numbers_of(pd.Series([text], dtype=object))[0])
 
 
 def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT) -> pd.DataFrame:
