@@ -244,7 +244,7 @@ def _region_warnings(
     """Warn of columns that do not look like regions, and of more regions than the method is meant for."""
     groups = grouped(regions, kinds_of(regions, block))
     unnamed = groups.pop("regions", [])  # whose names do not say what is measured
-    measures = {what: groups.pop(what) for what in ("volumes", "thicknesses", "areas") if what in groups}
+    measures = {what: groups.pop(what) for what in [*groups] if what in ("volumes", "thicknesses", "areas")}
     plain = {*unnamed, *chain(*measures.values())}
     # Where half the patients lie below the controls' 80 % quantile, the area under the curve is at most 0.9.
     low, high = np.quantile(block[controls], [0.2, 0.8], axis=0)

@@ -223,17 +223,18 @@ class Record:
 
     def leave_out_incomplete(self, observed: Observed, regions: Sequence[str]) -> None:
         """Leave out rows with missing or impossible values in covariates or regions, and note these cells."""
-        parts = [("covariate", [name], seen) for name, seen in observed.covariates.items()]
-        parts.append(("region", list(regions), observed.regions))
+        covariates = [("covariate", [name], seen) for name, seen in observed.covariates.items()]
+        parts = [*covariates, ("region", list(regions), observed.regions)]
         reasons = [(f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts]
         reasons += [("impossible value", columns, seen.impossible, seen) for _, columns, seen in parts]
         for reason, columns, marked, seen in reasons:
-            cells = defaultdict[int, list[str]](list)
-            for row, column in np.argwhere(marked).tolist():
-                value = seen.values[row, column]
-                what = f"= {shown(float(value))} is impossible" if marked is seen.impossible else "is missing"
-                cells[row].append(f"{columns[column]} {what}")
-            for row, texts in cells.items():
+            for row in np.flatnonzero(np.any(marked, axis=1)).tolist():
+                texts = [
+                    f"{columns[at]} is missing"
+                    if marked is seen.missing
+                    else f"{columns[at]} = {shown(float(seen.values[row, at]))} is impossible"
+                    for at in np.flatnonzero(marked[row]).tolist()
+                ]
                 self.note(row, listed(texts, 5))
             self.leave_out(np.any(marked, axis=1), reason)
 
@@ -356,9 +357,14 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     if drop:
         record.leave_out(sites.isin(small.index).to_numpy(), "site without enough controls")
         return
-    people = {str(site): counted(int(number), "person", "people") for site, number in present.value_counts().items()}
-    few = {str(site): counted(int(number), "control") for site, number in small.items()}
-    which = listed((f"{site} ({few[site]} of {people[site]})" for site in few), 8)
+    n_people = present.value_counts().to_dict()
+    which = listed(
+        (
+            f"{site} ({counted(int(number), 'control')} of {counted(int(n_people[site]), 'person', 'people')})"
+            for site, number in small.items()
+        ),
+        8,
+    )
     raise InputError(
         f"Every site needs at least {MIN_SITE_CONTROLS} controls so that its effect can be separated from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"

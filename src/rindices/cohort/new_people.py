@@ -119,16 +119,11 @@ def read_people(
         )
     settings = replace(settings, id=source.id_column)
     frame, file = source.frame if prepare is None else prepare(source.frame), source.table
-    check = _Check(
-        [str(name) for name in (frame if file is None else file).columns],
-        contract,
-        settings,
-        source.dictionary,
-        decimal_comma=file is not None and file.decimal_comma,
-    )
+    columns = [str(name) for name in (frame if file is None else file).columns]
+    check = _Check(columns, contract, settings, source.dictionary)
     batches: Iterable[pd.DataFrame] = [frame]
     if file is not None:
-        batches = [file.read()] if whole or check.visit else file.batches()
+        batches = [file.read()] if whole or check.visit else map(file.typed, file.batches())
     with with_notes(source.notes):
         for batch in batches:
             people = check.observe(batch)
@@ -144,13 +139,7 @@ class _Check:
     """The fields of a model's contract, for the rows of one table."""
 
     def __init__(
-        self,
-        columns: Sequence[str],
-        contract: Contract,
-        settings: ApplySettings,
-        dictionary: Dictionary,
-        *,
-        decimal_comma: bool = False,
+        self, columns: Sequence[str], contract: Contract, settings: ApplySettings, dictionary: Dictionary
     ) -> None:
         check_choice(Remedy("new_sites"), settings.new_sites, ("refuse", "uncorrected"))
         self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
@@ -170,17 +159,8 @@ class _Check:
             IdField(str(settings.id), self.visit),
             VisitField(self.visit),
             DiagnosisField(contract.diagnosis_column),
-            [
-                CovariateField(spec.name, spec, new_sites=sites.get(spec.name), decimal_comma=decimal_comma)
-                for spec in contract.covariates
-            ],
-            RegionField(
-                contract.features,
-                contract.ranges,
-                unit=contract.unit,
-                decimal_comma=decimal_comma,
-                fills=not settings.complete_only,
-            ),
+            [CovariateField(spec.name, spec, new_sites=sites.get(spec.name)) for spec in contract.covariates],
+            RegionField(contract.features, contract.ranges, unit=contract.unit, fills=not settings.complete_only),
             [ScoreField(name) for name in scores],
         )
         self._unknown: list[str] | None = None

@@ -80,12 +80,12 @@ def as_known(codes: Iterable[object], known: Sequence[str]) -> NDArray[np.object
     return np.array([called[text] for text in texts], dtype=object)
 
 
-def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.float64]:
+def numbers_of(column: pd.Series) -> NDArray[np.float64]:
     """Return the cells as numbers, exactly as Python reads them; NaN for gaps and for text that is not a number.
 
     Examples
     --------
-    >>> numbers_of(pd.Series(["61,5", " 72", "low", ""]), decimal_comma=True).tolist()
+    >>> numbers_of(pd.Series(["61.5", " 72", "low", ""])).tolist()
     [61.5, 72.0, nan, nan]
     """
     if is_numeric_dtype(column) and not is_bool_dtype(column):
@@ -93,8 +93,6 @@ def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.
     with contextlib.suppress(ValueError, TypeError):  # most columns of measures have neither gaps nor words
         return column.to_numpy(dtype=object).astype(np.float64)
     text = text_of(column)
-    if decimal_comma:
-        text = _with_points(text)
     readable = pd.to_numeric(text, errors="coerce").notna().to_numpy()
     numbers = np.full(len(text), np.nan)
     numbers[readable] = text.to_numpy(dtype=object)[readable].astype(np.float64)
@@ -127,11 +125,12 @@ def _as_numbers(column: pd.Series, *, decimal_comma: bool) -> pd.Series:
     text = text_of(column)
     if text.str.fullmatch(_CODE).any():
         return text
-    numbers = numbers_of(text, decimal_comma=decimal_comma)
+    with_points = _with_points(text) if decimal_comma else text
+    numbers = numbers_of(with_points)
     n_lost, n_cells = np.isnan(numbers).sum() - text.isna().sum(), text.notna().sum()
     if not n_lost:
         return pd.Series(numbers, index=column.index)
-    return _with_points(text) if decimal_comma and n_lost <= (1 - MOSTLY_NUMBERS) * n_cells else text
+    return with_points if n_lost <= (1 - MOSTLY_NUMBERS) * n_cells else text
 
 
 def _plain_numbers(column: pd.Series) -> NDArray[np.float64] | None:

@@ -87,8 +87,6 @@ class CovariateField(NumberField):
         Whether regions are divided by it.
     new_sites
         For the site of new people: whether unknown sites are accepted ("uncorrected") or not ("refuse").
-    decimal_comma
-        Whether numbers may have decimal commas.
     """
 
     kind = "covariate"
@@ -101,12 +99,11 @@ class CovariateField(NumberField):
         is_category: bool = False,
         is_divisor: bool = False,
         new_sites: str | None = None,
-        decimal_comma: bool = False,
     ) -> None:
         reference = None
         if spec is not None and spec.categories is None:
             reference = np.array([[spec.minimum], [spec.maximum]], dtype=float)
-        super().__init__([name], reference, decimal_comma=decimal_comma)
+        super().__init__([name], reference)
         self._spec, self._is_site, self._is_divisor = spec, new_sites is not None, is_divisor
         # Numbers that label sites or scanners: a slope over them would be meaningless.
         self._is_category: bool | None = is_category or name.casefold() in USUAL_NAMES["site"] or None

@@ -210,10 +210,9 @@ class RegionField(NumberField):
         reference: NDArray[np.float64] | None = None,
         *,
         unit: str | None = None,
-        decimal_comma: bool = False,
         fills: bool = False,
     ) -> None:
-        super().__init__(columns, reference, decimal_comma=decimal_comma)
+        super().__init__(columns, reference)
         self._fills, self._unit, self._kept, self._units = fills, unit, list[NDArray[np.float64]](), list[Problem]()
 
     def learn(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

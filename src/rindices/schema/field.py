@@ -115,8 +115,6 @@ class NumberField(Field):
         Their names.
     reference
         Values of other people (people × columns) to judge by; None if these people are judged against each other.
-    decimal_comma
-        Whether numbers may have decimal commas.
 
     Attributes
     ----------
@@ -128,11 +126,9 @@ class NumberField(Field):
 
     kind = "number"
 
-    def __init__(
-        self, columns: Sequence[str], reference: NDArray[np.float64] | None = None, *, decimal_comma: bool = False
-    ) -> None:
+    def __init__(self, columns: Sequence[str], reference: NDArray[np.float64] | None = None) -> None:
         super().__init__()
-        self.columns, self.name, self._reference, self._comma = list(columns), columns[0], reference, decimal_comma
+        self.columns, self.name, self._reference = list(columns), columns[0], reference
         self.text, self.missing, self.impossible = BadCells(), BadCells(), BadCells()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
@@ -143,7 +139,7 @@ class NumberField(Field):
         except (ValueError, TypeError):
             block = np.empty(text.shape)
             for position, name in enumerate(self.columns):
-                block[:, position] = numbers_of(batch[name], decimal_comma=self._comma)
+                block[:, position] = numbers_of(batch[name])
                 if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
                     text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
         missing = self._unusable_gaps(block, np.isnan(block) & ~text)

@@ -178,7 +178,9 @@ class VisitField(Field):
             return Timeline(ids, numbers, numbers / _A_YEAR[letter], exact, column)
         is_date = column.str.fullmatch(_DATE).to_numpy(dtype=bool)
         if is_date.all():
-            days = self._days(column, roster)
+            dates = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
+            self._refuse(column, dates.isna().to_numpy(), roster)
+            days = np.asarray((dates - dates.min()) / pd.Timedelta(days=1), dtype=np.float64)
             return Timeline(ids, days, days / _DAYS_A_YEAR, "the dates of visits", column)
         other = column.str.strip().str.fullmatch(_OTHER_DATE).to_numpy(dtype=bool)
         self._refuse(column, ~is_date if is_date.any() else other, roster)
@@ -189,11 +191,6 @@ class VisitField(Field):
         years = column.map(times).to_numpy(dtype=np.float64) if timed else None
         ranks = {label: float(rank) for rank, label in enumerate(ordered)}
         return Timeline(ids, column.map(ranks).to_numpy(dtype=np.float64), years, visits=column)
-
-    def _days(self, text: pd.Series, roster: Roster) -> NDArray[np.float64]:
-        dates = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
-        self._refuse(text, dates.isna().to_numpy(), roster)
-        return np.asarray((dates - dates.min()) / pd.Timedelta(days=1), dtype=np.float64)
 
     def _refuse(self, text: pd.Series, is_wrong: NDArray[np.bool_], roster: Roster) -> None:
         if is_wrong.any():
