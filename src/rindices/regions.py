@@ -322,11 +322,9 @@ def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
         ]
         if name in regions and not any(one.kind == "spread" for one in usual):
             kind = "total" if _is_sum(regions[name], regions.values()) else "region"
-            measure = "volume" if muse_numbers(written[name]) else measure_of(words_of(name))
-            source = regions[name].source
-            if usual:
-                measure, source = usual[0].measure, usual[0].source
-            columns[name] = regions[name]._replace(kind=kind, measure=measure, source=source)
+            said = "volume" if muse_numbers(written[name]) else measure_of(words_of(name))
+            one = usual[0] if usual else regions[name]._replace(measure=said)
+            columns[name] = regions[name]._replace(kind=kind, measure=one.measure, source=one.source)
         elif usual:
             columns[name] = usual[0]
     return columns

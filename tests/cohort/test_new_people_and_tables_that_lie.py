@@ -182,10 +182,6 @@ def test_people_whom_a_joined_table_does_not_know(tables, join):
     assert cohort.clinical["age"].isna().sum() == 3
 
 
-def test_a_setting_that_is_none_is_refused():
-    refused_with("unexpected keyword argument 'covariate'", read_cohort, "people.csv", covariate="age", error=TypeError)
-
-
 def test_what_a_model_cannot_score_is_left_out_when_asked(contract, tables):
     gaps = clinic((3, "rAmy", np.nan), (7, "age", np.nan), (70, "icv", 0.0))
     people, complete = check_people(gaps, contract, DROP), check_people(gaps.drop([3, 7, 70]), contract)

@@ -101,9 +101,11 @@ def choose_regions(
     )
     for name in (*left_out, *chosen):
         if name in taken:
-            asked = Remedy("exclude" if name in left_out else "features")
-            both = f"Column {name!r} is {taken[name]}, so it cannot also be in "
-            raise InputError(both, asked, ".\nChoose one or the other.")
+            raise InputError(
+                f"Column {name!r} is {taken[name]}, so it cannot also be in ",
+                Remedy("exclude" if name in left_out else "features"),
+                ".\nChoose one or the other.",
+            )
     regions = tuple(name for name in chosen if name not in left_out)
     sorted_out = Candidates(regions, {}, (), []) if wanted else sort_candidates(table, regions)
     regions = tuple(name for name in regions if name not in sorted_out.aside)

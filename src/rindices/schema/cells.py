@@ -169,11 +169,11 @@ def refuse_thousands(frame: pd.DataFrame) -> None:
     if first is not None and any(map(_COMMA.search, texts.values())):
         name, cell = first
         row = frame.index[int((frame[name] == cell).to_numpy().argmax())] + 2
-        comma = f", or write a decimal point as a comma ({cell.replace('.', ',')})."
-        point = comma if cell.count(".") == 1 else "."
+        decimal = f", or write a decimal point as a comma ({cell.replace('.', ',')})" if cell.count(".") == 1 else ""
         raise InputError(
             f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to be "
-            f"a thousands separator.\nRemove thousands separators from all cells (here: {cell.replace('.', '')}){point}"
+            "a thousands separator.\n"
+            f"Remove thousands separators from all cells (here: {cell.replace('.', '')}){decimal}."
         )
 
 

@@ -269,13 +269,12 @@ def years_since_first(
     n_old, grows = int((age > OLDEST).sum()), ~ids.isin(ids[~timeline.first() & ~(steps > 0)])
     # Only people with several visits are informative.
     if not n_old and np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
-        standing = ids[~grows].nunique()
-        warning = (
-            f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
-            "missing, so their change per year is unknown."
-        )
-        unknown = (warning,) if standing else ()
-        return _since_first(timeline, age).where(grows), f"the column {name!r}", (*warnings, *unknown)
+        if standing := ids[~grows].nunique():
+            warnings += (
+                f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
+                "missing, so their change per year is unknown.",
+            )
+        return _since_first(timeline, age).where(grows), f"the column {name!r}", warnings
     if n_old:
         warnings += (
             f"Column {name!r} cannot be the time in years: {counted(n_old, 'value is', 'values are')} above "
@@ -309,8 +308,6 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
         f"{len(alike):,} ids differ only in upper and lower case (participants {listed(alike)}). If they "
         "are the same person's, write them alike and keep each scan once."
     ] * (len(alike) > 0)
-    if not ids.has_duplicates:
-        return warnings
     learned = group.where(group.isin(["control", "patient"])).set_axis(ids)
     sexes = {str(name): text_of(table[name]).set_axis(ids) for name in table if str(name).casefold() in SEX_NAMES}
     for name, values in {"": learned, **sexes}.items():

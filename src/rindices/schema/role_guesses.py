@@ -291,13 +291,15 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
     for place in np.flatnonzero(plain).tolist():
         of_people = values[measured[:, place], place]
         if is_code(of_people):
-            few = f"only {len(np.unique(of_people))} different values"
-            kinds[place] = kinds[place]._replace(suspicion="code", why=few)
+            kinds[place] = kinds[place]._replace(
+                suspicion="code", why=f"only {len(np.unique(of_people))} different values"
+            )
             continue
         alike = plain & (thickness == thickness[place])
         if alike.sum() >= _FEWEST_REGIONS and 3 * medians[place] > np.abs(medians[alike]).sum():
-            why = "its size, more than half of all other regions together"
-            kinds[place] = kinds[place]._replace(suspicion="total", why=why)
+            kinds[place] = kinds[place]._replace(
+                suspicion="total", why="its size, more than half of all other regions together"
+            )
     for place, parts in copies_and_sums(names, values).items():
         if not kinds[place].suspicion:
             of = f"its values, which equal those of {listed((names[part] for part in parts), 2, ' + ')}"

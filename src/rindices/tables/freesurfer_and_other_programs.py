@@ -344,15 +344,16 @@ def read_cat12(folder: Path, settings: GatherSettings) -> Found | None:
 def _cat12_person(path: Path) -> Measured:
     person = path.stem.removeprefix("catROI_")
     try:
-        atlas = ET.parse(path).getroot().find(_ATLAS)
-        names = [str(item.text) for item in atlas.iterfind("names/item")] if atlas is not None else []
-        numbers = (atlas.findtext(f"data/{_GREY_MATTER}") or "") if atlas is not None else ""
-        volumes = [float(number) for number in numbers.strip("[] \n").split(";") if number.strip()]
+        found = ET.parse(path).getroot().find(_ATLAS)
+        atlas = ET.Element(_ATLAS) if found is None else found
+        names = [str(item.text) for item in atlas.iterfind("names/item")]
+        numbers = atlas.findtext(f"data/{_GREY_MATTER}", "").strip("[] \n").split(";")
+        volumes = [float(number) for number in numbers if number.strip()]
     except (ET.ParseError, ValueError) as error:
         return Measured(person, {}, "CAT12", path, f"{path.name} cannot be read: {error}")
     if not names or len(names) != len(volumes):
         return Measured(person, {}, "CAT12", path, f"{path.name} has no {_GREY_MATTER} of {_ATLAS}")
     fluid = {name for name, one in known_regions(names).items() if one.title.endswith(_FLUID)}
     values = {name: volume for name, volume in zip(names, volumes, strict=True) if name not in fluid}
-    revision = (atlas.findtext("version") or "") if atlas is not None else ""
-    return Measured(person, values, f"CAT12 {f'r{revision}' if revision else ''}".strip(), path)
+    revision = atlas.findtext("version", "")
+    return Measured(person, values, f"CAT12 r{revision}" if revision else "CAT12", path)
