@@ -17,7 +17,6 @@ from rindices.problems import (
     InputError,
     Message,
     Remedy,
-    Text,
     check_choice,
     counted,
     did_you_mean,
@@ -149,11 +148,12 @@ class _Check:
         covariates = [spec.name for spec in contract.covariates]
         scores, self._free = self._named(columns, {*kept, *covariates, *contract.features})
         rename = Message("Rename the id column, or name it with ", Remedy("id", Blank("COLUMN")), ".")
-        wanted: dict[str, tuple[str, Text]] = {str(settings.id): ("the participant ids", rename)}
-        wanted |= {self.visit: ("the visit", Message("Correct ", Remedy("visit"), "."))} if self.visit else {}
-        coded = ("a covariate of the model", "Add the column, coded as in the training table.")
-        for name, (role, remedy) in (wanted | dict.fromkeys(covariates, coded)).items():
-            require_column(columns, name, role, remedy)
+        require_column(columns, str(settings.id), "the participant ids", rename)
+        if self.visit:
+            require_column(columns, self.visit, "the visit", Message("Correct ", Remedy("visit"), "."))
+        for name in covariates:
+            coded = "Add the column, coded as in the training table."
+            require_column(columns, name, "a covariate of the model", coded)
         sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),
