@@ -48,12 +48,9 @@ def _other_warnings(
     if not len(others):
         return []
     total, labels = int(others.sum()), {str(label): int(number) for label, number in others.items()}
-    people = (
-        f"{counted(total, 'person', 'people')} "
-        f"{'is neither a control nor a patient' if total == 1 else 'are neither controls nor patients'}"
-    )
+    are = "is neither a control nor a patient and is" if total == 1 else "are neither controls nor patients and are"
     scored = (
-        f"{people} and {'is' if total == 1 else 'are'} scored but not used for training: {labels_with_counts(labels)}."
+        f"{counted(total, 'person', 'people')} {are} scored but not used for training: {labels_with_counts(labels)}."
     )
     meant = {
         "control": [name for name in labels if name.casefold() in {*CONTROL_NAMES, *map(str.casefold, control)}],

@@ -83,8 +83,13 @@ class DiagnosisField(Field):
         healthy = healthy or self._usual_controls(controls, counts)
         both = [label for label in healthy if label in sick]
         if both:
-            label, one = f"The label {both[0]!r} is in both ", ".\nName it in only one of them."
-            raise InputError(label, Remedy("control"), " and ", Remedy("patients"), one)
+            raise InputError(
+                f"The label {both[0]!r} is in both ",
+                Remedy("control"),
+                " and ",
+                Remedy("patients"),
+                ".\nName it in only one of them.",
+            )
         sick = sick or self._remaining_patients([label for label in labels if label not in healthy], healthy, counts)
         return Groups(groups_of(values, healthy, sick), healthy, sick)
 
