@@ -25,7 +25,7 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     controls, patients = ((learned == name).to_numpy() for name in ("control", "patient"))
     features = cohort.features.fillna(cohort.features.median())
     block, regions = features.to_numpy(), [str(name) for name in cohort.features.columns]
-    _check_constant(block, regions, controls)
+    _check_constant(features, controls)
     background = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
     asked = first & (cohort.group != "control").to_numpy()
@@ -69,21 +69,21 @@ def _other_warnings(
     return [Message(scored, *ways)]
 
 
-def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_]) -> None:
-    """Refuse regions (columns of ``block``) in which too few controls, or none, differ from the rest."""
-    values = block[controls]
-    middle = np.median(values, axis=0)
-    n_others = (np.abs(values - middle) > 1e-9 * np.abs(values).max(axis=0)).sum(axis=0).tolist()
-    names = [name for name, number in zip(regions, n_others, strict=True) if number < _FEWEST_DIFFERENT]
+def _check_constant(features: pd.DataFrame, is_control: NDArray[np.bool_]) -> None:
+    """Refuse regions in which too few controls, or none, differ from the rest."""
+    values = features[is_control]
+    middle = values.median()
+    n_others = ((values - middle).abs() > 1e-9 * values.abs().max()).sum()
+    names = [str(name) for name in n_others.index[n_others < _FEWEST_DIFFERENT]]
     if names:
-        first = list(regions).index(names[0])
-        who = "everyone" if np.ptp(block[:, first]) == 0 else "every control"
+        first = names[0]
+        who = "everyone" if features[first].nunique() == 1 else "every control"
         who = f"every control but {n_others[first]}" if n_others[first] else who
         scores = Message("For scores, use ", Remedy("clinical", names), "; otherwise, exclude")
         raise InputError(
             f"Regions must vary among the controls (at least {_FEWEST_DIFFERENT} must differ from the rest), but "
             f"{counted(len(names), 'region does', 'regions do')} not: "
-            f"{listed(names)}.\nIn column {names[0]!r}, {who} has the value {shown(float(middle[first]))}.\n",
+            f"{listed(names)}.\nIn column {first!r}, {who} has the value {shown(float(middle[first]))}.\n",
             "Exclude" if who == "everyone" else scores,
             f" the column{'s' if len(names) > 1 else ''} with ",
             Remedy("exclude", names),

@@ -140,10 +140,7 @@ class Timeline:
         >>> Timeline(pd.Index(["a", "a", "b"]), np.array([2.0, 1.0, 5.0])).first().tolist()
         [False, True, True]
         """
-        order = np.argsort(self.rank, kind="stable")
-        first = np.zeros(len(self.ids), dtype=bool)
-        first[order[~self.ids[order].duplicated()]] = True
-        return first
+        return np.asarray(pd.Series(self.rank).groupby(np.asarray(self.ids)).rank(method="first") == 1)
 
 
 class VisitField(Field):
