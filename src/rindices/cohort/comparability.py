@@ -8,12 +8,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.cohort.people import Cohort, check_follow_up
+from rindices.cohort.region_candidates import closest_ties
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
 from rindices.schema import CONTROL_NAMES, labels_with_counts
-from rindices.schema.role_guesses import grouped, kinds_of, unlike_regions
+from rindices.schema.role_guesses import grouped, kinds_of
 
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
+_TIED = 0.4  # correlation in controls; each of 128 regions in healthy adults has 0.55 or more with its closest match
 _FEW_NAMES = 20
 _FEWEST_DIFFERENT = 5  # controls whose value differs from the rest; with fewer, halves and folds may have none
 
@@ -246,12 +248,13 @@ def _region_warnings(
     # Where half the patients lie below the controls' 80 % quantile, the area under the curve is at most 0.9.
     low, high = np.quantile(block[controls], [0.2, 0.8], axis=0)
     middle = np.median(block[patients], axis=0)
-    telling = [
-        regions[place]
+    suspects = [
+        place
         for place in np.flatnonzero((middle > high) | (middle < low)).tolist()
         if regions[place] in plain and group_separation(block[controls, place], block[patients, place])
     ]
-    telling = unlike_regions(block[controls], regions, telling)
+    ties = closest_ties(block[controls], ~np.isin(np.arange(len(regions)), suspects), suspects)
+    telling = [regions[place] for place, tie in zip(suspects, ties, strict=True) if tie < _TIED]
     warnings = [
         Message(f"Treated as regions, although they look like {what}: {listed(names)}. ", _remedy(what, names), ".")
         for what, names in groups.items()

@@ -245,7 +245,7 @@ def _unidentified(numbers: pd.DataFrame, by_name: set[str]) -> tuple[str, ...]:
     among_named = company.sum() >= max(_COMPANY, len(names) / 2)
     others = company if among_named else ~whole
     found = []
-    for place, tie in zip(open_, _ties(filled, others, open_), strict=True):
+    for place, tie in zip(open_, closest_ties(filled, others, open_), strict=True):
         apart = tie < max(_TIED, _CHANCE / np.sqrt(len(values)))
         odd = among_named or (whole[place] and 2 * whole.sum() < len(names))
         if codes[place] or (apart and odd) or (whole[place] and looks_like_score(names[place], filled[:, place])):
@@ -253,8 +253,11 @@ def _unidentified(numbers: pd.DataFrame, by_name: set[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _ties(values: NDArray[np.float64], others: NDArray[np.bool_], places: Sequence[int]) -> NDArray[np.float64]:
-    """Return the largest correlation of each column in `places` with any other of `others`; 0 if none is positive."""
+def closest_ties(values: NDArray[np.float64], others: NDArray[np.bool_], places: Sequence[int]) -> NDArray[np.float64]:
+    """Return the largest correlation of each column in `places` with any other of `others`; 0 if none is positive.
+
+    Regions of a brain covary, even one that a disease changes a great deal; a score covaries with none of them.
+    """
     centred = values - values.mean(axis=0)
     sizes = np.sqrt((centred**2).sum(axis=0))
     centred /= np.where(sizes > 0, sizes, np.inf)

@@ -150,7 +150,6 @@ _NAMED: dict[Suspicion, re.Pattern[str]] = {
 NEVER_REGIONS = ("head size", "age or time", "personal characteristic", "score", "quality measure")
 _DEVIATIONS = frozenset({"zscore", "zscores", "wscore", "wscores"})  # of regions, as at the end of lh_insula_z_score
 _SHARE_OF_VALUES = 0.25  # share of distinct values; with fewer, a column holds a score, whose gaps must not be imputed
-_TIED = 0.4  # correlation; each of 128 regions in healthy adults has 0.55 or more with its closest match
 _FEW_VALUES = 20  # distinct ones, each shared by at least five people on average; measures vary more
 _PEOPLE_A_VALUE = 5
 _FEWEST_REGIONS = 10  # with fewer, one region may well be half of the total
@@ -220,19 +219,6 @@ def looks_like_score(name: str, values: NDArray[np.float64], share: float = _SHA
     (True, False)
     """
     return bool(_CLINICAL.fullmatch(name.casefold())) or len(np.unique(values)) < share * len(values)
-
-
-def unlike_regions(controls: NDArray[np.float64], regions: Sequence[str], suspects: Sequence[str]) -> list[str]:
-    """Return the suspects that do not correlate with any other region in controls (people × regions).
-
-    Regions of a brain covary, even one that a disease changes a great deal; a score covaries with none of them.
-    """
-    names = np.array(regions, dtype=object)
-    suspected = np.isin(names, list(suspects))
-    if not suspected.any() or suspected.all():
-        return list(suspects)
-    ties = np.abs(np.atleast_2d(np.corrcoef(controls, rowvar=False))[np.ix_(suspected, ~suspected)]).max(axis=1)
-    return names[suspected][ties < _TIED].tolist()
 
 
 class Kind(NamedTuple):
