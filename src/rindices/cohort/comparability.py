@@ -261,19 +261,32 @@ def _region_warnings(
     ]
     if len(measures) > 1:
         which = listed(f"{len(names)} {what}" for what, names in measures.items())
-        several = (
-            f"The regions mix several kinds of measure: {which}. Each region is scaled relative to the controls, so "
-            "they can be used"
-        )
         warnings.append(
-            Message(several, " together; to use only one kind, select its columns with ", Remedy("features"), ".")
+            Message(
+                f"The regions mix several kinds of measure: {which}. Each region is scaled relative to the controls, "
+                "so they can be used together; to use only one kind, select its columns with ",
+                Remedy("features"),
+                ".",
+            )
         )
     if telling:
-        apart = f"Each of these columns alone separates controls from patients almost completely: {listed(telling)}."
-        warnings.append(Message(apart, " Are they regions? If not, exclude them with ", Remedy("exclude"), "."))
+        warnings.append(
+            Message(
+                f"Each of these columns alone separates controls from patients almost completely: {listed(telling)}. "
+                "Are they regions? If not, exclude them with ",
+                Remedy("exclude"),
+                ".",
+            )
+        )
     if len(regions) > _MANY_REGIONS:
-        many = f"{len(regions):,} regions need a lot of time and memory; the method is designed"
-        warnings.append(Message(many, " for 70 to 200. Select the regions of one atlas with ", Remedy("features"), "."))
+        warnings.append(
+            Message(
+                f"{len(regions):,} regions need a lot of time and memory; the method is designed for 70 to 200. Select "
+                "the regions of one atlas with ",
+                Remedy("features"),
+                ".",
+            )
+        )
     return warnings
 
 

@@ -245,13 +245,14 @@ class Record:
         for row in rows:
             self.note(row, missing_regions(names[gaps[row]]))
         if rows:
-            drawn = (
-                f"{counted(len(rows), 'row has', 'rows have')} missing regions, at most {gaps.sum(axis=1).max()} of "
-                f"{len(names)} per row ({listed(names[gaps.any(axis=0)])}). Missing values are imputed from the other "
-                "regions and the covariates."
-            )
             self.doubts.append(
-                Message(drawn, " To use only people with complete data, use ", Remedy("complete_only", True), ".")
+                Message(
+                    f"{counted(len(rows), 'row has', 'rows have')} missing regions, at most {gaps.sum(axis=1).max()} "
+                    f"of {len(names)} per row ({listed(names[gaps.any(axis=0)])}). Missing values are imputed from the "
+                    "other regions and the covariates. To use only people with complete data, use ",
+                    Remedy("complete_only", True),
+                    ".",
+                )
             )
 
     def warning(self) -> list[str]:
@@ -322,13 +323,16 @@ def _leave_out_outliers(
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     elif outliers:
-        people = counted(len(outliers), "person lies", "people lie")
-        far = (  # warnings are stored, so they contain no one's values
-            f"{people} far from all others, possibly because of errors: {listed_rows(observed.roster.rows[who], 10)}. "
-            "Check the table (after training, the column flags of people.csv describes what is unusual), or exclude "
-            f"{'this person' if len(outliers) == 1 else 'these people'} with "
+        record.doubts.append(
+            Message(  # warnings are stored, so they contain no one's values
+                f"{counted(len(outliers), 'person lies', 'people lie')} far from all others, possibly because of "
+                f"errors: {listed_rows(observed.roster.rows[who], 10)}. Check the table (after training, the column "
+                "flags of people.csv describes what is unusual), or exclude "
+                f"{'this person' if len(outliers) == 1 else 'these people'} with ",
+                Remedy("drop_outliers", True),
+                ".",
+            )
         )
-        record.doubts.append(Message(far, Remedy("drop_outliers", True), "."))
 
 
 def _refuse_own_sites(sites: pd.Series) -> None:

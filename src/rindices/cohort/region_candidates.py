@@ -154,8 +154,14 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     if constant:
         notes.append(f"Constant columns are excluded: {_with_reasons(constant)}.")
     if totals:
-        computed = "Excluded because they are computed from other columns: ", _with_reasons(totals)
-        notes.append(Message(*computed, ". To include them, name all regions with ", Remedy("features"), "."))
+        notes.append(
+            Message(
+                f"Excluded because they are computed from other columns: {_with_reasons(totals)}. To include them, "
+                "name all regions with ",
+                Remedy("features"),
+                ".",
+            )
+        )
     return Candidates(regions, aside | constant | totals, strangers, notes)
 
 

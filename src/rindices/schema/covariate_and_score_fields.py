@@ -210,12 +210,13 @@ class ScoreField(NumberField):
         suspects = suspected_codes(values, values)
         for code in np.unique(values[suspects]).tolist():
             people = counted(int((values == code).sum()), "person has", "people have")
-            unused = (
-                f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value and is not used. If"
-            )
-            code_of = Remedy("missing", [shown(code)])
             self.notes.append(
-                Message(unused, " it is a code, declare it with ", code_of, ", or leave these cells empty.")
+                Message(
+                    f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value and is not "
+                    "used. If it is a code, declare it with ",
+                    Remedy("missing", [shown(code)]),
+                    ", or leave these cells empty.",
+                )
             )
         return Seen.of(np.where(suspects | (np.abs(values) > LARGEST), np.nan, values))
 
