@@ -152,8 +152,7 @@ class _Check:
         if self.visit:
             require_column(columns, self.visit, "the visit", Message("Correct ", Remedy("visit"), "."))
         for name in covariates:
-            coded = "Add the column, coded as in the training table."
-            require_column(columns, name, "a covariate of the model", coded)
+            require_column(columns, name, "a covariate of the model", "Add the column, coded as in the training table.")
         sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),

@@ -162,11 +162,13 @@ class CovariateField(NumberField):
             if same != level:
                 first = roster.at(int(np.flatnonzero((column == level).to_numpy())[0]))
                 there, here = (counted(int(counts[name]), "person", "people") for name in (same, level))
-                text = (
-                    f"Column {self.name!r} has {same!r} ({there}) and {level!r} ({here}, the first in {first}), which "
-                    "would count as two categories."
+                self._spellings.append(
+                    Problem(
+                        f"Column {self.name!r} has {same!r} ({there}) and {level!r} ({here}, the first in {first}), "
+                        "which would count as two categories.",
+                        ("write both the same way",),
+                    )
                 )
-                self._spellings.append(Problem(text, ("write both the same way",)))
 
     def check(self) -> list[Problem]:
         """Return the problems of the covariate."""

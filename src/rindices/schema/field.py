@@ -189,11 +189,14 @@ class NumberField(Field):
             return []
         names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in gaps.items())
         first = next(iter(gaps))
-        text = (
-            f"Missing values in {counted(len(gaps), f'{self.kind} column')}: {names}. "
-            f"The first is in column {first!r}, {self.missing.first[first][0]}."
-        )
-        return [Problem(text, ("fill in the cells", LEAVE_OUT), tuple(gaps))]
+        return [
+            Problem(
+                f"Missing values in {counted(len(gaps), f'{self.kind} column')}: {names}. "
+                f"The first is in column {first!r}, {self.missing.first[first][0]}.",
+                ("fill in the cells", LEAVE_OUT),
+                tuple(gaps),
+            )
+        ]
 
     def _impossible_problems(self) -> list[Problem]:
         """Report columns with impossible values; the last problem is the same for all fields."""
@@ -201,12 +204,16 @@ class NumberField(Field):
         if not counts:
             return []
         more = f" and {counts.total() - len(cells)} more" if counts.total() > len(cells) else ""
-        text = (
-            f"Impossible values in {counted(len(counts), 'column')} ({counted(counts.total(), 'cell')}): "
-            f"{', '.join(cells)}{more}."
-        )
         remedies = (CORRECT, Message("name codes with ", Remedy("missing")), LEAVE_OUT)
-        return [Problem(text, remedies, tuple(counts)), Problem(_POSSIBLE, remedies)]
+        return [
+            Problem(
+                f"Impossible values in {counted(len(counts), 'column')} ({counted(counts.total(), 'cell')}): "
+                f"{', '.join(cells)}{more}.",
+                remedies,
+                tuple(counts),
+            ),
+            Problem(_POSSIBLE, remedies),
+        ]
 
 
 def kept_quantile(n_people: int) -> float:

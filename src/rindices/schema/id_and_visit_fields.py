@@ -171,8 +171,9 @@ class VisitField(Field):
             letter = min(units, key="y".__eq__, default="")[:1]  # months for age_months
             if not letter or (letter in units and numbers.max() > OLDEST):  # an age in months or days
                 return Timeline(ids, numbers, visits=column)
-            exact = f"the column {self.name!r}, in {_UNITS[letter]}"
-            return Timeline(ids, numbers, numbers / _A_YEAR[letter], exact, column)
+            return Timeline(
+                ids, numbers, numbers / _A_YEAR[letter], f"the column {self.name!r}, in {_UNITS[letter]}", column
+            )
         is_date = column.str.fullmatch(_DATE).to_numpy(dtype=bool)
         if is_date.all():
             dates = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
@@ -192,11 +193,13 @@ class VisitField(Field):
     def _refuse(self, text: pd.Series, is_wrong: NDArray[np.bool_], roster: Roster) -> None:
         if is_wrong.any():
             first = int(is_wrong.argmax())
-            what = (
-                f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
-                f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all)."
-            )
-            self._wrong_dates = [Problem(what, ("correct the dates and write them as YYYY-MM-DD",))]
+            self._wrong_dates = [
+                Problem(
+                    f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
+                    f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all).",
+                    ("correct the dates and write them as YYYY-MM-DD",),
+                )
+            ]
 
     def check(self) -> list[Problem]:
         """Report invalid dates."""

@@ -220,11 +220,14 @@ def _sides(centre: pd.Series) -> list[Problem]:
         return []
     (left, right), power = next(iter(apart.items()))
     medians = [shown(float(10 ** centre[name])) for name in (left, right)]
-    text = (
-        f"Left and right are in different units in {len(apart)} of {counted(len(powers), 'region')}: the median of "
-        f"{right!r} ({medians[1]}) is {_times(power)} that of {left!r} ({medians[0]})."
-    )
-    return [Problem(text, (_ONE_UNIT,), tuple(name for pair in apart for name in pair))]
+    return [
+        Problem(
+            f"Left and right are in different units in {len(apart)} of {counted(len(powers), 'region')}: the median of "
+            f"{right!r} ({medians[1]}) is {_times(power)} that of {left!r} ({medians[0]}).",
+            (_ONE_UNIT,),
+            tuple(name for pair in apart for name in pair),
+        )
+    ]
 
 
 def _in_another_unit(deviation: NDArray[np.float64], group: pd.Series) -> NDArray[np.bool_] | None:

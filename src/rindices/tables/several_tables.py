@@ -126,11 +126,10 @@ def a_row_each_visit(
     rows = rows[[*keys, *(name for name in frame.columns if name != id_column)]]
     if len(rows) == len(frame):
         return rows.set_axis(frame.index, axis=0), []
-    note = (
+    return rows, [
         f"{main} has one row per person and {listed(of_visits)} one row per visit, so rows are numbered as in the "
         "joined table."
-    )
-    return rows, [note]
+    ]
 
 
 def join_by_id(

@@ -197,8 +197,9 @@ class Table:
                 self.progress = share
                 if not n_rows and _describes_columns(frame):
                     frame = frame.iloc[1:]
-                    said = f"The row below the column names in {self.file.name} describes the columns and is skipped."
-                    self.notes = (said,)
+                    self.notes = (
+                        f"The row below the column names in {self.file.name} describes the columns and is skipped.",
+                    )
                 n_rows += len(frame)
                 yield frame
         if not n_rows:
