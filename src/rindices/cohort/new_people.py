@@ -122,7 +122,9 @@ def read_people(
     check = _Check(columns, contract, settings, source.dictionary)
     batches: Iterable[pd.DataFrame] = [frame]
     if file is not None:
-        batches = [file.read()] if whole or check.visit else map(file.typed, file.batches())
+        as_text, comma = {*text_columns, source.id_column}, file.decimal_comma
+        parts = (typed(batch, as_text, decimal_comma=comma) for batch in file.batches())
+        batches = [file.read()] if whole or check.visit else parts
     with with_notes(source.notes):
         for batch in batches:
             people = check.observe(batch)

@@ -212,11 +212,7 @@ class Table:
         """
         cells = pd.concat(list(self.batches()))
         unnamed = [name for name in self.columns if name.startswith("Unnamed: ") and cells[name].isna().all()]
-        return self.typed(cells.drop(columns=unnamed))
-
-    def typed(self, cells: pd.DataFrame) -> pd.DataFrame:
-        """Return some rows with columns of numbers where every cell that is not missing parses as one."""
-        return typed(cells, self._text_columns, decimal_comma=self.decimal_comma)
+        return typed(cells.drop(columns=unnamed), self._text_columns, decimal_comma=self.decimal_comma)
 
 
 def _describes_columns(frame: pd.DataFrame) -> bool:
