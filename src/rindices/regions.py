@@ -196,9 +196,9 @@ _MUSE_REGIONS, _MUSE_SHARE = 40, 0.9  # least number of bare MUSE numbers, and l
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # of eTIV, lhCortexVol, age_at_scan
 MEASURES: dict[str, str] = {
-    **dict.fromkeys(("vol", "vols", "volume", "volumes", "gmv", "wmv", "grayvol"), "volume"),
+    **dict.fromkeys(("vol", "vols", "volume", "volumes", "gmv", "wmv", "grayvol", "grayvolume"), "volume"),
     **dict.fromkeys(("thick", "thickness", "thk", "ct", "thickavg"), "thickness"),
-    **dict.fromkeys(("area", "surfarea", "sa", "surfavg"), "area"),
+    **dict.fromkeys(("area", "surfarea", "surfacearea", "sa", "surfavg"), "area"),
 }
 
 
