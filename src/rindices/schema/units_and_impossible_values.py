@@ -190,7 +190,8 @@ def refuse_mixed_units(
     controls = table[(group == "control").to_numpy()]
     is_size = (table > 0).mean() >= _SIZES * np.isfinite(table).mean()
     is_size &= controls.nunique() > 1  # columns that are constant in controls are refused for that reason
-    logarithm = table.where(table > 0).loc[:, is_size].dropna(axis=1, how="all").apply(np.log10)
+    positive = table.where((table > 0) & (table < np.inf)).loc[:, is_size]
+    logarithm = positive.dropna(axis=1, how="all").apply(np.log10)
     centre = logarithm.quantile(0.5, interpolation="higher")  # an observed value, never one between two units
     deviation = logarithm - centre
     overall = deviation.drop(columns=[*numbers], errors="ignore").median(axis=1).fillna(0.0)
