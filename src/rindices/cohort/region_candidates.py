@@ -244,8 +244,6 @@ def _unidentified(numbers: pd.DataFrame, by_name: set[str]) -> tuple[str, ...]:
     )
     company = known & ~suspected
     open_ = np.flatnonzero(~known & ~suspected).tolist()
-    if not open_:
-        return ()
     filled = np.where(np.isfinite(values), values, pd.DataFrame(values).median().fillna(0.0).to_numpy())
     whole = (filled == np.rint(filled)).all(axis=0)
     among_named = company.sum() >= max(_COMPANY, len(names) / 2)
