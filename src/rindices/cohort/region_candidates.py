@@ -231,26 +231,26 @@ def _notes(aside: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
 
 def _unidentified(numbers: pd.DataFrame, by_name: set[str]) -> tuple[str, ...]:
     """Return the columns that neither their names nor their values identify as regions."""
-    names, values = [str(name) for name in numbers], numbers.to_numpy()
+    names, finite = [str(name) for name in numbers], numbers.where(np.isfinite(numbers))
     by_name = by_name | {name for pair in pairs_of_sides(names) for name in pair}
     by_name |= {
         name for name in names if kind_of(name).measure != "measure" or any(map(_WORDS.fullmatch, words_of(name)))
     }
     families = _families(names)
-    codes = [is_code(column[np.isfinite(column)]) for column in values.T]
+    codes = [is_code(finite[name].dropna().to_numpy()) for name in names]
     suspected = np.array([kind_of(name).suspicion == "total" for name in names], bool)  # which a warning covers
     known = np.array(
         [name in by_name or (name in families and not code) for name, code in zip(names, codes, strict=True)], bool
     )
     company = known & ~suspected
     open_ = np.flatnonzero(~known & ~suspected).tolist()
-    filled = np.where(np.isfinite(values), values, pd.DataFrame(values).median().fillna(0.0).to_numpy())
+    filled = finite.fillna(finite.median()).fillna(0.0).to_numpy()
     whole = (filled == np.rint(filled)).all(axis=0)
     among_named = company.sum() >= max(_COMPANY, len(names) / 2)
     others = company if among_named else ~whole
     found = []
     for place, tie in zip(open_, closest_ties(filled, others, open_), strict=True):
-        apart = tie < max(_TIED, _CHANCE / np.sqrt(len(values)))
+        apart = tie < max(_TIED, _CHANCE / np.sqrt(len(numbers)))
         odd = among_named or (whole[place] and 2 * whole.sum() < len(names))
         if codes[place] or (apart and odd) or (whole[place] and looks_like_score(names[place], filled[:, place])):
             found.append(names[place])
