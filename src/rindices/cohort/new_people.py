@@ -104,8 +104,8 @@ def read_people(
     else:
         source = read_source(
             table,
-            text_columns=text_columns,
             id_column=text_columns[0],
+            diagnosis_column=contract.diagnosis_column,
             visit_column=settings.visit,
             join=paths_of(settings.join),
             whole=bool(

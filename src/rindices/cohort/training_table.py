@@ -115,7 +115,6 @@ def look_at(
     """
     source = read(
         path,
-        text_columns=(settings.id, settings.diagnosis),
         id_column=settings.id,
         visit_column=settings.visit,
         join=paths_of(settings.join),

@@ -13,7 +13,7 @@ from rindices.schema.role_guesses import id_by_name
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
 from rindices.tables.several_tables import a_row_each_visit, join_by_id, own_ids, stacked
-from rindices.tables.table import AS_TEXT, Table, file_and_sheet, labelled_parts
+from rindices.tables.table import Table, file_and_sheet, labelled_parts
 from rindices.tables.text_and_workbook import KINDS_OF_FILES
 
 _PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
@@ -77,7 +77,6 @@ def table_in_memory(frame: pd.DataFrame, id_column: str) -> pd.DataFrame:
 def read_source(
     path: str | Path,
     *,
-    text_columns: Sequence[str] = AS_TEXT,
     id_column: str = TableSettings.id,
     visit_column: str | None = None,
     join: Sequence[str | Path] = (),
@@ -96,8 +95,6 @@ def read_source(
     path
         A table; the folder of a BIDS dataset; its `participants.tsv`; or several labelled tables:
         ``CN=controls.csv,SCZ=patients.csv``. A JSON file of the same name beside a .tsv file is its dictionary.
-    text_columns
-        Columns that always stay text.
     id_column, visit_column
         Columns by which tables are joined.
     join
@@ -107,7 +104,7 @@ def read_source(
     whole
         Whether a single file is read at once; otherwise it is returned as a `Table`, unless something is to be joined.
     diagnosis_column
-        Column for the labels of several tables.
+        Column with the labels, or for those of several tables; like the ids, they stay text.
 
     Raises
     ------
@@ -127,17 +124,16 @@ def read_source(
     path, parts = Path(path), labelled_parts(path)
     root = None if parts else _bids_root(path)
     if not whole and root is None and not join and not parts and _sidecar(path) is None:
-        later = Table(path, text_columns=text_columns)
+        later = Table(path, text_columns=(id_column, diagnosis_column))
         guessed = id_column == TableSettings.id and id_column not in later.columns
         by_name = (id_by_name(later.columns) if guessed else None) or id_column
         return Source(pd.DataFrame(), later, Dictionary(), (later.file,), _ids_note(by_name, id_column), None, by_name)
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
     names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
     names |= {Path(table): Path(table).name for table in join}
-    as_text = (*text_columns, id_column) if names else tuple(text_columns)
     main = [part.path for part in parts] or [path if root is None else root / _PARTICIPANTS]
-    people = [_read(table, as_text) for table in main]
-    others = {table: _read(table, as_text) for table in names}
+    people = [_read(table, (id_column, diagnosis_column)) for table in main]
+    others = {table: _read(table, (id_column, diagnosis_column)) for table in names}
     frame = people[0].frame
     own = own_ids(frame, id_column) if id_column == TableSettings.id else id_column
     notes: list[Text] = [note for one in people for note in one.notes]
