@@ -182,9 +182,11 @@ def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple
                 program = _program(subject.folder, content)
                 values |= _of_aseg(content)
             else:
-                for measure in measures:
-                    of = content.rows.items()
-                    values |= {f"{name[:2]}_{region}_{measure}": float(row[MEASURES[measure]]) for region, row in of}
+                values |= {
+                    f"{name[:2]}_{region}_{measure}": float(row[MEASURES[measure]])
+                    for measure in measures
+                    for region, row in content.rows.items()
+                }
         except (KeyError, ValueError, IndexError):
             problems.append(f"{path.name} is damaged: a number or a column is missing")
     person, _, template = subject.name.partition(".long.")
