@@ -26,17 +26,57 @@ _WRITTEN = {
 }
 
 
-class Meaning(NamedTuple):
-    """The meaning of a name, see `KnownColumn` and `Region`; the title does not include the side."""
+_UNITS = {"volume": "mm3", "area": "mm2", "thickness": "mm"}
+
+
+class KnownColumn(NamedTuple):
+    """Meaning of a column of a known program, study or atlas.
+
+    Attributes
+    ----------
+    kind
+        ``region``, ``total`` (of regions that are or could be in the table), ``head size``, ``spread`` (the standard
+        deviation of a region), ``quality``, ``id``, ``visit``, ``date``, ``scan``, ``age``, ``sex`` or ``site``.
+    what
+        In words, without the side: ``hippocampus``.
+    atlas
+        Of a region: ``dk`` (Desikan and Killiany), ``destrieux`` or ``muse``; ``aseg`` for non-cortical regions.
+    outlines
+        Outlines to draw a region with: its names in FreeSurfer or MUSE, without the side.
+    side
+        ``left``, ``right``, or empty for both or neither.
+    midline
+        Whether it is on neither side.
+    measure
+        ``volume``, ``area``, ``thickness`` or ``ratio``; empty if the name does not say.
+    source
+        The dictionary that contains it: an atlas, a program or a study.
+    """
 
     kind: str
-    title: str
+    what: str
     atlas: str
     outlines: tuple[str, ...]
     side: str
-    midline: bool  # not on one side
+    midline: bool
     measure: str
     source: str
+
+    @property
+    def title(self) -> str:
+        """In words: ``left hippocampus``."""
+        both = self.kind == "region" and not self.side and not self.midline
+        return f"{self.side} {self.what}{', both sides' if both else ''}".strip()
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """``left``, ``right`` or both."""
+        return (self.side,) if self.side else ("left", "right")
+
+    @property
+    def unit(self) -> str:
+        """Unit of the measure in the programs' tables: ``mm3``; empty if it is unknown."""
+        return _UNITS.get(self.measure, "")
 
 
 def plain_name(name: str) -> str:
@@ -51,13 +91,13 @@ def muse_numbers(name: str) -> list[int]:
 
 
 @cache
-def atlas_meanings(atlas: str) -> dict[str | int | tuple[str, str], Meaning]:
+def atlas_meanings(atlas: str) -> dict[str | int | tuple[str, str], KnownColumn]:
     """Return the regions of a cortical atlas and of aseg, by code (lHip), MUSE number, and side with name."""
-    meanings: dict[str | int | tuple[str, str], Meaning] = {}
+    meanings: dict[str | int | tuple[str, str], KnownColumn] = {}
     for own in (atlas, "aseg"):
         for row in _read(FOLDER / f"{ATLAS}{own}.csv"):
             middle = row["midline"] == "yes"
-            one = Meaning("region", row["name"], own, _outlines(row), "", middle, "", ATLAS + own)
+            one = KnownColumn("region", row["name"], own, _outlines(row), "", middle, "", ATLAS + own)
             left_right = {side: one._replace(side=side) for side in ("left", "right")}
             for side, sided in left_right.items():
                 if row["code"]:
@@ -74,7 +114,7 @@ def atlas_meanings(atlas: str) -> dict[str | int | tuple[str, str], Meaning]:
 
 
 @cache
-def source_meanings(source: str) -> dict[str, Meaning]:
+def source_meanings(source: str) -> dict[str, KnownColumn]:
     """Return the columns of a program or study, by name in lower case."""
     titles = {
         (path.stem.removeprefix(ATLAS), row["region"]): (row["name"], row["midline"] == "yes")
@@ -84,7 +124,7 @@ def source_meanings(source: str) -> dict[str, Meaning]:
     meanings = {}
     for row in _read(FOLDER / f"{source}.csv"):
         title, middle = (row["name"], not row["side"]) if row["name"] else titles[row["atlas"], row["region"]]
-        meanings[row["column"].casefold()] = Meaning(
+        meanings[row["column"].casefold()] = KnownColumn(
             row["kind"], title, row["atlas"], _outlines(row), row["side"], middle, row["measure"], source
         )
     return meanings
@@ -97,13 +137,13 @@ def sources() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=20_000)
-def source_columns(name: str) -> list[Meaning]:
+def source_columns(name: str) -> list[KnownColumn]:
     """Return what a column means in the programs and studies that use its name.
 
     Examples
     --------
-    >>> [(one.source, one.side, one.title) for one in source_columns("ST29SV")]
-    [('adni', 'left', 'hippocampus')]
+    >>> [(one.source, one.title) for one in source_columns("ST29SV")]
+    [('adni', 'left hippocampus')]
     """
     meanings, small = [], name.strip().casefold()
     for source in sources():
@@ -140,6 +180,7 @@ _FORMS = tuple(
         # Inside a name, a lower-case l or r may mean anything.
         rf"^(?P<before>.+?{_BETWEEN})(?P<side>(?i:{_WORDS})|L|R){_BETWEEN}(?P<after>.+)$",
         r"^(?P<before>)(?P<side>[lL]eft|[rR]ight|lh|rh|l|r)(?P<after>[A-Z].*)$",
+        r"^(?P<before>.*[a-z])(?P<side>[LR]|LH|RH|Left|Right)(?P<after>)$",
     )
 )
 _MEASURES = "gray ?vol(?:ume)?|volume|vol|thickness|thickavg|thick|surface ?area|surfavg|area"
@@ -147,16 +188,41 @@ _MEASURE = re.compile(
     rf"(?i:^(?P<before>{_MEASURES}){_BETWEEN}(?=.)|(?<=.){_BETWEEN}(?P<after>{_MEASURES})$)|(?<=[a-z])(?P<end>Vol)$"
 )
 _CORTEX = re.compile(rf"^ctx{_BETWEEN}", re.IGNORECASE)
-_UNITS = {"volume": "mm3", "area": "mm2", "thickness": "mm"}
-_MEASURE_OF = {
-    **dict.fromkeys(("grayvol", "grayvolume", "gray vol", "gray volume", "volume", "vol"), "volume"),
-    **dict.fromkeys(("thickness", "thickavg", "thick"), "thickness"),
-    **dict.fromkeys(("surfacearea", "surface area", "surfavg", "area"), "area"),
-}
 _COMPANY = 5  # regions of a source that are needed for its names without a measure to count
 _BESIDE_ATLASES = ("freesurfer", "synthseg", "enigma", "cat12", "nichart_dlmuse")  # with names of atlases
 _SUM, _COVERED = 5, 0.8  # least number of outlines of a sum, and least share of them that its parts cover
 _MUSE_REGIONS, _MUSE_SHARE = 40, 0.9  # least number of bare MUSE numbers, and least share of all bare numbers
+
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # of eTIV, lhCortexVol, age_at_scan
+MEASURES: dict[str, str] = {
+    **dict.fromkeys(("vol", "vols", "volume", "volumes", "gmv", "wmv", "grayvol", "grayvolume"), "volume"),
+    **dict.fromkeys(("thick", "thickness", "thk", "ct", "thickavg"), "thickness"),
+    **dict.fromkeys(("area", "surfarea", "surfacearea", "sa", "surfavg"), "area"),
+}
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words that make up a name.
+
+    Examples
+    --------
+    >>> words_of("lhCortexVol"), words_of("ctx-rh-insula")
+    (['lh', 'cortex', 'vol'], ['ctx', 'rh', 'insula'])
+    """
+    return [word.casefold() for word in _WORD.findall(name)]
+
+
+def measure_of(words: Sequence[str]) -> str:
+    """Return what the words of a name say is measured; empty if they do not say.
+
+    Examples
+    --------
+    >>> measure_of(words_of("lh_cuneus_area")), measure_of(words_of("Left-Accumbens-area"))
+    ('area', '')
+    """
+    measure = next((MEASURES[word] for word in reversed(words) if word in MEASURES), "")
+    return "" if measure == "area" and "accumbens" in words else measure  # which has "area" as part of its name
 
 
 def split_side(name: str) -> tuple[str, str]:
@@ -194,31 +260,21 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     }
 
 
-class Region(NamedTuple):
-    """A region of a known atlas.
+def pairs_of_sides(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the regions present on both sides, as pairs of names, left and right.
 
-    Attributes
-    ----------
-    name
-        Name in the table.
-    title
-        In words: ``left hippocampus``.
-    atlas
-        ``dk`` (Desikan and Killiany), ``destrieux`` or ``muse``; ``aseg`` for non-cortical regions.
-    sides
-        ``left``, ``right`` or both.
-    outlines
-        Outlines to draw it with: its names in FreeSurfer or MUSE, without the side.
+    Examples
+    --------
+    >>> pairs_of_sides(["Lthal", "Rthal", "ctx-lh-insula", "ctx-rh-insula", "vermis"])
+    [('Lthal', 'Rthal'), ('ctx-lh-insula', 'ctx-rh-insula')]
     """
-
-    name: str
-    title: str
-    atlas: str
-    sides: tuple[str, ...]
-    outlines: tuple[str, ...]
+    pairs: dict[str, dict[str, str]] = {}
+    for name, (side, base) in pair_sides(names).items():
+        pairs.setdefault(base, {})[side] = name
+    return [(pair["left"], pair["right"]) for pair in pairs.values()]
 
 
-def known_regions(names: Iterable[str]) -> dict[str, Region]:
+def known_regions(names: Iterable[str]) -> dict[str, KnownColumn]:
     """Return the regions whose names are known, by name.
 
     Known are FreeSurfer's names (``lh_bankssts_thickness``, ``ctx-lh-bankssts``, ``lh_G_cuneus_volume``,
@@ -235,37 +291,8 @@ def known_regions(names: Iterable[str]) -> dict[str, Region]:
     """
     every = list(dict.fromkeys(map(str, names)))
     written = _with_muse_numbers(every)
-    by_atlas = [
-        {name: region for name in every if (region := _region(name, written[name], atlas))} for atlas in ATLASES
-    ]
+    by_atlas = [{name: region for name in every if (region := _region(written[name], atlas))} for atlas in ATLASES]
     return max(by_atlas, key=len)
-
-
-class KnownColumn(NamedTuple):
-    """Meaning of a known column of a table.
-
-    Attributes
-    ----------
-    name
-        Name in the table.
-    kind
-        ``region``, ``total`` (of regions that are or could be in the table), ``head size``, ``spread`` (the standard
-        deviation of a region), ``quality``, ``id``, ``visit``, ``date``, ``scan``, ``age``, ``sex`` or ``site``.
-    title
-        In words: ``left hippocampus``.
-    measure, unit
-        ``volume`` and ``mm3``, ``area`` and ``mm2``, ``thickness`` and ``mm``, ``ratio``; empty if the name does not
-        say.
-    source
-        The dictionary that contains it: an atlas, a program or a study.
-    """
-
-    name: str
-    kind: str
-    title: str
-    measure: str
-    unit: str
-    source: str
 
 
 def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
@@ -278,7 +305,7 @@ def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
     --------
     >>> known_columns(["DL_MUSE_Volume_702", "DL_MUSE_Volume_47"])["DL_MUSE_Volume_702"].kind
     'head size'
-    >>> known_columns(["ST29SV"])["ST29SV"]._asdict()["title"]
+    >>> known_columns(["ST29SV"])["ST29SV"].title
     'left hippocampus'
     """
     every = list(dict.fromkeys(map(str, names)))
@@ -294,17 +321,12 @@ def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
             if one.measure or beside[one.source] + n_of_atlas * (one.source in _BESIDE_ATLASES) >= _COMPANY
         ]
         if name in regions and not any(one.kind == "spread" for one in usual):
-            said = "volume" if muse_numbers(written[name]) else split_measure(name)[1]
-            if "accumbens" in name.casefold() and said == "area":  # here part of the name
-                said = ""
-            measure = usual[0].measure if usual else _MEASURE_OF.get(said, "")
             kind = "total" if _is_sum(regions[name], regions.values()) else "region"
-            source = usual[0].source if usual else f"atlas_{regions[name].atlas}"
-            columns[name] = KnownColumn(name, kind, regions[name].title, measure, _UNITS.get(measure, ""), source)
+            said = "volume" if muse_numbers(written[name]) else measure_of(words_of(name))
+            one = usual[0] if usual else regions[name]._replace(measure=said)
+            columns[name] = regions[name]._replace(kind=kind, measure=one.measure, source=one.source)
         elif usual:
-            one = usual[0]
-            title = f"{one.side} {one.title}".strip()
-            columns[name] = KnownColumn(name, one.kind, title, one.measure, _UNITS.get(one.measure, ""), one.source)
+            columns[name] = usual[0]
     return columns
 
 
@@ -321,7 +343,7 @@ def split_measure(name: str) -> tuple[str, str]:
     return _MEASURE.sub("", name, count=1), measure.casefold()
 
 
-def _is_sum(region: Region, regions: Iterable[Region]) -> bool:
+def _is_sum(region: KnownColumn, regions: Iterable[KnownColumn]) -> bool:
     """Return whether a region is the sum of other regions of the table, such as the cortex beside its parcels."""
     if len(region.outlines) < _SUM:
         return False
@@ -354,32 +376,29 @@ def _sides(names: list[str]) -> list[tuple[str, str, str]]:
     for name in names:
         side, base = split_side(name)
         if not side and name in meanings:
-            side, base = meanings[name].side, meanings[name].title + f", {meanings[name].measure}" * several
+            side, base = meanings[name].side, meanings[name].what + f", {meanings[name].measure}" * several
         sided.append((name, side, base))
     return sided
 
 
-def _numbered_or_of_study(name: str) -> list[Meaning]:
+def _numbered_or_of_study(name: str) -> list[KnownColumn]:
     numbered = [atlas_meanings("muse").get(number) for number in muse_numbers(name)]
     return [one for one in (*numbered[:1], *source_columns(name)) if one and one.kind == "region"]
 
 
-def _region(name: str, written: str, atlas: str) -> Region | None:
+def _region(written: str, atlas: str) -> KnownColumn | None:
     """Return what a name means in an atlas; None if it is unknown or a sum of different regions."""
     meanings = _meanings(written, atlas)
     # One region, on one side or on both.
     whats = {one and one._replace(side="") for one in meanings}
     if len(whats) != 1 or None in whats or meanings[0] is None:
         return None
-    one, sides = meanings[0], {meaning.side for meaning in meanings if meaning}
-    side = sides.pop() if len(sides) == 1 else ""
-    both = "" if one.midline or side else ", both sides"
-    words = f"{side} {one.title}{both}".strip()
-    return Region(name, words, one.atlas, (side,) if side else ("left", "right"), one.outlines)
+    sides = {meaning.side for meaning in meanings if meaning}
+    return meanings[0]._replace(side=sides.pop() if len(sides) == 1 else "")
 
 
 @lru_cache(maxsize=20_000)
-def _meanings(name: str, atlas: str) -> Sequence[Meaning | None]:
+def _meanings(name: str, atlas: str) -> Sequence[KnownColumn | None]:
     meanings = atlas_meanings(atlas)
     # Codes are case-sensitive: lAcc is the accumbens, but ACC often the anterior cingulate.
     if name in meanings:

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from rindices.problems import InputError, Remedy, did_you_mean, listed
 
-Interface = Literal["command", "page", "python"]
 Names = str | Path | Sequence[str] | None
 
 
@@ -177,12 +176,6 @@ class Setting:
         """Its name in an address, and among a command's parameters."""
         return (self.option or self.name).replace("-", "_")
 
-    @property
-    def interfaces(self) -> set[Interface]:
-        """The interfaces in which it can be chosen."""
-        shown: dict[Interface, bool] = {"command": self.option is not None, "page": bool(self.label), "python": True}
-        return {interface for interface, is_shown in shown.items() if is_shown}
-
     def read(self, text: str) -> object:
         """Return the value that a text stands for."""
         try:
@@ -236,8 +229,8 @@ def settings_of(settings: type) -> tuple[Setting, ...]:
     --------
     >>> from rindices.settings import SearchSettings
     >>> first = settings_of(SearchSettings)[0]
-    >>> first.name, first.parameter, first.read("2-4"), sorted(first.interfaces)
-    ('n_patterns', 'patterns', (2, 3, 4), ['command', 'page', 'python'])
+    >>> first.name, first.parameter, first.read("2-4")
+    ('n_patterns', 'patterns', (2, 3, 4))
     """
     described = []
     for one in fields(settings):

@@ -1,9 +1,7 @@
 """Who is in a cohort, which column is what, and who is left out; refusals are in tests/bad_input."""
 
 import hashlib
-import json
 import os
-import time
 from functools import cache
 from pathlib import Path
 
@@ -276,20 +274,6 @@ def test_a_dictionary_explains_labels_codes_units_and_gaps():
     refused_with(r"'pateint' \(from .*Did you mean 'patient'", make_cohort, coded(), **typed)
 
 
-def test_a_bids_folder_is_read_with_its_dictionaries(tmp_path):
-    (tmp_path / "phenotype").mkdir()
-    coded().to_csv(tmp_path / "participants.tsv", sep="\t", index=False)
-    (tmp_path / "participants.json").write_text(json.dumps({"diagnosis": {"Levels": {"1": "Control", "2": "Patient"}}}))
-    digests = set()
-    for change in (0, 1):
-        scores = SCORES.assign(mmse=SCORES["mmse"] + change)
-        scores.to_csv(tmp_path / "phenotype" / "mmse.tsv", sep="\t", index=False)
-        cohort = read_cohort(tmp_path, clinical="mmse", covariates="age", exclude="scanner_type")
-        assert cohort.clinical["mmse"].tolist() == scores["mmse"].tolist()[::-1]
-        digests.add(cohort.sha256)
-    assert (cohort.n_controls, cohort.n_patients, cohort.source, len(digests)) == (60, 60, tmp_path.name, 2)
-
-
 def test_a_dictionary_in_a_file_and_a_joined_table(tmp_path):
     paths = [tmp_path / name for name in ("people.csv", "scores.csv", "dictionary.csv")]
     coded().to_csv(paths[0], index=False)
@@ -299,16 +283,6 @@ def test_a_dictionary_in_a_file_and_a_joined_table(tmp_path):
     assert cohort.clinical["mmse"].tolist() == list(range(119, -1, -1))
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
     assert cohort.sha256 == hashlib.sha256("\n".join(digests).encode()).hexdigest()
-
-
-def test_covariates_are_compared_by_a_triangle_of_their_columns(monkeypatch):
-    """With forty thousand controls, the rank of all rows for each of twenty covariates takes minutes."""
-    rows, rank = [], np.linalg.matrix_rank
-    monkeypatch.setattr(np.linalg, "matrix_rank", lambda x, **options: (rows.append(len(x)), rank(x, **options))[1])
-    frame = table()
-    cohort = make_cohort(frame.assign(months=12 * frame["age"]), covariates="age,sex,months")
-    assert any("months adds no information to age, sex" in str(one) for one in cohort.messages)
-    assert max(rows) == 4
 
 
 # Who is left out, and why; refusals are in tests/bad_input.
@@ -491,11 +465,3 @@ def test_a_region_that_disease_changes_much_is_no_score():
     leaking = make_cohort(table.assign(x1=leak), features=[*usual.features.columns, "x1"])
     told = [text for one in (usual, leaking) for text in one.warnings if "Are they regions?" in text]
     assert [text[text.index("almost") : text.index(" Are")] for text in told] == ["almost completely: x1."]
-
-
-def test_many_people_are_looked_at_quickly():
-    block = np.random.default_rng(0).normal(5, 0.5, (20_000, 145))
-    group = np.resize(np.array(["control", "patient"], dtype=object), len(block))
-    start = time.process_time()
-    assert len(find_outliers(block, [str(i) for i in range(145)], group)[1]) < 100
-    assert time.process_time() - start < 3

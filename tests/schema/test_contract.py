@@ -11,8 +11,7 @@ from scipy.stats import norm
 
 from rindices.cohort import make_cohort, read_people
 from rindices.model import plain
-from rindices.schema import Contract, CovariateField, CovariateSpec, cells
-from rindices.schema.cells import plain_code
+from rindices.schema import Contract, CovariateField, CovariateSpec
 from rindices.settings import ApplySettings
 from tests.refusal import refused_with
 from tests.schema.contracts import check_people, contract_of
@@ -199,11 +198,3 @@ def test_new_people_may_have_visits_and_clinical_scores(contract, sited, tmp_pat
     assert result.group.tolist() == frame["dx"].map({"CN": "control", "AD": "patient"}).tolist()
     assert check_people(people(), sited).visit is None
     refused_with(r"needs column 'age'[\s\S]*clinical", check_people, people(), contract, ApplySettings(clinical="age"))
-
-
-def test_each_spelling_of_a_category_is_read_once(monkeypatch):
-    """Forty thousand people have few sites; values that are equal in Python, such as 1 and True, stay distinct."""
-    read = []
-    monkeypatch.setattr(cells, "plain_code", lambda code: (read.append(code), plain_code(code))[1])
-    assert cells.as_known([1, True, "1.0", " x "] * 1000, ["1", "2"]).tolist() == ["1", "True", "1", "x"] * 1000
-    assert len(read) < 20

@@ -142,34 +142,7 @@ def test_participants_without_measures_are_refused_with_the_way_to_join_them(tmp
     assert not missing(said, "bart (always 1)", "--join FILE")
 
 
-# Files without measures, or of one person: each has its own test here.
-OTHERS = {
-    "aomic_participants.tsv": "test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids",
-    "bids_ds000030_participants.tsv": "test_participants_without_measures_are_refused_with_the_way_to_join_them",
-    "freesurfer_tree/sub-0001/stats/aseg.stats": "test_a_subject_of_freesurfer_is_gathered",
-    "freesurfer_tree/sub-0001/stats/lh.aparc.stats": "test_a_subject_of_freesurfer_is_gathered",
-}
-
-
-def test_every_file_is_tried():
-    found = {path.relative_to(FORMATS).as_posix() for path in FORMATS.rglob("*") if path.is_file()}
-    assert (found - {"README.md"}, {*OTHERS.values()} <= {*globals()}) == ({*FILES, *OTHERS}, True)
-
-
 def test_a_subject_of_freesurfer_is_gathered(tmp_path):
     run("gather", FORMATS / "freesurfer_tree", "--out", tmp_path / "one.csv")
     row = pd.read_csv(tmp_path / "one.csv").iloc[0]
     assert (row["participant_id"], row[["Left-Hippocampus", "lh_insula_volume"]].gt(1000).all()) == ("sub-0001", True)
-
-
-def test_people_of_a_study_are_joined_with_their_measures(tmp_path):
-    """The participants file of a patient study serves as the labels file of a table of regions."""
-    people = pd.read_csv(FORMATS / "bids_ds000030_participants.tsv", sep="\t")
-    regions = pd.read_csv(FORMATS / "aomic_aparcstats2table_lh_thickness.tsv", sep="\t").iloc[:, :35]
-    people = people[people["diagnosis"].isin(["CONTROL", "SCHZ"])].head(len(regions))
-    regions = regions.head(len(people)).assign(**{"lh.aparc.thickness": people["participant_id"].to_numpy()})
-    regions.to_csv(tmp_path / "regions.csv", index=False)
-    line = ("check", tmp_path / "regions.csv", "--join", FORMATS / "bids_ds000030_participants.tsv")
-    said = run(*line, code=None)
-    if said.exit_code:
-        run(*line, *proposed(said.output))

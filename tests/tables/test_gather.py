@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 
 import numpy as np
 import pandas as pd
@@ -253,13 +252,6 @@ def test_files_of_cat12(tmp_path):
         refused_with(r"catROI_IXI9\.xml cannot be read", gathered, tmp_path, tmp_path / "t.csv")
 
 
-@pytest.mark.slow
-def test_a_thousand_subjects_take_less_than_half_a_minute(tmp_path):
-    folder, start = subjects_dir(tmp_path / "subjects", 1000), time.perf_counter()
-    assert gathered(folder, tmp_path / "t.csv")[0].n_people == 1000
-    assert time.perf_counter() - start < 30
-
-
 PEOPLE = "participant_id\tage\tsex\tgroup\nsub-01\t61\t0\t1\nsub-02\tn/a\t1\t2\nsub-03\t72.5\t1\t2\n"
 VOLUMES = "participant_id\tlHip\trHip\nsub-03\t3.5\t3.4\nsub-01\t4.5\tn/a\nsub-02\t4.0\t3.9\n"
 SESSIONS = (
@@ -290,7 +282,7 @@ def test_a_dataset_is_joined_by_participant_in_the_order_of_the_participants(tmp
     (root / "dataset_description.json").write_text('{"Name": "x", "DatasetDOI": "doi:10.0.2.3/dfjj.10"}')
     (root / "phenotype" / "._volumes.tsv").write_bytes(b"\x00\x05")
     for path in (root, root / "participants.tsv", str(root)):
-        source = read_source(path, text_columns=("participant_id", "group"), whole=whole)
+        source = read_source(path, diagnosis_column="group", whole=whole)
         assert list(source.frame.columns) == ["participant_id", "age", "sex", "group", "lHip", "rHip"]
         np.testing.assert_array_equal(source.frame[["lHip", "rHip"]], [[4.5, np.nan], [4.0, 3.9], [3.5, 3.4]])
         assert source.frame[["participant_id", "group"]].sum().tolist() == ["sub-01sub-02sub-03", "122"]
@@ -352,7 +344,7 @@ def test_further_tables_are_joined(tmp_path):
     main.write_text("id,lHip\n001,4.5\n\n002,4.0\n003,3.5\n")
     scores.write_text("id\tmmse\tapoe\n003\t25\te4\n001\t30\te3\n009\t29\te3\n")
     (tmp_path / "scores.json").write_text('{"mmse": {"Units": "points"}}')
-    source = read_source(main, text_columns=("id",), id_column="id", join=[scores])
+    source = read_source(main, id_column="id", join=[scores])
     np.testing.assert_array_equal(source.frame["mmse"], [30, np.nan, 25])
     assert source.frame.index.tolist() == [0, 2, 3]  # rows of the main table's file
     assert (source.dictionary["mmse"].unit, source.files) == ("points", (main, scores, tmp_path / "scores.json"))

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from rindices.tables import Table, own_ids, read_source, read_table
-from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, read_dictionary, unit_of
+from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, read_dictionary
 from tests.pages.page import missing
 from tests.refusal import refused_with
 
@@ -316,19 +316,6 @@ def test_a_value_that_is_no_level_is_told_with_row_and_levels():
     changed, _, (problem,) = apply_dictionary(frame, Dictionary({"sex": SEX}))
     assert re.search(r"row 5 contains '2', and 1 more row .*\nLevels: 0 \(male\), 1 \(female\)", problem.what)
     assert (problem.where, changed["sex"].tolist()) == (("sex",), ["0", "2", "1", "x"])
-
-
-@pytest.mark.parametrize(
-    ("units", "expected"),
-    [
-        (["mm3", "mm3", "mm3", None], "mm3"),
-        (["mm", "mm3", None, None], None),
-        ([None] * 4, None),
-    ],
-)
-def test_the_unit_that_regions_share(units, expected):
-    dictionary = Dictionary({f"r{i}": Column(unit=unit) for i, unit in enumerate(units)} | {"age": Column(unit="year")})
-    assert unit_of(dictionary, ["r0", "r1", "r2", "r3", "unknown"]) == expected
 
 
 # Excel workbooks read as the CSV files of the same tables, or are refused with the cell and the remedy.

@@ -1,22 +1,23 @@
 """Whether disease can be separated from other effects: groups should overlap in everything but the disease."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.cohort.people import Cohort, check_follow_up
+from rindices.cohort.region_candidates import closest_ties
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
 from rindices.schema import CONTROL_NAMES, labels_with_counts
-from rindices.schema.role_guesses import Kind, grouped, kinds_of, unlike_regions
-from rindices.schema.units_and_impossible_values import OLDEST
+from rindices.schema.role_guesses import grouped, kinds_of
 
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
+_TIED = 0.4  # correlation in controls; each of 128 regions in healthy adults has 0.55 or more with its closest match
 _FEW_NAMES = 20
 _FEWEST_DIFFERENT = 5  # controls whose value differs from the rest; with fewer, halves and folds may have none
-_THICKEST = 10.0  # mm; volumes in mm³ and areas are larger, volumes in mL are recognised only by name
 
 
 def check_comparability(cohort: Cohort) -> list[Text]:
@@ -26,7 +27,7 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     controls, patients = ((learned == name).to_numpy() for name in ("control", "patient"))
     features = cohort.features.fillna(cohort.features.median())
     block, regions = features.to_numpy(), [str(name) for name in cohort.features.columns]
-    _check_constant(block, regions, controls)
+    _check_constant(features, controls)
     background = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
     asked = first & (cohort.group != "control").to_numpy()
@@ -49,12 +50,9 @@ def _other_warnings(
     if not len(others):
         return []
     total, labels = int(others.sum()), {str(label): int(number) for label, number in others.items()}
-    people = (
-        f"{counted(total, 'person', 'people')} "
-        f"{'is neither a control nor a patient' if total == 1 else 'are neither controls nor patients'}"
-    )
+    are = "is neither a control nor a patient and is" if total == 1 else "are neither controls nor patients and are"
     scored = (
-        f"{people} and {'is' if total == 1 else 'are'} scored but not used for training: {labels_with_counts(labels)}."
+        f"{counted(total, 'person', 'people')} {are} scored but not used for training: {labels_with_counts(labels)}."
     )
     meant = {
         "control": [name for name in labels if name.casefold() in {*CONTROL_NAMES, *map(str.casefold, control)}],
@@ -73,21 +71,21 @@ def _other_warnings(
     return [Message(scored, *ways)]
 
 
-def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_]) -> None:
-    """Refuse regions (columns of ``block``) in which too few controls, or none, differ from the rest."""
-    values = block[controls]
-    middle = np.median(values, axis=0)
-    n_others = (np.abs(values - middle) > 1e-9 * np.abs(values).max(axis=0)).sum(axis=0).tolist()
-    names = [name for name, number in zip(regions, n_others, strict=True) if number < _FEWEST_DIFFERENT]
+def _check_constant(features: pd.DataFrame, is_control: NDArray[np.bool_]) -> None:
+    """Refuse regions in which too few controls, or none, differ from the rest."""
+    values = features[is_control]
+    middle = values.median()
+    n_others = ((values - middle).abs() > 1e-9 * values.abs().max()).sum()
+    names = [str(name) for name in n_others.index[n_others < _FEWEST_DIFFERENT]]
     if names:
-        first = list(regions).index(names[0])
-        who = "everyone" if np.ptp(block[:, first]) == 0 else "every control"
+        first = names[0]
+        who = "everyone" if features[first].nunique() == 1 else "every control"
         who = f"every control but {n_others[first]}" if n_others[first] else who
         scores = Message("For scores, use ", Remedy("clinical", names), "; otherwise, exclude")
         raise InputError(
             f"Regions must vary among the controls (at least {_FEWEST_DIFFERENT} must differ from the rest), but "
             f"{counted(len(names), 'region does', 'regions do')} not: "
-            f"{listed(names)}.\nIn column {names[0]!r}, {who} has the value {shown(float(middle[first]))}.\n",
+            f"{listed(names)}.\nIn column {first!r}, {who} has the value {shown(float(middle[first]))}.\n",
             "Exclude" if who == "everyone" else scores,
             f" the column{'s' if len(names) > 1 else ''} with ",
             Remedy("exclude", names),
@@ -120,13 +118,6 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
         return []
     if controls.dtype.kind == "f":
         completely = controls.max() < patients.min() or patients.max() < controls.min()
-        groups = {"controls": controls, "patients": patients}
-        older = max(groups, key=lambda group: float(groups[group].min()))
-        if name.casefold() == "age" and min(controls.max(), patients.max()) <= OLDEST < groups[older].min():
-            raise InputError(
-                f"Column {name!r} is above {OLDEST:g} in all {older} and in no one else, as if their ages were in "
-                "months or days.\nConvert all ages to one unit."
-            )
     else:
         completely = not {*controls} & {*patients}
     nearly = f"almost perfectly: the patterns may reflect {name} rather than disease."
@@ -205,25 +196,23 @@ def _background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str
 
 def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
     """Return warnings about covariates whose effects cannot be separated in controls."""
-    warnings, blocks = list[str](), [np.ones((len(controls), 1))]
-    for _, column in controls.items():
-        block = pd.get_dummies(column, dtype=float).iloc[:, 1:] if column.dtype.kind != "f" else column.to_frame()
-        centred = (block - block.mean()).to_numpy(dtype=np.float64)
-        blocks.append(centred / np.maximum(np.abs(centred).max(axis=0), 1e-300))
-    triangle = np.linalg.qr(np.hstack(blocks), mode="r")  # has the same linear dependencies between columns
-    parts = np.split(triangle, np.cumsum([block.shape[1] for block in blocks])[:-1], axis=1)
-    design = parts[0]
-    for position, (name, part) in enumerate(zip(controls.columns, parts[1:], strict=True)):
-        together = np.hstack([design, part])
-        if np.linalg.matrix_rank(together, tol=1e-6) < min(len(controls), together.shape[1]):
-            before = listed(controls.columns[:position])
-            warnings.append(
-                f"In controls, {name} adds no information to {before}, so their effects cannot be separated. If they "
-                "measure the same thing, omit one of them."
-            )
-        else:
-            design = together
-    return warnings
+    if controls.empty:
+        return []
+    blocks = {
+        name: column.to_frame() if column.dtype.kind == "f" else pd.get_dummies(column, dtype=float).iloc[:, 1:]
+        for name, column in controls.items()
+    }
+    design = pd.concat(blocks, axis=1)
+    centred = (design - design.mean()).to_numpy(dtype=np.float64)
+    # The diagonal of the triangle is what the columns before leave of each.
+    triangle = np.linalg.qr(centred / np.maximum(np.abs(centred).max(axis=0), 1e-300), mode="r")
+    left_over = np.abs(np.diag(triangle))
+    repeated = design.columns.get_level_values(0)[: len(left_over)][left_over < 1e-6].unique()
+    return [
+        f"In controls, {name} adds no information to {listed(controls.columns[: controls.columns.get_loc(name)])}, so "
+        "their effects cannot be separated. If they measure the same thing, omit one of them."
+        for name in repeated
+    ]
 
 
 def group_separation(controls: NDArray, patients: NDArray) -> bool:
@@ -252,50 +241,53 @@ def _region_warnings(
     block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_], patients: NDArray[np.bool_]
 ) -> list[Message]:
     """Warn of columns that do not look like regions, and of more regions than the method is meant for."""
-    kinds = kinds_of(regions, block)
-    suspects = {name: kind for name, kind in zip(regions, kinds, strict=True) if kind.suspicion}
+    groups = grouped(regions, kinds_of(regions, block))
+    unnamed = groups.pop("regions", [])  # whose names do not say what is measured
+    measures = {what: groups.pop(what) for what in [*groups] if what in ("volumes", "thicknesses", "areas")}
+    plain = {*unnamed, *chain(*measures.values())}
     # Where half the patients lie below the controls' 80 % quantile, the area under the curve is at most 0.9.
     low, high = np.quantile(block[controls], [0.2, 0.8], axis=0)
     middle = np.median(block[patients], axis=0)
-    telling = [
-        regions[place]
+    suspects = [
+        place
         for place in np.flatnonzero((middle > high) | (middle < low)).tolist()
-        if regions[place] not in suspects and group_separation(block[controls, place], block[patients, place])
+        if regions[place] in plain and group_separation(block[controls, place], block[patients, place])
     ]
-    telling = unlike_regions(block[controls], regions, telling)
+    ties = closest_ties(block[controls], ~np.isin(np.arange(len(regions)), suspects), suspects)
+    telling = [regions[place] for place, tie in zip(suspects, ties, strict=True) if tie < _TIED]
     warnings = [
         Message(f"Treated as regions, although they look like {what}: {listed(names)}. ", _remedy(what, names), ".")
-        for what, names in grouped([*suspects], [*suspects.values()]).items()
+        for what, names in groups.items()
     ]
-    plain = {name: kind for name, kind in zip(regions, kinds, strict=True) if not kind.suspicion}
-    sorts = _groups_by_measure(plain, dict(zip(regions, block.T, strict=True)))
-    if len(sorts) > 1:
-        which = listed(f"{len(names)} {sort}" for sort, names in sorts.items())
-        several = (
-            f"The regions mix several kinds of measure: {which}. Each region is scaled relative to the controls, so "
-            "they can be used"
-        )
+    if len(measures) > 1:
+        which = listed(f"{len(names)} {what}" for what, names in measures.items())
         warnings.append(
-            Message(several, " together; to use only one kind, select its columns with ", Remedy("features"), ".")
+            Message(
+                f"The regions mix several kinds of measure: {which}. Each region is scaled relative to the controls, "
+                "so they can be used together; to use only one kind, select its columns with ",
+                Remedy("features"),
+                ".",
+            )
         )
     if telling:
-        apart = f"Each of these columns alone separates controls from patients almost completely: {listed(telling)}."
-        warnings.append(Message(apart, " Are they regions? If not, exclude them with ", Remedy("exclude"), "."))
+        warnings.append(
+            Message(
+                f"Each of these columns alone separates controls from patients almost completely: {listed(telling)}. "
+                "Are they regions? If not, exclude them with ",
+                Remedy("exclude"),
+                ".",
+            )
+        )
     if len(regions) > _MANY_REGIONS:
-        many = f"{len(regions):,} regions need a lot of time and memory; the method is designed"
-        warnings.append(Message(many, " for 70 to 200. Select the regions of one atlas with ", Remedy("features"), "."))
+        warnings.append(
+            Message(
+                f"{len(regions):,} regions need a lot of time and memory; the method is designed for 70 to 200. Select "
+                "the regions of one atlas with ",
+                Remedy("features"),
+                ".",
+            )
+        )
     return warnings
-
-
-def _groups_by_measure(regions: Mapping[str, Kind], values: Mapping[str, NDArray[np.float64]]) -> dict[str, list[str]]:
-    """Group regions by what they measure; those with uninformative names join the group that they resemble."""
-    sorts = grouped([*regions], [*regions.values()])
-    unsaid, said = sorts.pop("regions", []), [*sorts]
-    for name in unsaid:
-        thick = bool(0 < np.median(values[name]) < _THICKEST)  # 0: few people have one, such as a fifth ventricle
-        like = [sort for sort in said if (sort == "thicknesses") == thick]
-        sorts.setdefault(like[0] if like else "others" if said else "regions", []).append(name)
-    return sorts
 
 
 def _remedy(what: str, names: list[str]) -> Message:

@@ -30,11 +30,6 @@ _SMALLEST_SPREAD = 0.05  # with many unrelated regions, distances hardly differ,
 _LARGEST_RATIO = 10.0
 
 
-def with_medians(block: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return people × regions with gaps replaced by the region's median, which is not unusual."""
-    return np.where(np.isnan(block), np.nanmedian(block, axis=0), block) if np.isnan(block).any() else block
-
-
 def find_outliers(
     block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]
 ) -> tuple[pd.DataFrame, dict[int, Outlier]]:
@@ -228,17 +223,18 @@ class Record:
 
     def leave_out_incomplete(self, observed: Observed, regions: Sequence[str]) -> None:
         """Leave out rows with missing or impossible values in covariates or regions, and note these cells."""
-        parts = [("covariate", [name], seen) for name, seen in observed.covariates.items()]
-        parts.append(("region", list(regions), observed.regions))
+        covariates = [("covariate", [name], seen) for name, seen in observed.covariates.items()]
+        parts = [*covariates, ("region", list(regions), observed.regions)]
         reasons = [(f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts]
         reasons += [("impossible value", columns, seen.impossible, seen) for _, columns, seen in parts]
         for reason, columns, marked, seen in reasons:
-            cells = defaultdict[int, list[str]](list)
-            for row, column in np.argwhere(marked).tolist():
-                value = seen.values[row, column]
-                what = f"= {shown(float(value))} is impossible" if marked is seen.impossible else "is missing"
-                cells[row].append(f"{columns[column]} {what}")
-            for row, texts in cells.items():
+            for row in np.flatnonzero(np.any(marked, axis=1)).tolist():
+                texts = [
+                    f"{columns[at]} is missing"
+                    if marked is seen.missing
+                    else f"{columns[at]} = {shown(float(seen.values[row, at]))} is impossible"
+                    for at in np.flatnonzero(marked[row]).tolist()
+                ]
                 self.note(row, listed(texts, 5))
             self.leave_out(np.any(marked, axis=1), reason)
 
@@ -249,13 +245,14 @@ class Record:
         for row in rows:
             self.note(row, missing_regions(names[gaps[row]]))
         if rows:
-            drawn = (
-                f"{counted(len(rows), 'row has', 'rows have')} missing regions, at most {gaps.sum(axis=1).max()} of "
-                f"{len(names)} per row ({listed(names[gaps.any(axis=0)])}). Missing values are imputed from the other "
-                "regions and the covariates."
-            )
             self.doubts.append(
-                Message(drawn, " To use only people with complete data, use ", Remedy("complete_only", True), ".")
+                Message(
+                    f"{counted(len(rows), 'row has', 'rows have')} missing regions, at most {gaps.sum(axis=1).max()} "
+                    f"of {len(names)} per row ({listed(names[gaps.any(axis=0)])}). Missing values are imputed from the "
+                    "other regions and the covariates. To use only people with complete data, use ",
+                    Remedy("complete_only", True),
+                    ".",
+                )
             )
 
     def warning(self) -> list[str]:
@@ -314,7 +311,8 @@ def _leave_out_outliers(
 ) -> None:
     """Measure how far each row in use is from the others, note outliers, and leave them out on request."""
     positions = np.flatnonzero(record.used)
-    block = with_medians(observed.regions.values[positions])
+    values = observed.regions.values[positions]
+    block = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)  # a median is not unusual
     measures, outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.measures.loc[positions] = measures.to_numpy()
     who = positions[list(outliers)]
@@ -325,13 +323,16 @@ def _leave_out_outliers(
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     elif outliers:
-        people = counted(len(outliers), "person lies", "people lie")
-        far = (  # warnings are stored, so they contain no one's values
-            f"{people} far from all others, possibly because of errors: {listed_rows(observed.roster.rows[who], 10)}. "
-            "Check the table (after training, the column flags of people.csv describes what is unusual), or exclude "
-            f"{'this person' if len(outliers) == 1 else 'these people'} with "
+        record.doubts.append(
+            Message(  # warnings are stored, so they contain no one's values
+                f"{counted(len(outliers), 'person lies', 'people lie')} far from all others, possibly because of "
+                f"errors: {listed_rows(observed.roster.rows[who], 10)}. Check the table (after training, the column "
+                "flags of people.csv describes what is unusual), or exclude "
+                f"{'this person' if len(outliers) == 1 else 'these people'} with ",
+                Remedy("drop_outliers", True),
+                ".",
+            )
         )
-        record.doubts.append(Message(far, Remedy("drop_outliers", True), "."))
 
 
 def _refuse_own_sites(sites: pd.Series) -> None:
@@ -360,9 +361,14 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     if drop:
         record.leave_out(sites.isin(small.index).to_numpy(), "site without enough controls")
         return
-    people = {str(site): counted(int(number), "person", "people") for site, number in present.value_counts().items()}
-    few = {str(site): counted(int(number), "control") for site, number in small.items()}
-    which = listed((f"{site} ({few[site]} of {people[site]})" for site in few), 8)
+    n_people = present.value_counts().to_dict()
+    which = listed(
+        (
+            f"{site} ({counted(int(number), 'control')} of {counted(int(n_people[site]), 'person', 'people')})"
+            for site, number in small.items()
+        ),
+        8,
+    )
     raise InputError(
         f"Every site needs at least {MIN_SITE_CONTROLS} controls so that its effect can be separated from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"

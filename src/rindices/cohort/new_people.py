@@ -17,7 +17,6 @@ from rindices.problems import (
     InputError,
     Message,
     Remedy,
-    Text,
     check_choice,
     counted,
     did_you_mean,
@@ -40,7 +39,7 @@ from rindices.schema import (
     groups_of,
     years_since_first,
 )
-from rindices.schema.cells import numbers_of, text_of, typed
+from rindices.schema.cells import meant_as_numbers, typed
 from rindices.schema.role_guesses import is_region_name
 from rindices.settings import ApplySettings
 from rindices.tables import (
@@ -105,8 +104,8 @@ def read_people(
     else:
         source = read_source(
             table,
-            text_columns=text_columns,
             id_column=text_columns[0],
+            diagnosis_column=contract.diagnosis_column,
             visit_column=settings.visit,
             join=paths_of(settings.join),
             whole=bool(
@@ -119,16 +118,13 @@ def read_people(
         )
     settings = replace(settings, id=source.id_column)
     frame, file = source.frame if prepare is None else prepare(source.frame), source.table
-    check = _Check(
-        [str(name) for name in (frame if file is None else file).columns],
-        contract,
-        settings,
-        source.dictionary,
-        decimal_comma=file is not None and file.decimal_comma,
-    )
+    columns = [str(name) for name in (frame if file is None else file).columns]
+    check = _Check(columns, contract, settings, source.dictionary)
     batches: Iterable[pd.DataFrame] = [frame]
     if file is not None:
-        batches = [file.read()] if whole or check.visit else file.batches()
+        as_text, comma = {*text_columns, source.id_column}, file.decimal_comma
+        parts = (typed(batch, as_text, decimal_comma=comma) for batch in file.batches())
+        batches = [file.read()] if whole or check.visit else parts
     with with_notes(source.notes):
         for batch in batches:
             people = check.observe(batch)
@@ -144,46 +140,32 @@ class _Check:
     """The fields of a model's contract, for the rows of one table."""
 
     def __init__(
-        self,
-        columns: Sequence[str],
-        contract: Contract,
-        settings: ApplySettings,
-        dictionary: Dictionary,
-        *,
-        decimal_comma: bool = False,
+        self, columns: Sequence[str], contract: Contract, settings: ApplySettings, dictionary: Dictionary
     ) -> None:
         check_choice(Remedy("new_sites"), settings.new_sites, ("refuse", "uncorrected"))
         self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
-        self._contract, self._settings, self._comma = contract, settings, decimal_comma
+        self._contract, self._settings = contract, settings
         kept = {str(name) for name in (settings.id, contract.diagnosis_column, self.visit, contract.site_column)}
         self._dictionary = with_missing_codes(dictionary, columns, wanted_names(settings.missing), kept)
         covariates = [spec.name for spec in contract.covariates]
-        scores, extra = self._named(columns, {*kept, *covariates, *contract.features})
+        scores, self._free = self._named(columns, {*kept, *covariates, *contract.features})
         rename = Message("Rename the id column, or name it with ", Remedy("id", Blank("COLUMN")), ".")
-        wanted: dict[str, tuple[str, Text]] = {str(settings.id): ("the participant ids", rename)}
-        wanted |= {self.visit: ("the visit", Message("Correct ", Remedy("visit"), "."))} if self.visit else {}
-        coded = ("a covariate of the model", "Add the column, coded as in the training table.")
-        for name, (role, remedy) in (wanted | dict.fromkeys(covariates, coded)).items():
-            require_column(columns, name, role, remedy)
+        require_column(columns, str(settings.id), "the participant ids", rename)
+        if self.visit:
+            require_column(columns, self.visit, "the visit", Message("Correct ", Remedy("visit"), "."))
+        for name in covariates:
+            require_column(columns, name, "a covariate of the model", "Add the column, coded as in the training table.")
         sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),
             VisitField(self.visit),
             DiagnosisField(contract.diagnosis_column),
-            [
-                CovariateField(spec.name, spec, new_sites=sites.get(spec.name), decimal_comma=decimal_comma)
-                for spec in contract.covariates
-            ],
-            RegionField(
-                contract.features,
-                contract.ranges,
-                unit=contract.unit,
-                decimal_comma=decimal_comma,
-                fills=not settings.complete_only,
-            ),
+            [CovariateField(spec.name, spec, new_sites=sites.get(spec.name)) for spec in contract.covariates],
+            RegionField(contract.features, contract.ranges, unit=contract.unit, fills=not settings.complete_only),
             [ScoreField(name) for name in scores],
         )
-        self._extra, self._reasons = dict.fromkeys(extra, False), Counter[str]()
+        self._unknown: list[str] | None = None
+        self._reasons = Counter[str]()
 
     def _named(self, columns: Sequence[str], needed: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
         """Return the columns of scores and follow-up, and unknown columns; refuse a table that lacks regions."""
@@ -219,10 +201,8 @@ class _Check:
         batch, _, strange = apply_dictionary(batch.assign(**dict.fromkeys(self._absent, np.nan)), self._dictionary)
         if problems := [one for one in strange if {*one.where} & {spec.name for spec in self._contract.covariates}]:
             raise refusal(problems)
-        for name, is_number in self._extra.items():
-            has_text = text_of(batch[name]).notna().to_numpy()
-            numbers = numbers_of(batch[name], decimal_comma=self._comma)[has_text]
-            self._extra[name] = bool((is_number or has_text.any()) and not np.isnan(numbers).any())
+        if self._unknown is None:  # judged by the first rows
+            self._unknown = [name for name in self._free if meant_as_numbers(batch[name])]
         observed = self._fields.observe(batch)
         if unusable(self._fields.check(), drop_missing=self._settings.drop_missing):
             return None
@@ -241,6 +221,7 @@ class _Check:
             "group": group,
         }
         covariates, line = observed.background[used], observed.timeline.take(used)
+        ignored = [f"Columns unknown to the model are ignored: {listed(self._unknown)}."] if self._unknown else []
         years, years_from, notes = years_since_first(line, batch[used], self.visit)
         return People(
             features=pd.DataFrame(observed.regions.values[used], line.ids, list(contract.features)),
@@ -259,15 +240,10 @@ class _Check:
                 *notes,
                 *changed_people(line.ids, group[used], batch[used]),
                 *self._fields.notes,
-                *self._unknown(),
+                *ignored,
                 *self._missing(observed.regions.values[used]),
             ),
         )
-
-    def _unknown(self) -> list[str]:
-        """Report numeric columns that are unknown to the model."""
-        extra = [name for name, is_number in self._extra.items() if is_number]
-        return [f"Columns unknown to the model are ignored: {listed(extra)}."] if extra else []
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
         """Describe, for each person, what lies outside the training range and whether the site is unknown."""

@@ -29,22 +29,20 @@ class Roles:
     ----------
     covariates, clinical, regions
         Names of these columns; the site is the last covariate.
-    others, empty, background
-        Columns without a role; those among them without a single value; and those, such as age, in which the groups
-        should not differ.
+    others, background
+        Columns without a role, and those among them, such as age, in which the groups should not differ.
     why
         The role of every column, and the reason for it.
     follow_up
         Columns with the time, the event and other details of follow-up.
     problems, notes
-        Columns that may not be regions, and messages about those that are not.
+        Columns that may not be regions, and messages about those that are not or are empty.
     """
 
     covariates: tuple[str, ...]
     clinical: tuple[str, ...]
     regions: tuple[str, ...]
     others: tuple[str, ...]
-    empty: tuple[str, ...]
     background: tuple[str, ...]
     why: dict[str, tuple[str, Text]]
     problems: tuple[Problem, ...] = ()

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, listed, shown
-from rindices.regions import KnownColumn, known_columns
+from rindices.regions import KnownColumn, known_columns, pairs_of_sides, words_of
 from rindices.schema import MIN_REGIONS
 from rindices.schema.cells import meant_as_numbers, numbers_of
 from rindices.schema.role_guesses import (
@@ -24,8 +24,6 @@ from rindices.schema.role_guesses import (
     is_region_name,
     kind_of,
     looks_like_score,
-    pairs_of_sides,
-    words_of,
 )
 from rindices.settings import TableSettings
 from rindices.value_kinds import expand_names, wanted_names
@@ -103,9 +101,11 @@ def choose_regions(
     )
     for name in (*left_out, *chosen):
         if name in taken:
-            asked = Remedy("exclude" if name in left_out else "features")
-            both = f"Column {name!r} is {taken[name]}, so it cannot also be in "
-            raise InputError(both, asked, ".\nChoose one or the other.")
+            raise InputError(
+                f"Column {name!r} is {taken[name]}, so it cannot also be in ",
+                Remedy("exclude" if name in left_out else "features"),
+                ".\nChoose one or the other.",
+            )
     regions = tuple(name for name in chosen if name not in left_out)
     sorted_out = Candidates(regions, {}, (), []) if wanted else sort_candidates(table, regions)
     regions = tuple(name for name in regions if name not in sorted_out.aside)
@@ -142,53 +142,52 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     if (qualities := [*aside.values()].count(_QUALITY)) >= _COMPANY and 2 * qualities > len(names):
         aside = {name: why for name, why in aside.items() if why != _QUALITY}
     rest = [name for name in names if name not in aside]
-    values = np.column_stack([numbers_of(table[name]) for name in rest]) if rest else np.empty((len(table), 0))
-    only = dict.fromkeys(rest) if len(table) < 2 else dict(zip(rest, _only_values(values), strict=True))
-    constant = {name: f"always {shown(one)}" for name, one in only.items() if one is not None}
-    totals = _totals([name for name in rest if name not in constant], dict(zip(rest, values.T, strict=True)), known)
-    places = [place for place, name in enumerate(rest) if name not in constant and name not in totals]
-    others = [rest[place] for place in places]
-    strangers = _unidentified(others, values[:, places], {name for name in others if name in known})
-    regions = tuple(name for name in others if name not in strangers)
-    notes = _notes(aside, constant, known) + _note_on_totals(totals)
+    numbers = pd.DataFrame({name: numbers_of(table[name]) for name in rest}, index=range(len(table)))
+    finite = numbers.where(np.isfinite(numbers))
+    is_constant = (finite.max() - finite.min() <= 1e-9 * finite.abs().max()) & (len(table) > 1)
+    constant = {name: f"always {shown(float(finite[name].min()))}" for name in numbers.columns[is_constant]}
+    totals = _totals(numbers.drop(columns=list(constant)), known)
+    others = numbers.drop(columns=[*constant, *totals])
+    strangers = _unidentified(others, {name for name in others if name in known})
+    regions = tuple(str(name) for name in others if name not in strangers)
+    notes = _notes(aside, known)
+    if constant:
+        notes.append(f"Constant columns are excluded: {_with_reasons(constant)}.")
+    if totals:
+        notes.append(
+            Message(
+                f"Excluded because they are computed from other columns: {_with_reasons(totals)}. To include them, "
+                "name all regions with ",
+                Remedy("features"),
+                ".",
+            )
+        )
     return Candidates(regions, aside | constant | totals, strangers, notes)
 
 
-def _totals(
-    names: Sequence[str], values: Mapping[str, NDArray[np.float64]], known: Mapping[str, KnownColumn]
-) -> dict[str, str]:
+def _totals(numbers: pd.DataFrame, known: Mapping[str, KnownColumn]) -> dict[str, str]:
     """Return the columns computed from others, and how that is known: by values, or by name if there are regions."""
     by_name = {
         name: "a total, judging by its name"
-        for name in names
+        for name in map(str, numbers)
         if (known[name].kind == "total" if name in known else kind_of(name).suspicion == "total")
     }
-    if len(names) - len(by_name) < _COMPANY:
+    if numbers.shape[1] - len(by_name) < _COMPANY:
         by_name = {}
-    left = [name for name in names if name not in by_name]
-    block = np.column_stack([values[name] for name in left]) if left else np.empty((0, 0))
+    left = [str(name) for name in numbers if name not in by_name]
     sums = {
         left[
             place
         ]: f"{'the sum or mean' if len(parts) > 1 else 'a copy'} of {listed((left[k] for k in parts), 2, ' + ')}"
-        for place, parts in copies_and_sums(left, block).items()
+        for place, parts in copies_and_sums(left, numbers[left].to_numpy()).items()
     }
     return by_name | sums
 
 
-def _note_on_totals(totals: Mapping[str, str]) -> list[Text]:
-    """Report which totals are left out, and how to include them."""
-    if not totals:
-        return []
-    reasons = dict.fromkeys(totals.values())
-    which = "; ".join(f"{listed(name for name in totals if totals[name] == why)} ({why})" for why in [*reasons][:4])
-    more = f" and {len(reasons) - 4} more" if len(reasons) > 4 else ""
-    back = "To include them, name all regions with "
-    return [
-        Message(
-            f"Excluded because they are computed from other columns: {which}{more}. {back}", Remedy("features"), "."
-        )
-    ]
+def _with_reasons(columns: Mapping[str, str]) -> str:
+    """Return columns with the reasons why they are left out: ``a, b (always 0); c (a copy of d)``."""
+    reasons = dict.fromkeys(columns.values())
+    return listed((f"{listed(name for name in columns if columns[name] == why)} ({why})" for why in reasons), 4, "; ")
 
 
 def _no_region(name: str, known: KnownColumn | None) -> str:
@@ -205,8 +204,8 @@ def _no_region(name: str, known: KnownColumn | None) -> str:
     return told if known is None and told in NEVER_REGIONS else ""
 
 
-def _notes(aside: dict[str, str], constant: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
-    """Report which columns are left out, and what they can be used for."""
+def _notes(aside: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
+    """Report which columns are left out by name, and what they can be used for."""
     notes: list[Text] = []
     by_reason: dict[str, list[str]] = {}
     for name, why in aside.items():
@@ -227,50 +226,42 @@ def _notes(aside: dict[str, str], constant: dict[str, str], known: dict[str, Kno
             notes.append(
                 Message("To compute the 72 regions of the authors' models, use ", Remedy("features", "muse72"), ".")
             )
-    if constant:
-        same = {what: [name for name in constant if constant[name] == what] for what in constant.values()}
-        which = "; ".join(f"{listed(columns)} ({what})" for what, columns in same.items())
-        notes.append(f"Constant columns are excluded: {which}.")
     return notes
 
 
-def _only_values(values: NDArray[np.float64]) -> list[float | None]:
-    """Return the value of each constant column, and None for each of the others."""
-    present = (column[np.isfinite(column)] for column in values.T)
-    return [float(one[0]) if len(one) and np.ptp(one) <= 1e-9 * np.abs(one).max() else None for one in present]
-
-
-def _unidentified(names: Sequence[str], values: NDArray[np.float64], by_name: set[str]) -> tuple[str, ...]:
+def _unidentified(numbers: pd.DataFrame, by_name: set[str]) -> tuple[str, ...]:
     """Return the columns that neither their names nor their values identify as regions."""
+    names, finite = [str(name) for name in numbers], numbers.where(np.isfinite(numbers))
     by_name = by_name | {name for pair in pairs_of_sides(names) for name in pair}
     by_name |= {
         name for name in names if kind_of(name).measure != "measure" or any(map(_WORDS.fullmatch, words_of(name)))
     }
     families = _families(names)
-    codes = [is_code(column[np.isfinite(column)]) for column in values.T]
+    codes = [is_code(finite[name].dropna().to_numpy()) for name in names]
     suspected = np.array([kind_of(name).suspicion == "total" for name in names], bool)  # which a warning covers
     known = np.array(
         [name in by_name or (name in families and not code) for name, code in zip(names, codes, strict=True)], bool
     )
     company = known & ~suspected
     open_ = np.flatnonzero(~known & ~suspected).tolist()
-    if not open_:
-        return ()
-    filled = np.where(np.isfinite(values), values, pd.DataFrame(values).median().fillna(0.0).to_numpy())
+    filled = finite.fillna(finite.median()).fillna(0.0).to_numpy()
     whole = (filled == np.rint(filled)).all(axis=0)
     among_named = company.sum() >= max(_COMPANY, len(names) / 2)
     others = company if among_named else ~whole
     found = []
-    for place, tie in zip(open_, _ties(filled, others, open_), strict=True):
-        apart = tie < max(_TIED, _CHANCE / np.sqrt(len(values)))
+    for place, tie in zip(open_, closest_ties(filled, others, open_), strict=True):
+        apart = tie < max(_TIED, _CHANCE / np.sqrt(len(numbers)))
         odd = among_named or (whole[place] and 2 * whole.sum() < len(names))
         if codes[place] or (apart and odd) or (whole[place] and looks_like_score(names[place], filled[:, place])):
             found.append(names[place])
     return tuple(found)
 
 
-def _ties(values: NDArray[np.float64], others: NDArray[np.bool_], places: Sequence[int]) -> NDArray[np.float64]:
-    """Return the largest correlation of each column in `places` with any other of `others`; 0 if none is positive."""
+def closest_ties(values: NDArray[np.float64], others: NDArray[np.bool_], places: Sequence[int]) -> NDArray[np.float64]:
+    """Return the largest correlation of each column in `places` with any other of `others`; 0 if none is positive.
+
+    Regions of a brain covary, even one that a disease changes a great deal; a score covaries with none of them.
+    """
     centred = values - values.mean(axis=0)
     sizes = np.sqrt((centred**2).sum(axis=0))
     centred /= np.where(sizes > 0, sizes, np.inf)

@@ -115,7 +115,6 @@ def look_at(
     """
     source = read(
         path,
-        text_columns=(settings.id, settings.diagnosis),
         id_column=settings.id,
         visit_column=settings.visit,
         join=paths_of(settings.join),
@@ -242,7 +241,6 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
                 f".{from_table}",
             )
         parts[name] = part
-    for name, part, option in given:
         joining: tuple[Text, ...] = ()
         if part == "the diagnosis":
             joining = "; to join a table that contains the column, use ", Remedy("join", Blank("FILE"))
@@ -269,10 +267,18 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
         name: ("no role", chosen.aside.get(name) or why_no_region(name, table[name], taken, settings))
         for name in others
     }
-    ordered = {name: why[name] for name in columns}
-    problems, notes = tuple(chosen.problems()), tuple(chosen.notes)
-    follow_up = tuple(name for name, part in parts.items() if part in FOLLOW_UP.values())
-    return Roles(covariates, scores, regions, others, empty, background, ordered, problems, notes, follow_up)
+    without_values = [f"Columns without any values are excluded: {listed(empty)}."] if empty else []
+    return Roles(
+        covariates=covariates,
+        clinical=scores,
+        regions=regions,
+        others=others,
+        background=background,
+        why={name: why[name] for name in columns},
+        problems=tuple(chosen.problems()),
+        notes=(*chosen.notes, *without_values),
+        follow_up=tuple(name for name, part in parts.items() if part in FOLLOW_UP.values()),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,8 +326,7 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     fields = _fields(roles, settings, dictionary)
     observed = fields.observe(table)
     problems = [one for one in problems if not {*one.where} & {*roles.others}] + [*roles.problems, *fields.check()]
-    empty = [f"Columns without any values are excluded: {listed(roles.empty)}."] if roles.empty else []
-    told = (*notes, *roles.notes, *empty, *fields.notes)
+    told = (*notes, *roles.notes, *fields.notes)
     return Looked(settings, dictionary, roles, observed, tuple(problems), told)
 
 

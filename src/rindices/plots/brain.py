@@ -19,7 +19,7 @@ from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 
 from rindices.plots.style import GREY, STYLE, WIDTH, plain_text
-from rindices.regions import Region, known_regions, split_measure
+from rindices.regions import KnownColumn, known_regions, split_measure
 
 VIEWS = {  # the side is empty if both hemispheres are visible
     ("lateral", "left"): "left lateral",
@@ -61,7 +61,7 @@ class Panel(NamedTuple):
         return {name for piece in self.pieces for name in piece.names}
 
 
-def outlined_regions(names: Iterable[str]) -> dict[str, Region]:
+def outlined_regions(names: Iterable[str]) -> dict[str, KnownColumn]:
     """Return the regions that can be drawn, by name.
 
     Examples
@@ -89,7 +89,7 @@ def measures_of(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, found.values()))) if several else ("",)
 
 
-def panels_of(regions: Mapping[str, Region]) -> list[Panel]:
+def panels_of(regions: Mapping[str, KnownColumn]) -> list[Panel]:
     """Return the views that show the regions: all four of the cortex or none, and no more slices than needed."""
     atlas = next((region.atlas for region in regions.values() if region.atlas != "aseg"), "aseg")
     holders: dict[tuple[str, str], list[str]] = defaultdict(list)

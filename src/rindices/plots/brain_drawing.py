@@ -23,7 +23,7 @@ from matplotlib.path import Path as Line
 
 from rindices.plots.brain import VIEWS, Panel, Piece, Rect, panels_of, points_of, strongest
 from rindices.plots.style import COLOUR_ENDS, HIGHER, LOWER, STYLE, colour_end, hover, signed
-from rindices.regions import Region, known_regions, split_measure
+from rindices.regions import KnownColumn, known_regions, split_measure
 
 WIDTH = 960  # pixels
 _LARGEST = 0.7  # pixels per half millimetre, the unit of outlines
@@ -99,7 +99,7 @@ class BrainDrawing:
     """
 
     pattern: int
-    regions: Mapping[str, Region]
+    regions: Mapping[str, KnownColumn]
     lines: tuple[tuple[Panel, ...], ...]
     changes: Mapping[str, float]
     limit: float

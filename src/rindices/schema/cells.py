@@ -80,12 +80,12 @@ def as_known(codes: Iterable[object], known: Sequence[str]) -> NDArray[np.object
     return np.array([called[text] for text in texts], dtype=object)
 
 
-def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.float64]:
+def numbers_of(column: pd.Series) -> NDArray[np.float64]:
     """Return the cells as numbers, exactly as Python reads them; NaN for gaps and for text that is not a number.
 
     Examples
     --------
-    >>> numbers_of(pd.Series(["61,5", " 72", "low", ""]), decimal_comma=True).tolist()
+    >>> numbers_of(pd.Series(["61.5", " 72", "low", ""])).tolist()
     [61.5, 72.0, nan, nan]
     """
     if is_numeric_dtype(column) and not is_bool_dtype(column):
@@ -93,8 +93,6 @@ def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.
     with contextlib.suppress(ValueError, TypeError):  # most columns of measures have neither gaps nor words
         return column.to_numpy(dtype=object).astype(np.float64)
     text = text_of(column)
-    if decimal_comma:
-        text = _with_points(text)
     readable = pd.to_numeric(text, errors="coerce").notna().to_numpy()
     numbers = np.full(len(text), np.nan)
     numbers[readable] = text.to_numpy(dtype=object)[readable].astype(np.float64)
@@ -112,23 +110,27 @@ def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_co
     >>> typed(pd.DataFrame({"code": ["01", "02"], "age": ["61", " 72"]})).dtypes.astype(str).tolist()
     ['object', 'float64']
     """
-    columns: dict[str, pd.Series] = {}
-    for name in frame.columns:
-        plain = None if name in text_columns else _plain_numbers(frame[name])
-        if plain is not None:
-            columns[name] = pd.Series(plain, index=frame.index)
-            continue
-        text = text_of(frame[name])
-        numbers = pd.Series(numbers_of(text, decimal_comma=decimal_comma), index=frame.index)
-        lost, has_text = text.notna() & numbers.isna(), text.notna()
-        if name in text_columns or text.str.fullmatch(_CODE).any():
-            columns[name] = text
-        elif lost.any():
-            has_points = decimal_comma and lost.sum() <= (1 - MOSTLY_NUMBERS) * has_text.sum()
-            columns[name] = _with_points(text) if has_points else text
-        else:
-            columns[name] = numbers
+    columns = {
+        name: text_of(frame[name]) if name in text_columns else _as_numbers(frame[name], decimal_comma=decimal_comma)
+        for name in frame.columns
+    }
     return pd.DataFrame(columns, index=frame.index)
+
+
+def _as_numbers(column: pd.Series, *, decimal_comma: bool) -> pd.Series:
+    """Return a column as numbers if all its cells are, and as text otherwise."""
+    plain = _plain_numbers(column)
+    if plain is not None:
+        return pd.Series(plain, index=column.index)
+    text = text_of(column)
+    if text.str.fullmatch(_CODE).any():
+        return text
+    with_points = _with_points(text) if decimal_comma else text
+    numbers = numbers_of(with_points)
+    n_lost, n_cells = np.isnan(numbers).sum() - text.isna().sum(), text.notna().sum()
+    if not n_lost:
+        return pd.Series(numbers, index=column.index)
+    return with_points if n_lost <= (1 - MOSTLY_NUMBERS) * n_cells else text
 
 
 def _plain_numbers(column: pd.Series) -> NDArray[np.float64] | None:
@@ -167,11 +169,11 @@ def refuse_thousands(frame: pd.DataFrame) -> None:
     if first is not None and any(map(_COMMA.search, texts.values())):
         name, cell = first
         row = frame.index[int((frame[name] == cell).to_numpy().argmax())] + 2
-        comma = f", or write a decimal point as a comma ({cell.replace('.', ',')})."
-        point = comma if cell.count(".") == 1 else "."
+        decimal = f", or write a decimal point as a comma ({cell.replace('.', ',')})" if cell.count(".") == 1 else ""
         raise InputError(
             f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to be "
-            f"a thousands separator.\nRemove thousands separators from all cells (here: {cell.replace('.', '')}){point}"
+            "a thousands separator.\n"
+            f"Remove thousands separators from all cells (here: {cell.replace('.', '')}){decimal}."
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -193,7 +193,7 @@ class FieldSet(NamedTuple):
         )
 
     @property
-    def _every(self) -> list[Field[Any]]:
+    def _every(self) -> list[Field]:
         some = (self.people, self.visit, self.diagnosis, *self.covariates, self.regions)
         return [*some, *self.scores, *self.background]
 

@@ -9,8 +9,8 @@ from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
 from rindices.problems import ADAPT, Message, Problem, Remedy, counted, listed, shown
-from rindices.schema.cells import as_known, meant_as_numbers, numbers_of, plain_code, text_of
-from rindices.schema.field import CORRECT, DIGITS, LEAVE_OUT, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
+from rindices.schema.cells import LARGEST, as_known, meant_as_numbers, plain_code, text_of
+from rindices.schema.field import CORRECT, DIGITS, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
 from rindices.schema.role_guesses import SEX_NAMES, USUAL_NAMES
 from rindices.schema.units_and_impossible_values import impossible_covariate, suspected_codes
 
@@ -87,8 +87,6 @@ class CovariateField(NumberField):
         Whether regions are divided by it.
     new_sites
         For the site of new people: whether unknown sites are accepted ("uncorrected") or not ("refuse").
-    decimal_comma
-        Whether numbers may have decimal commas.
     """
 
     kind = "covariate"
@@ -101,12 +99,11 @@ class CovariateField(NumberField):
         is_category: bool = False,
         is_divisor: bool = False,
         new_sites: str | None = None,
-        decimal_comma: bool = False,
     ) -> None:
         reference = None
         if spec is not None and spec.categories is None:
             reference = np.array([[spec.minimum], [spec.maximum]], dtype=float)
-        super().__init__([name], reference, decimal_comma=decimal_comma)
+        super().__init__([name], reference)
         self._spec, self._is_site, self._is_divisor = spec, new_sites is not None, is_divisor
         # Numbers that label sites or scanners: a slope over them would be meaningless.
         self._is_category: bool | None = is_category or name.casefold() in USUAL_NAMES["site"] or None
@@ -114,7 +111,7 @@ class CovariateField(NumberField):
         if spec is not None:
             self._is_category = spec.categories is not None
             self._known = None if new_sites == "uncorrected" else spec.categories or spec.codes
-        self._unknown, self._spellings, self._n_known = BadCells(), list[Problem](), 0
+        self._unknown, self._spellings = BadCells(), list[Problem]()
 
     def learn(self, values: NDArray) -> CovariateSpec:
         """Summarise the values of the training people as categories, two codes, or a range."""
@@ -144,7 +141,6 @@ class CovariateField(NumberField):
                 self._look_for_spellings(text, roster)
         else:
             seen = super().observe(batch, roster)
-        self._n_known += int((~seen.missing).sum())
         if self._known is not None:
             values = pd.Series(seen.values[:, 0])
             same = pd.Series(as_known(values, [*map(str, self._known)])) if self._is_category else values
@@ -166,19 +162,17 @@ class CovariateField(NumberField):
             if same != level:
                 first = roster.at(int(np.flatnonzero((column == level).to_numpy())[0]))
                 there, here = (counted(int(counts[name]), "person", "people") for name in (same, level))
-                text = (
-                    f"Column {self.name!r} has {same!r} ({there}) and {level!r} ({here}, the first in {first}), which "
-                    "would count as two categories."
+                self._spellings.append(
+                    Problem(
+                        f"Column {self.name!r} has {same!r} ({there}) and {level!r} ({here}, the first in {first}), "
+                        "which would count as two categories.",
+                        ("write both the same way",),
+                    )
                 )
-                self._spellings.append(Problem(text, ("write both the same way",)))
 
     def check(self) -> list[Problem]:
         """Return the problems of the covariate."""
         problems = [problem._replace(where=()) for problem in super().check()] + self._spellings
-        if self.impossible.counts.total() == self._n_known:  # if all are impossible, their unit is wrong
-            problems = [
-                one._replace(remedies=tuple(way for way in one.remedies if way != LEAVE_OUT)) for one in problems
-            ]
         spec = self._spec
         if (self.text.counts or self.impossible.counts) and problems and spec is not None:
             codes = map(shown, spec.codes or ())
@@ -218,14 +212,15 @@ class ScoreField(NumberField):
         suspects = suspected_codes(values, values)
         for code in np.unique(values[suspects]).tolist():
             people = counted(int((values == code).sum()), "person has", "people have")
-            unused = (
-                f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value and is not used. If"
-            )
-            code_of = Remedy("missing", [shown(code)])
             self.notes.append(
-                Message(unused, " it is a code, declare it with ", code_of, ", or leave these cells empty.")
+                Message(
+                    f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value and is not "
+                    "used. If it is a code, declare it with ",
+                    Remedy("missing", [shown(code)]),
+                    ", or leave these cells empty.",
+                )
             )
-        return Seen.of(np.where(suspects, np.nan, values))
+        return Seen.of(np.where(suspects | (np.abs(values) > LARGEST), np.nan, values))
 
     def check(self) -> list[Problem]:
         """Return the problems of the score: text among numbers, infinite numbers."""
@@ -235,22 +230,20 @@ class ScoreField(NumberField):
 
 
 class BackgroundField(ScoreField):
-    """A column without a role, such as age, in which groups should not differ; text and impossible numbers are gaps."""
+    """A column without a role, such as age, in which groups should not differ; text among its numbers is a gap."""
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the column in some rows: numbers, or categories as text, with gaps as NaN."""
         if self.name.casefold() in USUAL_NAMES["site"]:  # a mean of site numbers would be meaningless, too
             return Seen.of(text_of(batch[self.name]).to_numpy())
-        column, numbers = batch[self.name], numbers_of(batch[self.name])
-        impossible = impossible_covariate(self.name, numbers, numbers)
-        if impossible.any():
-            first = int(impossible.argmax())
-            where = f"{counted(int(impossible.sum()), 'cell')}, for example {shown(numbers[first])} in row"
-            self.notes.append(f"{self.name} has impossible values ({where} {roster.rows[first]}), which are not used.")
-            numbers, column = np.where(impossible, np.nan, numbers), column.mask(impossible)
-        odd = np.flatnonzero(column.notna() & np.isnan(numbers))
-        if not 0 < len(odd) < column.notna().sum() or not meant_as_numbers(column):
-            return Seen.of(column.to_numpy())
-        where = f"{counted(len(odd), 'cell')}, row {roster.rows[odd[0]]}"
-        self.notes.append(f"{self.name} contains text among its numbers ({where}) and is not used.")
-        return Seen.of(numbers)
+        seen = super().observe(batch, roster)
+        if number := self.text.counts[self.name]:
+            row = self.text.first[self.name][0].partition(" (")[0]  # without the id
+            self.notes.append(
+                f"{self.name} contains text among its numbers ({counted(number, 'cell')}, {row}) and is not used."
+            )
+        return seen
+
+    def check(self) -> list[Problem]:
+        """Return no problems, because a table can be used without this column."""
+        return []

@@ -33,7 +33,7 @@ class Groups(NamedTuple):
     patient_labels: tuple[str, ...]
 
 
-class DiagnosisField(Field[pd.Series]):
+class DiagnosisField(Field):
     """Each person's label, and which labels denote controls and patients.
 
     Parameters
@@ -83,8 +83,13 @@ class DiagnosisField(Field[pd.Series]):
         healthy = healthy or self._usual_controls(controls, counts)
         both = [label for label in healthy if label in sick]
         if both:
-            label, one = f"The label {both[0]!r} is in both ", ".\nName it in only one of them."
-            raise InputError(label, Remedy("control"), " and ", Remedy("patients"), one)
+            raise InputError(
+                f"The label {both[0]!r} is in both ",
+                Remedy("control"),
+                " and ",
+                Remedy("patients"),
+                ".\nName it in only one of them.",
+            )
         sick = sick or self._remaining_patients([label for label in labels if label not in healthy], healthy, counts)
         return Groups(groups_of(values, healthy, sick), healthy, sick)
 
@@ -210,10 +215,9 @@ class RegionField(NumberField):
         reference: NDArray[np.float64] | None = None,
         *,
         unit: str | None = None,
-        decimal_comma: bool = False,
         fills: bool = False,
     ) -> None:
-        super().__init__(columns, reference, decimal_comma=decimal_comma)
+        super().__init__(columns, reference)
         self._fills, self._unit, self._kept, self._units = fills, unit, list[NDArray[np.float64]](), list[Problem]()
 
     def learn(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

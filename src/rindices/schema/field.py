@@ -1,4 +1,4 @@
-"""The base of all column roles: a field reads rows, learns from a training table, and checks any table.
+"""The base of all column roles: a field observes rows, checks any table, and may learn from a training table.
 
 A field serves the training table and new people alike, whole tables or batches of rows. It finds gaps and impossible
 values; `rindices.cohort.exclusions_and_outliers` decides who is refused or left out because of them.
@@ -6,10 +6,9 @@ values; `rindices.cohort.exclusions_and_outliers` decides who is refused or left
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,8 +35,6 @@ _POSSIBLE = (
 _MOST_LINES = 2  # on columns with text
 _MOST_CELLS = 6  # listed individually
 _MOST_VALUES = 100  # of a column, examined for distinct ones
-
-Found = TypeVar("Found", covariant=True)
 
 
 class Roster(NamedTuple):
@@ -72,7 +69,7 @@ class Seen(NamedTuple):
         return cls(values[:, None], missing, nothing, nothing)
 
 
-class Field(ABC, Generic[Found]):
+class Field:
     """One role of a column, or of several columns.
 
     Attributes
@@ -83,13 +80,6 @@ class Field(ABC, Generic[Found]):
 
     def __init__(self) -> None:
         self.notes = list[Text]()
-
-    @abstractmethod
-    def observe(self, batch: pd.DataFrame, roster: Roster) -> Found:
-        """Read some rows, and return their contents."""
-
-    def learn(self, values: Any) -> Any:
-        """Return what a model stores about its training sample; for most roles, nothing."""
 
     def check(self) -> list[Problem]:
         """Return the problems of all rows so far."""
@@ -116,7 +106,7 @@ class BadCells:
                 self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
 
 
-class NumberField(Field[Seen]):
+class NumberField(Field):
     """Columns that should hold numbers.
 
     Parameters
@@ -125,8 +115,6 @@ class NumberField(Field[Seen]):
         Their names.
     reference
         Values of other people (people × columns) to judge by; None if these people are judged against each other.
-    decimal_comma
-        Whether numbers may have decimal commas.
 
     Attributes
     ----------
@@ -138,11 +126,9 @@ class NumberField(Field[Seen]):
 
     kind = "number"
 
-    def __init__(
-        self, columns: Sequence[str], reference: NDArray[np.float64] | None = None, *, decimal_comma: bool = False
-    ) -> None:
+    def __init__(self, columns: Sequence[str], reference: NDArray[np.float64] | None = None) -> None:
         super().__init__()
-        self.columns, self.name, self._reference, self._comma = list(columns), columns[0], reference, decimal_comma
+        self.columns, self.name, self._reference = list(columns), columns[0], reference
         self.text, self.missing, self.impossible = BadCells(), BadCells(), BadCells()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
@@ -153,7 +139,7 @@ class NumberField(Field[Seen]):
         except (ValueError, TypeError):
             block = np.empty(text.shape)
             for position, name in enumerate(self.columns):
-                block[:, position] = numbers_of(batch[name], decimal_comma=self._comma)
+                block[:, position] = numbers_of(batch[name])
                 if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
                     text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
         missing = self._unusable_gaps(block, np.isnan(block) & ~text)
@@ -203,11 +189,14 @@ class NumberField(Field[Seen]):
             return []
         names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in gaps.items())
         first = next(iter(gaps))
-        text = (
-            f"Missing values in {counted(len(gaps), f'{self.kind} column')}: {names}. "
-            f"The first is in column {first!r}, {self.missing.first[first][0]}."
-        )
-        return [Problem(text, ("fill in the cells", LEAVE_OUT), tuple(gaps))]
+        return [
+            Problem(
+                f"Missing values in {counted(len(gaps), f'{self.kind} column')}: {names}. "
+                f"The first is in column {first!r}, {self.missing.first[first][0]}.",
+                ("fill in the cells", LEAVE_OUT),
+                tuple(gaps),
+            )
+        ]
 
     def _impossible_problems(self) -> list[Problem]:
         """Report columns with impossible values; the last problem is the same for all fields."""
@@ -215,12 +204,16 @@ class NumberField(Field[Seen]):
         if not counts:
             return []
         more = f" and {counts.total() - len(cells)} more" if counts.total() > len(cells) else ""
-        text = (
-            f"Impossible values in {counted(len(counts), 'column')} ({counted(counts.total(), 'cell')}): "
-            f"{', '.join(cells)}{more}."
-        )
         remedies = (CORRECT, Message("name codes with ", Remedy("missing")), LEAVE_OUT)
-        return [Problem(text, remedies, tuple(counts)), Problem(_POSSIBLE, remedies)]
+        return [
+            Problem(
+                f"Impossible values in {counted(len(counts), 'column')} ({counted(counts.total(), 'cell')}): "
+                f"{', '.join(cells)}{more}.",
+                remedies,
+                tuple(counts),
+            ),
+            Problem(_POSSIBLE, remedies),
+        ]
 
 
 def kept_quantile(n_people: int) -> float:

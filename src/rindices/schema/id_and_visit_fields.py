@@ -13,11 +13,11 @@ from pandas.api.types import is_numeric_dtype
 from rindices.problems import Blank, Message, Problem, Remedy, counted, listed, listed_rows, refusal
 from rindices.schema.cells import numbers_of, text_of
 from rindices.schema.field import Field, Roster
-from rindices.schema.role_guesses import SEX_NAMES, USUAL_NAMES
+from rindices.schema.role_guesses import SEX_NAMES, usual_columns
 from rindices.schema.units_and_impossible_values import OLDEST
 
 
-class IdField(Field[pd.Index]):
+class IdField(Field):
     """Participant ids, each occurring once; with visits, each pair of id and visit once."""
 
     def __init__(self, name: str, visit: str | None = None) -> None:
@@ -69,12 +69,10 @@ def visit_columns(batch: pd.DataFrame, ids: str) -> list[str]:
     >>> visit_columns(pd.DataFrame({"id": ["a", "a"], "session": [1, 2], "sex": ["F", "F"]}), "id")
     ['session']
     """
-    by_name = {str(name).casefold(): str(name) for name in reversed(batch.columns)}
-    usual = [by_name[name] for name in USUAL_NAMES["visit"] if name in by_name]
     people = text_of(batch[ids])
     return [
         name
-        for name in usual
+        for name in usual_columns(batch.columns, "visit")
         if batch[name].notna().all()
         and not pd.DataFrame({"id": people, "visit": text_of(batch[name])}).duplicated().any()
     ]
@@ -92,10 +90,9 @@ _FIRST_WORDS = {"sc": 0, "scr": 0, "screening": 0, "bl": 1, "base": 1, "baseline
 _PREFIX = re.compile(r"^(ses|session|visit)[-_ ]*", re.IGNORECASE)
 _A_YEAR = {"y": 1.0, "m": 12.0, "w": _DAYS_A_YEAR / 7, "d": _DAYS_A_YEAR}  # units per year
 _UNITS = {"y": "years", "m": "months", "w": "weeks", "d": "days"}
-_UNIT = r"(y|yr|year|m|mo|month|w|wk|week|d|day)s?"
+_UNIT = r"(y|yr|year|m|mo|month|wk|week|day)s?"  # w1 and d1 may count waves and days of scanning
 _TIME = re.compile(rf"{_UNIT}[-_ ]?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)[-_ ]?{_UNIT}", re.IGNORECASE)
-_LETTER = re.compile(r"([mwd])[-_ ]?(\d+(?:\.\d+)?)", re.IGNORECASE)
-_LAST_WAVE = 12  # with smaller numbers, w and d may count waves; schedules in weeks or days go further
+_MONTHS = re.compile(r"m[-_ ]?(\d+)", re.IGNORECASE)
 _UNIT_OF_NAME = re.compile(r"(?<![^_ .-])(age|years?|yrs?|months?|mos?|weeks?|days?)(?![^_ .-])", re.IGNORECASE)
 _ENOUGH_GROW = 0.9  # share of people whose age must increase from visit to visit for age to serve as time
 
@@ -143,13 +140,10 @@ class Timeline:
         >>> Timeline(pd.Index(["a", "a", "b"]), np.array([2.0, 1.0, 5.0])).first().tolist()
         [False, True, True]
         """
-        order = np.argsort(self.rank, kind="stable")
-        first = np.zeros(len(self.ids), dtype=bool)
-        first[order[~self.ids[order].duplicated()]] = True
-        return first
+        return np.asarray(pd.Series(self.rank).groupby(np.asarray(self.ids)).rank(method="first") == 1)
 
 
-class VisitField(Field[Timeline]):
+class VisitField(Field):
     """Visits: numbers, ISO dates or names such as ``ses-2``, ``baseline`` and ``m06``; or none.
 
     Examples
@@ -177,11 +171,14 @@ class VisitField(Field[Timeline]):
             letter = min(units, key="y".__eq__, default="")[:1]  # months for age_months
             if not letter or (letter in units and numbers.max() > OLDEST):  # an age in months or days
                 return Timeline(ids, numbers, visits=column)
-            exact = f"the column {self.name!r}, in {_UNITS[letter]}"
-            return Timeline(ids, numbers, numbers / _A_YEAR[letter], exact, column)
+            return Timeline(
+                ids, numbers, numbers / _A_YEAR[letter], f"the column {self.name!r}, in {_UNITS[letter]}", column
+            )
         is_date = column.str.fullmatch(_DATE).to_numpy(dtype=bool)
         if is_date.all():
-            days = self._days(column, roster)
+            dates = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
+            self._refuse(column, dates.isna().to_numpy(), roster)
+            days = np.asarray((dates - dates.min()) / pd.Timedelta(days=1), dtype=np.float64)
             return Timeline(ids, days, days / _DAYS_A_YEAR, "the dates of visits", column)
         other = column.str.strip().str.fullmatch(_OTHER_DATE).to_numpy(dtype=bool)
         self._refuse(column, ~is_date if is_date.any() else other, roster)
@@ -193,19 +190,16 @@ class VisitField(Field[Timeline]):
         ranks = {label: float(rank) for rank, label in enumerate(ordered)}
         return Timeline(ids, column.map(ranks).to_numpy(dtype=np.float64), years, visits=column)
 
-    def _days(self, text: pd.Series, roster: Roster) -> NDArray[np.float64]:
-        dates = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
-        self._refuse(text, dates.isna().to_numpy(), roster)
-        return np.asarray((dates - dates.min()) / pd.Timedelta(days=1), dtype=np.float64)
-
     def _refuse(self, text: pd.Series, is_wrong: NDArray[np.bool_], roster: Roster) -> None:
         if is_wrong.any():
             first = int(is_wrong.argmax())
-            what = (
-                f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
-                f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all)."
-            )
-            self._wrong_dates = [Problem(what, ("correct the dates and write them as YYYY-MM-DD",))]
+            self._wrong_dates = [
+                Problem(
+                    f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
+                    f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all).",
+                    ("correct the dates and write them as YYYY-MM-DD",),
+                )
+            ]
 
     def check(self) -> list[Problem]:
         """Report invalid dates."""
@@ -222,11 +216,10 @@ def _years_of_label(label: str) -> float | None:
 
 
 def _may_be_waves(labels: list[str]) -> bool:
-    """Return whether labels such as W1, W2 and W3 may be wave numbers; w12, w24 and m06 are not."""
-    matches = [_LETTER.fullmatch(_PREFIX.sub("", label.strip())) for label in labels]
-    numbers = {float(match[2]) for match in matches if match}
-    few = any(match[1] in "wWdD" for match in matches if match) and max(numbers) < _LAST_WAVE
-    return few or 1 < len(numbers) > max(numbers) - min(numbers)
+    """Return whether labels such as m1, m2 and m3 may number the visits; m06 and m12 do not."""
+    matches = [_MONTHS.fullmatch(_PREFIX.sub("", label.strip())) for label in labels]
+    numbers = {int(match[1]) for match in matches if match}
+    return 1 < len(numbers) > max(numbers) - min(numbers)
 
 
 def _sort_key(label: str) -> list[tuple[int, float, str]]:
@@ -276,13 +269,12 @@ def years_since_first(
     n_old, grows = int((age > OLDEST).sum()), ~ids.isin(ids[~timeline.first() & ~(steps > 0)])
     # Only people with several visits are informative.
     if not n_old and np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
-        standing = ids[~grows].nunique()
-        warning = (
-            f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
-            "missing, so their change per year is unknown."
-        )
-        unknown = (warning,) if standing else ()
-        return _since_first(timeline, age).where(grows), f"the column {name!r}", (*warnings, *unknown)
+        if standing := ids[~grows].nunique():
+            warnings += (
+                f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
+                "missing, so their change per year is unknown.",
+            )
+        return _since_first(timeline, age).where(grows), f"the column {name!r}", warnings
     if n_old:
         warnings += (
             f"Column {name!r} cannot be the time in years: {counted(n_old, 'value is', 'values are')} above "
@@ -316,8 +308,6 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
         f"{len(alike):,} ids differ only in upper and lower case (participants {listed(alike)}). If they "
         "are the same person's, write them alike and keep each scan once."
     ] * (len(alike) > 0)
-    if not ids.has_duplicates:
-        return warnings
     learned = group.where(group.isin(["control", "patient"])).set_axis(ids)
     sexes = {str(name): text_of(table[name]).set_axis(ids) for name in table if str(name).casefold() in SEX_NAMES}
     for name, values in {"": learned, **sexes}.items():

@@ -7,7 +7,7 @@ and right, sums and their parts, copies in another unit.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -16,36 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rindices.problems import listed
-from rindices.regions import known_columns
+from rindices.regions import MEASURES, known_columns, measure_of, pairs_of_sides, words_of
 from rindices.settings import TableSettings
 
-_SIDES = tuple(
-    (re.compile(left, re.IGNORECASE), right) for left, right in (("left", "right"), ("lh", "rh"), ("l", "r"))
-)
 _MOST_PEOPLE = 2000  # who are examined
 _MORE_PEOPLE = 20  # than columns: with fewer, any column is a combination of others
 _LEFT_OVER = 0.01  # share of a column's sd; the best predicted of 164 real volumes retains a quarter
+_SAME_COLUMN = 1 - _LEFT_OVER**2 / 2  # correlation; 1 - r² is the unexplained share of the variance
 _FAR = 5.0  # times the median distance from the centre
 _SAME = 0.02  # by which the weights of a sum's parts may differ
-
-
-def pairs_of_sides(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the regions present on both sides, as pairs of names that differ by left/right, lh/rh or l/r.
-
-    Examples
-    --------
-    >>> pairs_of_sides(["Lthal", "Rthal", "ctx-lh-insula", "ctx-rh-insula", "vermis"])
-    [('Lthal', 'Rthal'), ('ctx-lh-insula', 'ctx-rh-insula')]
-    """
-    every = set(names)
-    pairs: dict[str, str] = {}
-    for name in names:
-        for right, found in ((right, found) for left, right in _SIDES for found in left.finditer(name)):
-            word = right.upper() if found[0].isupper() else right.title() if found[0].istitle() else right
-            other = name[: found.start()] + word + name[found.end() :]
-            if other in every:
-                pairs.setdefault(name, other)
-    return list(pairs.items())
 
 
 def copies_and_sums(names: Sequence[str], values: NDArray[np.float64]) -> dict[int, tuple[int, ...]]:
@@ -67,10 +46,9 @@ def copies_and_sums(names: Sequence[str], values: NDArray[np.float64]) -> dict[i
     centred = complete - complete.mean(axis=0)
     spread = np.sqrt((centred**2).sum(axis=0))
     unit = centred / np.where(spread > 0, spread, np.inf)
-    # 1 - r² is the unexplained share of the variance.
-    later, earlier = np.nonzero(np.tril(unit.T @ unit, -1) > 1 - _LEFT_OVER**2 / 2)
+    later, earlier = np.nonzero(np.tril(unit.T @ unit, -1) > _SAME_COLUMN)
     found: dict[int, tuple[int, ...]] = dict(zip(later.tolist(), zip(earlier.tolist()), strict=True))
-    found |= {place: pair for place, pair in _sums_of_sides(names, centred, spread).items() if place not in found}
+    found |= {place: pair for place, pair in _sums_of_sides(names, centred, unit).items() if place not in found}
     # A sum is larger than its parts; means are not, but correlate more closely with the other columns than parts do.
     for height in (np.abs(np.median(complete, axis=0)), (unit.T @ unit).sum(axis=0)):
         by_height = np.argsort(height, kind="stable").tolist()
@@ -115,18 +93,15 @@ def _whole_and_parts(weights: NDArray[np.floating]) -> tuple[int, list[int]] | N
 
 
 def _sums_of_sides(
-    names: Sequence[str], centred: NDArray[np.float64], spread: NDArray[np.float64]
+    names: Sequence[str], centred: NDArray[np.float64], unit: NDArray[np.float64]
 ) -> dict[int, tuple[int, ...]]:
     """Return the columns that are sums or means of a left and a right one."""
     place_of, found = {name: place for place, name in enumerate(names)}, dict[int, tuple[int, ...]]()
-    products = centred.T @ centred
     for left, right in pairs_of_sides(names):
         pair = place_of[left], place_of[right]
-        both = products[pair[0]] + products[pair[1]]
-        for times in (1.0, 0.5):
-            rest = spread**2 - 2 * times * both + times**2 * both[[*pair]].sum()  # residual sum of squares
-            same = np.flatnonzero((rest <= (_LEFT_OVER * spread) ** 2) & (spread > 0))
-            found.update(dict.fromkeys([place for place in same.tolist() if place not in pair], pair))
+        both = centred[:, pair[0]] + centred[:, pair[1]]
+        alike = np.flatnonzero(unit.T @ both > _SAME_COLUMN * np.linalg.norm(both)).tolist()
+        found.update(dict.fromkeys([place for place in alike if place not in pair], pair))
     return found
 
 
@@ -149,7 +124,6 @@ BACKGROUND_NAMES = frozenset(
 _NOT_REGIONS = BACKGROUND_NAMES.union(*USUAL_NAMES.values())
 # Headings of the id column in FreeSurfer's tables: Measure:volume, lh.aparc.thickness, rh.aparc.a2009s.area.
 _STATS_TABLE = re.compile(r"measure:\w+|[lr]h\.aparc[\w.]*\.\w+")
-Measure = Literal["volume", "thickness", "area", "measure"]
 Suspicion = Literal[
     "", "total", "copy", "head size", "quality measure", "age or time", "personal characteristic", "score", "code"
 ]
@@ -157,12 +131,6 @@ Suspicion = Literal[
 _CLINICAL = re.compile(
     r"(mmse|mmst|moca|demtect|cdr|adas|updrs|ados|srs|panss|hamd|madrs|bdi|bmi|weight|height|apoe|[fvp]?iq)([_ .-].*)?"
 )
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # of eTIV, lhCortexVol, age_at_scan
-_MEASURES: dict[str, Measure] = {
-    **dict.fromkeys(("vol", "vols", "volume", "volumes", "gmv", "wmv"), "volume"),
-    **dict.fromkeys(("thick", "thickness", "thk", "ct"), "thickness"),
-    **dict.fromkeys(("area", "surfarea", "sa"), "area"),
-}
 _SIDE_WORDS = frozenset({"l", "r", "lh", "rh", "left", "right", "hemisphere", "both"})
 # A name made up only of these spans several regions: TotalGrayVol, BrainSegVolNotVent, lh_MeanThickness.
 _WHOLE = re.compile(
@@ -182,7 +150,6 @@ _NAMED: dict[Suspicion, re.Pattern[str]] = {
 NEVER_REGIONS = ("head size", "age or time", "personal characteristic", "score", "quality measure")
 _DEVIATIONS = frozenset({"zscore", "zscores", "wscore", "wscores"})  # of regions, as at the end of lh_insula_z_score
 _SHARE_OF_VALUES = 0.25  # share of distinct values; with fewer, a column holds a score, whose gaps must not be imputed
-_TIED = 0.4  # correlation; each of 128 regions in healthy adults has 0.55 or more with its closest match
 _FEW_VALUES = 20  # distinct ones, each shared by at least five people on average; measures vary more
 _PEOPLE_A_VALUE = 5
 _FEWEST_REGIONS = 10  # with fewer, one region may well be half of the total
@@ -197,14 +164,25 @@ def guessed_settings(columns: Sequence[str]) -> TableSettings:
     >>> guessed.id, guessed.diagnosis, guessed.covariates
     ('subject_id', 'DX', ('age',))
     """
-    by_name = {name.casefold(): name for name in reversed(columns)}
     settings = TableSettings()
-    for setting, usual in USUAL_NAMES.items():
-        names = tuple(by_name[name] for name in usual if name in by_name)
+    for setting in USUAL_NAMES:
+        names = usual_columns(columns, setting)
         if names and getattr(settings, setting) not in columns:
             settings = replace(settings, **{setting: names if setting == "covariates" else names[0]})  # type: ignore[arg-type]
     ids = id_by_name(columns)
     return settings if ids is None or settings.id in columns else replace(settings, id=ids)
+
+
+def usual_columns(columns: Iterable[str], setting: str) -> tuple[str, ...]:
+    """Return the columns with a usual name for a role, the most usual first.
+
+    Examples
+    --------
+    >>> usual_columns(["Sex", "lHip", "AGE"], "covariates")
+    ('AGE', 'Sex')
+    """
+    by_name = {str(name).casefold(): str(name) for name in reversed([*columns])}
+    return tuple(by_name[name] for name in USUAL_NAMES[setting] if name in by_name)
 
 
 def id_by_name(columns: Sequence[str]) -> str | None:
@@ -215,9 +193,8 @@ def id_by_name(columns: Sequence[str]) -> str | None:
     >>> id_by_name(["MRID", "DL_MUSE_Volume_47"]), id_by_name(["lh.aparc.thickness", "lh_insula_thickness"])
     ('MRID', 'lh.aparc.thickness')
     """
-    by_name = {name.casefold(): name for name in reversed(columns)}
-    usual = [by_name[name] for name in USUAL_NAMES["id"] if name in by_name]
-    return next(iter([*usual, *(name for plain, name in by_name.items() if _STATS_TABLE.fullmatch(plain))]), None)
+    tables = [name for name in columns if _STATS_TABLE.fullmatch(name.casefold())]
+    return next(iter([*usual_columns(columns, "id"), *tables]), None)
 
 
 def is_region_name(name: str) -> bool:
@@ -244,19 +221,6 @@ def looks_like_score(name: str, values: NDArray[np.float64], share: float = _SHA
     return bool(_CLINICAL.fullmatch(name.casefold())) or len(np.unique(values)) < share * len(values)
 
 
-def unlike_regions(controls: NDArray[np.float64], regions: Sequence[str], suspects: Sequence[str]) -> list[str]:
-    """Return the suspects that do not correlate with any other region in controls (people × regions).
-
-    Regions of a brain covary, even one that a disease changes a great deal; a score covaries with none of them.
-    """
-    names = np.array(regions, dtype=object)
-    suspected = np.isin(names, list(suspects))
-    if not suspected.any() or suspected.all():
-        return list(suspects)
-    ties = np.abs(np.atleast_2d(np.corrcoef(controls, rowvar=False))[np.ix_(suspected, ~suspected)]).max(axis=1)
-    return names[suspected][ties < _TIED].tolist()
-
-
 class Kind(NamedTuple):
     """What a column measures, whether it may not be a region, and why.
 
@@ -266,20 +230,9 @@ class Kind(NamedTuple):
     (Kind(measure='volume', suspicion='', why=''), 'head size', 'its name')
     """
 
-    measure: Measure
+    measure: str
     suspicion: Suspicion = ""
     why: str = ""
-
-
-def words_of(name: str) -> list[str]:
-    """Return the words that make up a name.
-
-    Examples
-    --------
-    >>> words_of("lhCortexVol"), words_of("ctx-rh-insula")
-    (['lh', 'cortex', 'vol'], ['ctx', 'rh', 'insula'])
-    """
-    return [word.casefold() for word in _WORD.findall(name)]
 
 
 def is_code(values: NDArray[np.float64]) -> bool:
@@ -291,16 +244,14 @@ def kind_of(name: str) -> Kind:
     """Classify a column by its name."""
     words = words_of(name)
     terms = [*words, *(first + second for first, second in pairwise(words))]
-    measure: Measure = next((_MEASURES[word] for word in reversed(words) if word in _MEASURES), "measure")
-    if "accumbens" in words and measure == "area":  # which has "area" as part of its name
-        measure = "measure"
+    measure = measure_of(words) or "measure"
     if _CLINICAL.fullmatch(name.casefold()):
         return Kind(measure, "score", "its name")
     for suspicion, telling in _NAMED.items():
         if any(map(telling.fullmatch, terms)) and not (suspicion == "score" and _DEVIATIONS & {*terms}):
             return Kind(measure, suspicion, "its name")
     no_sides = [word for word in words if word not in _SIDE_WORDS]
-    whole = bool(no_sides) and all(word in _MEASURES or _WHOLE.fullmatch(word) for word in no_sides)
+    whole = bool(no_sides) and all(word in MEASURES or _WHOLE.fullmatch(word) for word in no_sides)
     return Kind(measure, "total" if whole else "", "its name" if whole else "")
 
 
@@ -326,13 +277,15 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
     for place in np.flatnonzero(plain).tolist():
         of_people = values[measured[:, place], place]
         if is_code(of_people):
-            few = f"only {len(np.unique(of_people))} different values"
-            kinds[place] = kinds[place]._replace(suspicion="code", why=few)
+            kinds[place] = kinds[place]._replace(
+                suspicion="code", why=f"only {len(np.unique(of_people))} different values"
+            )
             continue
         alike = plain & (thickness == thickness[place])
         if alike.sum() >= _FEWEST_REGIONS and 3 * medians[place] > np.abs(medians[alike]).sum():
-            why = "its size, more than half of all other regions together"
-            kinds[place] = kinds[place]._replace(suspicion="total", why=why)
+            kinds[place] = kinds[place]._replace(
+                suspicion="total", why="its size, more than half of all other regions together"
+            )
     for place, parts in copies_and_sums(names, values).items():
         if not kinds[place].suspicion:
             of = f"its values, which equal those of {listed((names[part] for part in parts), 2, ' + ')}"
@@ -344,7 +297,7 @@ def _kinds_by_name(names: Sequence[str]) -> list[Kind]:
     """Classify columns by name and by lists of known columns: aseg's csf is not a sum, ADNI's ST24TA is a thickness."""
     kinds = [kind_of(name) for name in names]
     known = {name: one for name, one in known_columns(names).items() if one.kind == "region"}
-    told = {name: measure for name in known for measure in _MEASURES.values() if measure == known[name].measure}
+    told = {name: one.measure for name, one in known.items() if one.measure}
     unsaid = {name for name, kind in zip(names, kinds, strict=True) if kind.measure == "measure"}
     if 2 * len(unsaid & {*told}) <= len(unsaid):  # one or two names may come from another study
         told = {}

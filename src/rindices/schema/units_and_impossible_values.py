@@ -13,9 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.problems import InputError, Problem, Remedy, Text, counted, listed, listed_rows, refusal, shown
+from rindices.regions import pairs_of_sides
 from rindices.schema.cells import LARGEST
 from rindices.schema.field import Seen
-from rindices.schema.role_guesses import HEAD_SIZE, SEX_NAMES, pairs_of_sides
+from rindices.schema.role_guesses import HEAD_SIZE, SEX_NAMES
 from rindices.settings import TableSettings
 
 _CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)  # common codes for missing values
@@ -185,73 +186,49 @@ def refuse_mixed_units(
 ) -> None:
     """Refuse values in two units; `rows` are spreadsheet row numbers."""
     numbers = {name: seen.values[:, 0] for name, seen in covariates.items() if seen.values.dtype.kind == "f"}
-    names = [*regions, *numbers]
-    block = np.column_stack([regions.to_numpy(), *numbers.values()])
-    logarithm = np.full(block.shape, np.nan)
-    sizes = (block > 0).mean(axis=0) >= _SIZES * np.isfinite(block).mean(axis=0)
-    controls = block[(group == "control").to_numpy()]
-    sizes &= (controls != controls[:1]).any(axis=0)  # columns that are constant in controls are refused for that reason
-    np.log10(block, where=(block > 0) & sizes, out=logarithm)
-    if not (of_sizes := np.flatnonzero(np.isfinite(logarithm).any(axis=0))).size:
-        return
-    names, logarithm = [names[place] for place in of_sizes], logarithm[:, of_sizes]
-    centre = np.nanquantile(logarithm, 0.5, axis=0, method="higher")  # an observed value, never one between two units
+    table = regions.assign(**numbers)
+    controls = table[(group == "control").to_numpy()]
+    is_size = (table > 0).mean() >= _SIZES * np.isfinite(table).mean()
+    is_size &= controls.nunique() > 1  # columns that are constant in controls are refused for that reason
+    positive = table.where((table > 0) & (table < np.inf)).loc[:, is_size]
+    logarithm = positive.dropna(axis=1, how="all").apply(np.log10)
+    centre = logarithm.quantile(0.5, interpolation="higher")  # an observed value, never one between two units
     deviation = logarithm - centre
-    measured = np.isfinite(deviation[:, : int((of_sizes < regions.shape[1]).sum())])
-    overall = np.zeros(len(block))
-    if measured.shape[1]:
-        some = measured.any(axis=1)
-        overall[some] = np.nanmedian(deviation[some][:, : measured.shape[1]], axis=1)
-    problems = _people(overall, rows, group)
-    if not problems:
-        problems = _columns(deviation - overall[:, None], names, rows, group) or _sides(centre, names)
+    overall = deviation.drop(columns=[*numbers], errors="ignore").median(axis=1).fillna(0.0)
+    if everywhere := _difference(overall.to_numpy(), rows, group):
+        raise refusal([Problem(f"The values of {everywhere} the others' in all regions.", (_ONE_UNIT,))])
+    problems = _columns(deviation.sub(overall, axis=0), rows, group) or _sides(centre)
     if problems:
         raise refusal(problems)
 
 
-def _people(overall: NDArray[np.float64], rows: NDArray[np.int64], group: pd.Series) -> list[Problem]:
-    """Report people whose values are consistently larger or smaller than the others'."""
-    other = _in_another_unit(overall, group)
-    if other is None:
-        return []
-    times = _times(overall, other)
-    text = f"The values of {_marked_people(other, rows, group)} are {times} the others' in all regions."
-    return [Problem(text, (_ONE_UNIT,))]
-
-
-def _columns(
-    deviation: NDArray[np.float64], names: Sequence[str], rows: NDArray[np.int64], group: pd.Series
-) -> list[Problem]:
+def _columns(deviation: pd.DataFrame, rows: NDArray[np.int64], group: pd.Series) -> list[Problem]:
     """Report columns that are in another unit in some of the people."""
-    lines, columns = [], []
-    for name, values in zip(names, deviation.T, strict=True):
-        other = _in_another_unit(values, group)
-        if other is not None:
-            columns.append(name)
-            people = _marked_people(other, rows, group)
-            lines.append(f"Column {name!r}: the values of {people} are {_times(values, other)} the others'.")
-    more = (
-        [f"{counted(len(lines) - 3, 'more column is', 'more columns are')} affected in the same way."]
-        if len(lines) > 3
-        else []
-    )
-    return [Problem("\n".join(lines[:3] + more), (_ONE_UNIT,), tuple(columns))] if lines else []
+    said = {str(name): _difference(values.to_numpy(), rows, group) for name, values in deviation.items()}
+    columns = tuple(name for name, text in said.items() if text)
+    lines = [f"Column {name!r}: the values of {said[name]} the others'." for name in columns]
+    if len(lines) > 3:
+        more = counted(len(lines) - 3, "more column is", "more columns are")
+        lines = [*lines[:3], f"{more} affected in the same way."]
+    return [Problem("\n".join(lines), (_ONE_UNIT,), columns)] if lines else []
 
 
-def _sides(centre: NDArray[np.float64], names: Sequence[str]) -> list[Problem]:
+def _sides(centre: pd.Series) -> list[Problem]:
     """Report regions that are in different units on the left and on the right."""
-    middle = dict(zip(names, centre.tolist(), strict=True))
-    powers = {pair: middle[pair[1]] - middle[pair[0]] for pair in pairs_of_sides(names)}
+    powers = {(left, right): centre[right] - centre[left] for left, right in pairs_of_sides(map(str, centre.index))}
     apart = {pair: power for pair, power in powers.items() if whole_power(np.array([power]))[0]}
     if not apart:
         return []
     (left, right), power = next(iter(apart.items()))
-    times = _times(np.array([0.0, power]), np.array([False, True]))
-    text = (
-        f"Left and right are in different units in {len(apart)} of {counted(len(powers), 'region')}: the median of "
-        f"{right!r} ({shown(10 ** middle[right])}) is {times} that of {left!r} ({shown(10 ** middle[left])})."
-    )
-    return [Problem(text, (_ONE_UNIT,), tuple(name for pair in apart for name in pair))]
+    medians = [shown(float(10 ** centre[name])) for name in (left, right)]
+    return [
+        Problem(
+            f"Left and right are in different units in {len(apart)} of {counted(len(powers), 'region')}: the median of "
+            f"{right!r} ({medians[1]}) is {_times(power)} that of {left!r} ({medians[0]}).",
+            (_ONE_UNIT,),
+            tuple(name for pair in apart for name in pair),
+        )
+    ]
 
 
 def _in_another_unit(deviation: NDArray[np.float64], group: pd.Series) -> NDArray[np.bool_] | None:
@@ -274,9 +251,17 @@ def _in_another_unit(deviation: NDArray[np.float64], group: pd.Series) -> NDArra
     return None
 
 
-def _times(powers: NDArray[np.float64], marked: NDArray[np.bool_]) -> str:
-    power = int(np.rint(np.nanmedian(powers[marked]) - np.nanmedian(powers[~marked])))
-    return f"{10 ** abs(power):,} times {'larger' if power > 0 else 'smaller'} than"
+def _difference(deviation: NDArray[np.float64], rows: NDArray[np.int64], group: pd.Series) -> str:
+    """Say who lies a power of ten away from the others, and by how much; empty if nobody does."""
+    other = _in_another_unit(deviation, group)
+    if other is None:
+        return ""
+    power = np.nanmedian(deviation[other]) - np.nanmedian(deviation[~other])
+    return f"{_marked_people(other, rows, group)} are {_times(power)}"
+
+
+def _times(power: float) -> str:
+    return f"{10 ** abs(round(power)):,} times {'larger' if power > 0 else 'smaller'} than"
 
 
 def _marked_people(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -> str:
@@ -326,13 +311,11 @@ def deviation_unit(
     seem = f"The regions look like {UNIT}: in controls, their medians are close to 0 and their sd close to 1."
     if not ways:
         return (unit, []) if is_said else (UNIT, [seem])
-    corrected = listed(covariates)
-    again = f"The regions are {UNIT}, so they must not be corrected for {corrected} again."
-    guessed = f"{seem} They must not be corrected for {corrected} twice."
+    they = f"The regions are {UNIT}, so they" if is_said else f"{seem} They"
     # Only sizes can be divided by a head size.
     undo = () if is_said or settings.proportion else (_SAY_SO, Remedy("unit", _RAW))
     raise InputError(
-        f"{again if is_said else guessed}\nOmit ",
+        f"{they} must not be corrected for {listed(covariates)} {'again' if is_said else 'twice'}.\nOmit ",
         *[part for way in ways for part in (", ", Remedy(way))][1:],
         *(undo or ("; if they have not been adjusted, provide the original measures",)),
         ".",

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rindices.problems import InputError, Problem, Remedy, counted, listed
+from rindices.problems import InputError, Problem, counted, listed
 from rindices.schema.cells import plain_code, spreadsheet_rows, text_of, typed
 from rindices.tables.table import Table
+from rindices.value_kinds import expand_names
 
 # Headings of plain dictionaries and of REDCap's, and keys of BIDS; punctuation and case are ignored.
 _HEADINGS = {
@@ -185,11 +186,8 @@ def with_missing_codes(
     extended = Dictionary(dictionary)
     for code in codes:
         name, sign, one = code.rpartition("=")
-        if sign and name not in columns:
-            raise InputError(
-                f"{name!r} (from ", Remedy("missing"), ") is not a column of the table.\nCorrect the name."
-            )
-        for column in [name] if sign else [column for column in columns if column not in kept]:
+        every = [column for column in columns if column not in kept]
+        for column in expand_names([name], columns, source="missing") if sign else every:
             described = extended.get(column, Column())
             extended[column] = replace(described, missing=(*described.missing, one if sign else code))
     return extended
@@ -256,13 +254,16 @@ def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
         else ""
     )
     possible = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
-    text = (
-        f"Column {cells.name!r} has a list of levels in its dictionary, but row "
-        f"{spreadsheet_rows(cells.to_frame())[strange[0]]} contains {cells.iloc[strange[0]]!r}{more}.\nLevels: "
-        f"{possible}."
-    )
     remedies = ("correct the table", "add the level or missing code to the dictionary")
-    return [Problem(text, remedies, (str(cells.name),))]
+    return [
+        Problem(
+            f"Column {cells.name!r} has a list of levels in its dictionary, but row "
+            f"{spreadsheet_rows(cells.to_frame())[strange[0]]} contains {cells.iloc[strange[0]]!r}{more}.\nLevels: "
+            f"{possible}.",
+            remedies,
+            (str(cells.name),),
+        )
+    ]
 
 
 def unit_of(dictionary: Dictionary, regions: Sequence[str]) -> str | None:

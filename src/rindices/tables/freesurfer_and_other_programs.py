@@ -11,7 +11,7 @@ scan: grey matter in the regions of Neuromorphometrics, in mL.
 import csv
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -80,7 +80,7 @@ PARCELLATIONS = {
     "destrieux": ("aparc.a2009s",),
 }
 MEASURES = {"thickness": "ThickAvg", "volume": "GrayVol", "area": "SurfArea"}
-_SEGMENTED = ("aseg+DKT.VINN", "aseg+DKT")  # FastSurfer without surfaces: volumes of structures and cortical regions
+_SEGMENTED = ("aseg", "aseg+DKT.VINN", "aseg+DKT")  # the last two from FastSurfer without surfaces, with the cortex
 _HOLES = ("lhSurfaceHoles", "rhSurfaceHoles")
 _VERSION = re.compile(r"(?:^|[-v])(\d+\.\d+(?:\.\d+)?)(?=[-_+ ]|$)")
 _BASE = "base-tps"  # the file that marks a template of one person's visits
@@ -123,7 +123,7 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
     measures = tuple(settings.measures)
     found = each(lambda one: _freesurfer_person(one, stems, measures), people, settings.jobs)
     if not stems:
-        read = dict.fromkeys(f"{_segmentation(one.folder / 'stats')}.stats" for one in people if not one.problem)
+        read = dict.fromkeys(f"{_first(one.folder / 'stats', _SEGMENTED)}.stats" for one in people if not one.problem)
         notes.append(f"No folder contains a cortical parcellation; only {listed(read)} was read.")
     elif settings.atlas is None and stems != PARCELLATIONS["dk"]:
         notes.append(f"There is no aparc.stats, so the cortical regions come from {stems[0]}.")
@@ -167,7 +167,7 @@ def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple
     stats, problems, missing = subject.folder / "stats", [subject.problem] * bool(subject.problem), []
     values: dict[str, float] = {}
     program = ""
-    aseg = "aseg" if stems else _segmentation(stats)
+    aseg = "aseg" if stems else _first(stats, _SEGMENTED)
     names = [aseg, *(_first(stats, [f"{side}.{stem}" for stem in stems]) for side in ("lh", "rh") if stems)]
     for name in names:
         path = stats / f"{name}.stats"
@@ -182,9 +182,11 @@ def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple
                 program = _program(subject.folder, content)
                 values |= _of_aseg(content)
             else:
-                for measure in measures:
-                    of = content.rows.items()
-                    values |= {f"{name[:2]}_{region}_{measure}": float(row[MEASURES[measure]]) for region, row in of}
+                values |= {
+                    f"{name[:2]}_{region}_{measure}": float(row[MEASURES[measure]])
+                    for measure in measures
+                    for region, row in content.rows.items()
+                }
         except (KeyError, ValueError, IndexError):
             problems.append(f"{path.name} is damaged: a number or a column is missing")
     person, _, template = subject.name.partition(".long.")
@@ -207,12 +209,8 @@ def _of_aseg(content: Stats) -> dict[str, float]:
     return values | {f"{key[:2]}EulerNumber": 2 - 2 * number for key, number in holes.items()}  # for n handles
 
 
-def _segmentation(stats: Path) -> str:
-    """Return the name of the segmentation file for a person without a cortical parcellation."""
-    return _first(stats, ["aseg", *_SEGMENTED])
-
-
-def _first(stats: Path, names: list[str]) -> str:
+def _first(stats: Path, names: Sequence[str]) -> str:
+    """Return the first of several names of a file that a folder has."""
     return next((name for name in names if (stats / f"{name}.stats").is_file()), names[0])
 
 
@@ -348,15 +346,16 @@ def read_cat12(folder: Path, settings: GatherSettings) -> Found | None:
 def _cat12_person(path: Path) -> Measured:
     person = path.stem.removeprefix("catROI_")
     try:
-        atlas = ET.parse(path).getroot().find(_ATLAS)
-        names = [str(item.text) for item in atlas.iterfind("names/item")] if atlas is not None else []
-        numbers = (atlas.findtext(f"data/{_GREY_MATTER}") or "") if atlas is not None else ""
-        volumes = [float(number) for number in numbers.strip("[] \n").split(";") if number.strip()]
+        found = ET.parse(path).getroot().find(_ATLAS)
+        atlas = ET.Element(_ATLAS) if found is None else found
+        names = [str(item.text) for item in atlas.iterfind("names/item")]
+        numbers = atlas.findtext(f"data/{_GREY_MATTER}", "").strip("[] \n").split(";")
+        volumes = [float(number) for number in numbers if number.strip()]
     except (ET.ParseError, ValueError) as error:
         return Measured(person, {}, "CAT12", path, f"{path.name} cannot be read: {error}")
     if not names or len(names) != len(volumes):
         return Measured(person, {}, "CAT12", path, f"{path.name} has no {_GREY_MATTER} of {_ATLAS}")
     fluid = {name for name, one in known_regions(names).items() if one.title.endswith(_FLUID)}
     values = {name: volume for name, volume in zip(names, volumes, strict=True) if name not in fluid}
-    revision = (atlas.findtext("version") or "") if atlas is not None else ""
-    return Measured(person, values, f"CAT12 {f'r{revision}' if revision else ''}".strip(), path)
+    revision = atlas.findtext("version", "")
+    return Measured(person, values, f"CAT12 r{revision}" if revision else "CAT12", path)

@@ -115,11 +115,10 @@ def a_row_each_visit(
     """Repeat each person's row for every visit in the other tables, in the order of the people."""
     id_column, visit_column = keys
     if not of_visits:
-        near = did_you_mean(visit_column, [str(name) for name in frame.columns])
         raise InputError(
             f"{main} has no column {visit_column!r} (from ",
             Remedy("visit"),
-            f").{near}\nAdd the column, or correct its name.",
+            f").{did_you_mean(visit_column, [*map(str, frame.columns)])}\nAdd the column, or correct its name.",
         )
     pairs = pd.concat([table[[*keys]] for table in of_visits.values()], ignore_index=True)
     pairs = pairs[~keys_of(pairs, keys).duplicated().to_numpy()].dropna()
@@ -127,11 +126,10 @@ def a_row_each_visit(
     rows = rows[[*keys, *(name for name in frame.columns if name != id_column)]]
     if len(rows) == len(frame):
         return rows.set_axis(frame.index, axis=0), []
-    note = (
+    return rows, [
         f"{main} has one row per person and {listed(of_visits)} one row per visit, so rows are numbered as in the "
         "joined table."
-    )
-    return rows, [note]
+    ]
 
 
 def join_by_id(
@@ -179,9 +177,9 @@ def join_by_id(
     theirs = own_ids(other, id_column)
     for name, table, own in ((source, other, theirs), ("the main table", frame, id_column)):
         if own not in table.columns:
-            near = did_you_mean(id_column, [str(column) for column in table.columns])
             raise InputError(
-                f"{source} is joined on column {id_column!r}, which is not in {name}.{near}\nRename the id column."
+                f"{source} is joined on column {id_column!r}, which is not in {name}."
+                f"{did_you_mean(id_column, [*map(str, table.columns)])}\nRename the id column."
             )
     usual = theirs in (id_column, TableSettings.id)
     notes: list[Text] = [] if usual else [f"{source} is joined by its column {theirs!r}."]

@@ -13,7 +13,7 @@ from rindices.schema.role_guesses import id_by_name
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
 from rindices.tables.several_tables import a_row_each_visit, join_by_id, own_ids, stacked
-from rindices.tables.table import AS_TEXT, Table, file_and_sheet, labelled_parts
+from rindices.tables.table import Table, file_and_sheet, labelled_parts
 from rindices.tables.text_and_workbook import KINDS_OF_FILES
 
 _PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
@@ -77,7 +77,6 @@ def table_in_memory(frame: pd.DataFrame, id_column: str) -> pd.DataFrame:
 def read_source(
     path: str | Path,
     *,
-    text_columns: Sequence[str] = AS_TEXT,
     id_column: str = TableSettings.id,
     visit_column: str | None = None,
     join: Sequence[str | Path] = (),
@@ -96,8 +95,6 @@ def read_source(
     path
         A table; the folder of a BIDS dataset; its `participants.tsv`; or several labelled tables:
         ``CN=controls.csv,SCZ=patients.csv``. A JSON file of the same name beside a .tsv file is its dictionary.
-    text_columns
-        Columns that always stay text.
     id_column, visit_column
         Columns by which tables are joined.
     join
@@ -107,7 +104,7 @@ def read_source(
     whole
         Whether a single file is read at once; otherwise it is returned as a `Table`, unless something is to be joined.
     diagnosis_column
-        Column for the labels of several tables.
+        Column with the labels, or for those of several tables; like the ids, they stay text.
 
     Raises
     ------
@@ -124,43 +121,41 @@ def read_source(
     ...     read_source(folder).frame.to_numpy().tolist()
     [['sub-01', 61.0, 30.0], ['sub-02', nan, 28.0]]
     """
-    path, root = Path(path), None if labelled_parts(path) else _bids_root(Path(path))
-    if not whole and root is None and not join and not labelled_parts(path) and _sidecar(path) is None:
-        later = Table(path, text_columns=text_columns)
+    path, parts = Path(path), labelled_parts(path)
+    root = None if parts else _bids_root(path)
+    if not whole and root is None and not join and not parts and _sidecar(path) is None:
+        later = Table(path, text_columns=(id_column, diagnosis_column))
         guessed = id_column == TableSettings.id and id_column not in later.columns
         by_name = (id_by_name(later.columns) if guessed else None) or id_column
         return Source(pd.DataFrame(), later, Dictionary(), (later.file,), _ids_note(by_name, id_column), None, by_name)
-    parts = labelled_parts(path)
-    main = parts[0].path if parts else path if root is None else root / _PARTICIPANTS
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
     names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
     names |= {Path(table): Path(table).name for table in join}
-    as_text = (*text_columns, id_column) if names else tuple(text_columns)
-    frame, described, files, notes = _read(main, as_text)
-    others = {table: _read(table, as_text) for table in names}
-    asked, id_column = (
-        id_column,
-        own_ids(frame, id_column) if id_column == TableSettings.id and id_column not in frame.columns else id_column,
-    )
-    notes += _ids_note(id_column, asked)
+    main = [part.path for part in parts] or [path if root is None else root / _PARTICIPANTS]
+    people = [_read(table, (id_column, diagnosis_column)) for table in main]
+    others = {table: _read(table, (id_column, diagnosis_column)) for table in names}
+    frame = people[0].frame
+    own = own_ids(frame, id_column) if id_column == TableSettings.id else id_column
+    notes: list[Text] = [note for one in people for note in one.notes]
+    notes += _ids_note(own, id_column)
     if parts:
-        below = [_read(part.path, as_text) for part in parts[1:]]
-        frame, said = stacked(parts, [frame, *(read[0] for read in below)], id_column, diagnosis_column)
-        described = Dictionary({name: one for read in reversed(below) for name, one in read[1].items()} | described)
-        files, notes = (*files, *(file for read in below for file in read[2])), [*notes, *said]
-    if visit_column is not None and visit_column not in frame.columns and others and id_column in frame.columns:
-        keys = [id_column, visit_column]
-        of_visits = {names[table]: others[table][0] for table in phenotype if {*keys} <= {*others[table][0].columns}}
-        frame, repeated = a_row_each_visit(frame, of_visits, keys, main.name)
+        frame, said = stacked(parts, [one.frame for one in people], own, diagnosis_column)
+        notes += said
+    if visit_column is not None and visit_column not in frame.columns and others and own in frame.columns:
+        keys = [own, visit_column]
+        of_visits = {names[table]: others[table].frame for table in phenotype if {*keys} <= {*others[table].frame}}
+        frame, repeated = a_row_each_visit(frame, of_visits, keys, main[0].name)
         notes += repeated
-    for table, (other, columns, read, told) in others.items():
-        by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
-        frame, said = join_by_id(frame, other, id_column, by, source=names[table])
-        notes, files = [*notes, *told, *said], (*files, *read)
-        described = Dictionary(columns | described)  # the main table's own dictionary takes precedence
+    for table, other in others.items():
+        by = next((name for name in (visit_column, _SESSION) if name in other.frame.columns), None)
+        frame, said = join_by_id(frame, other.frame, own, by, source=names[table])
+        notes += [*other.notes, *said]
+    every = [*people, *others.values()]
+    described = Dictionary({name: one for read in reversed(every) for name, one in read.dictionary.items()})
+    files = tuple(file for read in every for file in read.files)
     if dictionary is not None:
         described, files = Dictionary(described | read_dictionary(dictionary)), (*files, file_and_sheet(dictionary)[0])
-    return Source(frame, None, described, files, tuple(notes), _doi(root), id_column)
+    return Source(frame, None, described, files, tuple(notes), _doi(root), own)
 
 
 def _ids_note(found: str, asked: str) -> tuple[Text, ...]:
@@ -184,14 +179,13 @@ def _bids_root(path: Path) -> Path | None:
     return path if path.is_dir() else path.parent if is_table else None
 
 
-def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictionary, tuple[Path, ...], list[Text]]:
-    """Return a table, the dictionary beside it, the files that were read, and notes about its rows."""
+def _read(path: Path, text_columns: Sequence[str]) -> Source:
+    """Return a table with the dictionary beside it, the files that were read, and notes about its rows."""
     table, sidecar = Table(path, text_columns=text_columns), _sidecar(path)
     frame = table.read()
-    notes: list[Text] = [*table.notes]
     if sidecar is None:
-        return frame, Dictionary(), (table.file,), notes
-    return frame, read_dictionary(sidecar), (table.file, sidecar), notes
+        return Source(frame, None, Dictionary(), (table.file,), table.notes)
+    return Source(frame, None, read_dictionary(sidecar), (table.file, sidecar), table.notes)
 
 
 def _sidecar(path: Path) -> Path | None:

@@ -149,8 +149,8 @@ class Table:
         Whether numbers may have decimal commas, because commas do not separate the cells.
     progress
         Proportion of the file read so far, from 0 to 1.
-    two_headers
-        Whether the row below the names describes the columns and is left out; known once the row has been read.
+    notes
+        Messages about the rows read so far: that the row below the names describes the columns and is left out.
 
     Raises
     ------
@@ -169,7 +169,7 @@ class Table:
 
     def __init__(self, path: str | Path, *, text_columns: Collection[str] = ()) -> None:
         (self.file, sheet), self.progress = file_and_sheet(path), 0.0
-        self.two_headers = False
+        self.notes: tuple[str, ...] = ()
         self._text_columns, self._kind = text_columns, _kind_of(self.file)
         with _failures_told(self.file.name, self._kind):
             if self._kind in TEXT_KINDS:
@@ -196,17 +196,14 @@ class Table:
             for share, frame in self._reader.frames():
                 self.progress = share
                 if not n_rows and _describes_columns(frame):
-                    self.two_headers, frame = True, frame.iloc[1:]
+                    frame = frame.iloc[1:]
+                    self.notes = (
+                        f"The row below the column names in {self.file.name} describes the columns and is skipped.",
+                    )
                 n_rows += len(frame)
                 yield frame
         if not n_rows:
             raise InputError(f"{self.file.name} has a header but no rows below it.\nExpected one row per person.")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Messages about the rows that were read."""
-        said = f"The row below the column names in {self.file.name} describes the columns and is skipped."
-        return (said,) if self.two_headers else ()
 
     def read(self) -> pd.DataFrame:
         """Return all rows; a column is numeric if every cell that is not missing parses as a number, otherwise text.
@@ -224,17 +221,13 @@ def _describes_columns(frame: pd.DataFrame) -> bool:
     A person for whom processing failed has the same word in many cells, and no units.
     """
     first = text_of(frame.iloc[0]).dropna() if len(frame) > _FEWEST_BELOW else pd.Series(dtype=object)
-    words = [name for name in first.index if not _is_number(first[name])]
+    words = first.index[np.isnan(numbers_of(first))].tolist()
     rest = {name: text_of(frame[name].iloc[1:]).dropna() for name in words}
     above = [name for name, cells in rest.items() if len(cells) and not np.isnan(numbers_of(cells)).any()]
     if len(above) < _FEWEST_DESCRIBED or len(first) - len(words) > len(above) / 10:
         return False
     units = first[above].str.casefold().isin(_UNITS).mean()
     return bool(units > _MOST or first[above].nunique() > len(above) / 2)
-
-
-def _is_number(text: str) -> bool:
-    return not np.isnan(numbers_of(pd.Series([text], dtype=object))[0])
 
 
 def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT) -> pd.DataFrame:

@@ -83,7 +83,7 @@ def form_of(kind: type, query: QueryParams) -> list[FormField]:
     return [
         FormField(one, query.get(one.parameter, "").strip() or (one.write(one.default) if one.default else ""))
         for one in settings_of(kind)
-        if "page" in one.interfaces
+        if one.label
     ]
 
 
