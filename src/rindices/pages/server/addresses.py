@@ -63,7 +63,7 @@ _PAGES: dict[str, Handler] = {
 }
 _CHANGES: dict[str, Handler] = {
     "/gather": table_page.gather,
-    "/train": run_pages.begin,
+    "/train": run_pages.train_page,
     "/stop": run_pages.stop,
     "/continue": run_pages.resume,
     "/report": run_pages.write_again,

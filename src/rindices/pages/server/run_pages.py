@@ -74,8 +74,8 @@ def start(desk: Desk, name: str, words: list[str]) -> None:
         )
 
 
-def train_page(desk: Desk, request: Request) -> HTMLResponse:
-    """Show the settings for training on a table, the time needed, and the equivalent command."""
+def train_page(desk: Desk, request: Request) -> Response:
+    """Show the settings for training on a table, the time needed, and the equivalent command; or start the training."""
     asked, name = request.query_params, request.query_params.get("table", "")
     settings = read_query(TableSettings, asked, desk)
     if "chosen" not in asked:
@@ -86,6 +86,9 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
     words, estimate, refused, there = list[str](), "", "", ""
     try:
         words, estimate = _planned(desk, name, settings, read_query(SearchSettings, asked, desk), out)
+        if request.method == "POST":
+            start(desk, out, words)
+            return RedirectResponse(address("/run", ("run", out)), 303)
     except InputError as error:
         refused = desk.said(error.message)
         with contextlib.suppress(InputError):
@@ -105,7 +108,7 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
             "estimate": estimate,
         },
         command=[word for word in words if word != desk.wording(Remedy("log_json", True))],
-        status=400 if request.method == "POST" else 200,
+        status=400 if request.method == "POST" else 200,  # above the form, it says why
     )
 
 
@@ -146,18 +149,6 @@ def _check_same(
         record.more_of(folder, before.model_copy(update={"table": table, "training": search}))
     except InputError as error:
         raise InputError(*(one.what for one in error.problems), "\nChoose another name for the run.") from error
-
-
-def begin(desk: Desk, request: Request) -> Response:
-    """Start the training that the address describes."""
-    asked = request.query_params
-    out = asked.get("out", "").strip()
-    try:
-        settings, search = read_query(TableSettings, asked, desk), read_query(SearchSettings, asked, desk)
-        start(desk, out, _planned(desk, asked.get("table", ""), settings, search, out)[0])
-    except InputError:
-        return train_page(desk, request)  # which says why
-    return RedirectResponse(address("/run", ("run", out)), 303)
 
 
 def stop(desk: Desk, request: Request) -> Response:
