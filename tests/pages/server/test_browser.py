@@ -14,10 +14,10 @@ from PIL import Image
 from rindices.simulate import simulate_cohort
 from tests.pages.conftest import watched_page
 from tests.pages.server.conftest import PROGRAM
+from tests.pages.test_browser import FAULTS
 
 # Where the tutorial's pictures go, if requested; in that case, a run is trained to its end.
 PICTURES = os.environ.get("RINDICES_PICTURES")
-FAULTS = Path(__file__).with_name("faults.js").read_text()
 
 
 class Visit:
@@ -66,17 +66,18 @@ def visit(browser):
 
 
 PLACES = (
-    *(
-        "/",
-        "/table",
-        "/gather",
-        "/table?table=cohort.csv",
-        "/train?table=cohort.csv",
-        "/run?run=finished",
-        "/run?run=interrupted",
-    ),
-    *("/people?run=finished", "/apply?model=three.safetensors&table=new.csv", "/person?model=three.safetensors"),
-    *("/compare?first=finished&second=again", "/compare"),
+    "/",
+    "/table",
+    "/gather",
+    "/table?table=cohort.csv",
+    "/train?table=cohort.csv",
+    "/run?run=finished",
+    "/run?run=interrupted",
+    "/people?run=finished",
+    "/apply?model=three.safetensors&table=new.csv",
+    "/person?model=three.safetensors",
+    "/compare?first=finished&second=again",
+    "/compare",
 )
 
 

@@ -180,7 +180,6 @@ def checked_part(desk: Desk, request: Request) -> Response:
         "checked",
         name,
         {
-            "table": name,
             "query": urlencode(pairs),
             "found": found,
             "problems": [one.shown or one.text for one in found.problems],
