@@ -153,6 +153,15 @@ def address(path: str, *pairs: tuple[str, str]) -> str:
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
+# The places in the bar above all pages: address, words, and the pages that belong there.
+_PLACES = {
+    "/": ("Runs", ("runs", "running", "result", "people")),
+    "/table": ("Table and training", ("table", "train", "gather")),
+    "/apply": ("Score new people", ("apply", "scored", "person")),
+    "/compare": ("Compare", ("compare",)),
+}
+
+
 class RunRow(NamedTuple):
     """A run of the folder: name, status, summary if done, settings, time of the last change, error if damaged."""
 
@@ -175,6 +184,7 @@ def page(
 ) -> HTMLResponse:
     """Return a page with its contents escaped; `command` holds the words of the equivalent command."""
     shown = {"title": title, "desk": desk, "address": address, "endings": ", ".join(TABLES)} | dict(contents)
+    shown |= {"places": _PLACES, "page_name": template}
     shown["command"] = " ".join(map(quoted, ["rindices", *command])) if command else ""
     return HTMLResponse(render(f"server/{template}.html.j2", **shown), status)
 

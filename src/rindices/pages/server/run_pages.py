@@ -99,7 +99,6 @@ def train_page(desk: Desk, request: Request) -> Response:
         "train",
         f"Train on {name}",
         {
-            "table": name,
             "pairs": pairs,
             "out": out,
             "fields": form_of(SearchSettings, asked),

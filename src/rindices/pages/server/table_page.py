@@ -298,7 +298,7 @@ def _gathered(desk: Desk, asked: QueryParams) -> HTMLResponse:
         raise InputError(f"The output must be a new file whose name ends in .csv, but got {out!r}.")
     found = gather_folder(desk.folder if folder == _HERE else desk.path(folder), path, settings)
     notes = [*found.notes, *(f"Excluded {where}: {problem}." for where, problem in found.left_out.items())]
-    shown = {"table": "", "gathered": found, "out": out, "dictionary": desk.name(beside), "notes": notes}
+    shown = {"gathered": found, "out": out, "dictionary": desk.name(beside), "notes": notes}
     command = ["gather", folder, *desk.words("", **options_of(settings, desk), out=out)[1:]]
     return page(desk, "gather", "Table created", shown, command=command)
 
@@ -307,7 +307,6 @@ def _form(desk: Desk, asked: QueryParams, refused: str = "") -> HTMLResponse:
     inside = (path for path in sorted(desk.folder.iterdir()) if path.is_dir() and not path.name.startswith("."))
     folders = [_HERE, *(path.name for path in inside if record.status_of(path) is None)]
     shown = {
-        "table": "",
         "gathered": None,
         "refused": refused,
         "folder": asked.get("folder", ""),
