@@ -266,17 +266,14 @@
     const every = data.people.flatMap((person) => person.visits.flatMap((visit) => visit.r)).filter((value) => value !== null);
     data.scale = [Math.min(0, percentile(every, 0.002)), Math.max(1, percentile(every, 0.998))];
     const state = { data, open: data.people[data.example], sort: [-1, false], filters: filtersOf(data), axes: axesOf(data), colours: coloursOf(data) };
-    const choose = (id, options, chosen = 0) => {
-      byId(id).append(...options.map((option, place) => make("option", { value: place, ...(place === chosen ? { selected: "" } : {}) }, option)));
-      byId(id).addEventListener("change", () => refresh(state));
-    };
+    const form = byId("linked").querySelector("form");
+    const choose = (id, options, chosen = 0) => byId(id).append(...options.map((option, place) => make("option", { value: place, ...(place === chosen ? { selected: "" } : {}) }, option)));
     choose("shown", state.filters.map((filter) => filter.name));
     choose("colour", state.colours.map((one) => one.name));
     choose("across", state.axes.map((axis) => axis.name));
     choose("up", state.axes.map((axis) => axis.name), data.names.length > 1 ? 1 : state.axes.length - 1);
-    byId("paths")?.addEventListener("change", () => refresh(state));
-    byId("who").addEventListener("input", () => refresh(state));
-    byId("linked").querySelector("form").addEventListener("submit", (event) => {
+    form.addEventListener("input", () => refresh(state));
+    form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (state.people.length) select(state, state.people[0]);
     });
@@ -645,9 +642,11 @@
       const rows = cellsOf(area.value), [heads, row] = rows, cells = rows.flat();
       const isColumn = rows.every((one) => one.length === 2) && !byName.has(heads[1]);
       const isTable = !isColumn && row && heads.some((head) => byName.has(head));
-      const pairs = isColumn ? rows : isTable ? heads.map((head, place) => [head, row[place] ?? ""]) : [];
       const bare = cells.every((cell) => NUMBER.test(cell));
-      if (bare && cells.length === regions.length) pairs.splice(0, pairs.length, ...regions.map((input, place) => [input.dataset.column, cells[place]]));
+      const pairs = bare && cells.length === regions.length ? regions.map((input, place) => [input.dataset.column, cells[place]])
+        : isColumn ? rows
+        : isTable ? heads.map((head, place) => [head, row[place] ?? ""])
+        : [];
       // Nothing pasted before, for another person, stays.
       if (area.value.trim()) inputs.forEach((input) => { input.value = input.defaultValue ?? ""; });
       const filled = pairs.filter(([name, text]) => {

@@ -30,18 +30,12 @@ _LONGEST = 255  # bytes of a file name, the limit of file systems
 _NUMBER = 15  # of them kept free for a number, which a second file of the same name gets
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet", ".csv.gz", ".tsv.gz")
 MODELS = (".safetensors",)
-
-
 _DEEPEST = 2  # levels of subfolders that are searched
 _DAY = "%Y-%m-%d %H:%M"
-
-
 _PATIENCE, _KEPT = 0.2, 12  # seconds until a page says that it takes longer; number of results kept
 _background = ThreadPoolExecutor(1)  # one thread only: figures and warnings use settings of the whole process
 _results: dict[Hashable, Future[Any]] = {}
 Made = TypeVar("Made")
-
-
 # The name of each setting on the pages, as a role, a form field or a button.
 _CALLED = {
     one.name: one.label for kind in (TableSettings, SearchSettings, GatherSettings) for one in settings_of(kind)
