@@ -67,9 +67,8 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
     """Show a model, and whether a table fits it."""
     asked = request.query_params
     model, table = asked.get("model", ""), asked.get("table", "")
-    shown: dict[str, object] = {"models": files_with(desk, MODELS), "model": model, "table": table}
-    shown["tables"] = files_with(desk, TABLES)
-    shown |= {"match": None, "verdict": None, "contract": None, "query": ""}
+    shown: dict[str, object] = {"match": None, "verdict": None, "contract": None, "query": ""}
+    shown |= {"models": files_with(desk, MODELS), "model": model, "tables": files_with(desk, TABLES), "table": table}
     command: list[str] = []
     if model:
         path, header = _model(desk, model)
@@ -77,8 +76,7 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
     if model and table:
         settings = read_query(ApplySettings, asked, desk)
         pairs: Pairs = [("model", model), ("table", table), *pairs_of(settings, desk)]
-        scores, report = _outputs(desk, table)
-        command = desk.words("apply", model, table, **options_of(settings, desk), out=scores, report=report)
+        _, command = _planned_scores(desk, model, table, options_of(settings, desk))
         key = ("match", stamp_of(path), table, stamp_of(desk.path(table)), settings)
         shown |= {
             "match": background_result(key, lambda: _match(desk, path, table, settings)),
@@ -103,10 +101,11 @@ def _match(desk: Desk, model: Path, table: str, settings: ApplySettings) -> Matc
     return Match(sum(len(people.features) for people in batches), flagged, tuple(notes))
 
 
-def _outputs(desk: Desk, table: str) -> tuple[str, str]:
-    """Return names for the scores and the report of a table; no existing file is replaced."""
+def _planned_scores(desk: Desk, model: str, table: str, options: Mapping[str, Value]) -> tuple[str, list[str]]:
+    """Return the name of a new table of scores, and the words of the command that writes it with its report."""
     stem = free_name(desk, f"{Path(table).name.partition('.')[0]}_scores", ".csv", ".html")
-    return f"{stem}.csv", f"{stem}.html"
+    scores, report = f"{stem}.csv", f"{stem}.html"
+    return scores, desk.words("apply", model, table, **options, out=scores, report=report)
 
 
 async def score(desk: Desk, request: Request) -> Response:
@@ -120,8 +119,8 @@ async def score(desk: Desk, request: Request) -> Response:
 
 
 def _scored(desk: Desk, model: str, table: str, options: Mapping[str, Value]) -> Response:
-    scores, report = _outputs(desk, table)
-    call(desk, desk.words("apply", model, table, **options, out=scores, report=report))
+    scores, command = _planned_scores(desk, model, table, options)
+    call(desk, command)
     return RedirectResponse(address("/scored", ("model", model), ("scores", scores)), 303)
 
 

@@ -177,10 +177,16 @@ def page(
     status: int = 200,
 ) -> HTMLResponse:
     """Return a page with its contents escaped; `command` holds the words of the equivalent command."""
-    shown = {"title": title, "desk": desk, "address": address, "endings": ", ".join(TABLES)} | dict(contents)
-    shown |= {"places": _PLACES, "page_name": template}
-    shown["command"] = " ".join(map(quoted, ["rindices", *command])) if command else ""
-    return HTMLResponse(render(f"server/{template}.html.j2", **shown), status)
+    everywhere = {
+        "title": title,
+        "desk": desk,
+        "address": address,
+        "endings": ", ".join(TABLES),
+        "places": _PLACES,
+        "page_name": template,
+        "command": " ".join(map(quoted, ["rindices", *command])) if command else "",
+    }
+    return HTMLResponse(render(f"server/{template}.html.j2", **everywhere, **contents), status)
 
 
 class NotYet(Exception):

@@ -162,10 +162,7 @@ def table_page(desk: Desk, request: Request) -> Response:
         f"{one.strip()}={file}" for one, file in zip(asked.getlist("of"), asked.getlist("file"), strict=False) if file
     ]:
         return RedirectResponse(address("/table", ("table", ",".join(parts))), 303)
-    name = asked.get("table", "")
-    if name:
-        _file_of(desk, name)
-    source = address("/table/checked", *asked.multi_items())
+    name, source = asked.get("table", ""), address("/table/checked", *asked.multi_items())
     return page(desk, "table", name or "Tables", {"table": name, "source": source, "tables": files_with(desk, TABLES)})
 
 
@@ -299,7 +296,7 @@ def _gathered(desk: Desk, asked: QueryParams) -> HTMLResponse:
     found = gather_folder(desk.folder if folder == _HERE else desk.path(folder), path, settings)
     notes = [*found.notes, *(f"Excluded {where}: {problem}." for where, problem in found.left_out.items())]
     shown = {"gathered": found, "out": out, "dictionary": desk.name(beside), "notes": notes}
-    command = ["gather", folder, *desk.words("", **options_of(settings, desk), out=out)[1:]]
+    command = desk.words("gather", folder, **options_of(settings, desk), out=out)
     return page(desk, "gather", "Table created", shown, command=command)
 
 
