@@ -43,7 +43,7 @@ _ENTERED = (
     '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">'
     '<meta http-equiv="refresh" content="0; url=/"><title>rindices</title></html>'
 )
-Handler = Callable[[Desk, Request], Response] | Callable[[Desk, Request], Awaitable[Response]]
+Handler = Callable[[Desk, Request], Response | Awaitable[Response]]
 _PAGES: dict[str, Handler] = {
     "/": run_pages.runs_page,
     "/table": table_page.table_page,

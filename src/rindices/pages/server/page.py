@@ -27,7 +27,6 @@ from rindices.value_kinds import settings_of
 
 MOST_BYTES = 512 * 2**20  # of one uploaded file
 _LONGEST = 255  # bytes of a file name, the limit of file systems
-_NUMBER = 15  # of them kept free for a number, which a second file of the same name gets
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet", ".csv.gz", ".tsv.gz")
 MODELS = (".safetensors",)
 _DEEPEST = 2  # levels of subfolders that are searched
@@ -288,13 +287,11 @@ async def receive_file(desk: Desk, name: str, size: int | None, stream: AsyncIte
     plain = PurePosixPath(name.replace("\\", "/")).name.lstrip(".")
     if not plain.casefold().endswith((*TABLES, *MODELS)):
         raise InputError(f"{plain!r} is neither a table ({', '.join(TABLES)}) nor a model ({', '.join(MODELS)}).")
-    if len(os.fsencode(plain)) > (longest := _LONGEST - _NUMBER):
-        raise InputError(f"The file name {plain[:20]!r} ... is longer than {longest} bytes.\nRename the file.")
     too_large = InputError(f"{plain!r} is larger than {MOST_BYTES // 2**20} MB.\nCopy it into the folder yourself.")
     if size is not None and size > MOST_BYTES:
         raise too_large
     stem, dot, ending = plain.partition(".")
-    paths = (desk.path(f"{free}{dot}{ending}") for free in _numbered(stem))
+    paths = (desk.path(f"{free}{dot}{ending}") for free in _numbered(stem))  # which refuses names that are too long
     beside = desk.folder / f".{secrets.token_hex(8)}.partial"
     try:
         with beside.open("xb") as file:
