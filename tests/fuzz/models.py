@@ -144,8 +144,8 @@ def _scores_of(model: SurrealGAN, people: pd.DataFrame) -> np.ndarray:
         return model.transform(*inputs_of(model, people))
 
 
-def _model_case(content: bytes, *, same: bool = True, name: str = "model.safetensors") -> Case:
-    return Case(name, content, same)
+def _model_case(content: bytes, *, same: bool = True) -> Case:
+    return Case("model.safetensors", content, same)
 
 
 def _paths(tree, path: tuple = ()) -> Iterator[tuple]:

@@ -8,6 +8,7 @@ import errno
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -521,7 +522,6 @@ def test_training_survives_being_killed(client_of, table, tmp_path, undisturbed,
     monkeypatch.delenv("RINDICES_HOLD")
     client.post("/continue?run=run", follow_redirects=False)
     seen = watched(client, "run")
-    assert seen[-1]["state"] == "done"
-    assert max(row["n_models"] for one in seen for row in one["agreed"]) >= 4  # such short models are rarely sound
+    assert max(map(int, re.findall(r"patterns, (\d+) done", "".join(seen)))) >= 4  # such short models are rarely sound
     assert_same(run, undisturbed)
-    assert 'class="verdict' in client.get("/run?run=run").text
+    assert 'class="verdict' in seen[-1]

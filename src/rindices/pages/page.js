@@ -2,7 +2,7 @@
 // Everything that comes from a table goes into the page as text, never as HTML.
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const ROWS_SHOWN = 15;
+  const ROWS_SHOWN = 15;  // page.css hides the others
   const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
   const MOST_BYTES = 512 * 2 ** 20;
   const byId = (id) => document.getElementById(id);
@@ -15,6 +15,13 @@
   }
   const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
   const draw = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+  function button(words, act, attributes = {}) {
+    const made = make("button", { type: "button", ...attributes }, words);
+    made.addEventListener("click", act);
+    return made;
+  }
+
   const minus = (text) => text.replace("-", "\u2212");
   const fixed = (value, digits) => (value === null ? "\u2013" : minus(value.toFixed(digits)));
   const signed = (value) => (value === null ? "\u2013" : (value > 0 ? "+" : "") + fixed(value, 2));
@@ -22,30 +29,18 @@
   // ---- Tables: sort, show all, download ----
   const valueOf = (cell) => cell.dataset.value ?? cell.textContent;
 
-  function compareCells(first, second, isNumber) {
-    if (!isNumber) return first.localeCompare(second, "en", { numeric: true });
-    return parseFloat(first) - parseFloat(second);
-  }
+  const compareWords = (first, second) => first.localeCompare(second, "en", { numeric: true });
 
   function sortTable(table, place, header) {
     const down = header.getAttribute("aria-sort") === "ascending";
     const isNumber = header.classList.contains("number");
-    const known = (row) => !isNumber || !Number.isNaN(parseFloat(valueOf(row.cells[place])));
-    const rows = [...table.tBodies[0].rows];
-    rows.sort((a, b) => {
-      if (known(a) !== known(b)) return known(a) ? -1 : 1;  // unknown values stay last
-      if (!known(a)) return 0;
-      const order = compareCells(valueOf(a.cells[place]), valueOf(b.cells[place]), isNumber);
-      return down ? -order : order;
-    });
+    const of = (row) => (isNumber ? parseFloat(valueOf(row.cells[place])) : valueOf(row.cells[place]));
+    const order = (a, b) => (isNumber ? of(a) - of(b) : compareWords(of(a), of(b)));
+    const rows = [...table.tBodies[0].rows], unknown = rows.filter((row) => Number.isNaN(of(row)));
+    const known = rows.filter((row) => !Number.isNaN(of(row))).sort((a, b) => (down ? -1 : 1) * order(a, b));
     for (const other of header.parentNode.cells) other.removeAttribute("aria-sort");
     header.setAttribute("aria-sort", down ? "descending" : "ascending");
-    table.tBodies[0].append(...rows);
-  }
-
-  function collapse(table) {
-    const open = table.classList.contains("open");
-    [...table.tBodies[0].rows].forEach((row, place) => row.classList.toggle("extra", !open && place >= ROWS_SHOWN));
+    table.tBodies[0].append(...known, ...unknown);
   }
 
   // A spreadsheet would read such a cell, or the part of it after a semicolon, tab or line break, as a formula;
@@ -86,26 +81,20 @@
     const plain = table.caption.textContent.toLowerCase().replace(/[^a-z0-9]+/g, "-");
     table.dataset.file = plain.replace(/^-|-$/g, "").slice(0, 60);
     [...table.tHead.rows[0].cells].forEach((header, place) => {
-      const button = make("button", { type: "button", class: "sort" }, header.textContent);
-      button.addEventListener("click", () => { sortTable(table, place, header); collapse(table); });
-      header.replaceChildren(button);
+      header.replaceChildren(button(header.textContent, () => sortTable(table, place, header), { class: "sort" }));
     });
     const tools = make("p", { class: "tools" });
     const total = table.tBodies[0].rows.length;
     if (total > ROWS_SHOWN) {
-      const words = () => (table.classList.contains("open") ? `Show ${ROWS_SHOWN} rows` : `Show all ${total} rows`);
-      const more = make("button", { type: "button", "aria-expanded": "false" }, words());
-      more.addEventListener("click", () => {
-        more.setAttribute("aria-expanded", String(table.classList.toggle("open")));
-        more.textContent = words();
-        collapse(table);
-      });
+      const more = button(`Show all ${total} rows`, () => {
+        const isCut = table.classList.toggle("cut");
+        more.setAttribute("aria-expanded", String(!isCut));
+        more.textContent = isCut ? `Show all ${total} rows` : `Show ${ROWS_SHOWN} rows`;
+      }, { "aria-expanded": "false" });
+      table.classList.add("cut");
       tools.append(more, " ");
-      collapse(table);
     }
-    const save = make("button", { type: "button" }, "Download CSV");
-    save.addEventListener("click", () => download(["\ufeff" + csvOf(table)], "text/csv;charset=utf-8", `${table.dataset.file || "table"}.csv`));
-    tools.append(save);
+    tools.append(button("Download CSV", () => download(["\ufeff" + csvOf(table)], "text/csv;charset=utf-8", `${table.dataset.file || "table"}.csv`)));
     table.parentNode.after(tools);
   }
 
@@ -151,13 +140,11 @@
     const { width, height } = svg.viewBox.baseVal;
     const tools = make("span", { class: "tools" });
     for (const kind of ["SVG", "PNG"]) {
-      const button = make("button", { type: "button", "aria-label": `Save this figure as ${kind}` }, kind);
-      button.addEventListener("click", () => {
+      tools.append(button(kind, () => {
         const text = standAlone(svg);
         if (kind === "SVG") download([text], "image/svg+xml", `${name}.svg`);
         else savePng(text, [width, height], `${name}.png`);
-      });
-      tools.append(button, " ");
+      }, { "aria-label": `Save this figure as ${kind}` }), " ");
     }
     figure.querySelector("figcaption").append(" ", tools);
   }
@@ -168,7 +155,6 @@
       const wide = box.scrollWidth > box.clientWidth + 1;
       box.classList.toggle("wide", wide);
       if (wide) fill(box, { tabindex: "0", role: "group", "aria-label": "Scrolls sideways" }, []);
-      else if (!box.classList.contains("list")) for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
     }
   }
 
@@ -226,14 +212,15 @@
     return make("table", { "aria-label": `Regions behind ${data.names[place]}` }, make("thead", {}, head), body);
   }
 
+  const limitsOf = (visit, place) => (visit.low && visit.low[place] !== null ? [visit.low[place], visit.high[place]] : null);
+
   function patternBlock(visit, place, data) {
-    const limits = visit.low ? [visit.low[place], visit.high[place]] : null;
-    const known = limits && limits[0] !== null;
-    const told = known ? ` (${data.level} interval ${fixed(limits[0], 2)} to ${fixed(limits[1], 2)})` : "";
+    const limits = limitsOf(visit, place);
+    const told = limits ? ` (${data.level} interval ${fixed(limits[0], 2)} to ${fixed(limits[1], 2)})` : "";
     const above = aboveWords(visit.above?.[place], data.reference);
     const line = make("p", {}, make("strong", {}, `${data.names[place]}: ${fixed(visit.r[place], 2)}`), told + (above ? `, ${above}` : ""));
     const block = make("div", { class: "pattern" });
-    block.append(make("div", {}, line, bar(visit.r[place], known ? limits : null, data.bands[place], data.scale, place)));
+    block.append(make("div", {}, line, bar(visit.r[place], limits, data.bands[place], data.scale, place)));
     const drivers = visit.drivers?.[place];
     if (drivers?.length) block.append(whyTable(drivers, place, data));
     return block;
@@ -278,19 +265,15 @@
     }
     const every = data.people.flatMap((person) => person.visits.flatMap((visit) => visit.r)).filter((value) => value !== null);
     data.scale = [Math.min(0, percentile(every, 0.002)), Math.max(1, percentile(every, 0.998))];
-    const state = { data, open: data.people[data.example], sort: [-1, false], axes: axesOf(data), colours: coloursOf(data) };
-    const choose = (id, options, chosen = 0) => {
-      byId(id).append(...options.map((option, place) => make("option", { value: place, ...(place === chosen ? { selected: "" } : {}) }, option)));
-      byId(id).addEventListener("change", () => refresh(state));
-    };
-    state.filters = filtersOf(data, counts);
+    const state = { data, open: data.people[data.example], sort: [-1, false], filters: filtersOf(data), axes: axesOf(data), colours: coloursOf(data) };
+    const form = byId("linked").querySelector("form");
+    const choose = (id, options, chosen = 0) => byId(id).append(...options.map((option, place) => make("option", { value: place, ...(place === chosen ? { selected: "" } : {}) }, option)));
     choose("shown", state.filters.map((filter) => filter.name));
     choose("colour", state.colours.map((one) => one.name));
     choose("across", state.axes.map((axis) => axis.name));
     choose("up", state.axes.map((axis) => axis.name), data.names.length > 1 ? 1 : state.axes.length - 1);
-    byId("paths")?.addEventListener("change", () => refresh(state));
-    byId("who").addEventListener("input", () => refresh(state));
-    byId("linked").querySelector("form").addEventListener("submit", (event) => {
+    form.addEventListener("input", () => refresh(state));
+    form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (state.people.length) select(state, state.people[0]);
     });
@@ -305,15 +288,14 @@
     return sorted[Math.round(share * (sorted.length - 1))];
   }
 
-  function filtersOf(data, counts) {
-    const groups = Object.keys(GROUPS).filter((group) => counts[group]);
-    return [
-      { name: "everybody", keep: () => true },
-      ...(groups.length > 1 ? groups.map((group) => ({ name: `${GROUPS[group].toLowerCase()}s`, keep: (person) => person.group === group })) : []),
-      ...(data.people.some((person) => person.visits.some((visit) => visit.flags)) ? [{ name: "unusual people", keep: (person) => person.visits.some((visit) => visit.flags) }] : []),
-      ...(data.people.some((person) => person.change?.some((one) => one[3])) ? [{ name: "reliable change", keep: (person) => person.change?.some((one) => one[3]) }] : []),
+  function filtersOf(data) {
+    const filters = [
+      ...Object.entries(GROUPS).map(([group, word]) => ({ name: `${word.toLowerCase()}s`, keep: (person) => person.group === group })),
+      { name: "unusual people", keep: (person) => person.visits.some((visit) => visit.flags) },
+      { name: "reliable change", keep: (person) => person.change?.some((one) => one[3]) },
       ...data.sites.map((site, place) => ({ name: `site ${site}`, keep: (person) => person.site === place })),
     ];
+    return [{ name: "everybody", keep: () => true }, ...filters.filter((one) => data.people.some(one.keep) && !data.people.every(one.keep))];
   }
 
   function axesOf(data) {
@@ -373,9 +355,8 @@
   }
 
   function follow(state) {
-    if (!location.hash.startsWith("#person=")) return false;
-    let id = "";
-    try { id = decodeURIComponent(location.hash.slice(8)); } catch { /* not one of ours */ }
+    const id = new URLSearchParams(location.hash.slice(1)).get("person");
+    if (id === null) return false;
     const person = state.data.people.find((one) => one.name === id) ?? state.data.people.find((one) => one.place === id);
     if (!person) {
       byId("found").textContent = `There is no card for \u201c${id}\u201d.`;
@@ -392,24 +373,23 @@
     const at = heads.length - data.names.length;
     const key = (person, place) => (place >= at ? person.visits[0].r[place - at] : [person.name, GROUPS[person.group], data.sites[person.site] ?? ""][place]);
     const rows = [...state.people];
-    if (column >= 0) rows.sort((a, b) => (down ? -1 : 1) * (column >= at ? key(a, column) - key(b, column) : compareCells(key(a, column), key(b, column), false)));
+    if (column >= 0) rows.sort((a, b) => (down ? -1 : 1) * (column >= at ? key(a, column) - key(b, column) : compareWords(key(a, column), key(b, column))));
     const shown = rows.slice(0, MOST_LISTED);
     if (rows.includes(open) && !shown.includes(open)) shown.unshift(open);  // the open person is always listed
     const head = make("tr", {}, ...heads.map((word, place) => {
-      const button = make("button", { type: "button", class: "sort" }, word);
-      button.addEventListener("click", () => { state.sort = [place, state.sort[0] === place ? !state.sort[1] : place >= at]; listPeople(state); });
       const order = place === column ? { "aria-sort": down ? "descending" : "ascending" } : {};
-      return make("th", { scope: "col", class: place >= at ? "number" : "", ...order }, button);
+      return make("th", { scope: "col", class: place >= at ? "number" : "", ...order }, button(word, () => {
+        state.sort = [place, place === column ? !down : place >= at];
+        listPeople(state);
+      }, { class: "sort" }));
     }));
     const body = make("tbody", {}, ...shown.map((person) => {
-      const button = make("button", { type: "button", class: "link" }, person.name);
-      button.addEventListener("click", () => select(state, person));
-      const visit = person.visits[0];
+      const visit = person.visits[0], name = button(person.name, () => select(state, person), { class: "link" });
       const cells = visit.r.map((value, place) => {
-        const limits = visit.low && visit.low[place] !== null ? ` (${fixed(visit.low[place], 2)} to ${fixed(visit.high[place], 2)})` : "";
-        return make("td", { class: "number" }, fixed(value, 2), make("small", {}, limits));
+        const limits = limitsOf(visit, place);
+        return make("td", { class: "number" }, fixed(value, 2), make("small", {}, limits ? ` (${fixed(limits[0], 2)} to ${fixed(limits[1], 2)})` : ""));
       });
-      const row = make("tr", person === open ? { class: "chosen" } : {}, make("th", { scope: "row" }, button), make("td", {}, GROUPS[person.group]), ...(data.sites.length ? [make("td", {}, data.sites[person.site] ?? "")] : []), ...cells);
+      const row = make("tr", person === open ? { class: "chosen" } : {}, make("th", { scope: "row" }, name), make("td", {}, GROUPS[person.group]), ...(data.sites.length ? [make("td", {}, data.sites[person.site] ?? "")] : []), ...cells);
       row.addEventListener("click", () => person === state.open || select(state, person));
       return row;
     }));
@@ -430,17 +410,15 @@
   function ticksOf(low, high) {
     const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= rough);
-    const ticks = [];
-    for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) ticks.push(Number(tick.toPrecision(6)));
-    return ticks;
+    const first = Math.ceil(low / step);
+    return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, k) => Number(((first + k) * step).toPrecision(6)));
   }
 
   function drawScatter(state) {
     const { data } = state, [across, up] = ["across", "up"].map((id) => state.axes[byId(id).value]);
     const colour = state.colours[byId("colour").value];
     const placed = data.people.map((person, place) => [person, across.of(person.visits[0], person, place), up.of(person.visits[0], person, place), place]);
-    const limits = [1, 2].map((k) => {
-      const axis = k === 1 ? across : up;
+    const limits = [across, up].map((axis) => {
       const values = data.people.flatMap((person, place) => person.visits.map((visit) => axis.of(visit, person, place))).filter((value) => value !== null);
       const ends = [values.reduce((a, b) => Math.min(a, b), axis.score ? 0 : Infinity), values.reduce((a, b) => Math.max(a, b), axis.score ? 1 : -Infinity)];
       const margin = 0.04 * (ends[1] - ends[0]) || 1;
@@ -485,30 +463,20 @@
   function mark(state) {
     const svg = byId("scatter").firstElementChild;
     svg.querySelectorAll(".open").forEach((node) => node.remove());
-    for (const one of state.shapes) one.shape.setAttribute("tabindex", one.person === state.open ? "0" : "-1");
     const own = state.shapes.find((one) => one.person === state.open);
-    if (!own) {
-      state.shapes[0]?.shape.setAttribute("tabindex", "0");
-      return;
-    }
+    for (const one of state.shapes) one.shape.setAttribute("tabindex", one === (own ?? state.shapes[0]) ? "0" : "-1");
+    if (!own) return;
     if (state.open.visits.length > 1) svg.append(draw("path", { class: "path open", d: `M${state.pathOf(state.open)}` }));
     svg.append(draw("circle", { class: "open", cx: own.a, cy: own.b, r: 9 }));
   }
 
   function moveIn(event, state) {
-    const here = state.shapes.findIndex((one) => one.shape === event.target);
-    if (here < 0) return;
-    if (event.key === "Enter" || event.key === " ") {
-      event.preventDefault();
-      select(state, state.shapes[here].person);
-      state.shapes[here].shape.focus();
-      return;
-    }
+    const here = state.shapes.findIndex((one) => one.shape === event.target), own = state.shapes[here];
     const last = state.shapes.length - 1;
-    const upwards = [...state.shapes].sort((a, b) => b.b - a.b), level = upwards.indexOf(state.shapes[here]);
+    const upwards = [...state.shapes].sort((a, b) => b.b - a.b), level = upwards.indexOf(own);
     const at = (shapes, place) => shapes[Math.max(0, Math.min(last, place))];
-    const steps = { ArrowRight: at(state.shapes, here + 1), ArrowLeft: at(state.shapes, here - 1), ArrowUp: at(upwards, level + 1), ArrowDown: at(upwards, level - 1), Home: state.shapes[0], End: state.shapes[last] };
-    if (!(event.key in steps)) return;
+    const steps = { Enter: own, " ": own, ArrowRight: at(state.shapes, here + 1), ArrowLeft: at(state.shapes, here - 1), ArrowUp: at(upwards, level + 1), ArrowDown: at(upwards, level - 1), Home: state.shapes[0], End: state.shapes[last] };
+    if (!own || !(event.key in steps)) return;
     event.preventDefault();
     select(state, steps[event.key].person);
     steps[event.key].shape.focus();
@@ -516,20 +484,29 @@
 
   // ==== Only on pages from the server ====
 
-  async function fetchPart(address) {
-    const answer = await fetch(address, { headers: { accept: "text/html" } });
+  const pause = (milliseconds) => new Promise((resume) => setTimeout(resume, milliseconds));
+
+  async function fetchPage(address) {
+    const answer = await fetch(address);
+    if (answer.status === 202) {  // it takes seconds
+      await pause(500);
+      return fetchPage(address);
+    }
     return new DOMParser().parseFromString(await answer.text(), "text/html");
+  }
+
+  async function load(box, address) {
+    const page = await fetchPage(address);
+    box.replaceChildren(document.adoptNode(page.querySelector(".part")));
+    prepare(box);
   }
 
   // ---- Files dropped or chosen ----
   async function upload(file, zone) {
     const said = zone.querySelector("[data-said]");
-    if (file.size > MOST_BYTES) {
-      said.textContent = `${file.name} is larger than 512 MB. Copy it into the folder yourself.`;
-      return;
-    }
     said.textContent = `Copying ${file.name} \u2026`;
     try {
+      if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than 512 MB. Copy it into the folder yourself.`);
       const answer = await fetch(`/upload?name=${encodeURIComponent(file.name)}`, { method: "PUT", body: file });
       const told = await answer.json();
       if (!answer.ok) throw new Error(told.refused);
@@ -556,53 +533,27 @@
 
   // ---- The table: every menu and button reloads the same part of the page ----
   async function check(box, address, focused) {
-    box.classList.add("stale");
     box.setAttribute("aria-busy", "true");
     box.inert = true;  // the next choice must start from this answer
-    const part = await fetchPart(address);
-    const fresh = part.querySelector(".part") ?? part.querySelector("main");
-    box.replaceChildren(document.adoptNode(fresh));
-    box.classList.remove("stale");
+    await load(box, address);
     box.removeAttribute("aria-busy");
     box.inert = false;
     const query = box.querySelector(".part")?.dataset.query;
     if (query) history.replaceState(null, "", `/table?${query}`);
-    prepare(box);
-    for (const later of all("[data-later]", box)) look(later);
+    for (const later of all("[data-later]", box)) load(later, later.dataset.later).catch(() => {});  // the server is gone
     const again = focused === undefined ? null : byId(focused) ?? box;
-    if (again?.closest(".folded tr.alike")) unfoldColumns(box.querySelector("[data-unfold]"));
+    if (again?.closest("tr.alike") && byId("unfolded")) byId("unfolded").checked = true;
     if (again) again.focus({ preventScroll: true });
   }
 
-  // Parts that take seconds are loaded after the rest; a choice made meanwhile replaces the box.
-  async function look(box) {
-    let answer;
-    do {
-      if (answer) await new Promise((resume) => setTimeout(resume, 500));
-      if (!box.isConnected) return;
-      answer = await fetch(box.dataset.later, { headers: { accept: "text/html" } }).catch(() => null);
-    } while (answer?.status === 202);
-    if (!answer) return;  // the server is gone
-    const part = new DOMParser().parseFromString(await answer.text(), "text/html");
-    box.replaceChildren(document.adoptNode(part.querySelector(".part") ?? part.querySelector("main")));
-    prepare(box);
-  }
-
   function change(node, asked) {
-    const box = byId("checked"), holder = node.closest("[data-query]");
-    if (!holder) return;
-    if (box) check(box, `/table/checked?${holder.dataset.query}&${asked}`, node.id);
-    else location.href = `${location.pathname}?${holder.dataset.query}&${asked}`;
-  }
-
-  function unfoldColumns(button) {
-    byId(button.dataset.unfold).classList.remove("folded");
-    button.parentElement.remove();
+    const box = byId("checked"), choices = `${node.closest("[data-query]").dataset.query}&${asked}`;
+    if (box) check(box, `/table/checked?${choices}`, node.id);
+    else location.href = `${location.pathname}?${choices}`;
   }
 
   function filterRows(input) {
-    const hiding = document.querySelector("[data-unfold]");
-    if (hiding) unfoldColumns(hiding);
+    if (byId("unfolded")) byId("unfolded").checked = true;
     const wanted = input.value.trim().toLowerCase(), rows = [...byId(input.dataset.filter).tBodies[0].rows];
     for (const row of rows) row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
     const count = rows.filter((row) => !row.hidden).length;
@@ -610,13 +561,14 @@
   }
 
   // ---- Training: time needed and progress ----
+  const addressOf = (form) => `/train?${new URLSearchParams(new FormData(form))}`;
+
   function planAgain(form) {
     let timer;
     form.addEventListener("input", () => {
       clearTimeout(timer);
       timer = setTimeout(async () => {
-        const part = await fetchPart(`/train?${new URLSearchParams(new FormData(form))}`);
-        const fresh = part.getElementById("planned");
+        const fresh = (await fetchPage(addressOf(form))).getElementById("planned");
         if (!fresh) return;
         const open = byId("planned").querySelector("details")?.open;
         byId("planned").replaceWith(document.adoptNode(fresh));
@@ -625,28 +577,16 @@
         form.querySelector("[data-start]").disabled = Boolean(byId("planned").querySelector(".banner"));
       }, 300);
     });
-    // The choices go into the address; there is nothing else to send.
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      const sender = make("form", { method: "post", action: `/train?${new URLSearchParams(new FormData(form))}` });
-      document.body.append(sender);
-      sender.submit();
-    });
+    // The server reads the choices from the address.
+    form.addEventListener("submit", () => { form.action = addressOf(form); });
   }
 
-  function watch(box) {
-    const source = new EventSource(`/events?run=${encodeURIComponent(box.dataset.run)}`);
-    let shown = "";
-    source.addEventListener("message", (event) => {
-      const now = JSON.parse(event.data);
-      if (now.state !== "running") {
-        source.close();
-        location.reload();
-      } else if (now.html !== shown) {
-        shown = now.html;
-        box.replaceChildren(...new DOMParser().parseFromString(shown, "text/html").body.childNodes);
-      }
-    });
+  async function watch(box) {
+    await pause(1000);
+    const fresh = (await fetchPage(location.href)).getElementById("training");
+    if (!fresh) return location.reload();
+    if (fresh.innerHTML !== box.innerHTML) box.replaceChildren(...fresh.childNodes);
+    watch(box);
   }
 
   // ---- Severity: one slider moves the brains of all cards ----
@@ -702,9 +642,11 @@
       const rows = cellsOf(area.value), [heads, row] = rows, cells = rows.flat();
       const isColumn = rows.every((one) => one.length === 2) && !byName.has(heads[1]);
       const isTable = !isColumn && row && heads.some((head) => byName.has(head));
-      const pairs = isColumn ? rows : isTable ? heads.map((head, place) => [head, row[place] ?? ""]) : [];
       const bare = cells.every((cell) => NUMBER.test(cell));
-      if (bare && cells.length === regions.length) pairs.splice(0, pairs.length, ...regions.map((input, place) => [input.dataset.column, cells[place]]));
+      const pairs = bare && cells.length === regions.length ? regions.map((input, place) => [input.dataset.column, cells[place]])
+        : isColumn ? rows
+        : isTable ? heads.map((head, place) => [head, row[place] ?? ""])
+        : [];
       // Nothing pasted before, for another person, stays.
       if (area.value.trim()) inputs.forEach((input) => { input.value = input.defaultValue ?? ""; });
       const filled = pairs.filter(([name, text]) => {
@@ -730,7 +672,6 @@
     }
     for (const node of all("[data-change]", within)) node.addEventListener("click", () => change(node, node.dataset.change));
     for (const node of all("[data-change-name]", within)) node.addEventListener("change", () => change(node, `${node.dataset.changeName}=${encodeURIComponent(node.value)}`));
-    for (const node of all("[data-unfold]", within)) node.addEventListener("click", () => unfoldColumns(node));
     for (const node of all("[data-filter]", within)) {
       node.addEventListener("input", () => filterRows(node));
       node.form.addEventListener("submit", (event) => event.preventDefault());
@@ -744,8 +685,6 @@
   all("[data-live]").forEach(planAgain);
   all("[data-paste]").forEach(paste);
   all("form[data-busy]").forEach((form) => form.addEventListener("submit", () => {
-    const also = form.querySelector("[data-also]");
-    if (also?.checked) form.action += `&${also.dataset.also}`;
     form.querySelector("[data-said]").textContent = form.dataset.busy;
     form.querySelector("button").disabled = true;
   }));
@@ -755,12 +694,11 @@
     print();
   });
   // What a reader needs on paper is unfolded.
-  let unfolded = [];
   addEventListener("beforeprint", () => {
-    unfolded = all("#methods, #limits, #glossary").filter((node) => node.tagName === "DETAILS" && !node.open);
-    unfolded.forEach((node) => { node.open = true; });
+    const folded = all("details:is(#methods, #limits, #glossary):not([open])");
+    folded.forEach((node) => { node.open = true; });
+    addEventListener("afterprint", () => folded.forEach((node) => { node.open = false; }), { once: true });
   });
-  addEventListener("afterprint", () => unfolded.forEach((node) => { node.open = false; }));
   // A page that takes a while is reloaded; without a script, an address that names a person would not be.
   if (document.querySelector("main > .busy")) setTimeout(() => location.reload(), 1000);
   if (byId("checked")) check(byId("checked"), byId("checked").dataset.source);

@@ -41,7 +41,7 @@ class Browser(httpx.Client):
 
     def get(self, *args, **options):
         while (answer := super().get(*args, **options)).status_code == 202:
-            assert 'http-equiv="refresh"' in answer.text
+            assert "Reading and drawing" in answer.text
             time.sleep(0.05)
         return answer
 

@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -19,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rindices.pages.layout import page_script, page_style
 from rindices.pages.server import apply_page, run_pages, table_page
-from rindices.pages.server.page import Desk, NotYet, TooLarge, error_page, receive_file, wait_page
+from rindices.pages.server.page import Desk, NotYet, page, receive_file
 from rindices.pages.server.query import buttons_of
 from rindices.problems import InputError, Wording, joined, without_data
 from rindices.run.check_table import fixes_in
@@ -44,7 +43,7 @@ _ENTERED = (
     '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">'
     '<meta http-equiv="refresh" content="0; url=/"><title>rindices</title></html>'
 )
-Handler = Callable[[Desk, Request], Response] | Callable[[Desk, Request], Awaitable[Response]]
+Handler = Callable[[Desk, Request], Response | Awaitable[Response]]
 _PAGES: dict[str, Handler] = {
     "/": run_pages.runs_page,
     "/table": table_page.table_page,
@@ -53,7 +52,6 @@ _PAGES: dict[str, Handler] = {
     "/gather": table_page.gather_page,
     "/train": run_pages.train_page,
     "/run": run_pages.run_page,
-    "/events": run_pages.watch,
     "/people": run_pages.people_page,
     "/compare": run_pages.compare_page,
     "/methods": run_pages.methods_answer,
@@ -65,7 +63,7 @@ _PAGES: dict[str, Handler] = {
 }
 _CHANGES: dict[str, Handler] = {
     "/gather": table_page.gather,
-    "/train": run_pages.begin,
+    "/train": run_pages.train_page,
     "/stop": run_pages.stop,
     "/continue": run_pages.resume,
     "/report": run_pages.write_again,
@@ -98,7 +96,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] == "lifespan":
+        if scope["type"] != "http":  # there are no websockets
             return await self._app(scope, receive, send)
 
         async def send_safely(message: Message) -> None:
@@ -108,8 +106,6 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        if scope["type"] != "http":
-            return await send({"type": "websocket.close", "code": 1008})
         answer: ASGIApp = self._answer(Request(scope)) or self._app
         return await answer(scope, receive, send_safely)
 
@@ -156,49 +152,43 @@ def make_app(folder: Path, port: int, token: str, *, wording: Wording, program: 
     routes = [Route(path, partial(handler, desk)) for path, handler in _PAGES.items()]
     routes += [Route(path, partial(handler, desk), methods=["POST"]) for path, handler in _CHANGES.items()]
     routes += [Route("/upload", partial(_upload, desk), methods=["PUT"])]
-    routes += [Route("/static/{name}", _static)]
-    answers: dict[type[Exception], Callable[[Request, Exception], Response]]
-    answers = {InputError: partial(_refused, desk), NotYet: lambda *_: wait_page(desk), HTTPException: _not_found}
-    answers[Exception] = partial(_failed, desk)
+    routes += [
+        Route("/static/page.css", partial(_static, "text/css", page_style)),
+        Route("/static/page.js", partial(_static, "text/javascript", page_script)),
+    ]
+    answers: dict[type[Exception], Callable[..., Response]] = {
+        InputError: partial(_refused, desk),
+        NotYet: lambda *_: page(desk, "busy", "One moment", {}, status=202),
+        Exception: partial(_failed, desk),
+    }
     app = Starlette(routes=routes, exception_handlers=answers)
     return Guard(app, port=port, token=token)
 
 
-def _refused(desk: Desk, request: Request, error: Exception) -> Response:
+def _refused(desk: Desk, request: Request, error: InputError) -> Response:
     """Return a page, or JSON for an upload, that says why a request was refused."""
-    if not isinstance(error, InputError):
-        raise error
     if request.method == "PUT":  # the rest of the upload is not awaited
-        status = 413 if isinstance(error, TooLarge) else 400
-        return JSONResponse({"refused": desk.said(error.message)}, status, {"connection": "close"})
+        return JSONResponse({"refused": desk.said(error.message)}, 400, {"connection": "close"})
     table = request.query_params.get("table", "")
     buttons = buttons_of(fixes_in([], error.sheets), TableSettings, table)
     text = joined((one.what for one in error.problems), "\n") if buttons else error.message  # buttons are the remedy
-    title = "Choose a sheet" if buttons else "This is not possible"
-    return error_page(desk, text, title=title, buttons=buttons, query=urlencode({"table": table}))
+    shown = {"text": desk.said(text), "buttons": buttons, "query": urlencode({"table": table})}
+    return page(desk, "trouble", "Choose a sheet" if buttons else "This is not possible", shown, status=400)
 
 
 def _failed(desk: Desk, request: Request, error: Exception) -> Response:
-    return error_page(desk, f"Internal error in rindices: {without_data(error)}. Please report it.", 500)
-
-
-def _not_found(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    return PlainTextResponse("This page does not exist.", status)
+    text = f"Internal error in rindices: {without_data(error)}. Please report it."
+    return page(desk, "trouble", "This is not possible", {"text": text, "buttons": (), "query": ""}, status=500)
 
 
 async def _upload(desk: Desk, request: Request) -> Response:
     said = request.headers.get("content-length", "")
     size = int(said) if said.isdecimal() else None
-    name = await receive_file(desk.folder, request.query_params.get("name", ""), size, request.stream())
+    name = await receive_file(desk, request.query_params.get("name", ""), size, request.stream())
     return JSONResponse({"name": name})
 
 
-def _static(request: Request) -> Response:
-    files = {"page.css": ("text/css", page_style), "page.js": ("text/javascript", page_script)}
-    kind, text = files.get(request.path_params["name"], ("", None))
-    if text is None:
-        raise HTTPException(404)
+def _static(kind: str, text: Callable[[], str], request: Request) -> Response:
     return Response(text(), media_type=kind, headers={"cache-control": "private, max-age=60"})
 
 

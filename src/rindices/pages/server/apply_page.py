@@ -1,6 +1,5 @@
 """Pages for applying a model to new people, from a table or a form: what does not match the model, and remedies."""
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,10 +10,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from rindices.files import atomic_file, guarded_text, plain
+from rindices.files import plain, write_csv
 from rindices.model import Header, read_header
 from rindices.pages.elements import Table, limits, measures, words
-from rindices.pages.server.page import Desk, address, background_result, free_name, models_of, page, tables_of
+from rindices.pages.server.page import MODELS, TABLES, Desk, address, background_result, files_with, free_name, page
 from rindices.pages.server.query import (
     Button,
     Pairs,
@@ -27,19 +26,11 @@ from rindices.pages.server.query import (
 from rindices.pages.server.run_pages import call
 from rindices.pages.server.table_page import stamp_of
 from rindices.problems import InputError, Value
-from rindices.record.documents import verdict_words
+from rindices.record import DONE, Summary
 from rindices.regions import known_regions
 from rindices.run.apply_table import people_for
 from rindices.run.check_table import fixes_in
 from rindices.settings import ApplySettings
-
-
-class Verdict(NamedTuple):
-    """The verdict of a model's training, in the form that the pages on the model show."""
-
-    state: str | None
-    verdict_words: tuple[str, str]
-    reliable_reason: str
 
 
 class Match(NamedTuple):
@@ -60,19 +51,24 @@ def _model(desk: Desk, name: str) -> tuple[Path, Header]:
     return path, read_header(path)
 
 
-def verdict_of(header: Header) -> Verdict:
-    """Return the verdict of a model's training."""
+def verdict_of(header: Header) -> Summary:
+    """Return the verdict of a model's training, as a summary contains it."""
     state, reason = header.verdict
-    words = verdict_words(state, header.parameters.n_patterns, header.n_supported)
-    return Verdict(state, words, reason or "The model was trained elsewhere.")
+    return Summary(
+        status=DONE,
+        n_patterns=header.parameters.n_patterns,
+        supported=header.n_supported,
+        verdict=state,
+        reliable_reason=reason or "The model was trained elsewhere.",
+    )
 
 
 def apply_page(desk: Desk, request: Request) -> HTMLResponse:
     """Show a model, and whether a table fits it."""
     asked = request.query_params
     model, table = asked.get("model", ""), asked.get("table", "")
-    shown: dict[str, object] = {"models": models_of(desk), "tables": tables_of(desk), "model": model, "table": table}
-    shown |= {"match": None, "verdict": None, "contract": None, "query": ""}
+    shown: dict[str, object] = {"match": None, "verdict": None, "contract": None, "query": ""}
+    shown |= {"models": files_with(desk, MODELS), "model": model, "tables": files_with(desk, TABLES), "table": table}
     command: list[str] = []
     if model:
         path, header = _model(desk, model)
@@ -80,8 +76,7 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
     if model and table:
         settings = read_query(ApplySettings, asked, desk)
         pairs: Pairs = [("model", model), ("table", table), *pairs_of(settings, desk)]
-        scores, report = _outputs(desk, table)
-        command = desk.words("apply", model, table, **options_of(settings, desk), out=scores, report=report)
+        _, command = _planned_scores(desk, model, table, options_of(settings, desk))
         key = ("match", stamp_of(path), table, stamp_of(desk.path(table)), settings)
         shown |= {
             "match": background_result(key, lambda: _match(desk, path, table, settings)),
@@ -106,25 +101,26 @@ def _match(desk: Desk, model: Path, table: str, settings: ApplySettings) -> Matc
     return Match(sum(len(people.features) for people in batches), flagged, tuple(notes))
 
 
-def _outputs(desk: Desk, table: str) -> tuple[str, str]:
-    """Return names for the scores and the report of a table; no existing file is replaced."""
+def _planned_scores(desk: Desk, model: str, table: str, options: Mapping[str, Value]) -> tuple[str, list[str]]:
+    """Return the name of a new table of scores, and the words of the command that writes it with its report."""
     stem = free_name(desk, f"{Path(table).name.partition('.')[0]}_scores", ".csv", ".html")
-    return f"{stem}.csv", f"{stem}.html"
+    scores, report = f"{stem}.csv", f"{stem}.html"
+    return scores, desk.words("apply", model, table, **options, out=scores, report=report)
 
 
-def score(desk: Desk, request: Request) -> Response:
+async def score(desk: Desk, request: Request) -> Response:
     """Score the people of a table with the command line."""
-    asked = request.query_params
+    asked, show_ids = request.query_params, ("ids", "yes") in await posted(request)
     model, table = asked.get("model", ""), asked.get("table", "")
     _model(desk, model)
     desk.path(table)
-    options = options_of(read_query(ApplySettings, asked, desk), desk)
-    return _scored(desk, model, table, options | {"show_ids": True if asked.get("ids") == "yes" else None})
+    options = options_of(read_query(ApplySettings, asked, desk), desk) | {"show_ids": show_ids or None}
+    return await run_in_threadpool(_scored, desk, model, table, options)
 
 
 def _scored(desk: Desk, model: str, table: str, options: Mapping[str, Value]) -> Response:
-    scores, report = _outputs(desk, table)
-    call(desk, desk.words("apply", model, table, **options, out=scores, report=report))
+    scores, command = _planned_scores(desk, model, table, options)
+    call(desk, command)
     return RedirectResponse(address("/scored", ("model", model), ("scores", scores)), 303)
 
 
@@ -153,8 +149,6 @@ def _scores_table(rows: pd.DataFrame, source: str) -> Table:
             columns.append(limits(rows[f"{name}_low"], rows[f"{name}_high"], title="Interval", of=title))
         if (centile := str(name).replace("severity", "centile")) in rows:
             columns.append(measures("% of controls below", rows[centile], 1))
-    if len(columns) == 1:
-        raise KeyError("severity1")
     return Table("Severities with their intervals", [*columns, words("Unusual", rows["flags"].fillna(""))], source)
 
 
@@ -162,8 +156,16 @@ def person_page(desk: Desk, request: Request) -> HTMLResponse:
     """Show a form for one person."""
     model = request.query_params.get("model", "")
     _, header = _model(desk, model)
-    titles = {name: region.title for name, region in known_regions(header.contract.features).items()}
-    shown = {"model": model, "contract": header.contract, "verdict": verdict_of(header), "titles": titles}
+    contract = header.contract
+    shown = {
+        "model": model,
+        "contract": contract,
+        "verdict": verdict_of(header),
+        "titles": {name: region.title for name, region in known_regions(contract.features).items()},
+        "choices": {
+            one.name: one.categories or [f"{code:g}" for code in one.codes or ()] for one in contract.covariates
+        },
+    }
     return page(desk, "person", "One person", shown)
 
 
@@ -174,15 +176,12 @@ async def keep_person(desk: Desk, request: Request) -> Response:
     contract = header.contract
     said = {name: text.strip() for name, text in await posted(request)}
     who = said.get("id", "") or "person"
-    row = {contract.id_column: guarded_text(who)}
+    row = {contract.id_column: who}
     row |= {spec.name: said.get(f"covariate {spec.name}", "") for spec in contract.covariates}
     row |= {name: said.get(f"region {name}", "") for name in contract.features}
     stem = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in who)[:60].lstrip("-") or "person"
     name = free_name(desk, stem, ".csv") + ".csv"
-    with atomic_file(desk.path(name)) as beside, beside.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        writer.writeheader()
-        writer.writerow(row)
+    write_csv(pd.DataFrame([row]), desk.path(name), index=False)
     match = await run_in_threadpool(_match, desk, path, name, ApplySettings())
     if match.problems or match.notes or match.n_flagged:
         return RedirectResponse(address("/apply", ("model", model), ("table", name)), 303)

@@ -1,6 +1,6 @@
 """What all pages share: the opened folder, access to its files, uploads, and rendering."""
 
-import hashlib
+import filecmp
 import os
 import secrets
 import shlex
@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path, PurePosixPath
 from subprocess import Popen
 from typing import Any, NamedTuple, TypeVar
@@ -26,111 +27,14 @@ from rindices.value_kinds import settings_of
 
 MOST_BYTES = 512 * 2**20  # of one uploaded file
 _LONGEST = 255  # bytes of a file name, the limit of file systems
-_NUMBER = 15  # of them kept free for a number, which a second file of the same name gets
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet", ".csv.gz", ".tsv.gz")
 MODELS = (".safetensors",)
-
-
-def inside(folder: Path, name: str) -> Path:
-    """Return a file or folder below `folder`; refuse anything else, including links that lead out of it.
-
-    Examples
-    --------
-    >>> inside(Path("/data"), "runs/first").as_posix()
-    '/data/runs/first'
-    >>> inside(Path("/data"), "../secret.csv")
-    Traceback (most recent call last):
-    ...
-    rindices.problems.InputError: '../secret.csv' is not in the folder that was opened.
-    """
-    parts = PurePosixPath(name).parts
-    if any(len(os.fsencode(part)) > _LONGEST for part in parts):
-        raise InputError(f"The name {name[:20]!r} ... is too long.\nChoose a shorter one.")
-    hidden = any(part.startswith(".") for part in parts)
-    path = folder.joinpath(*parts) if parts and "\0" not in name and "\\" not in name else folder.parent
-    if hidden or not path.resolve().is_relative_to(folder.resolve()) or path.resolve() == folder.resolve():
-        raise InputError(f"{name!r} is not in the folder that was opened.")
-    return path
-
-
-class TooLarge(InputError):
-    """A file is larger than the limit."""
-
-
-async def receive_file(folder: Path, name: str, size: int | None, stream: AsyncIterator[bytes]) -> str:
-    """Stream an upload into a file of the folder, whole or not at all, and return the name of the file.
-
-    No file is replaced: if the name is taken, the upload gets a number; an identical file is used as it is.
-
-    Parameters
-    ----------
-    folder
-        The folder to write to.
-    name
-        Name of the uploaded file.
-    size
-        Its announced size in bytes, if known.
-    stream
-        Its contents.
-    """
-    plain = PurePosixPath(name.replace("\\", "/")).name.lstrip(".")
-    if not plain.casefold().endswith((*TABLES, *MODELS)):
-        raise InputError(f"{plain!r} is neither a table ({', '.join(TABLES)}) nor a model ({', '.join(MODELS)}).")
-    if len(os.fsencode(plain)) > (longest := _LONGEST - _NUMBER):
-        raise InputError(f"The file name {plain[:20]!r} ... is longer than {longest} bytes.\nRename the file.")
-    too_large = TooLarge(f"{plain!r} is larger than {MOST_BYTES // 2**20} MB.\nCopy it into the folder yourself.")
-    if size is not None and size > MOST_BYTES:
-        raise too_large
-    stem, dot, ending = plain.partition(".")
-    path, received, digest = inside(folder, plain), 0, hashlib.sha256()
-    beside = folder / f".{secrets.token_hex(8)}.partial"
-    try:
-        with beside.open("xb") as file:
-            async for part in stream:
-                received += len(part)
-                if received > MOST_BYTES:
-                    raise too_large
-                digest.update(part)
-                file.write(part)
-        number = 1
-        while path.exists() and not _same(path, received, digest.hexdigest()):
-            number += 1
-            path = inside(folder, f"{stem}-{number}{dot}{ending}")
-        if not path.exists():
-            beside.rename(path)
-            await run_in_threadpool(_check_received, path)
-    finally:
-        beside.unlink(missing_ok=True)
-    return path.name
-
-
-def _check_received(path: Path) -> None:
-    """Remove and refuse a file that cannot be read; a workbook is kept if a sheet can still be chosen."""
-    try:
-        (read_header if path.name.casefold().endswith(MODELS) else Table)(path)
-    except InputError as error:
-        if not error.sheets:
-            path.unlink()
-            raise
-
-
-def _same(path: Path, size: int, digest: str) -> bool:
-    if not path.is_file() or path.stat().st_size != size:
-        return False
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == digest
-
-
 _DEEPEST = 2  # levels of subfolders that are searched
 _DAY = "%Y-%m-%d %H:%M"
-
-
 _PATIENCE, _KEPT = 0.2, 12  # seconds until a page says that it takes longer; number of results kept
 _background = ThreadPoolExecutor(1)  # one thread only: figures and warnings use settings of the whole process
 _results: dict[Hashable, Future[Any]] = {}
 Made = TypeVar("Made")
-
-
 # The name of each setting on the pages, as a role, a form field or a button.
 _CALLED = {
     one.name: one.label for kind in (TableSettings, SearchSettings, GatherSettings) for one in settings_of(kind)
@@ -186,13 +90,30 @@ class Desk:
     children: dict[str, Popen[bytes]] = field(default_factory=dict)
 
     def path(self, name: str) -> Path:
-        """Return a file or folder inside the opened folder; refuse anything else."""
-        return inside(self.folder, name)
+        """Return a file or folder inside the opened folder; refuse anything else, including links that lead out of it.
+
+        Examples
+        --------
+        >>> desk = Desk(Path("/data"), on_page, ())
+        >>> desk.path("runs/first").as_posix()
+        '/data/runs/first'
+        >>> desk.path("../secret.csv")
+        Traceback (most recent call last):
+        ...
+        rindices.problems.InputError: '../secret.csv' is not in the folder that was opened.
+        """
+        parts = PurePosixPath(name).parts
+        if any(len(os.fsencode(part)) > _LONGEST for part in parts):
+            raise InputError(f"The name {name[:20]!r} ... is too long.\nChoose a shorter one.")
+        hidden, home = any(part.startswith(".") for part in parts), self.folder.resolve()
+        path = self.folder.joinpath(*parts) if "\0" not in name and "\\" not in name else home
+        if hidden or home not in path.resolve().parents:
+            raise InputError(f"{name!r} is not in the folder that was opened.")
+        return path
 
     def parts(self, name: str) -> tuple[Part, ...]:
         """Return the labelled tables of the folder that a name stands for; none if it names a single table."""
-        can_be_one = len(os.fsencode(name)) <= _LONGEST  # several names together may exceed the limit of one
-        named = () if can_be_one and self.path(name).exists() else labelled_parts(name)
+        named = () if os.path.exists(self.folder / name) else labelled_parts(name)
         return tuple(Part(label, self.path(path.as_posix())) for label, path in named)
 
     def table(self, name: str) -> Path:
@@ -225,8 +146,17 @@ def address(path: str, *pairs: tuple[str, str]) -> str:
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
+# The places in the bar above all pages: address, words, and the pages that belong there.
+_PLACES = {
+    "/": ("Runs", ("runs", "running", "result", "people")),
+    "/table": ("Table and training", ("table", "train", "gather")),
+    "/apply": ("Score new people", ("apply", "scored", "person")),
+    "/compare": ("Compare", ("compare",)),
+}
+
+
 class RunRow(NamedTuple):
-    """A run of the folder: name, status, summary, settings, when it last changed, and the error if it is damaged."""
+    """A run of the folder: name, status, summary if done, settings, time of the last change, error if damaged."""
 
     name: str
     status: str  # done, failed, unfinished, running or damaged
@@ -246,20 +176,16 @@ def page(
     status: int = 200,
 ) -> HTMLResponse:
     """Return a page with its contents escaped; `command` holds the words of the equivalent command."""
-    shown = {"title": title, "desk": desk, "address": address, "endings": ", ".join(TABLES)} | dict(contents)
-    shown["command"] = " ".join(map(quoted, ["rindices", *command])) if command else ""
-    return HTMLResponse(render(f"server/{template}.html.j2", **shown), status)
-
-
-def error_page(desk: Desk, message: Text, status: int = 400, **more: object) -> HTMLResponse:
-    """Return a page that says why a request was refused, possibly with buttons that help."""
-    return page(
-        desk,
-        "trouble",
-        "This is not possible",
-        {"text": desk.said(message), "buttons": (), "query": ""} | more,
-        status=status,
-    )
+    everywhere = {
+        "title": title,
+        "desk": desk,
+        "address": address,
+        "endings": ", ".join(TABLES),
+        "places": _PLACES,
+        "page_name": template,
+        "command": " ".join(map(quoted, ["rindices", *command])) if command else "",
+    }
+    return HTMLResponse(render(f"server/{template}.html.j2", **everywhere, **contents), status)
 
 
 class NotYet(Exception):
@@ -288,12 +214,7 @@ def background_result(key: Hashable, work: Callable[[], Made]) -> Made:
     return future.result()
 
 
-def wait_page(desk: Desk) -> HTMLResponse:
-    """Return a page that asks again."""
-    return page(desk, "busy", "One moment", {}, status=202)
-
-
-def files_of(desk: Desk, endings: tuple[str, ...]) -> list[str]:
+def files_with(desk: Desk, endings: tuple[str, ...]) -> list[str]:
     """Return the names of the files with these endings; of the files in a run folder, only the finished model."""
     found = []
     for folder in _folders(desk.folder):
@@ -305,53 +226,96 @@ def files_of(desk: Desk, endings: tuple[str, ...]) -> list[str]:
     return found
 
 
-def tables_of(desk: Desk) -> list[str]:
-    """Return the names of the tables of the folder."""
-    return files_of(desk, TABLES)
-
-
-def models_of(desk: Desk) -> list[str]:
-    """Return the names of the models of the folder."""
-    return files_of(desk, MODELS)
-
-
 def runs_of(desk: Desk) -> list[RunRow]:
     """Return the runs of the folder, latest first."""
     names = {path.relative_to(desk.folder).as_posix() for path in _folders(desk.folder) if record.status_of(path)}
     names -= {"."}
-    rows = [row_of(desk, name) for name in {*names, *(name for name in desk.children if is_running(desk, name))}]
+    rows = [row_of(desk, name) for name in {*names, *(name for name in desk.children if process_of(desk, name))}]
     return sorted(rows, key=lambda row: (row.when, row.name), reverse=True)
 
 
 def row_of(desk: Desk, name: str) -> RunRow:
     """Return what is known of a run from its folder."""
     folder = desk.path(name)
-    status = "running" if is_running(desk, name) else record.status_of(folder)
+    status = "running" if process_of(desk, name) else record.status_of(folder)
     if status is None:
         raise InputError(f"There is no run in {name!r}.")
     files = [path for path in (folder / record.SUMMARY, folder / record.SETTINGS, folder) if path.exists()]
     when = time.strftime(_DAY, time.localtime(files[0].stat().st_mtime if files else time.time()))
-    settings = summary = None
     try:
-        if status == record.DONE or (folder / record.SUMMARY).is_file():
-            summary = record.read_summary(folder)
-        if (folder / record.SETTINGS).is_file():
-            settings = record.read_settings(folder / record.SETTINGS)
+        summary = record.read_summary(folder) if (folder / record.SUMMARY).is_file() else None
+        settings = record.read_settings(folder / record.SETTINGS) if (folder / record.SETTINGS).is_file() else None
     except InputError as error:
         return RunRow(name, status if status == "running" else "damaged", None, None, when, desk.said(error.message))
-    return RunRow(name, status, summary, settings, when)
+    return RunRow(name, status, summary if status == record.DONE else None, settings, when)
 
 
-def is_running(desk: Desk, name: str) -> bool:
-    """Return whether a process on this machine is working on a run, whether or not it was started here."""
+def process_of(desk: Desk, name: str) -> int | None:
+    """Return the id of the process on this machine that is working on a run, whether or not it was started here."""
     child = desk.children.get(name)
-    return (child is not None and child.poll() is None) or record.worker_of(desk.path(name)) is not None
+    own = child.pid if child is not None and child.poll() is None else None
+    return record.worker_of(desk.path(name)) or own
+
+
+def _numbered(stem: str) -> Iterator[str]:
+    yield stem
+    yield from (f"{stem}-{number}" for number in count(2))
 
 
 def free_name(desk: Desk, stem: str, *endings: str) -> str:
     """Return a file name without ending that is not taken in the folder with any of these endings."""
-    numbered = (stem if number == 1 else f"{stem}-{number}" for number in range(1, 10_000))
-    return next(name for name in numbered if not any(desk.path(f"{name}{ending}").exists() for ending in endings))
+    names = _numbered(stem)
+    return next(name for name in names if not any(desk.path(f"{name}{ending}").exists() for ending in endings))
+
+
+async def receive_file(desk: Desk, name: str, size: int | None, stream: AsyncIterator[bytes]) -> str:
+    """Stream an upload into a file of the folder, whole or not at all, and return the name of the file.
+
+    No file is replaced: if the name is taken, the upload gets a number; an identical file is used as it is.
+
+    Parameters
+    ----------
+    desk
+        The folder to write to.
+    name
+        Name of the uploaded file.
+    size
+        Its announced size in bytes, if known.
+    stream
+        Its contents.
+    """
+    plain = PurePosixPath(name.replace("\\", "/")).name.lstrip(".")
+    if not plain.casefold().endswith((*TABLES, *MODELS)):
+        raise InputError(f"{plain!r} is neither a table ({', '.join(TABLES)}) nor a model ({', '.join(MODELS)}).")
+    too_large = InputError(f"{plain!r} is larger than {MOST_BYTES // 2**20} MB.\nCopy it into the folder yourself.")
+    if size is not None and size > MOST_BYTES:
+        raise too_large
+    stem, dot, ending = plain.partition(".")
+    paths = (desk.path(f"{free}{dot}{ending}") for free in _numbered(stem))  # which refuses names that are too long
+    beside = desk.folder / f".{secrets.token_hex(8)}.partial"
+    try:
+        with beside.open("xb") as file:
+            async for part in stream:
+                file.write(part)
+                if file.tell() > MOST_BYTES:
+                    raise too_large
+        path = next(path for path in paths if not path.exists() or filecmp.cmp(beside, path, shallow=False))
+        if not path.exists():
+            beside.rename(path)
+            await run_in_threadpool(_check_received, path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return path.name
+
+
+def _check_received(path: Path) -> None:
+    """Remove and refuse a file that cannot be read; a workbook is kept if a sheet can still be chosen."""
+    try:
+        (read_header if path.name.casefold().endswith(MODELS) else Table)(path)
+    except InputError as error:
+        if not error.sheets:
+            path.unlink()
+            raise
 
 
 def _folders(folder: Path, depth: int = 0) -> Iterator[Path]:

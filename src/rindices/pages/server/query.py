@@ -64,8 +64,9 @@ def options_of(settings: object, desk: Desk) -> dict[str, Value]:
         texts = [text for name, text in pairs if name == one.parameter]
         apart = [text for text in texts if one.kind.several and "," in text]
         if apart:
-            comma = "has a comma, which separates names in a command.\nRename the column."
-            raise InputError(f"The name {apart[0]!r} {comma}")
+            raise InputError(
+                f"The name {apart[0]!r} has a comma, which separates names in a command.\nRename the column."
+            )
         if texts:
             options[one.parameter] = True if one.kind.type is bool else ",".join(texts)
     return options
@@ -155,13 +156,21 @@ async def posted(request: Request) -> Pairs:
     return parse_qsl(body.decode("utf-8", errors="replace"))
 
 
-def all_columns(settings: TableSettings, desk: Desk, name: str) -> list[str]:
-    """Return the column names of a table and of the tables joined to it."""
-    tables = [desk.table(name), *paths_of(settings.join)]
-    return list(dict.fromkeys(column for table in tables for column in columns_of(table)))
+def all_columns(path: Path, settings: TableSettings) -> list[str]:
+    """Return the column names of a table and of the tables joined to it, without reading their rows."""
+    return list(dict.fromkeys(column for table in (path, *paths_of(settings.join)) for column in _columns_of(table)))
 
 
-def guessed(settings: TableSettings, desk: Desk, name: str, *, again: bool = False) -> TableSettings:
+def _columns_of(path: Path) -> list[str]:
+    """Return a table's column names; of several tables, the names common to all."""
+    parts = labelled_parts(path)
+    names, *others = [[str(name) for name in Table(part).columns] for part in [one.path for one in parts] or [path]]
+    ids = id_by_name(names) or names[0]
+    both = [name for name in names if name == ids or all(name in other for other in others)]
+    return [*both, TableSettings.diagnosis] if parts else names
+
+
+def guessed(settings: TableSettings, path: Path, *, again: bool = False) -> TableSettings:
     """Return settings with the roles of columns guessed from their names; choices that were made are kept.
 
     If anything but files was chosen, nothing is guessed unless `again`.
@@ -169,20 +178,5 @@ def guessed(settings: TableSettings, desk: Desk, name: str, *, again: bool = Fal
     chosen = [one for one in settings_of(TableSettings) if getattr(settings, one.name) != one.default]
     if not again and not all(one.kind.is_file for one in chosen):
         return settings
-    by_name = guessed_settings(all_columns(settings, desk, name))
+    by_name = guessed_settings(all_columns(path, settings))
     return replace(by_name, **{one.name: getattr(settings, one.name) for one in chosen})
-
-
-def first_of(query: QueryParams) -> int:
-    """Return the row at which a page of a long table begins."""
-    text = query.get("first", "")
-    return int(text) if text.isdecimal() and len(text) < 10 else 0
-
-
-def columns_of(path: Path) -> list[str]:
-    """Return a table's column names without reading its rows; of several tables, the names common to all."""
-    parts = labelled_parts(path)
-    names, *others = [[str(name) for name in Table(part).columns] for part in [one.path for one in parts] or [path]]
-    ids = id_by_name(names) or names[0]
-    both = [name for name in names if name == ids or all(name in other for other in others)]
-    return [*both, TableSettings.diagnosis] if parts else names

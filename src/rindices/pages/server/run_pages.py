@@ -3,21 +3,17 @@
 Training is a separate process (`rindices fit`) that is started, watched, stopped and continued from here.
 """
 
-import asyncio
 import contextlib
-import json
 import os
 import re
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from markupsafe import Markup, escape
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import (
     FileResponse,
@@ -25,30 +21,29 @@ from starlette.responses import (
     PlainTextResponse,
     RedirectResponse,
     Response,
-    StreamingResponse,
 )
 
 from rindices import record
 from rindices.pages.cards_section import cards_section, groups_section
-from rindices.pages.layout import imbalanced_in, offline_policy, render, view_of
+from rindices.pages.layout import imbalanced_in, offline_policy, view_of
 from rindices.pages.people_section import explorer_section
 from rindices.pages.report import cited_in, methods_of, section_html
 from rindices.pages.server.page import (
+    MODELS,
     Desk,
     address,
     background_result,
+    files_with,
     free_name,
-    is_running,
-    models_of,
     page,
+    process_of,
     row_of,
     runs_of,
-    tables_of,
 )
 from rindices.pages.server.query import form_of, guessed, options_of, pairs_of, read_query
 from rindices.pages.server.table_page import checked, stamp_of
 from rindices.problems import InputError, Remedy
-from rindices.record.run_folder import Progress, log_of, progress_of
+from rindices.record.run_folder import log_of, progress_of
 from rindices.run.compare_runs import compare_runs, shown_pairs
 from rindices.run.plan import check_search, plan_of, time_needed
 from rindices.settings import AUTO, OutputSettings, SearchSettings, TableSettings
@@ -58,13 +53,8 @@ _PART = r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d) *(?:[./]|$))\w[\w .-]*"  # Window
 _NAME = re.compile(f"(?i:{_PART}(/{_PART})?)")
 
 
-def training_of(desk: Desk, name: str) -> Progress:
-    """Return the progress of a training."""
-    return progress_of(desk.path(name), running=is_running(desk, name))
-
-
 def _check_idle(desk: Desk, name: str) -> None:
-    if is_running(desk, name):
+    if process_of(desk, name):
         raise InputError(f"A training run is already in progress in {name!r}.\nStop it first, or choose another name.")
 
 
@@ -84,39 +74,21 @@ def start(desk: Desk, name: str, words: list[str]) -> None:
         )
 
 
-def watch(desk: Desk, request: Request) -> Response:
-    """Stream the progress of a training until it ends."""
-    name = request.query_params.get("run", "")
-    desk.path(name)
-
-    async def events() -> AsyncIterator[str]:
-        while True:
-            now = await run_in_threadpool(training_of, desk, name)
-            shown = now._asdict() | {"agreed": [one._asdict() for one in now.agreed]}
-            shown["html"] = render("server/training.html.j2", training=now)
-            yield f"data: {json.dumps(shown)}\n\n"
-            if now.state != "running":
-                return
-            await asyncio.sleep(1)
-
-    return StreamingResponse(events(), media_type="text/event-stream")
-
-
-def train_page(desk: Desk, request: Request) -> HTMLResponse:
-    """Show the settings for training on a table, the time needed, and the equivalent command."""
+def train_page(desk: Desk, request: Request) -> Response:
+    """Show the settings for training on a table, the time needed, and the equivalent command; or start the training."""
     asked, name = request.query_params, request.query_params.get("table", "")
-    if not name:
-        return page(desk, "table", "Tables", {"table": "", "source": "", "tables": tables_of(desk)})
     settings = read_query(TableSettings, asked, desk)
     if "chosen" not in asked:
-        settings = guessed(settings, desk, name)
+        settings = guessed(settings, desk.table(name))
     stem = "-".join(part.label for part in desk.parts(name)) or Path(name).name.partition(".")[0]
     plain = re.sub(r"[^\w-]+", "-", stem).strip("-")
     out = asked.get("out", "").strip() or free_name(desk, f"{plain}-run".lstrip("-"), "")
-    words, refused, estimate, there = list[str](), "", "", ""
+    words, estimate, refused, there = list[str](), "", "", ""
     try:
-        search = read_query(SearchSettings, asked, desk)
-        words, estimate = _words(desk, name, settings, search, out), _estimate(desk, name, settings, search)
+        words, estimate = _planned(desk, name, settings, read_query(SearchSettings, asked, desk), out)
+        if request.method == "POST":
+            start(desk, out, words)
+            return RedirectResponse(address("/run", ("run", out)), 303)
     except InputError as error:
         refused = desk.said(error.message)
         with contextlib.suppress(InputError):
@@ -127,7 +99,6 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
         "train",
         f"Train on {name}",
         {
-            "table": name,
             "pairs": pairs,
             "out": out,
             "fields": form_of(SearchSettings, asked),
@@ -136,11 +107,12 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
             "estimate": estimate,
         },
         command=[word for word in words if word != desk.wording(Remedy("log_json", True))],
-        status=400 if request.method == "POST" else 200,
+        status=400 if request.method == "POST" else 200,  # above the form, it says why
     )
 
 
-def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSettings, out: str) -> list[str]:
+def _planned(desk: Desk, name: str, settings: TableSettings, search: SearchSettings, out: str) -> tuple[list[str], str]:
+    """Return the words of a training's command, and roughly how long it takes; refuse what training would refuse."""
     if not _NAME.fullmatch(out):
         raise InputError(
             "The name of a run begins with a letter or a digit and may also contain spaces, dots, - and _, and one / "
@@ -152,18 +124,20 @@ def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSetting
         raise InputError(f"There is no folder {Path(out).parent.name!r}.\nCreate it, or choose another name.")
     _check_idle(desk, out)
     check_search(search)
-    _check_same(desk, name, settings, search, out)
+    path, estimate = desk.table(name), ""
+    if (cohort := checked(stamp_of(path, settings), path, settings).cohort) is not None:
+        table = plan_of(cohort, path, desk.path(out), settings, search, OutputSettings()).table
+        _check_same(desk, table, settings, search, desk.path(out))
+        most = 3 if search.n_patterns == AUTO else max(search.n_patterns)
+        estimate = str(time_needed(len(cohort.features), cohort.features.shape[1], most, search))
     options = options_of(settings, desk) | options_of(search, desk)
-    return desk.words("fit", name, **options, out=out, log_json=True)
+    return desk.words("fit", name, **options, out=out, log_json=True), estimate
 
 
-def _check_same(desk: Desk, name: str, settings: TableSettings, search: SearchSettings, out: str) -> None:
-    """Refuse settings that neither repeat nor extend the run in the folder, as training would after reading a table."""
-    folder, path = desk.path(out), desk.table(name)
-    cohort = checked(stamp_of(path, settings), path, settings).cohort
-    if cohort is None:
-        return
-    table = plan_of(cohort, path, folder, settings, search, OutputSettings()).table
+def _check_same(
+    desk: Desk, table: record.RunTable, settings: TableSettings, search: SearchSettings, folder: Path
+) -> None:
+    """Refuse settings that neither repeat nor extend the run in the folder."""
     if not (folder / record.SETTINGS).is_file():
         return
     try:
@@ -176,38 +150,14 @@ def _check_same(desk: Desk, name: str, settings: TableSettings, search: SearchSe
         raise InputError(*(one.what for one in error.problems), "\nChoose another name for the run.") from error
 
 
-def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSettings) -> str:
-    """Return roughly how long training takes for this number of people and regions, in words."""
-    path = desk.table(name)
-    cohort = checked(stamp_of(path, settings), path, settings).cohort
-    if cohort is None:
-        return ""
-    most = 3 if search.n_patterns == AUTO else max(search.n_patterns)
-    return str(time_needed(len(cohort.features), cohort.features.shape[1], most, search))
-
-
-def begin(desk: Desk, request: Request) -> Response:
-    """Start the training that the address describes."""
-    asked = request.query_params
-    out = asked.get("out", "").strip()
-    try:
-        settings, search = read_query(TableSettings, asked, desk), read_query(SearchSettings, asked, desk)
-        start(desk, out, _words(desk, asked.get("table", ""), settings, search, out))
-    except InputError:
-        return train_page(desk, request)  # which says why
-    return RedirectResponse(address("/run", ("run", out)), 303)
-
-
 def stop(desk: Desk, request: Request) -> Response:
     """Stop a training; what has been trained is kept."""
     name = request.query_params.get("run", "")
-    child, worker = desk.children.get(name), record.worker_of(desk.path(name))
-    process = worker if worker is not None else child.pid if child is not None and child.poll() is None else None
-    if process is not None:
+    if (process := process_of(desk, name)) is not None:
         with contextlib.suppress(OSError):
             os.kill(process, signal.SIGTERM)
     end = time.monotonic() + _TIME_TO_STOP
-    while is_running(desk, name) and time.monotonic() < end:
+    while process_of(desk, name) and time.monotonic() < end:
         time.sleep(0.1)
     return RedirectResponse(address("/run", ("run", name)), 303)
 
@@ -243,9 +193,7 @@ def runs_page(desk: Desk, request: Request) -> HTMLResponse:
     """Show the runs of the folder."""
     rows = runs_of(desk)
     done = [row.name for row in rows if row.status == record.DONE]
-    return page(
-        desk, "runs", "Runs", {"rows": rows, "done": done, "tables": tables_of(desk), "models": models_of(desk)}
-    )
+    return page(desk, "runs", "Runs", {"rows": rows, "done": done, "models": files_with(desk, MODELS)})
 
 
 def read_run(desk: Desk, name: str) -> record.Run:
@@ -260,7 +208,7 @@ def read_run(desk: Desk, name: str) -> record.Run:
 def run_page(desk: Desk, request: Request) -> HTMLResponse:
     """Show a result, or the progress of a training."""
     name = request.query_params.get("run", "")
-    training = training_of(desk, name)
+    training = progress_of(desk.path(name), running=process_of(desk, name) is not None)
     if training.state != record.DONE:
         begun = training.state == "running" or record.status_of(desk.path(name)) is not None
         if not begun and training.state != "refused" and name not in desk.children:
@@ -310,10 +258,8 @@ def _state_of_report(path: Path) -> str:
 
 
 def people_page(desk: Desk, request: Request) -> Response:
-    """Show the people of a run one by one; if the run is not finished, its page says how to continue it."""
+    """Show the people of a run one by one."""
     name, show_ids = request.query_params.get("run", ""), request.query_params.get("ids") == "yes"
-    if training_of(desk, name).state != record.DONE:
-        return RedirectResponse(address("/run", ("run", name)), 303)
     run = read_run(desk, name)
     stamp = stamp_of(run.folder / record.SUMMARY)
     people = background_result(("people", run.folder, stamp, show_ids), lambda: _people(run, show_ids))

@@ -21,7 +21,7 @@ from rindices import record
 from rindices.cohort import Cohort
 from rindices.pages.elements import Picture
 from rindices.pages.server import query
-from rindices.pages.server.page import Desk, address, background_result, free_name, on_page, page, tables_of
+from rindices.pages.server.page import TABLES, Desk, address, background_result, files_with, free_name, on_page, page
 from rindices.pages.server.query import (
     Pairs,
     buttons_of,
@@ -31,15 +31,14 @@ from rindices.pages.server.query import (
     posted,
     read_query,
 )
-from rindices.problems import InputError, worded
-from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, FoundRemedy, check_cohort, fixes_in
+from rindices.problems import InputError
+from rindices.run.check_table import CheckedColumn, CheckedTable, check_cohort, refused_for
 from rindices.run.gather_folder import gather_folder
 from rindices.settings import FOLLOW_UP, GatherSettings, TableSettings
 from rindices.tables import Source, files_of, read_source
 from rindices.value_kinds import paths_of, settings_of, wanted_names
 
 _BINS, _MOST_LEVELS = 16, 12
-_PER_PAGE = 250  # columns
 # The roles of columns, as `rindices.cohort` and as menus call them.
 _ROLES = {
     "the participant id": "id",
@@ -51,6 +50,14 @@ _ROLES = {
     **{FOLLOW_UP[one.name]: one.label for one in settings_of(TableSettings) if one.name in FOLLOW_UP},
     "a region": "region",
     "no role": "no role",
+}
+# Choices that can be undone, and how they are stated above the table.
+_CHOSEN = {
+    "drop_missing": "people with missing values are excluded",
+    "drop_outliers": "outliers are excluded",
+    "small_sites": "small sites are excluded",
+    "missing": "codes for missing values: {}",
+    "join": "joined: {}",
 }
 Stamp = tuple[tuple[str, int, int], ...]
 
@@ -65,14 +72,11 @@ class ColumnRow(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A table that was checked, or why it could not be."""
+    """A table that was checked, the histogram of each column, and who would be used for training."""
 
-    found: CheckedTable | None
-    problems: tuple[FoundProblem, ...]
-    remedies: tuple[str, ...]
-    fixes: tuple[FoundRemedy, ...]
+    found: CheckedTable
     bars: dict[str, list[tuple[float, str]]]
-    cohort: Cohort | None = None  # who would be used for training
+    cohort: Cohort | None
 
 
 def stamp_of(path: Path, settings: TableSettings | None = None) -> Stamp:
@@ -100,10 +104,19 @@ def checked(stamp: Stamp, path: Path, settings: TableSettings) -> Check:
     try:
         found, cohort = check_cohort(path, settings, wording=on_page, read=read)
     except InputError as error:
-        problems = tuple(FoundProblem(text=worded(one.what, on_page), columns=one.where) for one in error.problems)
-        remedies = tuple(worded(one, on_page) for one in error.remedies)
-        return Check(None, problems, remedies, fixes_in([error.message], error.sheets), _histograms(sources))
-    return Check(found, found.problems, found.remedies, found.fixes, _histograms(sources), cohort)
+        found, cohort = _not_checked(error, path, settings), None
+    return Check(found, _histograms(sources), cohort)
+
+
+def _not_checked(error: InputError, path: Path, settings: TableSettings) -> CheckedTable:
+    """Return the columns of a table that cannot be checked, and why."""
+    roles = {settings.id: "the participant id", settings.diagnosis: "the diagnosis"}
+    columns = tuple(
+        CheckedColumn(name=name, role=roles.get(name, "no role"), why="not checked yet")
+        for name in query.all_columns(path, settings)
+    )
+    unread = CheckedTable(source=path.name, columns=columns)
+    return unread.model_copy(update=refused_for(error, error.problems, str, on_page))
 
 
 def _histograms(sources: list[Source]) -> dict[str, list[tuple[float, str]]]:
@@ -149,48 +162,35 @@ def table_page(desk: Desk, request: Request) -> Response:
         f"{one.strip()}={file}" for one, file in zip(asked.getlist("of"), asked.getlist("file"), strict=False) if file
     ]:
         return RedirectResponse(address("/table", ("table", ",".join(parts))), 303)
-    name = asked.get("table", "")
-    if name:
-        _file_of(desk, name)
-    source = address("/table/checked", *asked.multi_items())
-    return page(desk, "table", name or "Tables", {"table": name, "source": source, "tables": tables_of(desk)})
+    name, source = asked.get("table", ""), address("/table/checked", *asked.multi_items())
+    return page(desk, "table", name or "Tables", {"table": name, "source": source, "tables": files_with(desk, TABLES)})
 
 
 def checked_part(desk: Desk, request: Request) -> Response:
     """Show a checked table, the part of the page that takes a while."""
-    name, columns, settings, check = _asked(desk, request)
-    rows = _rows(columns, settings, check)
-    first = query.first_of(request.query_params)
+    name, settings, check = _asked(desk, request)
+    found = check.found
     pairs: Pairs = [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)]
+    values = {one: [text for setting, text in pairs if setting == one] for one in _CHOSEN}
     return page(
         desk,
         "checked",
         name,
         {
-            "table": name,
             "query": urlencode(pairs),
-            "found": check.found,
-            "problems": [one.shown or one.text for one in check.problems],
-            "remedies": check.remedies,
-            "buttons": buttons_of(check.fixes, TableSettings, name),
-            "doubts": buttons_of(check.found.advice if check.found else (), TableSettings),
-            "warnings": check.found.warnings if check.found else (),
-            "given": [
-                (one, text) for one, text in pairs[2:] if one in ("drop_missing", "drop_outliers", "small_sites")
-            ],
-            "missing": settings.missing or (),
-            "joined": (joined := [text for one, text in pairs if one == "join"]),
+            "found": found,
+            "problems": [one.shown or one.text for one in found.problems],
+            "buttons": buttons_of(found.fixes, TableSettings),
+            "doubts": buttons_of(found.advice, TableSettings),
+            "chosen": [(one, _CHOSEN[one].format(", ".join(texts))) for one, texts in values.items() if texts],
             "others": [
                 one
-                for one in tables_of(desk)
-                if one not in (name, *joined, *map(desk.name, files_of(desk.table(name))))
+                for one in files_with(desk, TABLES)
+                if one not in (name, *values["join"], *map(desk.name, files_of(desk.table(name))))
             ],
-            "rows": rows[first : first + _PER_PAGE],
-            "first": first,
-            "per_page": _PER_PAGE,
-            "n_columns": len(rows),
+            "rows": _rows(settings, check),
             "roles": query.ROLES,
-            "groups": _groups(check.found, settings),
+            "groups": _groups(found, settings),
         },
         command=_command(desk, name, settings),
     )
@@ -198,15 +198,15 @@ def checked_part(desk: Desk, request: Request) -> Response:
 
 def look_part(desk: Desk, request: Request) -> Response:
     """Show a first look at the groups before training, loaded separately from the check, which does not wait for it."""
-    name, _, settings, check = _asked(desk, request)
+    name, settings, check = _asked(desk, request)
     found, pictures = background_result(
         ("look", stamp_of(desk.table(name), settings), settings), lambda: _looked(check)
     )
     return page(desk, "looked", name, {"found": found, "pictures": pictures})
 
 
-def _looked(check: Check) -> tuple[CheckedTable | None, tuple[Picture | None, ...]]:
-    if check.found is None or check.cohort is None:
+def _looked(check: Check) -> tuple[CheckedTable, tuple[Picture | None, ...]]:
+    if check.cohort is None:
         return check.found, ()
     from rindices.run.first_look_and_power import look_pictures, with_first_look  # the engine: seconds to load, once
 
@@ -214,32 +214,24 @@ def _looked(check: Check) -> tuple[CheckedTable | None, tuple[Picture | None, ..
     return found, look_pictures(found.look) if found.look else ()
 
 
-def _asked(desk: Desk, request: Request) -> tuple[str, list[str], TableSettings, Check]:
-    """Return the table that an address names, its columns, its settings and its check."""
-    name = request.query_params.get("table", "")
+def _asked(desk: Desk, request: Request) -> tuple[str, TableSettings, Check]:
+    """Return the table that an address names, its settings and its check."""
+    asked = request.query_params
+    name = asked.get("table", "")
     path = _file_of(desk, name)
-    settings = read_query(TableSettings, request.query_params, desk)
-    if also := request.query_params.get("also"):
+    settings = read_query(TableSettings, asked, desk)
+    if also := asked.get("also"):
         settings = replace(settings, join=(*map(str, paths_of(settings.join)), str(_file_of(desk, also))))
-    if also or "chosen" not in request.query_params:
-        settings = query.guessed(settings, desk, name, again=bool(also))
+    if also or "chosen" not in asked:
+        settings = query.guessed(settings, path, again=bool(also))
     settings = changed(settings, request)
     check = checked(stamp_of(path, settings), path, settings)
-    if (wanted := _wanted(check.found, request)) is not None:
-        settings = replace(settings, features=wanted)
+    regions = [one.name for one in check.found.columns if one.role == "a region"]
+    column, is_region = asked.get("column", ""), asked.get("role") == "region"
+    if is_region and column not in regions and check.found.n_rows:  # it was not taken for one by itself
+        settings = replace(settings, features=(*regions, column))
         check = checked(stamp_of(path, settings), path, settings)
-    columns = [one.name for one in check.found.columns] if check.found else query.all_columns(settings, desk, name)
-    return name, columns, settings, check
-
-
-def _wanted(found: CheckedTable | None, request: Request) -> tuple[str, ...] | None:
-    """Return all region names plus the column if it is chosen as a region but was not taken for one; otherwise None."""
-    column, regions = (
-        request.query_params.get("column"),
-        [one.name for one in found.columns if one.role == "a region"] if found else [],
-    )
-    is_wanted = request.query_params.get("role") == "region" and found is not None and column not in regions
-    return (*regions, str(column)) if is_wanted else None
+    return name, settings, check
 
 
 def _file_of(desk: Desk, name: str) -> Path:
@@ -256,28 +248,19 @@ def _command(desk: Desk, name: str, settings: TableSettings) -> list[str]:
         return []
 
 
-def _rows(columns: list[str], settings: TableSettings, check: Check) -> list[ColumnRow]:
+def _rows(settings: TableSettings, check: Check) -> list[ColumnRow]:
     """Return all columns: first those with problems, then those that may not be regions."""
-    known = {one.name: one for one in check.found.columns} if check.found else {}
-    named = {settings.id: "the participant id", settings.diagnosis: "the diagnosis"}
+    special = {settings.proportion: "head size"} | dict.fromkeys(wanted_names(settings.smooth), "curve")
     rows = []
-    for name in columns:
-        blank = CheckedColumn(name=name, role=named.get(name, "no role"), why="not checked yet")
-        found = known.get(name, blank)
-        role = _ROLES[found.role]
-        if name in wanted_names(settings.smooth):
-            role = "curve"
-        elif name == settings.proportion:
-            role = "head size"
-        wrong = [one.shown or one.text for one in check.problems if name in one.columns]
-        rows.append(ColumnRow(found, role, check.bars.get(name, []), wrong))
+    for found in check.found.columns:
+        wrong = [one.shown or one.text for one in check.found.problems if found.name in one.columns]
+        role = special.get(found.name, _ROLES[found.role])
+        rows.append(ColumnRow(found, role, check.bars.get(found.name, []), wrong))
     return sorted(rows, key=lambda row: (not row.problems, not row.found.suspicion, row.role in ("region", "no role")))
 
 
-def _groups(found: CheckedTable | None, settings: TableSettings) -> list[tuple[str, int, str]]:
+def _groups(found: CheckedTable, settings: TableSettings) -> list[tuple[str, int, str]]:
     """Return each label of the diagnosis, its number of rows, and its group."""
-    if found is None:
-        return []
     control = found.control_labels or settings.control or ()
     patients = found.patient_labels or settings.patients or ()
     return [
@@ -287,7 +270,6 @@ def _groups(found: CheckedTable | None, settings: TableSettings) -> list[tuple[s
 
 
 _HERE = "."
-_MOST = 200  # folders that are offered
 
 
 def gather_page(desk: Desk, request: Request) -> HTMLResponse:
@@ -313,16 +295,15 @@ def _gathered(desk: Desk, asked: QueryParams) -> HTMLResponse:
         raise InputError(f"The output must be a new file whose name ends in .csv, but got {out!r}.")
     found = gather_folder(desk.folder if folder == _HERE else desk.path(folder), path, settings)
     notes = [*found.notes, *(f"Excluded {where}: {problem}." for where, problem in found.left_out.items())]
-    shown = {"table": "", "gathered": found, "out": out, "dictionary": desk.name(beside), "notes": notes}
-    command = ["gather", folder, *desk.words("", **options_of(settings, desk), out=out)[1:]]
+    shown = {"gathered": found, "out": out, "dictionary": desk.name(beside), "notes": notes}
+    command = desk.words("gather", folder, **options_of(settings, desk), out=out)
     return page(desk, "gather", "Table created", shown, command=command)
 
 
 def _form(desk: Desk, asked: QueryParams, refused: str = "") -> HTMLResponse:
     inside = (path for path in sorted(desk.folder.iterdir()) if path.is_dir() and not path.name.startswith("."))
-    folders = [_HERE, *(path.name for path in inside if record.status_of(path) is None)][:_MOST]
+    folders = [_HERE, *(path.name for path in inside if record.status_of(path) is None)]
     shown = {
-        "table": "",
         "gathered": None,
         "refused": refused,
         "folder": asked.get("folder", ""),
