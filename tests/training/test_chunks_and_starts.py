@@ -82,21 +82,22 @@ def test_a_prolonged_model_is_the_same_one_later(settings, trained, small_people
 
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 100])
 def test_cut_puts_every_member_into_one_chunk_of_its_kind(size):
-    members = [Member(point, k, cohort) for cohort in (0, 1, 11) for k in range(5) for point in POINTS]
+    members = [Member(point, k, longer) for longer in (False, True) for k in range(5) for point in POINTS]
     found = cut(members, size)
     assert sorted(member for chunk in found for member in chunk.members) == sorted(members)
     for chunk in found:
         assert 1 <= len(chunk.members) <= size
-        kinds = {(member.cohort, member.point.n_patterns) for member in chunk.members}
-        assert kinds == {(chunk.cohort, chunk.n_patterns)}
+        assert {(one.prolonged, one.point.n_patterns) for one in chunk.members} == {
+            (chunk.members[0].prolonged, chunk.n_patterns)
+        }
     assert len({chunk.name for chunk in found}) == len(found)
     assert all(set(chunk.name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for chunk in found)
 
 
-def test_chunks_of_an_accelerator_mix_numbers_of_patterns_but_not_cohorts():
-    members = [Member(point, k, cohort) for cohort in (0, 1) for k in range(3) for point in POINTS]
+def test_chunks_of_an_accelerator_mix_numbers_of_patterns_but_not_lengths():
+    members = [Member(point, k, longer) for longer in (False, True) for k in range(3) for point in POINTS]
     found = cut(members, 100, mixed=True)
-    assert [chunk.cohort for chunk in found] == [0, 1]
+    assert [chunk.members[0].prolonged for chunk in found] == [False, True]
     assert all(len({member.point.n_patterns for member in chunk.members}) > 1 for chunk in found)
     assert sorted(member for chunk in found for member in chunk.members) == sorted(members)
     alone = cut([member for member in found[0].members if member.point.n_patterns == found[0].n_patterns], 100)

@@ -100,32 +100,10 @@ def pattern_concordance(truth: np.ndarray, r_indices: np.ndarray) -> float:
     return float(match_patterns(truth, r_indices)[1].mean())
 
 
-def compare(reference: np.ndarray, other: np.ndarray) -> Agreement:
-    """Return the agreement of two models on the same people."""
-    reference, other = np.asarray(reference, float), np.asarray(other, float)
-    order, concordances = match_patterns(reference, other)
-    other = other[:, order]
-    n_patterns = reference.shape[1]
-    same = [_correlation(reference[:, i], other[:, i]) for i in range(n_patterns)]
-    differences = [
-        _correlation(reference[:, i] - reference[:, j], other[:, i] - other[:, j])
-        for i, j in combinations(range(n_patterns), 2)
-    ]
-    return Agreement(
-        float(concordances.mean()), float(np.mean(same)), float(np.mean(differences)) if differences else float("nan")
-    )
-
-
-def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    a, b = a - a.mean(), b - b.mean()
-    size = np.sqrt((a @ a) * (b @ b))
-    return float(np.clip(a @ b / size, -1, 1)) if size > 0 else 0.0
-
-
 def pairwise(members: np.ndarray) -> np.ndarray:
     """Return all three indices for each pair of models → ``(models, models, 3)``, symmetric, NaN on the diagonal.
 
-    Equivalent to `compare` for each pair, with the earlier model as the reference, but for all models at once.
+    The earlier model of a pair is the reference. A constant R-index correlates with nothing.
     """
     columns = np.ascontiguousarray(np.asarray(members, float).transpose(0, 2, 1))
     n_models, n_patterns, n_people = columns.shape

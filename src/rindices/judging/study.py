@@ -103,8 +103,13 @@ class Study:
             )
 
     def standardised(self, cohort: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Return controls and patients in sd of the controls; see `people`."""
-        scaled = self._permuted(cohort, self.trained_on) if cohort else self.trained_on
+        """Return controls and patients in sd of the controls: cohort 0 is the data, the others have no disease.
+
+        Residuals are permuted among the people, who keep their group and covariates. Then everything estimated in
+        controls is estimated and removed again (Freedman and Lane, 1983): in such a cohort, the groups differ only by
+        chance and by the error that removing covariates makes in patients.
+        """
+        scaled = self._permuted(cohort) if cohort else self.trained_on
         return (scaled[~self.patient] - 1) / SCALED_SD, (scaled[self.patient] - 1) / SCALED_SD
 
     @cached_property
@@ -130,21 +135,14 @@ class Study:
         """Squared error of the covariates' effects in patients, relative to controls."""
         return 1.0 if self.design is None else uncertainty_of_patients(self.design, self.patient)
 
-    def people(self, cohort: int = 0, repetition: int = 0) -> TrainingPeople:
-        """Return the data (cohort 0), or the same people without a difference between the groups.
-
-        Residuals are permuted among the people, who keep their group and covariates. Then everything estimated in
-        controls is estimated and removed again (Freedman and Lane, 1983): in such a cohort, the groups differ only by
-        chance and by the error that removing covariates makes in patients.
-        """
+    def people(self, repetition: int = 0) -> TrainingPeople:
+        """Return what a repetition learns from: all have the same people, but their own draws of missing regions."""
         draw = repetition % (len(self.redrawn) + 1)
-        drawn = self._of_one_variance(self.redrawn[draw - 1]) if draw else self.trained_on
-        if not cohort:
-            return (self._grouped(drawn) if draw else self._data)._replace(methods=dict(self._methods))
-        return self._grouped(self._permuted(cohort, drawn))
+        people = self._grouped(self._of_one_variance(self.redrawn[draw - 1])) if draw else self._data
+        return people._replace(methods=dict(self._methods))
 
-    def _permuted(self, cohort: int, drawn: np.ndarray) -> np.ndarray:
-        scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(drawn)
+    def _permuted(self, cohort: int) -> np.ndarray:
+        scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(self.trained_on)
         scaled = scaled if self.design is None else without_effects(scaled, self.design, self.patient)
         return self._of_one_variance(ControlScaler.fit(scaled[~self.patient]).transform(scaled))
 

@@ -1,4 +1,4 @@
-"""The unit of work, a chunk: models of one cohort that are trained from start to end on any available device.
+"""The unit of work, a chunk: models that are trained together, from start to end on any available device.
 
 A chunk depends only on its arguments, so it can be trained in any process, in any order and more than once, with the
 same result.
@@ -38,25 +38,24 @@ class Point(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One model: a setting, the number of its repetition, and the cohort (0: the data, others: without disease).
+    """One model: a setting, and the number of its repetition.
 
     A `prolonged` one is the same model, trained for as long as the schedule allows.
     """
 
     point: Point
     repetition: int
-    cohort: int = 0
     prolonged: bool = False
 
     @property
     def stored(self) -> tuple[object, ...]:
-        """What a journal stores of it; `prolonged` only if it is true."""
-        return tuple(self) if self.prolonged else self[:3]
+        """What a journal stores of it: 0 stands for the data; `prolonged` only if it is true."""
+        return (self.point, self.repetition, 0, *[True] * self.prolonged)
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Models that are trained together on the same cohort; on a processor, all with the same number of patterns."""
+    """Models that are trained together; on a processor, all with the same number of patterns."""
 
     members: tuple[Member, ...]
 
@@ -64,11 +63,6 @@ class Chunk:
     def n_patterns(self) -> int:
         """The number of patterns, or the largest if they differ."""
         return max(member.point.n_patterns for member in self.members)
-
-    @property
-    def cohort(self) -> int:
-        """The cohort that all models learn from."""
-        return self.members[0].cohort
 
     @property
     def repetition(self) -> int:
@@ -81,7 +75,7 @@ class Chunk:
         alike = len({member.point.n_patterns for member in self.members}) == 1
         members = [(m.point[1] if alike else tuple(m.point), m.repetition, *m.stored[3:]) for m in self.members]
         numbers = hashlib.sha256(repr(members).encode()).hexdigest()[:10]
-        return f"{f'null{self.cohort}' if self.cohort else 'data'}-{self.n_patterns}-{numbers}"
+        return f"data-{self.n_patterns}-{numbers}"
 
 
 class Settings(NamedTuple):
@@ -278,9 +272,9 @@ def models_per_chunk(people: TrainingPeople, n_patterns: int, batch_size: int, d
     return max(1, int(memory / (4 * (_COPIES * weights + passes + scores))))
 
 
-def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int = 0) -> list[Member]:
+def members_of(points: Iterable[Point], repetitions: Iterable[int]) -> list[Member]:
     """Return the models of all given settings and repetitions."""
-    return [Member(point, repetition, cohort) for point in points for repetition in repetitions]
+    return [Member(point, repetition) for point in points for repetition in repetitions]
 
 
 def cut(members: Sequence[Member], size: int, *, mixed: bool = False, apart: bool = False) -> list[Chunk]:
@@ -291,7 +285,7 @@ def cut(members: Sequence[Member], size: int, *, mixed: bool = False, apart: boo
     """
     chunks: list[Chunk] = []
     alone = ["repetition"] if apart else []
-    kind = attrgetter("cohort", "prolonged", *alone, *([] if mixed else ["point.n_patterns"]))
+    kind = attrgetter("prolonged", *alone, *([] if mixed else ["point.n_patterns"]))
     for _, group in groupby(sorted(members, key=kind), key=kind):
         alike = list(group)
         n_chunks = -(-len(alike) // size)
