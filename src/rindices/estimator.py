@@ -26,7 +26,6 @@ from rindices.linear import METHODS, Method, fitted, unconverged_rotations
 from rindices.model import (
     EstimatorParameters,
     Header,
-    StoredAgreement,
     complete,
     read_model,
     write_model,
@@ -236,7 +235,6 @@ class SurrealGAN(FittedEstimator):
         check_writable(Path(path), "path")
         given = {field.name: getattr(self, field.name) for field in fields(EstimatorParameters)}
         given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
-        agreement = {name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()}
         header = Header(
             members=tuple(self.members_),
             step=self.step_,
@@ -246,7 +244,7 @@ class SurrealGAN(FittedEstimator):
                 **{name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
             ),
             contract=self.contract_,
-            agreement=StoredAgreement(**agreement),
+            agreement={name: None if np.isnan(of) else of for name, of in self.agreement_._asdict().items()},  # type: ignore[misc]
             verdict=self.verdict_,
             n_supported=self.n_supported_,
             left_out=tuple(self.left_out_.items()),
@@ -271,7 +269,7 @@ def load_model(path: str | Path) -> SurrealGAN:
         model = SurrealGAN(**vars(header.parameters))
         networks = get_preset(model.preset).schedule.max_steps  # earlier linear models may have an unused weight
         model.preset_ = model.preset_with(model.n_patterns, model.orthogonality if networks else None)
-        agreement = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
+        agreement = {name: np.nan if value is None else value for name, value in header.agreement.items()}
         model.agreement_, model.verdict_, model.scale_ = Agreement(**agreement), header.verdict, scale
         model.n_supported_ = header.n_supported
     model.members_, model.left_out_ = list(header.members), dict(header.left_out)

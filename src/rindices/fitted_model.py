@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rindices.core import inference
 from rindices.core.networks import Parameters, n_patterns
-from rindices.judging.study import check_gaps, covariate_table, indexed
+from rindices.judging.study import check_gaps, covariate_table, index_of
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.problems import InputError, OutsideTraining, Remedy, check_choice, joined
@@ -64,7 +64,7 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
             X = X[list(names)]
-        index, X = indexed(X)
+        index = index_of(X)
         X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
         table = covariate_table(covariates, len(X), index)
         check_gaps(X, unfilled=unfilled)
@@ -165,14 +165,15 @@ class FittedEstimator(RIndexEstimator):
         They need not have been in `fit`; columns are matched by name.
         """
         r_indices = self.transform_with_spread(X, covariates)[0]
-        return self._scale().severities(r_indices) if self.output == "severities" else r_indices
+        return self.scale_.severities(r_indices) if self.output == "severities" else r_indices
 
     def severities(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return each person's severity of each pattern: a fraction of the largest change that was learned.
 
         Some patients exceed 1; healthy people average slightly above 0.
         """
-        return self._scale().severities(self.transform_with_spread(X, covariates)[0])
+        r_indices = self.transform_with_spread(X, covariates)[0]
+        return self.scale_.severities(r_indices)
 
     def intervals(
         self, X: Any, covariates: Any = None, level: float = SearchSettings.level
@@ -182,11 +183,7 @@ class FittedEstimator(RIndexEstimator):
         NaN with fewer than three repetitions, and for imported models.
         """
         scores = self.scores(X, covariates)
-        return severity_intervals(self._scale(), scores.r_indices, check_level(level), scores.more_sd)
-
-    def _scale(self) -> SeverityScale:
-        check_is_fitted(self, "models_")
-        return self.scale_
+        return severity_intervals(self.scale_, scores.r_indices, check_level(level), scores.more_sd)
 
     def strangeness(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return how far each person lies from anyone the model can produce; a person above 1 is a stranger.

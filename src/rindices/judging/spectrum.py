@@ -287,7 +287,8 @@ class _Spread(NamedTuple):
         for start in range(0, len(labels), 4096):
             part = slice(start, start + 4096)
             squares[part] = ((self.people[part] - self.design[part] @ effects) ** 2).sum(axis=1)
-        return sick, _shrunk(controls, squares[~labels] * (np.trace(controls) / squares[~labels].mean()))
+        own = squares[~labels] * (np.trace(controls) / squares[~labels].mean())
+        return sick, shrunk_covariance(controls, ledoit_wolf_share(controls, own))
 
     def held_out(self, rng: np.random.Generator) -> np.ndarray:
         """Return the log ratio of the variances of held-out rows in each direction, in standard errors."""
@@ -354,11 +355,6 @@ def _left(products: np.ndarray, n_columns: int, n_people: int) -> tuple[np.ndarr
     crossed = vectors[:, real].T @ products[:n_columns, n_columns:]
     left = products[n_columns:, n_columns:] - crossed.T @ (crossed / values[real, None])
     return left / max(n_people - int(real.sum()), 1), vectors[:, real] @ (crossed / values[real, None])
-
-
-def _shrunk(covariance: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Shrink a covariance after Ledoit and Wolf, given each person's sum of squares."""
-    return shrunk_covariance(covariance, ledoit_wolf_share(covariance, squares))
 
 
 class _Shift(NamedTuple):

@@ -36,7 +36,7 @@ from rindices.preprocessing.covariates import (
 )
 from rindices.preprocessing.missing import fill_training
 from rindices.presets import Correction, Preset
-from rindices.problems import InputError, counted, listed
+from rindices.problems import InputError, counted
 from rindices.schema import MOST_LACKING, MOST_MISSING, Contract
 from rindices.training.chunks import Settings
 
@@ -183,7 +183,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
         As in `rindices.SurrealGAN.fit`.
     """
     correction = learner.correction
-    index, X = indexed(X)
+    index = index_of(X)
     _check_order(index, y, "y")
     X, y = validate_data(learner, X, y, dtype=np.float64, ensure_min_samples=2, ensure_all_finite="allow-nan")
     patient, seed = is_patient(y), seed_from(learner.random_state)
@@ -232,32 +232,21 @@ def is_patient(y: np.ndarray) -> np.ndarray:
     return y == high
 
 
-def indexed(X: Any) -> tuple[pd.Index | None, Any]:
-    """Return the index of a pandas table (otherwise None), and the table, with sparse columns made dense."""
-    if not isinstance(X, pd.DataFrame):
-        return None, X
-    sparse = all(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes) and X.shape[1] > 0
-    return X.index, X.sparse.to_dense() if sparse else X  # type: ignore[attr-defined]
+def index_of(X: Any) -> pd.Index | None:
+    """Return the index of a pandas table; otherwise None."""
+    return X.index if isinstance(X, pd.DataFrame) else None
 
 
 def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = None) -> pd.DataFrame | None:
     """Return covariates as a table with text names; None if there are none."""
     if covariates is None:
         return None
-    named = isinstance(covariates, Mapping)  # columns by name
-    for one in covariates.values() if named else (covariates,):
-        _check_order(index, one, "covariates")
+    if isinstance(covariates, Mapping):
+        raise InputError("covariates should be a table, but got columns by name: use pandas.DataFrame(covariates).")
+    _check_order(index, covariates, "covariates")
     table: Any = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
     if hasattr(table, "to_pandas"):  # a pyarrow or polars table, as X may be, too
         table = table.to_pandas()
-    elif named:
-        columns = {
-            name: np.ravel(values) for name, values in covariates.items()
-        }  # Series are not aligned by their index
-        short = [f"{name!r} has {len(values)}" for name, values in columns.items() if len(values) != n_people]
-        if short:
-            raise InputError(f"Covariates should have a value per person in X ({n_people}), but {listed(short)}.")
-        table = pd.DataFrame(columns)
     elif not isinstance(table, pd.DataFrame):
         table = pd.DataFrame(table).add_prefix("covariate")
     if len(table) != n_people:
