@@ -121,7 +121,13 @@ def write_model(
 
     path, text = Path(path), json.dumps(header, ensure_ascii=False, allow_nan=False, default=plain)
     texts = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
-    arrays = _flatten(models) | arrays_of(preprocessing)
+    arrays = {
+        f"{network}.{layer}.{kind}": np.asarray(array, np.float32)
+        for network, layers in models._asdict().items()
+        for layer, weights in (layers or {}).items()
+        for kind, array in weights.items()
+    }
+    arrays |= arrays_of(preprocessing)
     arrays |= {f"scale.{name}": of for name, of in vars(scale).items() if of is not None}
     if familiar is not None:
         arrays |= {f"familiar.{name}": of for name, of in vars(familiar.population).items()}
@@ -208,15 +214,6 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
         )
     with complete(path):
         return TypeAdapter(Header).validate_json(metadata["header"]), arrays
-
-
-def _flatten(models: Parameters) -> dict[str, np.ndarray]:
-    return {
-        f"{network}.{layer}.{kind}": np.asarray(array, np.float32)
-        for network, layers in models._asdict().items()
-        for layer, weights in (layers or {}).items()
-        for kind, array in weights.items()
-    }
 
 
 def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:

@@ -130,11 +130,6 @@ class Study:
         even = rescaled_by_leverage(residuals, self.leverage, self.patient)
         return ControlScaler.fit(even[~self.patient]).transform(even)
 
-    @cached_property
-    def uncertainty(self) -> float:
-        """Squared error of the covariates' effects in patients, relative to controls."""
-        return 1.0 if self.design is None else uncertainty_of_patients(self.design, self.patient)
-
     def people(self, repetition: int = 0) -> TrainingPeople:
         """Return what a repetition learns from: all have the same people, but their own draws of missing regions."""
         draw = repetition % (len(self.redrawn) + 1)
@@ -207,8 +202,9 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     for draw in drawn:  # in place: ten draws of a large table take much memory
         draw[:] = preprocessing.transform(draw, table)
     study = Study(drawn[0], patient, settings, design, sites, drawn[1:], measured)
-    if study.uncertainty > TOO_UNCERTAIN:
-        warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
+    uncertainty = 1.0 if design is None else uncertainty_of_patients(design, patient)
+    if uncertainty > TOO_UNCERTAIN:
+        warnings.warn(uncertainty_in_words(uncertainty), UserWarning, stacklevel=3)
     return TrainingSet(study, contract, preprocessing)
 
 

@@ -172,7 +172,12 @@ def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions:
     """
     evidence = Evidence.of(spectrum)
     if not spectrum.differs:
-        return Verdict("no difference", _no_difference(evidence), evidence)
+        sentence = (
+            "Patients and controls differ no more than randomly assigned groups of the same people "
+            f"(p = {spectrum.p:.2g}). This does not mean that there is no difference: "
+            f"{likely_missed(*spectrum.detectable)}"
+        )
+        return Verdict("no difference", sentence, evidence)
     n_patterns = r_indices.shape[1]
     controls, patients = study.standardised()
     linear = fitted(study.method(n_patterns), controls, patients, n_patterns)
@@ -225,14 +230,6 @@ def likely_missed(auc: float, ratio: float) -> str:
     return (
         f"differences are likely to be missed if regions distinguish the groups with an AUC of about {auc:.2f} or less "
         f"and patients vary less than {ratio:.1f} times as much as controls in every direction."
-    )
-
-
-def _no_difference(evidence: Evidence) -> str:
-    return (
-        f"Patients and controls differ no more than randomly assigned groups of the same people (p = {evidence.p:.2g})."
-        " This does not mean that there is no difference: "
-        f"{likely_missed(evidence.detectable_auc or 0, evidence.detectable_ratio or 0)}"
     )
 
 
