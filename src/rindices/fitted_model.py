@@ -164,7 +164,7 @@ class FittedEstimator(RIndexEstimator):
 
         They need not have been in `fit`; columns are matched by name.
         """
-        r_indices = self.transform_with_spread(X, covariates)[0]
+        r_indices = self.scores(X, covariates).r_indices
         return self.scale_.severities(r_indices) if self.output == "severities" else r_indices
 
     def severities(self, X: Any, covariates: Any = None) -> np.ndarray:
@@ -172,7 +172,7 @@ class FittedEstimator(RIndexEstimator):
 
         Some patients exceed 1; healthy people average slightly above 0.
         """
-        r_indices = self.transform_with_spread(X, covariates)[0]
+        r_indices = self.scores(X, covariates).r_indices
         return self.scale_.severities(r_indices)
 
     def intervals(
@@ -227,11 +227,7 @@ class FittedEstimator(RIndexEstimator):
 
     def spread(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the standard deviation over repetitions of each R-index (NaN with a single one)."""
-        return self.transform_with_spread(X, covariates)[1]
-
-    def transform_with_spread(self, X: Any, covariates: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the results of `transform` and `spread` in the time of one of them."""
-        return self.scores(X, covariates)[:2]
+        return self.scores(X, covariates).spread
 
     def scores(self, X: Any, covariates: Any = None) -> Scores:
         """Return R-indices, their spread over repetitions, and their uncertainty due to missing regions and sites."""

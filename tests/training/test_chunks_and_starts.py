@@ -293,6 +293,10 @@ def start(small_people):
     return start_of(small_people.controls, small_people.patients, N_PATTERNS, "ica", 0, 3, 5)
 
 
+def read_by(start, people):
+    return start.offset + (people - 1) @ start.gain
+
+
 @pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0, 4.0, 5.0])
 def test_power_of_uniform_gives_the_exponent_of_severities_that_were_drawn(exponent):
     drawn = np.random.default_rng(0).uniform(size=400_000) ** exponent
@@ -308,13 +312,13 @@ def test_power_of_uniform_stays_within_bounds_and_falls_with_the_mean():
 
 
 def test_severities_are_read_with_mean_0_and_sd_1_among_the_patients(start, small_people):
-    read = start.read(small_people.patients)
+    read = read_by(start, small_people.patients)
     np.testing.assert_allclose(read.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(read.std(axis=0), 1)
 
 
 def test_start_finds_patterns_that_are_there(start, small_people, small_truth):
-    found = np.abs(np.corrcoef(start.read(small_people.patients).T, small_truth.T)[:N_PATTERNS, N_PATTERNS:])
+    found = np.abs(np.corrcoef(read_by(start, small_people.patients).T, small_truth.T)[:N_PATTERNS, N_PATTERNS:])
     assert sorted(found.argmax(axis=1)) == [0, 1, 2]
     assert found.max(axis=1).min() > 0.6
 
@@ -367,7 +371,7 @@ def test_networks_and_linear_model_are_averaged_on_one_scale(start, small_people
     networks = plain.stacked([plain.random_parameters(12, N_PATTERNS, seed) for seed in (0, 1)])
     read = r_indices(networks, patients)
     linear, together = beside_networks([start, start], read, patients)
-    scaled = read.mean(axis=1, keepdims=True) + read.std(axis=1, keepdims=True) * start.read(patients)
+    scaled = read.mean(axis=1, keepdims=True) + read.std(axis=1, keepdims=True) * read_by(start, patients)
     np.testing.assert_allclose(together, (read + scaled) / 2, atol=1e-4)
     np.testing.assert_allclose(together.mean(axis=1), read.mean(axis=1), atol=1e-4)  # on the networks' scale
     np.testing.assert_allclose(r_indices(networks._replace(linear=linear), patients), together, atol=1e-4)
@@ -376,7 +380,7 @@ def test_networks_and_linear_model_are_averaged_on_one_scale(start, small_people
 def test_without_networks_severities_are_as_uniform_ones(start, small_people):
     patients = small_people.patients
     linear, together = beside_networks([start], None, patients)
-    np.testing.assert_allclose(together[0], 0.5 + start.read(patients) / np.sqrt(12), atol=1e-5)
+    np.testing.assert_allclose(together[0], 0.5 + read_by(start, patients) / np.sqrt(12), atol=1e-5)
     np.testing.assert_allclose(r_indices(Parameters({}, {}, {}, {}, linear), patients), together, atol=1e-5)
 
 

@@ -36,9 +36,9 @@ def settings(quick_preset):
 
 @pytest.fixture(scope="module")
 def people(small_people):
-    """People of each chunk; the groups are swapped in the last."""
+    """People of each repetition; the groups are swapped in the last."""
     exchanged = small_people._replace(controls=small_people.patients, patients=small_people.controls)
-    return lambda chunk: exchanged if chunk.repetition == 3 else small_people
+    return lambda repetition: exchanged if repetition == 3 else small_people
 
 
 @pytest.fixture(scope="module")

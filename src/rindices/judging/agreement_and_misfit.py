@@ -12,6 +12,7 @@ do, which the misfit measures.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -262,10 +263,7 @@ def suited(
     controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0
 ) -> tuple[Method, dict[Method, float]]:
     """Return the method whose models of two halves of the patients agree better, and the agreement of each method."""
-
-    def agreement(method: Method) -> float:
-        return halves_agreement(controls, patients, n_patterns, method, disjoint_controls=False, seed=seed)
-
+    agreement = partial(halves_agreement, controls, patients, n_patterns, disjoint_controls=False, seed=seed)
     values = dict(zip(METHODS, side_by_side(agreement, METHODS), strict=True))
     return ("ica" if values["ica"] > values["sparse"] + _CLEARLY else "sparse"), values
 

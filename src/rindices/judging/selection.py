@@ -149,16 +149,7 @@ def sweep(
 
     def train(of: Sequence[Point], members: Sequence[Member], n_models: int, stage: str) -> None:
         apart = len(study.redrawn) > 0  # repetitions have their own draws of missing values
-        chunks.extend(
-            train_members(
-                members,
-                study.settings,
-                lambda chunk: study.people(chunk.repetition),
-                execution,
-                stage,
-                apart=apart,
-            )
-        )
+        chunks.extend(train_members(members, study.settings, study.people, execution, stage, apart=apart))
         judged.update({one: judge(study, one, n_models, chunks, execution, with_misfit=with_misfit) for one in of})
 
     in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_REPETITIONS

@@ -255,7 +255,7 @@ def _describe() -> Device:
 def train_members(
     members: Sequence[Member],
     settings: Settings,
-    people: Callable[[Chunk], TrainingPeople],
+    people: Callable[[int], TrainingPeople],
     execution: Execution,
     stage: str,
     *,
@@ -276,7 +276,7 @@ def train_members(
 def train_all(
     chunks: Sequence[Chunk],
     settings: Settings,
-    people: Callable[[Chunk], TrainingPeople],
+    people: Callable[[int], TrainingPeople],
     execution: Execution,
     stage: str = "Training",
 ) -> None:
@@ -287,7 +287,7 @@ def train_all(
     chunks, settings
         What to train.
     people
-        Returns the people that a chunk learns from.
+        Returns the people that a repetition learns from.
     execution
         How and where to train.
     stage
@@ -310,7 +310,7 @@ def train_all(
 def _trained(
     chunks: list[Chunk],
     settings: Settings,
-    people: Callable[[Chunk], TrainingPeople],
+    people: Callable[[int], TrainingPeople],
     execution: Execution,
     progress: Callable[[Chunk, int], None],
 ) -> Iterator[Chunk]:
@@ -326,7 +326,7 @@ def _trained(
         store[chunk] = train_chunk(chunk, *arguments, progress=report)
         return chunk
 
-    tasks = ((chunk, settings, people(chunk), store.keeper(chunk)) for chunk in chunks)
+    tasks = ((chunk, settings, people(chunk.repetition), store.keeper(chunk)) for chunk in chunks)
     try:
         if place.is_here:
             yield from place.run(train_here, tasks)
