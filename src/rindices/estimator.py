@@ -200,11 +200,10 @@ class SurrealGAN(FittedEstimator):
         self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
         self.r_indices_, self.spread_, _ = score_people(self, Scaled(study.residuals, None))
         folds = [held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]
-        full = healthy = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
-        if self.inference == "medoid":  # a single repetition, to which the spread of the others does not apply
-            scored, healthy = jax.tree.map(lambda leaf: leaf[:1], self.models_), healthy.of(1)
-        else:
-            scored = self.models_
+        full = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
+        # The medoid is a single repetition, to which the spread of the others does not apply.
+        n_scored = 1 if self.inference == "medoid" else len(self.members_)
+        scored, healthy = jax.tree.map(lambda leaf: leaf[:n_scored], self.models_), full.of(n_scored)
         self.scale_, honest, unseen = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
         if self.scale_.quantiles is not None and few(len(controls), int(study.patient.sum())):
             n_patterns = chosen.point.n_patterns
@@ -267,8 +266,7 @@ def load_model(path: str | Path) -> SurrealGAN:
     header, models, preprocessing, scale, familiar, known_maps = read_model(path)
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
-        networks = get_preset(model.preset).schedule.max_steps  # earlier linear models may have an unused weight
-        model.preset_ = model.preset_with(model.n_patterns, model.orthogonality if networks else None)
+        model.preset_ = model.preset_with(model.n_patterns, model.orthogonality)
         agreement = {name: np.nan if value is None else value for name, value in header.agreement.items()}
         model.agreement_, model.verdict_, model.scale_ = Agreement(**agreement), header.verdict, scale
         model.n_supported_ = header.n_supported

@@ -8,13 +8,11 @@ A variable can only be mistaken for disease if regions are associated with it. H
 shared among the variables by how much regional variance each explains within the groups, and half equally.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -270,7 +268,7 @@ class _Tested:
         self.known = people.tobytes(), self.within, self.varies
 
     @classmethod
-    def of(cls, column: pd.Series, blocks: np.ndarray) -> _Tested:
+    def of(cls, column: pd.Series, blocks: np.ndarray) -> Self:
         variable = coded(column)
         if not variable.people.any():
             return cls(variable.people, np.empty((0, 0)), np.empty((0, 0)))

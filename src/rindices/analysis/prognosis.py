@@ -6,11 +6,9 @@ log hazard ratios (Prentice and Gloeckler 1978, Biometrics 34:57). In the latter
 factor: a baseline of four steps for every site would have more parameters than small sites have events.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -53,11 +51,11 @@ class FollowUp(NamedTuple):
     competing: np.ndarray | None = None
     site: np.ndarray | None = None
 
-    def of(self, rows: np.ndarray) -> FollowUp:
+    def of(self, rows: np.ndarray) -> Self:
         """Return the follow-up of some people."""
-        return FollowUp(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+        return type(self)(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
 
-    def filled(self) -> FollowUp:
+    def filled(self) -> Self:
         """Return the same with unambiguous empty cells filled in, so that nobody is left out because of their outcome.
 
         People without the event were free of it until `time`; people with it were free of it when observation began,

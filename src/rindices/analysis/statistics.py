@@ -13,10 +13,8 @@ interval is valid there too (95 %): if p and the interval disagree about 0, trus
 determine the coefficient; intervals are then wide, and p is right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sized
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -42,7 +40,7 @@ class Estimate(NamedTuple):
     p: np.ndarray
 
     @classmethod
-    def unknown(cls, n_values: int) -> Estimate:
+    def unknown(cls, n_values: int) -> Self:
         """Return estimates that are NaN throughout."""
         return cls(*np.full((4, n_values), np.nan))
 

@@ -3,11 +3,9 @@
 A single setting is a sweep, too: there is no other way to train.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import jax
 import numpy as np
@@ -77,7 +75,7 @@ class Judged:
         """Pattern agreement at the best checkpoint."""
         return self.best_checkpoint.agreement.pattern_agreement
 
-    def fits(self, others: Iterable[Judged], errors: float = CLEARLY) -> bool:
+    def fits(self, others: Iterable[Self], errors: float = CLEARLY) -> bool:
         """Return whether synthesised patients are not clearly further from the real ones than those of any other."""
         rivals = [one.misfit for one in others if one.misfit is not None]
         return self.misfit is not None and not any(self.misfit.is_clearly_above(one, errors) for one in rivals)

@@ -11,9 +11,7 @@ within sites. Regions are used as measured, and each site is scaled by all its p
 would fit them better than patients, which would look like disease.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import eigh, qr
@@ -21,7 +19,7 @@ from scipy.linalg.lapack import dormqr
 from scipy.special import ndtr
 from sklearn.covariance import shrunk_covariance
 
-from rindices.linear import ledoit_wolf, ledoit_wolf_share, one_thread, side_by_side
+from rindices.linear import DIFFERENT, ledoit_wolf, ledoit_wolf_share, one_thread, side_by_side
 
 N_PERMUTATIONS = 199
 LEVEL = 0.05
@@ -30,7 +28,6 @@ _FAR = 4.0  # robust sd of people's distances from the centre, beyond which they
 _FEWEST_ROWS = 10  # that must remain of a group after adjustment for covariates
 _DIRECTIONS = 8  # that are looked for again in held-out people
 _FOLDS, _REPEATS = 10, 2
-_DIFFERENT = 2.0  # standard errors of the group difference from which a region is searched for patterns first
 _FOUND_AGAIN = 4.5  # standard errors; folds share most people, so chance makes larger values than a normal error would
 
 
@@ -248,13 +245,13 @@ class _Spread(NamedTuple):
     @classmethod
     def of(
         cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray, many: int = 5000
-    ) -> _Spread:
+    ) -> Self:
         one_site = len(set(site)) == 1
         parts = [_rotated(design[own], regions[own], one_site=one_site) for own in (~patient, patient)]
         rows, labels = np.concatenate(parts), np.repeat([False, True], [len(part) for part in parts])
         if min(labels.sum(), (~labels).sum()) < _FEWEST_ROWS:
             raise NotTestable("too few people remain in a group after adjustment for covariates")
-        different = np.abs(_differences(regions, patient, design)) > _DIFFERENT
+        different = np.abs(_differences(regions, patient, design)) > DIFFERENT
         people, own, columns, blocks = rows, labels, np.empty((len(rows), 0)), np.zeros(len(rows), int)
         if not one_site:
             people, own, columns, blocks = (
@@ -367,7 +364,7 @@ class _Shift(NamedTuple):
     blocks: np.ndarray
 
     @classmethod
-    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Shift:
+    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> Self:
         rotated = _rotated(design, np.column_stack([regions, patient]), one_site=len(set(site)) == 1)
         rows, group, blocks = rotated[:, :-1], rotated[:, -1], site[-len(rotated) :]
         if len(rows) < 2 * _FEWEST_ROWS:

@@ -3,8 +3,6 @@
 Labels, covariates and seeds are brought into one form, corrections are estimated in controls, and everybody is scaled.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -16,11 +16,9 @@ checked on others. The jackknife also shows what a tenth of the people adds to t
 is shifted by that amount, because each fold learns from nine tenths.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -84,7 +82,7 @@ class Evidence:
     with_linear: float | None = None
 
     @classmethod
-    def of(cls, spectrum: Spectrum) -> Evidence:
+    def of(cls, spectrum: Spectrum) -> Self:
         """Return the evidence of the test before training."""
         auc, ratio = spectrum.detectable
         return cls(
@@ -127,7 +125,7 @@ class Verdict:
         """True if patterns are found again, even if the groups also differ in other variables; None if unknown."""
         return {"no difference": False, "not found again": False, "not testable": None}.get(self.state, True)
 
-    def with_differences(self, names: Sequence[str]) -> Verdict:
+    def with_differences(self, names: Sequence[str]) -> Self:
         """Return the verdict if the groups also differ in these variables."""
         if self.state not in ("reproducible", "weak") or not names:
             return self

@@ -4,15 +4,13 @@ A chunk depends only on its arguments, so it can be trained in any process, in a
 same result.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import jax
 import numpy as np
@@ -105,10 +103,10 @@ class Trajectory(NamedTuple):
     correlations: np.ndarray  # of severities, (checkpoints, models, patterns, patterns)
     weights: Mapping[int, Parameters]  # by step, leading axis: models; from the minimum number of steps on
 
-    def end(self) -> Trajectory:
+    def end(self) -> Self:
         """Return only the last checkpoint."""
         losses = {name: values[-1:] for name, values in self.losses.items()}
-        return Trajectory(self.steps[-1:], self.r_indices[-1:], losses, self.correlations[-1:], self.weights)
+        return type(self)(self.steps[-1:], self.r_indices[-1:], losses, self.correlations[-1:], self.weights)
 
     def weights_of(self, place: int, n_patterns: int, step: int) -> Parameters:
         """Return a model's weights at a checkpoint, or the last ones if all models of the chunk were frozen earlier."""

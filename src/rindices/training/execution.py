@@ -31,12 +31,11 @@ from rindices.training.chunks import (
     schedule_of,
     train_chunk,
 )
-from rindices.training.clusters import Cluster, connected, current_task, still_wanted
+from rindices.training.clusters import LOOK_SECONDS, Cluster, connected, current_task, still_wanted
 from rindices.training.journal import Journal
 
 # On an accelerator, threads hide the time of compilation; more of them would only divide its memory.
 _ACCELERATOR_THREADS = 4
-_LOOK_SECONDS = 1.0  # between checks that a cluster has a worker, or that the parent process is alive
 _ATTEMPTS = 5  # to resume after workers were lost, without a single chunk finished in between
 _LOSSES = (LostWorkers, BrokenExecutor)
 
@@ -115,7 +114,7 @@ def _exit_with(master: int) -> None:
 
     def watch() -> None:
         while os.getppid() == master:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -242,7 +241,7 @@ class Execution:
             show = self.progress or (lambda _: None)
             show(Progress(stage, 0, 1, 0))
             while not place.is_ready():
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(LOOK_SECONDS)
             show(Progress(stage, 1, 1, 0))
         return place
 
