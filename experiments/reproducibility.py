@@ -75,7 +75,9 @@ def split_half(
     >>> found.r_indices.shape, found.agreement["n_patients"].tolist()
     ((2, 300, 3), [100, 100, 200])
     """
-    patient = patients_of(y, len(X), _FEWEST)
+    patient = patients_of(y, len(X))
+    if min(patient.sum(), (~patient).sum()) < _FEWEST:
+        raise InputError(f"At least {_FEWEST} controls and {_FEWEST} patients are needed.")
     half = np.ones(len(patient), int)
     folds = StratifiedKFold(2, shuffle=True, random_state=seed).split(patient[:, None], patient)
     half[next(folds)[1]] = 2

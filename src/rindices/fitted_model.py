@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rindices.core import inference
 from rindices.core.networks import Parameters, n_patterns
-from rindices.judging.study import check_gaps, covariate_table, index_of
+from rindices.judging.study import check_gaps, covariate_table
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.problems import InputError, OutsideTraining, Remedy, check_choice, joined
@@ -64,7 +64,7 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
             X = X[list(names)]
-        index = index_of(X)
+        index = X.index if isinstance(X, pd.DataFrame) else None
         X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
         table = covariate_table(covariates, len(X), index)
         check_gaps(X, unfilled=unfilled)

@@ -126,12 +126,6 @@ def test_unrelated_models_agree_by_chance():
     assert np.abs(found[1:]).max() < 0.1
 
 
-def test_one_pattern_has_no_differences():
-    found = of_two(severities(n_patterns=1), noisy(severities(n_patterns=1), 0.1))
-    assert np.isnan(found.difference_correlation)
-    assert 0.5 < found.pattern_agreement < 1
-
-
 def test_constant_r_index_correlates_with_nothing():
     flat = severities()
     flat[:, 1] = 0.3

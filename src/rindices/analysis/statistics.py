@@ -283,13 +283,13 @@ def in_group(group: ArrayLike, name: str) -> np.ndarray:
     return groups == name
 
 
-def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str = "y") -> np.ndarray:
+def patients_of(labels: ArrayLike, n_people: int, *, name: str = "y") -> np.ndarray:
     """Return who is a patient, labelled 1 or true; controls are labelled 0 or false.
 
     Raises
     ------
     InputError
-        If there are other labels, not one label per person, or fewer people than `fewest` in a group.
+        If there are other labels, or not one label per person.
     """
     values = np.asarray(labels)
     if values.shape != (n_people,):
@@ -301,13 +301,7 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
         raise InputError(
             f"`{name}` should contain 0 for controls and 1 for patients, but it contains {str(strange[0])!r}."
         )
-    patient, n_patients = values.astype(bool), int(values.sum())
-    if min(n_patients, n_people - n_patients) < fewest:
-        raise InputError(
-            f"At least {fewest} controls and {fewest} patients are needed, "
-            f"but got {n_people - n_patients} and {n_patients}."
-        )
-    return patient
+    return values.astype(bool)
 
 
 def same_people(n_people: int, **tables: Sized) -> None:

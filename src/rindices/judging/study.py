@@ -176,7 +176,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
         As in `rindices.SurrealGAN.fit`.
     """
     correction = learner.correction
-    index = index_of(X)
+    index = X.index if isinstance(X, pd.DataFrame) else None
     _check_order(index, y, "y")
     X, y = validate_data(learner, X, y, dtype=np.float64, ensure_min_samples=2, ensure_all_finite="allow-nan")
     patient, seed = is_patient(y), seed_from(learner.random_state)
@@ -224,11 +224,6 @@ def is_patient(y: np.ndarray) -> np.ndarray:
             stacklevel=3,
         )
     return y == high
-
-
-def index_of(X: Any) -> pd.Index | None:
-    """Return the index of a pandas table; otherwise None."""
-    return X.index if isinstance(X, pd.DataFrame) else None
 
 
 def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = None) -> pd.DataFrame | None:
