@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rindices.scoring.consensus_and_person import Familiar
     from rindices.scoring.severity_and_reference import SeverityScale
 
-Index = Literal["pattern_agreement", "dimension_correlation", "difference_correlation"]
+AgreementIndex = Literal["pattern_agreement", "dimension_correlation", "difference_correlation"]
 
 FORMAT = "rindices-model"
 FORMAT_VERSION = 4  # versions from before the first release are not read
@@ -74,7 +74,7 @@ class Header:
     seed: int | None
     parameters: EstimatorParameters
     contract: Contract
-    agreement: dict[Index, float | None] = Field(min_length=3)  # None: unknown, as JSON has no NaN
+    agreement: dict[AgreementIndex, float | None] = Field(min_length=3)  # None: unknown, as JSON has no NaN
     verdict: tuple[State | None, str]  # None: was not judged
     n_supported: PositiveInt | None = None  # patterns that held-out people support; None: unknown
     left_out: tuple[tuple[int, str], ...]
