@@ -344,8 +344,7 @@ class FittedEstimator(RIndexEstimator):
         check_is_fitted(self, "models_")
         if isinstance(X, Scaled):
             return X
-        cannot = "this model cannot impute them because it was imported or has few controls"
-        unfilled = cannot if self.familiar_ is None else ""
+        unfilled = "" if self.familiar_ else "this model cannot impute them because it was imported or has few controls"
         X, table = self._new_people(X, covariates, unfilled=unfilled, checked=checked)
         scaled, gaps = self.preprocessing_.transform(X, table), np.isnan(X)
         if self.familiar_ is None or not gaps.any():
