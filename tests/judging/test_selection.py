@@ -33,7 +33,7 @@ def make_study(seed=0, whitening=0.0, **schedule):
     patient = rng.permutation(np.repeat([False, True], [N_CONTROLS, N_PATIENTS]))
     scaled = rng.normal(1, 0.1, (len(patient), N_REGIONS)) - 0.2 * patient[:, None]
     chosen = {"min_steps": 0, "max_steps": 100, "whitening": whitening} | schedule
-    return Study(scaled, patient, Settings(replace(blind(), schedule=Schedule(**chosen)), 8, seed))
+    return Study(scaled, patient, Settings(replace(blind(), schedule=Schedule(**chosen)), seed))
 
 
 def finished(*trajectories):

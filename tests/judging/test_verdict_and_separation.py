@@ -44,7 +44,7 @@ def study_of(size=2.0, seed=0):
     brains[patient] += 2 * severities @ maps
     healthy = brains[~patient]
     scaled = 1 + 0.1 * (brains - healthy.mean(axis=0)) / healthy.std(axis=0)
-    return Study(scaled, patient, Settings(fast(), 32, seed)), severities
+    return Study(scaled, patient, Settings(fast(), seed)), severities
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,7 @@ LATER = np.arange(len(AGES)) >= 200
 
 def aged_study(design):
     scaled = 1 + 0.1 * np.random.default_rng(0).standard_normal((len(AGES), 200))
-    return Study(scaled, LATER, Settings(fast(), 8, seed=0), design)
+    return Study(scaled, LATER, Settings(fast(), seed=0), design)
 
 
 def shifts(study, n_cohorts=10):

@@ -57,7 +57,7 @@ class Kept:
 @pytest.fixture(scope="module")
 def settings(quick_preset):
     """Settings with checkpoints after 10, 20, 30 and 40 steps, and weights kept from step 20 on."""
-    return Settings(replace(quick_preset, schedule=replace(quick_preset.schedule, checkpoint_every=10)), 8, 7)
+    return Settings(replace(quick_preset, schedule=replace(quick_preset.schedule, checkpoint_every=10)), 7)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,9 @@ def fitting(
     n_regions=145, n_patients=900, n_patterns=3, batch_size=32, memory=16 * 2**30, number=1, at_a_time=4, platform="gpu"
 ):
     people = TrainingPeople(np.empty((500, n_regions)), np.empty((n_patients, n_regions)))
-    return models_per_chunk(people, n_patterns, batch_size, Device(platform, "made up", number, memory), at_a_time)
+    return models_per_chunk(
+        people, n_patterns, Schedule(batch_size), Device(platform, "made up", number, memory), at_a_time
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_members_of_the_paper_and_of_the_authors_package_have_no_prior(preset, s
 
     monkeypatch.setattr(chunks, "train", watched)
     with pytest.raises(Stopped):
-        train_chunk(PAIR, Settings(preset, 8, 7), small_people._replace(methods={}))
+        train_chunk(PAIR, Settings(preset, 7), small_people._replace(methods={}))
     assert seen == [None]
 
 
@@ -201,7 +203,7 @@ def test_linear_models_alone_need_no_training(small_people, monkeypatch):
     monkeypatch.setattr(chunks, "train", None)
     few, seen = Member(Point(2, 0.8), 4), []
     mixed = Chunk((few, *PAIR.members))
-    found = train_chunk(mixed, Settings(linear(), 8, 7), small_people, progress=lambda _, step: not seen.append(step))
+    found = train_chunk(mixed, Settings(linear(), 7), small_people, progress=lambda _, step: not seen.append(step))
     assert (seen, found.steps.tolist(), found.losses) == ([0], [0], {})
     assert not found.r_indices[0, 0, :, 2:].any()
     for place, member in enumerate(mixed.members):

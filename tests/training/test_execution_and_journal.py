@@ -31,7 +31,7 @@ A, B, C, D = CHUNKS
 
 @pytest.fixture(scope="module")
 def settings(quick_preset):
-    return Settings(quick_preset, 8, 0)
+    return Settings(quick_preset, 0)
 
 
 @pytest.fixture(scope="module")

@@ -141,7 +141,7 @@ def sweep(
     points = [point for point in dict.fromkeys(points) if point.n_patterns > 1 or point in of_each_number]
     several = len(of_each_number) > 1
     with_misfit = several and study.settings.preset.training.freeze_below is None  # the paper uses agreement alone
-    execution.prepare(study.people, [point.n_patterns for point in of_each_number], study.settings.batch_size)
+    execution.prepare(study.people, [point.n_patterns for point in of_each_number], study.settings.preset.schedule)
     chunks: list[Chunk] = []
     judged: dict[Point, Judged] = {}
 

@@ -191,7 +191,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], correction)
     check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
     devices.prepare()
-    settings = Settings(preset, preset.schedule.people_per_step(int(patient.sum())), seed)
+    settings = Settings(preset, seed)
     design = None if table is None else design_of(table, patient, correction)
     site = None if correction is None else correction.site
     sites, measured = None, None

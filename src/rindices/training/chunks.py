@@ -80,13 +80,12 @@ class Settings(NamedTuple):
     """The settings that all models of a run share: all but the orthogonality, which belongs to a point."""
 
     preset: Preset
-    batch_size: int
     seed: int  # with a repetition's number, it determines all its random numbers
 
 
 def schedule_of(chunk: Chunk, settings: Settings) -> Schedule:
     """Return how long a chunk is trained; prolonged models are evaluated only at the end."""
-    schedule = replace(settings.preset.schedule, batch_size=settings.batch_size)
+    schedule = settings.preset.schedule
     longest = max(schedule.longest, schedule.max_steps)
     return replace(schedule, min_steps=longest, max_steps=longest) if chunk.members[0].prolonged else schedule
 
@@ -247,12 +246,14 @@ def _joined(parts: list[Trajectory]) -> Trajectory:
     return Trajectory(steps, r_indices, losses, correlations, weights)
 
 
-def models_per_chunk(people: TrainingPeople, n_patterns: int, batch_size: int, device: Device, at_a_time: int) -> int:
+def models_per_chunk(
+    people: TrainingPeople, n_patterns: int, schedule: Schedule, device: Device, at_a_time: int
+) -> int:
     """Return the number of models to train together: one per core on a processor, as many as fit on an accelerator.
 
     Parameters
     ----------
-    people, n_patterns, batch_size
+    people, n_patterns, schedule
         What to train.
     device
         The device of a worker.
@@ -264,7 +265,7 @@ def models_per_chunk(people: TrainingPeople, n_patterns: int, batch_size: int, d
     n_regions = people.controls.shape[1]
     layers = jax.tree.leaves(shapes(sizes(n_regions, n_patterns)), is_leaf=lambda part: type(part) is tuple)
     weights = sum(int(np.prod(shape)) for shape in layers)
-    passes = batch_size * (3 * n_patterns + 8) * n_regions * 4
+    passes = schedule.people_per_step(len(people.patients)) * (3 * n_patterns + 8) * n_regions * 4
     scores = len(people.patients) * (2 * n_patterns + 2) * n_regions
     memory = _MEMORY_SHARE * (device.memory or _UNKNOWN_MEMORY) * device.number / at_a_time
     return max(1, int(memory / (4 * (_COPIES * weights + passes + scores))))

@@ -20,6 +20,7 @@ from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.train import TrainingPeople
 from rindices.linear import unconverged_rotations
+from rindices.presets import Schedule
 from rindices.problems import InputError, LostWorkers, Remedy
 from rindices.training.chunks import (
     Chunk,
@@ -212,7 +213,7 @@ class Execution:
             raise LostWorkers("a worker was lost before the first chunk.") from error
         return device
 
-    def prepare(self, people: Callable[[], TrainingPeople], numbers: Collection[int], batch_size: int) -> None:
+    def prepare(self, people: Callable[[], TrainingPeople], numbers: Collection[int], schedule: Schedule) -> None:
         """Decide how models are divided into chunks, before training starts.
 
         On a GPU of this machine, one program can train models with different numbers of patterns; a cluster needs
@@ -220,15 +221,17 @@ class Execution:
 
         Parameters
         ----------
-        people, batch_size
-            The people that models learn from, and their number per step.
+        people
+            Returns the people that models learn from.
         numbers
             All numbers of patterns that may be trained.
+        schedule
+            Gives the number of people per step.
         """
 
         def as_many_as_fit() -> int:
             device = self.device()  # of a worker, which may have to join first
-            return models_per_chunk(people(), max(numbers), batch_size, device, self.ready_executor().chunks_per_device)
+            return models_per_chunk(people(), max(numbers), schedule, device, self.ready_executor().chunks_per_device)
 
         several = len({*numbers}) > 1
         self.mixed = several and isinstance(executor(self.n_jobs), Local) and self.device().platform != "cpu"
