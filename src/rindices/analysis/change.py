@@ -1,7 +1,5 @@
 """Change between visits: of each person, of groups by a mixed model, and compared with scan noise."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any, NamedTuple
 
@@ -13,6 +11,20 @@ from rindices.analysis.statistics import GROUPS, false_discovery, in_group, same
 
 DIFFERENCE = "patients minus controls"
 _COLUMNS = ["group", "pattern", "n", "n_visits", "start", "mean", "low", "high", "p", "q", "random_effects", "note"]
+
+
+class Line(NamedTuple):
+    """Mean severity at time 0, mean change per year with its standard error, and how these were estimated.
+
+    The note says why there is no line, or why there are no random slopes.
+    """
+
+    start: float = np.nan
+    slope: float = np.nan
+    error: float = np.nan
+    freedom: float = np.nan  # of the standard error
+    random_effects: str = ""
+    note: str = ""
 
 
 def change_per_year(
@@ -245,20 +257,6 @@ FEWEST_PEOPLE = 5  # seen twice or more; with fewer, the variance between people
 FEWEST_THRICE = 10  # seen three times or more; with two visits, individual slopes cannot be told from noise
 _NOTHING = 1e-12  # variance within people below which severities do not vary
 BOTH, BY_PERSON = "intercept and slope", "slopes by person"
-
-
-class Line(NamedTuple):
-    """Mean severity at time 0, mean change per year with its standard error, and how these were estimated.
-
-    The note says why there is no line, or why there are no random slopes.
-    """
-
-    start: float = np.nan
-    slope: float = np.nan
-    error: float = np.nan
-    freedom: float = np.nan  # of the standard error
-    random_effects: str = ""
-    note: str = ""
 
 
 def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Line:
