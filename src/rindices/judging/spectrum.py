@@ -284,8 +284,8 @@ class _Spread(NamedTuple):
         for start in range(0, len(labels), 4096):
             part = slice(start, start + 4096)
             squares[part] = ((self.people[part] - self.design[part] @ effects) ** 2).sum(axis=1)
-        own = squares[~labels] * (np.trace(controls) / squares[~labels].mean())
-        return sick, shrunk_covariance(controls, ledoit_wolf_share(controls, own))
+        lengths = squares[~labels] * (np.trace(controls) / squares[~labels].mean())
+        return sick, shrunk_covariance(controls, ledoit_wolf_share(controls, lengths))
 
     def held_out(self, rng: np.random.Generator) -> np.ndarray:
         """Return the log ratio of the variances of held-out rows in each direction, in standard errors."""
