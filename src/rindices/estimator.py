@@ -266,7 +266,8 @@ def load_model(path: str | Path) -> SurrealGAN:
     header, models, preprocessing, scale, familiar, known_maps = read_model(path)
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
-        model.preset_ = model.preset_with(model.n_patterns, model.orthogonality)
+        networks = get_preset(model.preset).schedule.max_steps  # linear models may have an unused weight
+        model.preset_ = model.preset_with(model.n_patterns, model.orthogonality if networks else None)
         agreement = {name: np.nan if value is None else value for name, value in header.agreement.items()}
         model.agreement_, model.verdict_, model.scale_ = Agreement(**agreement), header.verdict, scale
         model.n_supported_ = header.n_supported
