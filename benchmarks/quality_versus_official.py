@@ -25,7 +25,7 @@ import pandas as pd
 
 from rindices.core import devices
 from rindices.core.train import TrainingPeople, make_members, train
-from rindices.judging.agreement_and_misfit import compare, pattern_concordance
+from rindices.judging.agreement_and_misfit import pattern_concordance
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.presets import Preset, Schedule, blind, official
 from rindices.simulate import simulate_cohort
@@ -63,9 +63,7 @@ class Curve:
         self.seconds, self.steps = seconds, steps
         self.concordance = np.array([np.mean([pattern_concordance(truth, one) for one in look]) for look in r_indices])
         several = len(r_indices[0]) > 1
-        self.agreement = np.array(
-            [compare(look[0], look[1]).pattern_agreement if several else np.nan for look in r_indices]
-        )
+        self.agreement = np.array([pattern_concordance(look[0], look[1]) if several else np.nan for look in r_indices])
 
     def time_to(self, target: float) -> float:
         """Return the seconds after which the mean concordance reaches a target; NaN if it never does."""

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from rindices.analysis.statistics import patients_of
-from rindices.judging.agreement_and_misfit import compare, match_patterns, pattern_concordance
+from rindices.judging.agreement_and_misfit import match_patterns, mean_agreement, pairwise, pattern_concordance
 from rindices.problems import InputError
 
 _FEWEST = 4  # per group: two in each half, the fewest that can be ordered
@@ -75,7 +75,9 @@ def split_half(
     >>> found.r_indices.shape, found.agreement["n_patients"].tolist()
     ((2, 300, 3), [100, 100, 200])
     """
-    patient = patients_of(y, len(X), _FEWEST)
+    patient = patients_of(y, len(X))
+    if min(patient.sum(), (~patient).sum()) < _FEWEST:
+        raise InputError(f"At least {_FEWEST} controls and {_FEWEST} patients are needed.")
     half = np.ones(len(patient), int)
     folds = StratifiedKFold(2, shuffle=True, random_state=seed).split(patient[:, None], patient)
     half[next(folds)[1]] = 2
@@ -124,8 +126,9 @@ def _rows(table: Any, chosen: np.ndarray) -> Any:
 def _agreement(scores: np.ndarray, half: np.ndarray, truth: Any) -> pd.DataFrame:
     rows = []
     for name, inside in {"half 1": half == 1, "half 2": half == 2, "all": half > 0}.items():
-        first, second = scores[:, inside]
-        row = {"patients": name, "n_patients": int(inside.sum())} | compare(first, second)._asdict()
+        row = {"patients": name, "n_patients": int(inside.sum())} | mean_agreement(
+            pairwise(scores[:, inside])
+        )._asdict()
         if truth is not None:
             known = np.asarray(truth, float)[inside]
             row |= {f"concordance_half{k}": pattern_concordance(known, scores[k - 1, inside]) for k in (1, 2)}

@@ -52,7 +52,6 @@ def judged(
     *,
     n_models=10,
     n_repetitions=10,
-    error=0.01,
     low=np.nan,
     high=np.nan,
     weight=0.8,
@@ -60,9 +59,7 @@ def judged(
 ) -> Judged:
     """Return a setting with the given agreement and misfit at its only checkpoint."""
     checkpoints = [
-        CheckpointResult(
-            20_000, n_models, *[Agreement(number, np.nan, np.nan) for number in (value, error, low, high)], {}
-        )
+        CheckpointResult(20_000, n_models, *[Agreement(number, np.nan, np.nan) for number in (value, low, high)], {})
     ]
     fit = None if distance is None else misfit(distance)
     return Judged(Point(n_patterns, weight), n_repetitions, checkpoints, 0, fit)
@@ -85,7 +82,7 @@ class Trained(Memory):
 
     def _member(self, member):
         n_patterns, orthogonality = member.point
-        seed = [member.repetition, member.cohort, n_patterns, int(1000 * orthogonality)]
+        seed = [member.repetition, 0, n_patterns, int(1000 * orthogonality)]
         return np.concatenate(
             [scores(sd, n_patterns=n_patterns, seed=[*seed, k]) for k, sd in enumerate(self.noise(member))]
         )

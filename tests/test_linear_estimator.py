@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import FastICA
@@ -118,7 +117,6 @@ def test_new_people_are_checked_as_those_of_networks(given, fitted):
     regions, _, covariates = given
     severities = fitted.transform(regions, covariates)
     np.testing.assert_array_equal(fitted.transform(regions[regions.columns[::-1]], covariates), severities)
-    np.testing.assert_array_equal(fitted.transform(regions.astype(pd.SparseDtype(float)), covariates), severities)
     refused_with("1000", fitted.transform, regions * 1000, covariates)
     gone = regions.mask((regions.index == 3)[:, None] & np.ones(regions.shape, bool))
     refused_with(r"% of the values in row 3 of X are missing", fitted.transform, gone, covariates)

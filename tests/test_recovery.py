@@ -32,7 +32,7 @@ def trained(kind, preset, n_repetitions, correlation=None):
     regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
     patient, volumes = (cohort.table["diagnosis"] == "PT").to_numpy(), regions.to_numpy(float)
     scaled = ControlScaler.fit(volumes[~patient]).transform(volumes)
-    study, execution = Study(scaled, patient, Settings(preset, 32, seed=0)), Execution()
+    study, execution = Study(scaled, patient, Settings(preset, seed=0)), Execution()
     swept = sweep(study, [Point(3, preset.weights.orthogonality)], n_repetitions, execution)
     return cohort, list(regions), study.people(), swept, consensus(swept.chosen, swept.chunks, execution)
 

@@ -202,7 +202,6 @@ def swept_of(*settings, n_repetitions=10):
         3,
         n_repetitions,
         [],
-        [],
     )
 
 
@@ -263,7 +262,7 @@ SOME = swept_of(judged(0.9, 2), judged(0.7, 3, n_repetitions=3))
             "2",
             "dropped, other orthogonalities were not tried (2 settings).",
         ),
-        (Swept(UNKNOWN, UNKNOWN[0], 1, 1, [], []), "2", "arbitrary"),
+        (Swept(UNKNOWN, UNKNOWN[0], 1, 1, []), "2", "arbitrary"),
     ],
 )
 def test_reason_names_the_figures_what_fewer_patterns_lack_and_what_was_given_up(swept, start, end):

@@ -31,7 +31,7 @@ from own_methods import METHODS as OWN
 from sklearn.metrics import adjusted_rand_score
 from truths import COHORTS, Cohort
 
-from rindices.judging.agreement_and_misfit import compare, pattern_concordance
+from rindices.judging.agreement_and_misfit import pattern_concordance
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "results" / "peers.csv"
@@ -128,7 +128,7 @@ def halves(first: Found, second: Found) -> dict[str, object]:
     row: dict[str, object] = {"minutes": first.minutes + second.minutes, "gib": max(first.gib, second.gib)}
     row |= {"verdict": f"{first.verdict}; {second.verdict}" if first.verdict else "", "note": first.note}
     row |= {"finished": first.finished and second.finished, "number": first.number}
-    row["agreement"] = compare(first.scores, second.scores).pattern_agreement
+    row["agreement"] = pattern_concordance(first.scores, second.scores)
     row["agreement_ari"] = adjusted_rand_score(first.labels, second.labels)
     return row
 

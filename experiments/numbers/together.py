@@ -58,7 +58,7 @@ class Pretrained(Memory):
         self._found, self._until = found, until
 
     def __contains__(self, chunk: object) -> bool:
-        return isinstance(chunk, Chunk) and chunk.cohort == 0 and chunk.n_patterns in self._found
+        return isinstance(chunk, Chunk) and chunk.n_patterns in self._found
 
     def __getitem__(self, chunk: Chunk) -> Trajectory:
         looks, of = self._found[chunk.n_patterns], [member.repetition for member in chunk.members]

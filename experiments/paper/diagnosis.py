@@ -71,7 +71,9 @@ def diagnosis_auc(
     ['R-indices', 'regions', 'difference']
     """
     features = {"R-indices": np.asarray(r_indices, float), "regions": np.asarray(regions, float)}
-    patient = patients_of(y, len(features["regions"]), _FEWEST)
+    patient = patients_of(y, len(features["regions"]))
+    if min(patient.sum(), (~patient).sum()) < _FEWEST:
+        raise InputError(f"At least {_FEWEST} controls and {_FEWEST} patients are needed.")
     same_people(len(patient), r_indices=features["R-indices"])
     for name, table in features.items():
         if table.ndim != 2 or not np.isfinite(table).all():

@@ -21,7 +21,7 @@ from many_cohorts import Group, steps_of_looks, train_all
 from tables import Results, Scope, parser, scope
 
 from rindices.core import devices
-from rindices.judging.agreement_and_misfit import compare, pattern_concordance
+from rindices.judging.agreement_and_misfit import pattern_concordance
 
 COUNTS = (2, 3, 5, 10, 15, 20, 30)
 PATIENTS = (100, 200, 400, 800, 1200, 2000)
@@ -43,7 +43,7 @@ def draw_consensus(looks: np.ndarray, steps: list[int], truth: np.ndarray, count
             row: dict[str, Any] = {"n_models": count, "draw": draw, "step": steps[place]}
             row["concordance"] = np.nan if one is None else pattern_concordance(truth, one)
             known = one is not None and other is not None and 2 * count <= len(members)
-            row["agreement_of_two"] = compare(one, other).pattern_agreement if known else np.nan
+            row["agreement_of_two"] = pattern_concordance(one, other) if known else np.nan
             rows.append(row)
     return rows
 

@@ -24,7 +24,7 @@ from sklearn.model_selection import StratifiedKFold
 from tables import Results, Scope, parser, scope
 
 from rindices.core import devices
-from rindices.judging.agreement_and_misfit import compare, match_patterns, pattern_concordance
+from rindices.judging.agreement_and_misfit import match_patterns, pattern_concordance
 
 LARGE = (850, 2204)  # the people of section 4.3
 LARGE_KIND = "mild"
@@ -100,7 +100,7 @@ def compare_halves(case: Case, first: Half, second: Half) -> list[dict]:
                 "step": step,
                 "train": pattern_concordance(known.truth[~held_out], scores[~held_out]),
                 "held_out": pattern_concordance(known.truth[held_out], scores[held_out]),
-                "agreement": compare(one[held_out], two[held_out]).pattern_agreement,
+                "agreement": pattern_concordance(one[held_out], two[held_out]),
                 "map_correlation": float(np.mean(maps)),
                 "lowest_map_correlation": min(maps),
             }

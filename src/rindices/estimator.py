@@ -26,7 +26,6 @@ from rindices.linear import METHODS, Method, fitted, unconverged_rotations
 from rindices.model import (
     EstimatorParameters,
     Header,
-    StoredAgreement,
     complete,
     read_model,
     write_model,
@@ -201,11 +200,11 @@ class SurrealGAN(FittedEstimator):
         self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
         self.r_indices_, self.spread_, _ = score_people(self, Scaled(study.residuals, None))
         folds = [held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]
-        full = healthy = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
-        if self.inference == "medoid":  # a single repetition, to which the spread of the others does not apply
-            scored, healthy = jax.tree.map(lambda leaf: leaf[:1], self.models_), Healthy(full.brains, full.held_out[:1])
-        else:
-            scored = self.models_
+        full = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
+        # The medoid is a single repetition, to which the spread of the others does not apply.
+        n_scored = 1 if self.inference == "medoid" else len(self.members_)
+        scored = jax.tree.map(lambda leaf: leaf[:n_scored], self.models_)
+        healthy = Healthy(full.brains, full.held_out[:n_scored])
         self.scale_, honest, unseen = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
         if self.scale_.quantiles is not None and few(len(controls), int(study.patient.sum())):
             n_patterns = chosen.point.n_patterns
@@ -236,7 +235,6 @@ class SurrealGAN(FittedEstimator):
         check_writable(Path(path), "path")
         given = {field.name: getattr(self, field.name) for field in fields(EstimatorParameters)}
         given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
-        agreement = {name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()}
         header = Header(
             members=tuple(self.members_),
             step=self.step_,
@@ -246,7 +244,7 @@ class SurrealGAN(FittedEstimator):
                 **{name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
             ),
             contract=self.contract_,
-            agreement=StoredAgreement(**agreement),
+            agreement={name: None if np.isnan(of) else of for name, of in self.agreement_._asdict().items()},  # type: ignore[misc]
             verdict=self.verdict_,
             n_supported=self.n_supported_,
             left_out=tuple(self.left_out_.items()),
@@ -269,9 +267,9 @@ def load_model(path: str | Path) -> SurrealGAN:
     header, models, preprocessing, scale, familiar, known_maps = read_model(path)
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
-        networks = get_preset(model.preset).schedule.max_steps  # earlier linear models may have an unused weight
+        networks = get_preset(model.preset).schedule.max_steps  # linear models may have an unused weight
         model.preset_ = model.preset_with(model.n_patterns, model.orthogonality if networks else None)
-        agreement = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
+        agreement = {name: np.nan if value is None else value for name, value in header.agreement.items()}
         model.agreement_, model.verdict_, model.scale_ = Agreement(**agreement), header.verdict, scale
         model.n_supported_ = header.n_supported
     model.members_, model.left_out_ = list(header.members), dict(header.left_out)

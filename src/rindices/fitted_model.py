@@ -15,14 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rindices.core import inference
 from rindices.core.networks import n_patterns
-from rindices.judging.study import check_gaps, covariate_table, indexed
+from rindices.judging.study import check_gaps, covariate_table
 from rindices.preprocessing import SCALED_SD
 from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.problems import InputError, OutsideTraining, Remedy, check_choice, joined
 from rindices.schema import Contract, RegionField, Roster
 from rindices.scoring.consensus_and_person import FittedModel, Scaled, Scores, score_people, spread_over_repetitions
 from rindices.scoring.intervals import severity_intervals
-from rindices.scoring.severity_and_reference import HeldOut, SeverityScale
+from rindices.scoring.severity_and_reference import HeldOut
 from rindices.settings import SearchSettings
 from rindices.value_kinds import check_level
 
@@ -64,7 +64,7 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
             X = X[list(names)]
-        index, X = indexed(X)
+        index = X.index if isinstance(X, pd.DataFrame) else None
         X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
         table = covariate_table(covariates, len(X), index)
         check_gaps(X, unfilled=unfilled)
@@ -159,15 +159,16 @@ class FittedEstimator(RIndexEstimator, FittedModel):
 
         They need not have been in `fit`; columns are matched by name.
         """
-        r_indices = self.transform_with_spread(X, covariates)[0]
-        return self._scale().severities(r_indices) if self.output == "severities" else r_indices
+        r_indices = self.scores(X, covariates).r_indices
+        return self.scale_.severities(r_indices) if self.output == "severities" else r_indices
 
     def severities(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return each person's severity of each pattern: a fraction of the largest change that was learned.
 
         Some patients exceed 1; healthy people average slightly above 0.
         """
-        return self._scale().severities(self.transform_with_spread(X, covariates)[0])
+        r_indices = self.scores(X, covariates).r_indices
+        return self.scale_.severities(r_indices)
 
     def intervals(
         self, X: Any, covariates: Any = None, level: float = SearchSettings.level
@@ -177,11 +178,7 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         NaN with fewer than three repetitions, and for imported models.
         """
         scores = self.scores(X, covariates)
-        return severity_intervals(self._scale(), scores.r_indices, check_level(level), scores.more_sd)
-
-    def _scale(self) -> SeverityScale:
-        check_is_fitted(self, "models_")
-        return self.scale_
+        return severity_intervals(self.scale_, scores.r_indices, check_level(level), scores.more_sd)
 
     def strangeness(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return how far each person lies from anyone the model can produce; a person above 1 is a stranger.
@@ -225,11 +222,7 @@ class FittedEstimator(RIndexEstimator, FittedModel):
 
     def spread(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the standard deviation over repetitions of each R-index (NaN with a single one)."""
-        return self.transform_with_spread(X, covariates)[1]
-
-    def transform_with_spread(self, X: Any, covariates: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the results of `transform` and `spread` in the time of one of them."""
-        return self.scores(X, covariates)[:2]
+        return self.scores(X, covariates).spread
 
     def scores(self, X: Any, covariates: Any = None) -> Scores:
         """Return R-indices, their spread over repetitions, and their uncertainty due to missing regions and sites."""
@@ -346,8 +339,7 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         check_is_fitted(self, "models_")
         if isinstance(X, Scaled):
             return X
-        cannot = "this model cannot impute them because it was imported or has few controls"
-        unfilled = cannot if self.familiar_ is None else ""
+        unfilled = "" if self.familiar_ else "this model cannot impute them because it was imported or has few controls"
         X, table = self._new_people(X, covariates, unfilled=unfilled, checked=checked)
         scaled, gaps = self.preprocessing_.transform(X, table), np.isnan(X)
         if self.familiar_ is None or not gaps.any():

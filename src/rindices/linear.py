@@ -7,14 +7,12 @@ few regions and hardly overlap, `contrastive_ica` that severities are independen
 et al., 2018) begins in the same way; signals above noise-only samples are from Nadakuditi and Silverstein (2010).
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import RLock
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from joblib import cpu_count
@@ -27,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from rindices.problems import InputError, Remedy, counted
 
 _ROUNDS = 12  # of EM; severities hardly change afterwards
-_DIFFERENT = 2.0  # standard errors of the group difference from which a region is searched for patterns first
+DIFFERENT = 2.0  # standard errors of the group difference from which a region is searched for patterns first
 _CUT = 4.0  # standard errors below which a region's change is removed from a map
 _CUTS = 2  # per round: leaving regions out makes the other changes more certain
 _RESTARTS = 6  # of the rotation, which has local minima
@@ -84,7 +82,7 @@ class TooFewPatients(InputError, np.linalg.LinAlgError):
         )
         self._numbers = n_patients, n_patterns
 
-    def __reduce__(self) -> tuple[type[TooFewPatients], tuple[int, int]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[int, int]]:
         return type(self), self._numbers  # errors travel between processes
 
 
@@ -113,7 +111,7 @@ class Whitening(NamedTuple):
     inverse_root: np.ndarray
 
     @classmethod
-    def of(cls, controls: np.ndarray) -> Whitening:
+    def of(cls, controls: np.ndarray) -> Self:
         """Estimate them from the controls."""
         covariance = ledoit_wolf(controls)[0]
         if len(controls) == 2:  # they vary along a line and would not be shrunk: there would be no inverse
@@ -143,10 +141,10 @@ class LinearModel(NamedTuple):
     gain: np.ndarray
     offset: np.ndarray
 
-    def reordered(self, order: np.ndarray) -> LinearModel:
+    def reordered(self, order: np.ndarray) -> Self:
         """Return the same model with its patterns in another order."""
         maps, mean, covariance, gain, offset = (part[order] for part in self)
-        return LinearModel(maps, mean, covariance[:, order], gain, offset)
+        return type(self)(maps, mean, covariance[:, order], gain, offset)
 
     def severities(self, people: np.ndarray) -> np.ndarray:
         """Return the posterior mean of each person's severities ``(people, patterns)``."""
@@ -220,7 +218,7 @@ def _rotated_start(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return maps (regions, patterns) that overlap least, and the covariance of their severities."""
     errors = np.sqrt(controls.var(axis=0) / len(controls) + patients.var(axis=0) / len(patients))
-    different = np.abs(patients.mean(axis=0) - controls.mean(axis=0)) > _DIFFERENT * errors
+    different = np.abs(patients.mean(axis=0) - controls.mean(axis=0)) > DIFFERENT * errors
     if different.sum() <= n_patterns:
         different[:] = True
     space = np.linalg.qr(whitening.inverse_root[:, different])[0]  # whitened maps of these regions alone

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from rindices.scoring.consensus_and_person import Familiar
     from rindices.scoring.severity_and_reference import SeverityScale
 
+AgreementIndex = Literal["pattern_agreement", "dimension_correlation", "difference_correlation"]
+
 FORMAT = "rindices-model"
 FORMAT_VERSION = 4  # versions from before the first release are not read
 
@@ -49,15 +51,6 @@ class EstimatorParameters:
     output: Literal["r_indices", "severities"]
     preset: Preset
     random_state: int | None
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class StoredAgreement:
-    """An `Agreement` with None for what is unknown, as JSON has no NaN."""
-
-    pattern_agreement: float | None
-    dimension_correlation: float | None
-    difference_correlation: float | None
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -81,7 +74,7 @@ class Header:
     seed: int | None
     parameters: EstimatorParameters
     contract: Contract
-    agreement: StoredAgreement
+    agreement: dict[AgreementIndex, float | None] = Field(min_length=3)  # None: unknown, as JSON has no NaN
     verdict: tuple[State | None, str]  # None: was not judged
     n_supported: PositiveInt | None = None  # patterns that held-out people support; None: unknown
     left_out: tuple[tuple[int, str], ...]
@@ -94,15 +87,6 @@ class Header:
         n_patterns = self.parameters.n_patterns
         if self.correlation is not None and [len(row) for row in self.correlation] != [n_patterns] * n_patterns:
             raise ValueError(f"the correlation matrix should be {n_patterns} x {n_patterns}")
-
-    def to_text(self) -> str:
-        """Return the header as JSON."""
-        return json.dumps(self, ensure_ascii=False, allow_nan=False, default=plain)
-
-    @classmethod
-    def from_text(cls, text: str) -> Header:
-        """Return the header of a file; invalid text raises one of the errors that `complete` handles."""
-        return TypeAdapter(cls).validate_json(text)
 
 
 def plain(value: Any) -> JsonValue:
@@ -135,9 +119,15 @@ def write_model(
     """Write a model to another file beside `path`, then rename it, so that `path` is never half-written."""
     from rindices.preprocessing.pipeline import arrays_of
 
-    path, text = Path(path), header.to_text()
+    path, text = Path(path), json.dumps(header, ensure_ascii=False, allow_nan=False, default=plain)
     texts = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
-    arrays = _flatten(models) | arrays_of(preprocessing)
+    arrays = {
+        f"{network}.{layer}.{kind}": np.asarray(array, np.float32)
+        for network, layers in models._asdict().items()
+        for layer, weights in (layers or {}).items()
+        for kind, array in weights.items()
+    }
+    arrays |= arrays_of(preprocessing)
     arrays |= {f"scale.{name}": of for name, of in vars(scale).items() if of is not None}
     if familiar is not None:
         arrays |= {f"familiar.{name}": of for name, of in vars(familiar.population).items()}
@@ -223,16 +213,7 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
             "Copy it again from the source, or refit the model."
         )
     with complete(path):
-        return Header.from_text(metadata["header"]), arrays
-
-
-def _flatten(models: Parameters) -> dict[str, np.ndarray]:
-    return {
-        f"{network}.{layer}.{kind}": np.asarray(array, np.float32)
-        for network, layers in models._asdict().items()
-        for layer, weights in (layers or {}).items()
-        for kind, array in weights.items()
-    }
+        return TypeAdapter(Header).validate_json(metadata["header"]), arrays
 
 
 def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:

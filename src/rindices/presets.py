@@ -240,9 +240,6 @@ def get_preset(preset: str | Preset) -> Preset:
     return PRESETS[preset]()
 
 
-LATENTS = ("independent", "correlated")
-
-
 def adjusted(
     preset: Preset,
     orthogonality: float | None = None,
@@ -251,7 +248,7 @@ def adjusted(
 ) -> Preset:
     """Return a preset with another weight λ, number of steps or latent distribution, where given."""
     if latent is not None:
-        check_choice(Remedy("latent"), latent, LATENTS)
+        check_choice(Remedy("latent"), latent, ("independent", "correlated"))
         if (latent == "independent") != (preset.training.latent == "independent"):
             kind: Literal["independent", "sampled"] = "independent" if latent == "independent" else "sampled"
             preset = replace(preset, training=replace(preset.training, latent=kind))

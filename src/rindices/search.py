@@ -153,8 +153,11 @@ class SurrealGANSearch(RIndexEstimator):
         weights = _several(self.orthogonality)
         if not numbers or not weights:
             raise ValueError("n_patterns and orthogonality should each have at least one value.")
-        grid = [(number, self.preset_with(number, weight).weights) for number in numbers for weight in weights]
-        return [Point(int(number), float(of.orthogonality)) for number, of in grid]
+        return [
+            Point(int(number), float(self.preset_with(number, weight).weights.orthogonality))
+            for number in numbers
+            for weight in weights
+        ]
 
     def _promising(self, points: list[Point], study: Study) -> list[Point]:
         """Return the settings to train: those that the test before training suggests, unless all were requested."""

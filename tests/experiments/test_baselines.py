@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import SVR
 
-from rindices.judging.agreement_and_misfit import compare, concordance, pattern_concordance
+from rindices.judging.agreement_and_misfit import concordance, mean_agreement, pairwise, pattern_concordance
 from tests.refusal import refused_with
 
 
@@ -170,7 +170,7 @@ def test_numbers_follow_their_definitions(people):
     patient, expected = y == 1, []
     for inside in (found.half == 1, found.half == 2, found.half > 0):
         one, two, known = first[patient & inside], second[patient & inside], truth[inside[patient]]
-        both = compare(one, two)
+        both = mean_agreement(pairwise(np.stack([one, two])))
         agreement = len(one), both.pattern_agreement, both.difference_correlation
         expected.append([*agreement, pattern_concordance(known, one), pattern_concordance(known, two)])
     names = ["pattern_agreement", "difference_correlation", "concordance_half1", "concordance_half2"]

@@ -44,7 +44,7 @@ def study_of(size=2.0, seed=0):
     brains[patient] += 2 * severities @ maps
     healthy = brains[~patient]
     scaled = 1 + 0.1 * (brains - healthy.mean(axis=0)) / healthy.std(axis=0)
-    return Study(scaled, patient, Settings(fast(), 32, seed)), severities
+    return Study(scaled, patient, Settings(fast(), seed)), severities
 
 
 @pytest.fixture(scope="module")
@@ -226,13 +226,13 @@ LATER = np.arange(len(AGES)) >= 200
 
 def aged_study(design):
     scaled = 1 + 0.1 * np.random.default_rng(0).standard_normal((len(AGES), 200))
-    return Study(scaled, LATER, Settings(fast(), 8, seed=0), design)
+    return Study(scaled, LATER, Settings(fast(), seed=0), design)
 
 
 def shifts(study, n_cohorts=10):
     """Mean squared difference between the groups' regional means in null cohorts, in squared sd of controls."""
-    cohorts = [study.people(cohort) for cohort in range(1, n_cohorts + 1)]
-    return np.mean([((one.patients.mean(axis=0) - one.controls.mean(axis=0)) / 0.1) ** 2 for one in cohorts])
+    cohorts = [study.standardised(cohort) for cohort in range(1, n_cohorts + 1)]
+    return np.mean([(patients.mean(axis=0) - controls.mean(axis=0)) ** 2 for controls, patients in cohorts])
 
 
 def test_null_cohorts_hold_the_error_of_removing_covariates():
@@ -248,15 +248,15 @@ def test_null_cohorts_hold_the_error_of_removing_covariates():
 
 def test_people_keep_their_group_and_get_values_of_another():
     study = aged_study(None)
-    first, second, data = (study.people(cohort) for cohort in (1, 2, 0))
-    assert len(first.controls) == len(data.controls) == 200
-    everybody = np.concatenate([first.controls, first.patients])
+    first, second, data = (study.standardised(cohort) for cohort in (1, 2, 0))
+    assert len(first[0]) == len(data[0]) == 200
+    everybody = np.concatenate(first)
     # Other controls change the scale, so people are recognised by the order of values within regions.
     order = np.argsort(np.argsort(study.trained_on, axis=0), axis=0)
     found = np.argsort(np.argsort(everybody, axis=0), axis=0)
     assert {tuple(row) for row in order.tolist()} == {tuple(row) for row in found.tolist()}
-    assert not np.array_equal(first.controls, second.controls)
-    np.testing.assert_array_equal(first.controls, study.people(1).controls)
+    assert not np.array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[0], study.standardised(1)[0])
 
 
 # The AUC of patients versus controls, all held out from the rule, and its interval.

@@ -418,7 +418,7 @@ def test_repetitions_learn_from_draws_of_their_own():
     gaps = np.arange(6) == rng.integers(20, size=(60, 1))  # one region in some people
     model = SurrealGAN(2, n_repetitions=3, random_state=0)
     study = training_set(model, linear(), np.where(gaps, np.nan, people), np.arange(60) >= 30).study
-    draws = [np.vstack(study.people(0, repetition)[:2]) for repetition in range(3)]
+    draws = [np.vstack(study.people(repetition)[:2]) for repetition in range(3)]
     for other in draws[1:]:
         np.testing.assert_array_equal(other == draws[0], ~gaps)
     store = Memory()

@@ -24,7 +24,7 @@ from rindices.scoring.consensus_and_person import (
 from rindices.scoring.intervals import Healthy
 from rindices.scoring.severity_and_reference import leave_one_out
 from tests.core import plain
-from tests.judging.test_agreement import noisy, severities
+from tests.judging.test_agreement import compare, noisy, severities
 
 N_REGIONS = 30
 MAPS = np.repeat(np.eye(2), N_REGIONS // 2, axis=1) * -0.5
@@ -158,7 +158,7 @@ def test_severities_that_come_from_linear_models_are_said_to_be_too_low_if_patte
 
 def test_medoid_agrees_best_with_the_others():
     members = np.stack([noisy(severities(), sd, seed) for seed, sd in enumerate([0.2, 0.3, 0.05, 0.3])])
-    agreements = np.array([[agreement.compare(a, b)[0] for b in members] for a in members])
+    agreements = np.array([[compare(a, b)[0] for b in members] for a in members])
     means, found = (agreements.sum(axis=1) - 1) / 3, find_consensus(members)
     assert found.medoid == means.argmax() == 2
     np.testing.assert_allclose(found.agreement_with_medoid, agreements[2])

@@ -57,7 +57,7 @@ class Kept:
 @pytest.fixture(scope="module")
 def settings(quick_preset):
     """Settings with checkpoints after 10, 20, 30 and 40 steps, and weights kept from step 20 on."""
-    return Settings(replace(quick_preset, schedule=replace(quick_preset.schedule, checkpoint_every=10)), 8, 7)
+    return Settings(replace(quick_preset, schedule=replace(quick_preset.schedule, checkpoint_every=10)), 7)
 
 
 @pytest.fixture(scope="module")
@@ -82,21 +82,22 @@ def test_a_prolonged_model_is_the_same_one_later(settings, trained, small_people
 
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 100])
 def test_cut_puts_every_member_into_one_chunk_of_its_kind(size):
-    members = [Member(point, k, cohort) for cohort in (0, 1, 11) for k in range(5) for point in POINTS]
+    members = [Member(point, k, longer) for longer in (False, True) for k in range(5) for point in POINTS]
     found = cut(members, size)
     assert sorted(member for chunk in found for member in chunk.members) == sorted(members)
     for chunk in found:
         assert 1 <= len(chunk.members) <= size
-        kinds = {(member.cohort, member.point.n_patterns) for member in chunk.members}
-        assert kinds == {(chunk.cohort, chunk.n_patterns)}
+        assert {(one.prolonged, one.point.n_patterns) for one in chunk.members} == {
+            (chunk.members[0].prolonged, chunk.n_patterns)
+        }
     assert len({chunk.name for chunk in found}) == len(found)
     assert all(set(chunk.name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for chunk in found)
 
 
-def test_chunks_of_an_accelerator_mix_numbers_of_patterns_but_not_cohorts():
-    members = [Member(point, k, cohort) for cohort in (0, 1) for k in range(3) for point in POINTS]
+def test_chunks_of_an_accelerator_mix_numbers_of_patterns_but_not_lengths():
+    members = [Member(point, k, longer) for longer in (False, True) for k in range(3) for point in POINTS]
     found = cut(members, 100, mixed=True)
-    assert [chunk.cohort for chunk in found] == [0, 1]
+    assert [chunk.members[0].prolonged for chunk in found] == [False, True]
     assert all(len({member.point.n_patterns for member in chunk.members}) > 1 for chunk in found)
     assert sorted(member for chunk in found for member in chunk.members) == sorted(members)
     alone = cut([member for member in found[0].members if member.point.n_patterns == found[0].n_patterns], 100)
@@ -124,7 +125,9 @@ def fitting(
     n_regions=145, n_patients=900, n_patterns=3, batch_size=32, memory=16 * 2**30, number=1, at_a_time=4, platform="gpu"
 ):
     people = TrainingPeople(np.empty((500, n_regions)), np.empty((n_patients, n_regions)))
-    return models_per_chunk(people, n_patterns, batch_size, Device(platform, "made up", number, memory), at_a_time)
+    return models_per_chunk(
+        people, n_patterns, Schedule(batch_size), Device(platform, "made up", number, memory), at_a_time
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,7 +195,7 @@ def test_members_of_the_paper_and_of_the_authors_package_have_no_prior(preset, s
 
     monkeypatch.setattr(chunks, "train", watched)
     with pytest.raises(Stopped):
-        train_chunk(PAIR, Settings(preset, 8, 7), small_people._replace(methods={}))
+        train_chunk(PAIR, Settings(preset, 7), small_people._replace(methods={}))
     assert seen == [None]
 
 
@@ -200,7 +203,7 @@ def test_linear_models_alone_need_no_training(small_people, monkeypatch):
     monkeypatch.setattr(chunks, "train", None)
     few, seen = Member(Point(2, 0.8), 4), []
     mixed = Chunk((few, *PAIR.members))
-    found = train_chunk(mixed, Settings(linear(), 8, 7), small_people, progress=lambda _, step: not seen.append(step))
+    found = train_chunk(mixed, Settings(linear(), 7), small_people, progress=lambda _, step: not seen.append(step))
     assert (seen, found.steps.tolist(), found.losses) == ([0], [0], {})
     assert not found.r_indices[0, 0, :, 2:].any()
     for place, member in enumerate(mixed.members):
@@ -292,6 +295,10 @@ def start(small_people):
     return start_of(small_people.controls, small_people.patients, N_PATTERNS, "ica", 0, 3, 5)
 
 
+def read_by(start, people):
+    return start.offset + (people - 1) @ start.gain
+
+
 @pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0, 4.0, 5.0])
 def test_power_of_uniform_gives_the_exponent_of_severities_that_were_drawn(exponent):
     drawn = np.random.default_rng(0).uniform(size=400_000) ** exponent
@@ -307,13 +314,13 @@ def test_power_of_uniform_stays_within_bounds_and_falls_with_the_mean():
 
 
 def test_severities_are_read_with_mean_0_and_sd_1_among_the_patients(start, small_people):
-    read = start.read(small_people.patients)
+    read = read_by(start, small_people.patients)
     np.testing.assert_allclose(read.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(read.std(axis=0), 1)
 
 
 def test_start_finds_patterns_that_are_there(start, small_people, small_truth):
-    found = np.abs(np.corrcoef(start.read(small_people.patients).T, small_truth.T)[:N_PATTERNS, N_PATTERNS:])
+    found = np.abs(np.corrcoef(read_by(start, small_people.patients).T, small_truth.T)[:N_PATTERNS, N_PATTERNS:])
     assert sorted(found.argmax(axis=1)) == [0, 1, 2]
     assert found.max(axis=1).min() > 0.6
 
@@ -366,7 +373,7 @@ def test_networks_and_linear_model_are_averaged_on_one_scale(start, small_people
     networks = plain.stacked([plain.random_parameters(12, N_PATTERNS, seed) for seed in (0, 1)])
     read = r_indices(networks, patients)
     linear, together = beside_networks([start, start], read, patients)
-    scaled = read.mean(axis=1, keepdims=True) + read.std(axis=1, keepdims=True) * start.read(patients)
+    scaled = read.mean(axis=1, keepdims=True) + read.std(axis=1, keepdims=True) * read_by(start, patients)
     np.testing.assert_allclose(together, (read + scaled) / 2, atol=1e-4)
     np.testing.assert_allclose(together.mean(axis=1), read.mean(axis=1), atol=1e-4)  # on the networks' scale
     np.testing.assert_allclose(r_indices(networks._replace(linear=linear), patients), together, atol=1e-4)
@@ -375,7 +382,7 @@ def test_networks_and_linear_model_are_averaged_on_one_scale(start, small_people
 def test_without_networks_severities_are_as_uniform_ones(start, small_people):
     patients = small_people.patients
     linear, together = beside_networks([start], None, patients)
-    np.testing.assert_allclose(together[0], 0.5 + start.read(patients) / np.sqrt(12), atol=1e-5)
+    np.testing.assert_allclose(together[0], 0.5 + read_by(start, patients) / np.sqrt(12), atol=1e-5)
     np.testing.assert_allclose(r_indices(Parameters({}, {}, {}, {}, linear), patients), together, atol=1e-5)
 
 

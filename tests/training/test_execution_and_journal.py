@@ -25,20 +25,20 @@ from tests.made_up import scores, trajectory
 from tests.refusal import refused_with
 
 POINT = Point(3, 0.8)
-CHUNKS = cut([Member(POINT, 0), Member(POINT, 1), Member(POINT, 2), Member(POINT, 0, cohort=1)], 1)
+CHUNKS = cut([Member(POINT, 0), Member(POINT, 1), Member(POINT, 2), Member(POINT, 3)], 1)
 A, B, C, D = CHUNKS
 
 
 @pytest.fixture(scope="module")
 def settings(quick_preset):
-    return Settings(quick_preset, 8, 0)
+    return Settings(quick_preset, 0)
 
 
 @pytest.fixture(scope="module")
 def people(small_people):
-    """People of each chunk; the groups are swapped in cohort 1."""
+    """People of each repetition; the groups are swapped in the last."""
     exchanged = small_people._replace(controls=small_people.patients, patients=small_people.controls)
-    return lambda chunk: exchanged if chunk.cohort else small_people
+    return lambda repetition: exchanged if repetition == 3 else small_people
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def fake(monkeypatch):
 
 def test_order_and_threads_do_not_change_a_bit(alone, settings, people):
     assert alone[A].steps.tolist() == [20, 40]
-    for other in (B, D):  # another repetition, another cohort
+    for other in (B, D):  # another repetition, other people
         assert not np.array_equal(alone.get(A).r_indices, alone.get(other).r_indices)
     for n_jobs in (1, 2):
         seen, store = [], Memory()

@@ -83,7 +83,7 @@ def associations(
     scores = np.asarray(r_indices, float)
     same_people(len(scores), variables=variables, **({} if covariates is None else {"covariates": covariates}))
     sound = np.isfinite(scores).all(axis=1)
-    adjustment = None if covariates is None else _Adjustment(covariates)
+    adjustment = None if covariates is None else design(covariates)
     parts = [_associated(str(name), coded(column, sound), scores, adjustment) for name, column in variables.items()]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS, dtype=float)
     q, partial_q = (false_discovery(table[name].to_numpy()) for name in ("p", "partial_p"))
@@ -91,21 +91,9 @@ def associations(
     return table.sort_values("pattern", kind="stable", ignore_index=True)[_COLUMNS]
 
 
-class _Adjustment:
-    """Covariates as an orthonormal basis, computed once for all variables that are known for the same people."""
-
-    def __init__(self, covariates: pd.DataFrame) -> None:
-        self.columns, self.complete = design(covariates)
-        self._bases: dict[bytes, np.ndarray] = {}
-
-    def basis(self, people: np.ndarray) -> np.ndarray:
-        key = people.tobytes()
-        if key not in self._bases:
-            self._bases[key] = basis(self.columns[people])
-        return self._bases[key]
-
-
-def _associated(name: str, column: Coded, scores: np.ndarray, adjustment: _Adjustment | None) -> pd.DataFrame:
+def _associated(
+    name: str, column: Coded, scores: np.ndarray, adjustment: tuple[np.ndarray, np.ndarray] | None
+) -> pd.DataFrame:
     """Return one row per pattern."""
     whole = partial = Estimate.unknown(scores.shape[1])
     note, level = _why_not(column), ""
@@ -113,18 +101,18 @@ def _associated(name: str, column: Coded, scores: np.ndarray, adjustment: _Adjus
         level = column.levels[1] if column.kind == "dichotomous" else ""
         whole = _estimate(scores[column.people], column, np.empty((len(column.values), 0)))
         if adjustment is not None:
-            partial, note = _adjusted(scores, column, adjustment)
+            partial, note = _adjusted(scores, column, *adjustment)
     about = {"variable": name, "kind": column.kind, "statistic": STATISTICS[column.kind], "n": len(column.values)}
     numbers = dict(zip([*_WHOLE, *_PARTIAL], [*whole, *partial], strict=True))
     notes = np.where(np.isnan(whole.value), note or "the severity does not vary", note)
     return pd.DataFrame({"pattern": np.arange(len(notes)) + 1} | about | numbers | {"level": level, "note": notes})
 
 
-def _adjusted(scores: np.ndarray, column: Coded, adjustment: _Adjustment) -> tuple[Estimate, str]:
+def _adjusted(scores: np.ndarray, column: Coded, covariates: np.ndarray, complete: np.ndarray) -> tuple[Estimate, str]:
     """Return the partial coefficients, and a note if they are based on fewer people or cannot be estimated."""
-    inside = adjustment.complete[column.people]
-    smaller = column._replace(values=column.values[inside], people=column.people & adjustment.complete)
-    given, partial = adjustment.basis(smaller.people), Estimate.unknown(scores.shape[1])
+    inside = complete[column.people]
+    smaller = column._replace(values=column.values[inside], people=column.people & complete)
+    given, partial = basis(covariates[smaller.people]), Estimate.unknown(scores.shape[1])
     reason = _why_not(smaller)
     if not reason and len(smaller.values) - given.shape[1] - len(column.levels) < FEWEST_PEOPLE:
         reason = "too few people for the covariates"
@@ -268,13 +256,6 @@ def _from_destrieux(values: pd.Series) -> pd.Series:
     return pd.Series(means, dtype=float)
 
 
-def _both_sides(values: pd.Series) -> list[str]:
-    """Return the regions that have values on both sides."""
-    if values.empty:
-        return []
-    return sorted({*values.get("left", pd.Series()).index} & {*values.get("right", pd.Series()).index})
-
-
 def _standardised(maps: np.ndarray) -> np.ndarray:
     centred = maps - maps.mean(axis=-1, keepdims=True)
     return centred / np.linalg.norm(centred, axis=-1, keepdims=True)
@@ -321,9 +302,8 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
         changes = own.set_index("region")["change_sd"].astype(float)
         for measure in (*_CORTEX, _SUBCORTEX):
             values, maps = desikan_map(changes, measure), _enigma(measure)
-            regions = [
-                region for region in _both_sides(values) if ("left", region) in maps and ("right", region) in maps
-            ]
+            shared = {*values.index} & {*maps.columns}
+            regions = sorted({region for _, region in shared if shared >= {("left", region), ("right", region)}})
             if len(regions) < (_LEAST_STRUCTURES if measure == _SUBCORTEX else _LEAST_REGIONS):
                 continue
             wanted = pd.MultiIndex.from_product([_SIDES, regions])

@@ -8,12 +8,11 @@ A variable can only be mistaken for disease if regions are associated with it. H
 shared among the variables by how much regional variance each explains within the groups, and half equally.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -240,7 +239,8 @@ def corrected_p(
         size = (len(patient), min(step, N_PERMUTATIONS - start))
         labels.append((_permuted(patient, np.zeros_like(blocks), size, rng), _permuted(patient, blocks, size, rng)))
     for free, within in labels:
-        p_values.append([p / weight for p, weight in zip(_p_of(tested, free, within), weights, strict=True)])
+        centred = _shared(tested, partial(_Tested.centred, free=free, within=within))
+        p_values.append([one.p(left) / weight for (one, left), weight in zip(centred, weights, strict=True)])
     testable = np.array([not np.isnan(one[0]) for one in p_values[0]], bool)
     if not testable.any():
         return np.full(len(tested), np.nan)
@@ -268,7 +268,7 @@ class _Tested:
         self.known = people.tobytes(), self.within, self.varies
 
     @classmethod
-    def of(cls, column: pd.Series, blocks: np.ndarray) -> _Tested:
+    def of(cls, column: pd.Series, blocks: np.ndarray) -> Self:
         variable = coded(column)
         if not variable.people.any():
             return cls(variable.people, np.empty((0, 0)), np.empty((0, 0)))
@@ -279,8 +279,9 @@ class _Tested:
             inside = basis(numbers)
         return cls(variable.people, inside, places)
 
-    def centred(self, labels: np.ndarray) -> np.ndarray:
-        """Return labels ``(people, permutations)`` minus the mean of each site."""
+    def centred(self, free: np.ndarray, within: np.ndarray) -> np.ndarray:
+        """Return labels ``(people, permutations)``, permuted freely or within sites, minus the mean of each site."""
+        labels = within if self.within else free
         return residuals(labels[self.people].astype(float), self.places) if self.varies else labels
 
     def p(self, centred: np.ndarray) -> np.ndarray:
@@ -315,11 +316,6 @@ def _shared(tested: list[_Tested], work: Callable[[_Tested], Made]) -> Iterator[
         first = next(alike)
         made = work(first)
         yield from ((one, made) for one in (first, *alike))
-
-
-def _p_of(tested: list[_Tested], free: np.ndarray, within: np.ndarray) -> list[np.ndarray]:
-    """Return the p values of each variable for labels permuted freely or within sites."""
-    return [one.p(left) for one, left in _shared(tested, lambda one: one.centred(within if one.within else free))]
 
 
 def _indicators(blocks: np.ndarray) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Change between visits: of each person, of groups by a mixed model, and compared with scan noise."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any, NamedTuple
 
@@ -13,6 +11,20 @@ from rindices.analysis.statistics import GROUPS, false_discovery, in_group, same
 
 DIFFERENCE = "patients minus controls"
 _COLUMNS = ["group", "pattern", "n", "n_visits", "start", "mean", "low", "high", "p", "q", "random_effects", "note"]
+
+
+class Line(NamedTuple):
+    """Mean severity at time 0, mean change per year with its standard error, and how these were estimated.
+
+    The note says why there is no line, or why there are no random slopes.
+    """
+
+    start: float = np.nan
+    slope: float = np.nan
+    error: float = np.nan
+    freedom: float = np.nan  # of the standard error
+    random_effects: str = ""
+    note: str = ""
 
 
 def change_per_year(
@@ -108,7 +120,7 @@ def group_change(
     """
     names = [str(name) for name in r_indices]
     visits = _visits(r_indices, participant_id, years, group)
-    rows, lines = [], dict[str, list[_Fitted]]()
+    rows, lines = [], dict[str, list[Line]]()
     for name in GROUPS:
         own = visits[(visits["group"] == name).to_numpy()]
         if not len(own):
@@ -116,48 +128,37 @@ def group_change(
         person = pd.factorize(own["person"])[0]
         n_people = int(person.max()) + 1
         times = own["years"].to_numpy()
-        fits = [mixed_line(own[column].to_numpy(), times, person) for column in names]
-        lines[name] = [_Fitted(line, n_people - 1) for line in fits]
-        rows += [(name, k + 1, n_people, len(own), *_row(fit)) for k, fit in enumerate(lines[name])]
+        lines[name] = [mixed_line(own[column].to_numpy(), times, person) for column in names]
+        rows += [(name, k + 1, n_people, len(own), *_row(line)) for k, line in enumerate(lines[name])]
     if {"control", "patient"} <= lines.keys():
         sizes = visits[visits["group"] != "other"]
         compared = [_less(*pair) for pair in zip(lines["patient"], lines["control"], strict=True)]
         of = sizes["person"].nunique(), len(sizes)
-        rows += [(DIFFERENCE, k + 1, *of, *_row(fit)) for k, fit in enumerate(compared)]
+        rows += [(DIFFERENCE, k + 1, *of, *_row(line)) for k, line in enumerate(compared)]
     table = pd.DataFrame(rows, columns=[name for name in _COLUMNS if name != "q"])
     q = table.groupby("group", sort=False)["p"].transform(lambda p: false_discovery(p.to_numpy()))
     return table.assign(q=q)[_COLUMNS]
 
 
-class _Fitted(NamedTuple):
-    line: Line
-    freedom: float
-
-
-def _row(fit: _Fitted) -> tuple[object, ...]:
-    line = fit.line
-    half = t_limit(0.025, fit.freedom) * line.error if fit.freedom > 0 else np.nan
-    p = 2 * t_tail(np.abs(line.slope / line.error), fit.freedom) if fit.freedom > 0 else np.nan
+def _row(line: Line) -> tuple[object, ...]:
+    half = t_limit(0.025, line.freedom) * line.error
+    p = 2 * t_tail(np.abs(line.slope / line.error), line.freedom)
     return line.start, line.slope, line.slope - half, line.slope + half, p, line.random_effects, line.note
 
 
-def _less(first: _Fitted, second: _Fitted) -> _Fitted:
+def _less(a: Line, b: Line) -> Line:
     """Return the difference between two slopes, with Welch–Satterthwaite degrees of freedom."""
-    (a, n), (b, m) = first, second
     variances = a.error**2, b.error**2
     if np.isnan(sum(variances)):
-        return _Fitted(
-            Line(
-                note=(
-                    f"one of the groups has no estimate: it has fewer than {FEWEST_PEOPLE} people, or its "
-                    "model did not converge"
-                )
-            ),
-            0,
+        return Line(
+            note=(
+                f"one of the groups has no estimate: it has fewer than {FEWEST_PEOPLE} people, or its "
+                "model did not converge"
+            )
         )
-    freedom = sum(variances) ** 2 / (variances[0] ** 2 / n + variances[1] ** 2 / m)
+    freedom = sum(variances) ** 2 / (variances[0] ** 2 / a.freedom + variances[1] ** 2 / b.freedom)
     effects = " / ".join(dict.fromkeys([a.random_effects, b.random_effects]))
-    return _Fitted(Line(a.start - b.start, a.slope - b.slope, float(np.sqrt(sum(variances))), effects), freedom)
+    return Line(a.start - b.start, a.slope - b.slope, float(np.sqrt(sum(variances))), freedom, effects)
 
 
 def _visits(r_indices: pd.DataFrame, participant_id: ArrayLike, years: ArrayLike, group: ArrayLike) -> pd.DataFrame:
@@ -258,19 +259,6 @@ _NOTHING = 1e-12  # variance within people below which severities do not vary
 BOTH, BY_PERSON = "intercept and slope", "slopes by person"
 
 
-class Line(NamedTuple):
-    """Mean severity at time 0, mean change per year with its standard error, random effects of the model, and a note.
-
-    The note says why there is no line, or why there are no random slopes.
-    """
-
-    start: float = np.nan
-    slope: float = np.nan
-    error: float = np.nan
-    random_effects: str = ""
-    note: str = ""
-
-
 def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Line:
     """Fit score ~ years + (1 + years | person) by restricted maximum likelihood.
 
@@ -303,22 +291,13 @@ def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Lin
         if line is not None:
             return line
         note = "the model with a slope for each person did not converge"
-    return _by_person(scores, years, person)._replace(note=note)
-
-
-def _by_person(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Line:
-    """Return the mean of the lines through each person's visits, with the standard error of the mean slope."""
-    n_visits = np.bincount(person)
-    mean, middle = (np.bincount(person, of) / n_visits for of in (scores, years))
-    time = years - middle[person]
-    slopes = np.bincount(person, time * (scores - mean[person])) / np.bincount(person, time**2)
-    error = slopes.std(ddof=1) / np.sqrt(len(slopes))
-    return Line(float((mean - slopes * middle).mean()), float(slopes.mean()), float(error), BY_PERSON)
+    return moments.by_person._replace(note=note)
 
 
 class _Moments(NamedTuple):
-    """Rough variances as starting values, without which the optimisation often fails."""
+    """The mean of the lines through each person's visits, and rough variances, which the optimisation starts from."""
 
+    by_person: Line  # with the standard error of the mean slope
     residual: float
     intercept: float
     slope: float
@@ -337,7 +316,9 @@ def _moments(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> _Mome
         residual = np.sum((level - own[person] * time) ** 2) / np.sum(n_visits - 2)
         between = max(own.var(ddof=1) - residual * np.mean(1 / squares), 0.01 * residual)
     intercept = max(mean.var(ddof=1) - residual * np.mean(1 / n_visits), 0.01 * residual)
-    return _Moments(float(residual), float(intercept), float(between), thrice)
+    error, freedom = own.std(ddof=1) / np.sqrt(len(own)), len(own) - 1
+    line = Line(float((mean - own * middle).mean()), float(own.mean()), float(error), freedom, BY_PERSON)
+    return _Moments(line, float(residual), float(intercept), float(between), thrice)
 
 
 def _fitted(scores: np.ndarray, years: np.ndarray, person: np.ndarray, moments: _Moments) -> Line | None:
@@ -358,4 +339,4 @@ def _fitted(scores: np.ndarray, years: np.ndarray, person: np.ndarray, moments: 
         return None
     if not (fit.converged and np.isfinite([first, slope, error]).all() and error > 0):
         return None
-    return Line(float(first * unit), float(slope * unit), float(error * unit), BOTH)
+    return Line(float(first * unit), float(slope * unit), float(error * unit), int(person.max()), BOTH)

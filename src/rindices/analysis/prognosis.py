@@ -6,11 +6,9 @@ log hazard ratios (Prentice and Gloeckler 1978, Biometrics 34:57). In the latter
 factor: a baseline of four steps for every site would have more parameters than small sites have events.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -53,11 +51,11 @@ class FollowUp(NamedTuple):
     competing: np.ndarray | None = None
     site: np.ndarray | None = None
 
-    def of(self, rows: np.ndarray) -> FollowUp:
+    def of(self, rows: np.ndarray) -> Self:
         """Return the follow-up of some people."""
-        return FollowUp(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+        return type(self)(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
 
-    def filled(self) -> FollowUp:
+    def filled(self) -> Self:
         """Return the same with unambiguous empty cells filled in, so that nobody is left out because of their outcome.
 
         People without the event were free of it until `time`; people with it were free of it when observation began,
@@ -226,26 +224,22 @@ def _discrete(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
     return Hazard(float(model.params[0]), float(model.bse[0]), np.nan)
 
 
-def concordance(time: np.ndarray, event: np.ndarray, risk: np.ndarray) -> float:
-    """Return how often, in two people whose order is known, the one with the higher risk has the event first.
-
-    Harrell's C; ties in risk count one half.
-
-    Examples
-    --------
-    >>> concordance(np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0.9, 0.2, 0.5]))
-    0.6666666666666666
-    """
-    return _concordance(_known_order(time, event), risk, np.ones(len(time)))
-
-
 def _known_order(time: np.ndarray, event: np.ndarray) -> np.ndarray:
     """Return for which pairs the first person is known to have had the event before the second."""
     return (event == 1)[:, None] & ((time > time[:, None]) | ((time == time[:, None]) & (event == 0)))
 
 
 def _concordance(order: np.ndarray, risk: np.ndarray, times_drawn: np.ndarray) -> float:
-    """Return the concordance with each person weighted by how often they were drawn."""
+    """Return how often, in two people whose order is known, the one with the higher risk has the event first.
+
+    Harrell's C, with each person weighted by how often they were drawn; ties in risk count one half.
+
+    Examples
+    --------
+    >>> order = _known_order(np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]))
+    >>> _concordance(order, np.array([0.9, 0.2, 0.5]), np.ones(3))
+    0.6666666666666666
+    """
     higher = np.sign(risk[:, None] - risk)
     pairs = float(times_drawn @ order @ times_drawn)
     return 0.5 + 0.5 * float(times_drawn @ (order * higher) @ times_drawn) / pairs if pairs else np.nan
@@ -321,9 +315,8 @@ def curve(follow_up: FollowUp, times: np.ndarray) -> pd.DataFrame:
         np.array([((follow_up.time == t) & (what == 1)).sum() for t in moments], float)
         for what in (follow_up.event, other)
     )
-    free = np.cumprod(1 - (own + any_other) / n) if len(moments) else np.empty(0)
-    before = np.concatenate([[1.0], free])[:-1] if len(moments) else free
-    incidence = np.cumsum(before * own / n) if len(moments) else free
+    before = np.concatenate([[1.0], np.cumprod(1 - (own + any_other) / n)])[:-1]
+    incidence = np.cumsum(before * own / n)
     place = np.searchsorted(moments, times, side="right")
     reached = np.concatenate([[0.0], incidence])[place]
     variance = np.array([_variance(t, moments, n, own, any_other, before, incidence) for t in times])

@@ -82,8 +82,6 @@ def group_effects(
     z_scores: pd.DataFrame,
     group: ArrayLike,
     covariates: pd.DataFrame | None = None,
-    *,
-    smallest: int = FEWEST_PEOPLE,
 ) -> pd.DataFrame:
     """Compare all patients with all controls, region by region, regardless of patterns.
 
@@ -96,8 +94,6 @@ def group_effects(
     covariates
         Further regressors besides the group; people who lack one are excluded. Regions corrected beforehand keep
         their values, but the intervals then account for the estimation of these effects.
-    smallest
-        Minimum number of patients and of controls.
 
     Returns
     -------
@@ -105,7 +101,7 @@ def group_effects(
         ``region``, ``n_controls``, ``n_patients``, ``effect`` (Cohen's d: the difference given the covariates, in
         residual standard deviations; negative: smaller than in controls), ``low`` and ``high`` (95 %, large-sample
         error), ``t`` and ``p`` (Welch's t test, adjusted for the covariates) and ``q`` (Benjamini–Hochberg over the
-        regions). Empty if a group is too small.
+        regions). Empty with fewer than 10 people in a group.
 
     Examples
     --------
@@ -119,7 +115,7 @@ def group_effects(
     used = (patients | controls) & complete
     sizes = {"n_controls": int((used & controls).sum()), "n_patients": int((used & patients).sum())}
     order = ["region", *sizes, "effect", "low", "high", "t", "p", "q"]
-    if min(sizes.values()) < smallest:
+    if min(sizes.values()) < FEWEST_PEOPLE:
         return pd.DataFrame(columns=order)
     table = _compared(z_scores.to_numpy(float)[used], patients[used], np.insert(others, 0, 1, axis=1)[used])
     return table.assign(region=z_scores.columns, q=false_discovery(table["p"].to_numpy()), **sizes)[order]

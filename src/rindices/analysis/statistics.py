@@ -13,10 +13,8 @@ interval is valid there too (95 %): if p and the interval disagree about 0, trus
 determine the coefficient; intervals are then wide, and p is right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sized
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -42,7 +40,7 @@ class Estimate(NamedTuple):
     p: np.ndarray
 
     @classmethod
-    def unknown(cls, n_values: int) -> Estimate:
+    def unknown(cls, n_values: int) -> Self:
         """Return estimates that are NaN throughout."""
         return cls(*np.full((4, n_values), np.nan))
 
@@ -285,13 +283,13 @@ def in_group(group: ArrayLike, name: str) -> np.ndarray:
     return groups == name
 
 
-def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str = "y") -> np.ndarray:
+def patients_of(labels: ArrayLike, n_people: int, *, name: str = "y") -> np.ndarray:
     """Return who is a patient, labelled 1 or true; controls are labelled 0 or false.
 
     Raises
     ------
     InputError
-        If there are other labels, not one label per person, or fewer people than `fewest` in a group.
+        If there are other labels, or not one label per person.
     """
     values = np.asarray(labels)
     if values.shape != (n_people,):
@@ -303,13 +301,7 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
         raise InputError(
             f"`{name}` should contain 0 for controls and 1 for patients, but it contains {str(strange[0])!r}."
         )
-    patient, n_patients = values.astype(bool), int(values.sum())
-    if min(n_patients, n_people - n_patients) < fewest:
-        raise InputError(
-            f"At least {fewest} controls and {fewest} patients are needed, "
-            f"but got {n_people - n_patients} and {n_patients}."
-        )
-    return patient
+    return values.astype(bool)
 
 
 def same_people(n_people: int, **tables: Sized) -> None:

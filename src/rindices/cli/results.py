@@ -167,7 +167,7 @@ def describe(model: Model) -> None:
     from rindices.record.documents import verdict_words
 
     header = read_header(model)
-    contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement
+    contract, parameters, agreement = header.contract, header.parameters, header.agreement["pattern_agreement"]
     spans = [
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories

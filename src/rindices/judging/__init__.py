@@ -1,1 +1,1 @@
-"""Which models to keep, and whether to trust them: agreement, the sweep over settings, cohorts without disease."""
+"""Which models to keep, and whether to trust them: agreement, the sweep over settings, the verdict."""

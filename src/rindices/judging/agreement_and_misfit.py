@@ -12,6 +12,7 @@ do, which the misfit measures.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -100,32 +101,10 @@ def pattern_concordance(truth: np.ndarray, r_indices: np.ndarray) -> float:
     return float(match_patterns(truth, r_indices)[1].mean())
 
 
-def compare(reference: np.ndarray, other: np.ndarray) -> Agreement:
-    """Return the agreement of two models on the same people."""
-    reference, other = np.asarray(reference, float), np.asarray(other, float)
-    order, concordances = match_patterns(reference, other)
-    other = other[:, order]
-    n_patterns = reference.shape[1]
-    same = [_correlation(reference[:, i], other[:, i]) for i in range(n_patterns)]
-    differences = [
-        _correlation(reference[:, i] - reference[:, j], other[:, i] - other[:, j])
-        for i, j in combinations(range(n_patterns), 2)
-    ]
-    return Agreement(
-        float(concordances.mean()), float(np.mean(same)), float(np.mean(differences)) if differences else float("nan")
-    )
-
-
-def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    a, b = a - a.mean(), b - b.mean()
-    size = np.sqrt((a @ a) * (b @ b))
-    return float(np.clip(a @ b / size, -1, 1)) if size > 0 else 0.0
-
-
 def pairwise(members: np.ndarray) -> np.ndarray:
     """Return all three indices for each pair of models → ``(models, models, 3)``, symmetric, NaN on the diagonal.
 
-    Equivalent to `compare` for each pair, with the earlier model as the reference, but for all models at once.
+    The earlier model of a pair is the reference. A constant R-index correlates with nothing.
     """
     columns = np.ascontiguousarray(np.asarray(members, float).transpose(0, 2, 1))
     n_models, n_patterns, n_people = columns.shape
@@ -284,10 +263,7 @@ def suited(
     controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0
 ) -> tuple[Method, dict[Method, float]]:
     """Return the method whose models of two halves of the patients agree better, and the agreement of each method."""
-
-    def agreement(method: Method) -> float:
-        return halves_agreement(controls, patients, n_patterns, method, disjoint_controls=False, seed=seed)
-
+    agreement = partial(halves_agreement, controls, patients, n_patterns, disjoint_controls=False, seed=seed)
     values = dict(zip(METHODS, side_by_side(agreement, METHODS), strict=True))
     return ("ica" if values["ica"] > values["sparse"] + _CLEARLY else "sparse"), values
 

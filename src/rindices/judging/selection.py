@@ -3,17 +3,14 @@
 A single setting is a sweep, too: there is no other way to train.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import jax
 import numpy as np
 import pandas as pd
 
-from rindices.core.train import TrainingPeople
 from rindices.judging import agreement_and_misfit as agreement
 from rindices.judging.agreement_and_misfit import Agreement, Misfit, misfit
 from rindices.judging.spectrum import Spectrum
@@ -40,10 +37,15 @@ class CheckpointResult(NamedTuple):
     step: int
     n_models: int  # neither diverged nor collapsed
     agreement: Agreement
-    error: Agreement  # jackknife standard errors
     low: Agreement  # 95 % jackknife intervals over models
     high: Agreement
     losses: dict[str, float]  # means over these models; without any, losses and agreement are of those that collapsed
+
+    @property
+    def rank(self) -> tuple[bool, float, int, int]:
+        """Any sound models, then agreement; if undefined (fewer than two models), their number, then steps."""
+        n_models, value = self.n_models, self.agreement.pattern_agreement
+        return (n_models > 0, value, 0, 0) if not np.isnan(value) else (n_models > 0, -1.0, n_models, self.step)
 
     def row(self) -> dict[str, float]:
         """Return the step, the number of models, and their agreement with its limits."""
@@ -73,7 +75,7 @@ class Judged:
         """Pattern agreement at the best checkpoint."""
         return self.best_checkpoint.agreement.pattern_agreement
 
-    def fits(self, others: Iterable[Judged], errors: float = CLEARLY) -> bool:
+    def fits(self, others: Iterable[Self], errors: float = CLEARLY) -> bool:
         """Return whether synthesised patients are not clearly further from the real ones than those of any other."""
         rivals = [one.misfit for one in others if one.misfit is not None]
         return self.misfit is not None and not any(self.misfit.is_clearly_above(one, errors) for one in rivals)
@@ -87,8 +89,7 @@ class Swept:
     chosen: Judged
     n_first: int  # repetitions that every setting had
     n_repetitions: int
-    chunks: list[Chunk]  # of the data
-    at_first: Sequence[Point]  # settings that are tried regardless of the data
+    chunks: list[Chunk]
     untried: Sequence[Point] = ()  # other weights λ for numbers of patterns that had been dropped
 
     @property
@@ -105,10 +106,6 @@ class Swept:
     def has_fit(self) -> bool:
         """Whether the fit of synthesised patients was measured."""
         return any(one.misfit is not None for one in self.judged)
-
-    def full(self) -> list[Judged]:
-        """Return the settings that were trained in full."""
-        return [one for one in self.judged if one.n_repetitions >= self.n_repetitions]
 
     def table(self) -> pd.DataFrame:
         """Return the agreement of each setting at each checkpoint."""
@@ -144,16 +141,13 @@ def sweep(
     points = [point for point in dict.fromkeys(points) if point.n_patterns > 1 or point in of_each_number]
     several = len(of_each_number) > 1
     with_misfit = several and study.settings.preset.training.freeze_below is None  # the paper uses agreement alone
-    execution.prepare(study.people, [point.n_patterns for point in of_each_number], study.settings.batch_size)
+    execution.prepare(study.people, [point.n_patterns for point in of_each_number], study.settings.preset.schedule)
     chunks: list[Chunk] = []
     judged: dict[Point, Judged] = {}
 
-    def people(chunk: Chunk) -> TrainingPeople:
-        return study.people(chunk.cohort, chunk.repetition)
-
     def train(of: Sequence[Point], members: Sequence[Member], n_models: int, stage: str) -> None:
         apart = len(study.redrawn) > 0  # repetitions have their own draws of missing values
-        chunks.extend(train_members(members, study.settings, people, execution, stage, apart=apart))
+        chunks.extend(train_members(members, study.settings, study.people, execution, stage, apart=apart))
         judged.update({one: judge(study, one, n_models, chunks, execution, with_misfit=with_misfit) for one in of})
 
     in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_REPETITIONS
@@ -171,7 +165,7 @@ def sweep(
         train(best, members_of(best, range(first, n_repetitions)), n_repetitions, "All repetitions of the best setting")
     tried = [judged[point] for point in points if point in judged]
     chosen = choose([one for one in tried if one.n_repetitions == n_repetitions])
-    place, point = tried.index(chosen), chosen.point
+    point = chosen.point
     if 0 < len(chosen.failed) <= n_repetitions // 2:  # if most failed, longer training and others would fail, too
         if study.settings.preset.schedule.longest:  # many that failed are only late
             late = [one._replace(prolonged=True) for one in members_of([point], chosen.failed)]
@@ -179,9 +173,8 @@ def sweep(
         n_all = n_repetitions + min(len(judged[point].failed), MOST_REPLACED)
         if new := members_of([point], range(n_repetitions, n_all)):
             train([point], new, n_all, "Replacing failed repetitions")
-        tried[place] = chosen = judged[point]
-    untried = [point for point in points if point not in judged]
-    return Swept(tried, chosen, first, n_repetitions, chunks, at_first, untried)
+    tried, untried = [judged[one.point] for one in tried], [one for one in points if one not in judged]
+    return Swept(tried, judged[point], first, n_repetitions, chunks, untried)
 
 
 def usual_weights(points: Iterable[Point], usual: float) -> list[Point]:
@@ -203,10 +196,10 @@ def choose(judged: Sequence[Judged]) -> Judged:
     """
     best = best_of_each_number(judged)
     if all(one.misfit is None for one in best):
-        return max([one for one in best if one.point.n_patterns > 1] or best, key=_rank)
+        return max([one for one in best if one.point.n_patterns > 1] or best, key=lambda one: one.best_checkpoint.rank)
     good = [one for one in best if one.fits(best) and one.value > UNLIKELY]
     if not good:
-        return max(best, key=_rank)
+        return max(best, key=lambda one: one.best_checkpoint.rank)
     return _largest_agreeing(good, _AS_WELL)
 
 
@@ -239,12 +232,10 @@ def rivals(judged: Sequence[Judged]) -> list[Point]:
 def best_of_each_number(judged: Sequence[Judged]) -> list[Judged]:
     """Return, for each number of patterns, the setting whose weight λ agrees best."""
     numbers = dict.fromkeys(one.point.n_patterns for one in judged)
-    return [max((one for one in judged if one.point.n_patterns == of), key=_rank) for of in numbers]
-
-
-def _rank(one: Judged) -> tuple[bool, float, int]:
-    is_defined, n_models = not np.isnan(one.value), one.best_checkpoint.n_models
-    return n_models > 0, one.value if is_defined else -1.0, n_models
+    return [
+        max((one for one in judged if one.point.n_patterns == of), key=lambda one: one.best_checkpoint.rank)
+        for of in numbers
+    ]
 
 
 def judge(
@@ -253,12 +244,11 @@ def judge(
     n_repetitions: int,
     chunks: Sequence[Chunk],
     execution: Execution,
-    cohort: int = 0,
     *,
     with_misfit: bool = False,
 ) -> Judged:
     """Measure how well the first repetitions of a setting agree at each checkpoint, and find the best checkpoint."""
-    models = trajectories_of(members_of([point], range(n_repetitions), cohort), chunks, execution)
+    models = trajectories_of(members_of([point], range(n_repetitions)), chunks, execution)
     steps = max((trajectory.steps for trajectory, _, _ in models), key=len)
     r_indices = np.stack([of.r_indices[rows, k, :, : point.n_patterns] for of, rows, k in models])
     losses = {name: np.stack([of.losses[name][rows, k] for of, rows, k in models]) for name in models[0][0].losses}
@@ -272,30 +262,23 @@ def judge(
     # Models with a stopping rule of their own are used as they stopped.
     from_step = preset.schedule.min_steps if preset.training.freeze_below is None else checkpoints[-1].step
     eligible = [place for place, one in enumerate(checkpoints) if one.step >= from_step] or [len(checkpoints) - 1]
-    best = max(eligible, key=lambda place: _rank_of(checkpoints[place]))
-    failed = _failed(r_indices[:, best], losses.get("orthogonality", np.ones((len(models), len(checkpoints))))[:, best])
-    if not with_misfit:
-        return Judged(point, n_repetitions, checkpoints, best, failed=failed)
-    distance = _misfit(
-        study, point.n_patterns, checkpoints[best].step, [(of, int(at[best]), k) for of, at, k in models]
-    )
+    best = max(eligible, key=lambda place: checkpoints[place].rank)
+    faults = agreement.faults(r_indices[:, best].astype(float))
+    failed = _failed(faults, losses.get("orthogonality", np.ones((len(models), len(checkpoints))))[:, best])
+    sound = [(of, int(at[best]), k) for (of, at, k), fault in zip(models, faults, strict=True) if not fault]
+    distance = _misfit(study, point.n_patterns, checkpoints[best].step, sound) if with_misfit and sound else None
     return Judged(point, n_repetitions, checkpoints, best, distance, failed)
 
 
-def _failed(r_indices: np.ndarray, overlaps: np.ndarray) -> tuple[int, ...]:
-    """Return repetitions that diverged or collapsed, or whose patterns still overlap far more than those of others."""
+def _failed(faults: list[str], overlaps: np.ndarray) -> tuple[int, ...]:
+    """Return repetitions with a fault, and those whose patterns still overlap far more than those of others."""
     known = overlaps[~np.isnan(overlaps)]  # of those that did not diverge
     late = overlaps > (_LATE * np.median(known) if len(known) else np.inf)
-    faults = zip(agreement.faults(r_indices), late, strict=True)
-    return tuple(number for number, (fault, slow) in enumerate(faults) if fault or slow)
+    return tuple(number for number, (fault, slow) in enumerate(zip(faults, late, strict=True)) if fault or slow)
 
 
-def _misfit(study: Study, n_patterns: int, step: int, candidates: list[tuple[Trajectory, int, int]]) -> Misfit | None:
-    """Compare the patients that the sound models at a checkpoint synthesise with the real ones."""
-    faults = agreement.faults(np.stack([of.r_indices[at, k, :, :n_patterns] for of, at, k in candidates]).astype(float))
-    sound = [one for one, fault in zip(candidates, faults, strict=True) if not fault]
-    if not sound:
-        return None
+def _misfit(study: Study, n_patterns: int, step: int, sound: list[tuple[Trajectory, int, int]]) -> Misfit:
+    """Compare the patients that sound models synthesise with the real ones."""
     weights = [of.weights_of(k, n_patterns, step) for of, _, k in sound]
     models = jax.tree.map(lambda *leaves: np.stack(leaves), *weights)
     correlations = np.stack([of.correlations[at, k, :n_patterns, :n_patterns] for of, at, k in sound]).astype(float)
@@ -307,15 +290,8 @@ def _at_checkpoint(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarra
     usable = usable_models(faults)
     pairs = agreement.pairwise(r_indices[usable])
     means = {name: float(values[usable].mean()) if len(usable) else np.nan for name, values in losses.items()}
-    error, interval = Agreement(*agreement.jackknife(pairs).tolist()), agreement.interval(pairs)
-    low, high = (Agreement(*interval[:, side].tolist()) for side in (0, 1))
-    return CheckpointResult(step, faults.count(""), agreement.mean_agreement(pairs), error, low, high, means)
-
-
-def _rank_of(checkpoint: CheckpointResult) -> tuple[bool, float, int, int]:
-    """Rank by any sound models, then agreement; if undefined (fewer than two models), by models, then by steps."""
-    n_models, value = checkpoint.n_models, checkpoint.agreement.pattern_agreement
-    return (n_models > 0, value, 0, 0) if not np.isnan(value) else (n_models > 0, -1.0, n_models, checkpoint.step)
+    low, high = (Agreement(*side.tolist()) for side in agreement.interval(pairs).T)
+    return CheckpointResult(step, faults.count(""), agreement.mean_agreement(pairs), low, high, means)
 
 
 def usable_models(faults: list[str]) -> np.ndarray:
@@ -326,7 +302,7 @@ def usable_models(faults: list[str]) -> np.ndarray:
 
 def basis_of(swept: Swept, asked: str | int | Sequence[int], spectrum: Spectrum | None) -> Basis:
     """Return the basis for the number of patterns; ``unsupported`` if nothing in the data supports it."""
-    numbers, rivals = {one.point.n_patterns for one in swept.judged}, best_of_each_number(swept.full())
+    numbers = {one.point.n_patterns for one in swept.judged}
     if not isinstance(asked, str) and np.size(asked) == 1:
         return "given"
     if spectrum is not None and not spectrum.differs:
@@ -337,12 +313,15 @@ def basis_of(swept: Swept, asked: str | int | Sequence[int], spectrum: Spectrum 
         return "unsupported"
     if not swept.has_fit:
         return "agreement"
-    return "fit" if swept.chosen.fits(rivals) else "unsupported"
+    in_full = [one for one in swept.judged if one.n_repetitions >= swept.n_repetitions]
+    return "fit" if swept.chosen.fits(best_of_each_number(in_full)) else "unsupported"
 
 
 def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectrum: Spectrum | None) -> str:
     """Explain in words why a setting was chosen."""
-    chosen, name = swept.chosen, _name(swept.chosen.point, swept)
+    chosen, several = swept.chosen, len({one.point.orthogonality for one in swept.judged}) > 1
+    name = counted(chosen.point.n_patterns, "pattern")
+    name += f" with orthogonality {chosen.point.orthogonality:g}" if several else ""
     if basis == "counted" and spectrum is not None:
         again = counted(spectrum.found_again, "direction")
         nearest = "" if isinstance(asked, str) else ", and this is the nearest of the requested numbers"
@@ -392,8 +371,3 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
         left = counted(len(swept.untried), "setting")
         words.append(f"For numbers of patterns that were dropped, other orthogonalities were not tried ({left}).")
     return " ".join(words)
-
-
-def _name(point: Point, swept: Swept) -> str:
-    several = len({one.point.orthogonality for one in swept.judged}) > 1
-    return counted(point.n_patterns, "pattern") + (f" with orthogonality {point.orthogonality:g}" if several else "")

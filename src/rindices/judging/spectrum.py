@@ -11,9 +11,7 @@ within sites. Regions are used as measured, and each site is scaled by all its p
 would fit them better than patients, which would look like disease.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import eigh, qr
@@ -21,7 +19,7 @@ from scipy.linalg.lapack import dormqr
 from scipy.special import ndtr
 from sklearn.covariance import shrunk_covariance
 
-from rindices.linear import ledoit_wolf, ledoit_wolf_share, one_thread, side_by_side
+from rindices.linear import DIFFERENT, ledoit_wolf, ledoit_wolf_share, one_thread, side_by_side
 
 N_PERMUTATIONS = 199
 LEVEL = 0.05
@@ -30,7 +28,6 @@ _FAR = 4.0  # robust sd of people's distances from the centre, beyond which they
 _FEWEST_ROWS = 10  # that must remain of a group after adjustment for covariates
 _DIRECTIONS = 8  # that are looked for again in held-out people
 _FOLDS, _REPEATS = 10, 2
-_DIFFERENT = 2.0  # standard errors of the group difference from which a region is searched for patterns first
 _FOUND_AGAIN = 4.5  # standard errors; folds share most people, so chance makes larger values than a normal error would
 
 
@@ -248,13 +245,13 @@ class _Spread(NamedTuple):
     @classmethod
     def of(
         cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray, many: int = 5000
-    ) -> _Spread:
+    ) -> Self:
         one_site = len(set(site)) == 1
         parts = [_rotated(design[own], regions[own], one_site=one_site) for own in (~patient, patient)]
         rows, labels = np.concatenate(parts), np.repeat([False, True], [len(part) for part in parts])
         if min(labels.sum(), (~labels).sum()) < _FEWEST_ROWS:
             raise NotTestable("too few people remain in a group after adjustment for covariates")
-        different = np.abs(_differences(regions, patient, design)) > _DIFFERENT
+        different = np.abs(_differences(regions, patient, design)) > DIFFERENT
         people, own, columns, blocks = rows, labels, np.empty((len(rows), 0)), np.zeros(len(rows), int)
         if not one_site:
             people, own, columns, blocks = (
@@ -287,7 +284,8 @@ class _Spread(NamedTuple):
         for start in range(0, len(labels), 4096):
             part = slice(start, start + 4096)
             squares[part] = ((self.people[part] - self.design[part] @ effects) ** 2).sum(axis=1)
-        return sick, _shrunk(controls, squares[~labels] * (np.trace(controls) / squares[~labels].mean()))
+        lengths = squares[~labels] * (np.trace(controls) / squares[~labels].mean())
+        return sick, shrunk_covariance(controls, ledoit_wolf_share(controls, lengths))
 
     def held_out(self, rng: np.random.Generator) -> np.ndarray:
         """Return the log ratio of the variances of held-out rows in each direction, in standard errors."""
@@ -356,11 +354,6 @@ def _left(products: np.ndarray, n_columns: int, n_people: int) -> tuple[np.ndarr
     return left / max(n_people - int(real.sum()), 1), vectors[:, real] @ (crossed / values[real, None])
 
 
-def _shrunk(covariance: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Shrink a covariance after Ledoit and Wolf, given each person's sum of squares."""
-    return shrunk_covariance(covariance, ledoit_wolf_share(covariance, squares))
-
-
 class _Shift(NamedTuple):
     """Ridge regression of the group on regions, both orthogonal to the covariates."""
 
@@ -371,7 +364,7 @@ class _Shift(NamedTuple):
     blocks: np.ndarray
 
     @classmethod
-    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Shift:
+    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> Self:
         rotated = _rotated(design, np.column_stack([regions, patient]), one_site=len(set(site)) == 1)
         rows, group, blocks = rotated[:, :-1], rotated[:, -1], site[-len(rotated) :]
         if len(rows) < 2 * _FEWEST_ROWS:

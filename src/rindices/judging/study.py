@@ -3,8 +3,6 @@
 Labels, covariates and seeds are brought into one form, corrections are estimated in controls, and everybody is scaled.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,7 +34,7 @@ from rindices.preprocessing.covariates import (
 )
 from rindices.preprocessing.missing import fill_training
 from rindices.presets import Correction, Preset
-from rindices.problems import InputError, counted, listed
+from rindices.problems import InputError, counted
 from rindices.schema import MOST_LACKING, MOST_MISSING, Contract
 from rindices.training.chunks import Settings
 
@@ -103,8 +101,13 @@ class Study:
             )
 
     def standardised(self, cohort: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Return controls and patients in sd of the controls; see `people`."""
-        scaled = self._permuted(cohort, self.trained_on) if cohort else self.trained_on
+        """Return controls and patients in sd of the controls: cohort 0 is the data, the others have no disease.
+
+        Residuals are permuted among the people, who keep their group and covariates. Then everything estimated in
+        controls is estimated and removed again (Freedman and Lane, 1983): in such a cohort, the groups differ only by
+        chance and by the error that removing covariates makes in patients.
+        """
+        scaled = self._permuted(cohort) if cohort else self.trained_on
         return (scaled[~self.patient] - 1) / SCALED_SD, (scaled[self.patient] - 1) / SCALED_SD
 
     @cached_property
@@ -125,26 +128,14 @@ class Study:
         even = rescaled_by_leverage(residuals, self.leverage, self.patient)
         return ControlScaler.fit(even[~self.patient]).transform(even)
 
-    @cached_property
-    def uncertainty(self) -> float:
-        """Squared error of the covariates' effects in patients, relative to controls."""
-        return 1.0 if self.design is None else uncertainty_of_patients(self.design, self.patient)
-
-    def people(self, cohort: int = 0, repetition: int = 0) -> TrainingPeople:
-        """Return the data (cohort 0), or the same people without a difference between the groups.
-
-        Residuals are permuted among the people, who keep their group and covariates. Then everything estimated in
-        controls is estimated and removed again (Freedman and Lane, 1983): in such a cohort, the groups differ only by
-        chance and by the error that removing covariates makes in patients.
-        """
+    def people(self, repetition: int = 0) -> TrainingPeople:
+        """Return what a repetition learns from: all have the same people, but their own draws of missing regions."""
         draw = repetition % (len(self.redrawn) + 1)
-        drawn = self._of_one_variance(self.redrawn[draw - 1]) if draw else self.trained_on
-        if not cohort:
-            return (self._grouped(drawn) if draw else self._data)._replace(methods=dict(self._methods))
-        return self._grouped(self._permuted(cohort, drawn))
+        people = self._grouped(self._of_one_variance(self.redrawn[draw - 1])) if draw else self._data
+        return people._replace(methods=dict(self._methods))
 
-    def _permuted(self, cohort: int, drawn: np.ndarray) -> np.ndarray:
-        scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(drawn)
+    def _permuted(self, cohort: int) -> np.ndarray:
+        scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(self.trained_on)
         scaled = scaled if self.design is None else without_effects(scaled, self.design, self.patient)
         return self._of_one_variance(ControlScaler.fit(scaled[~self.patient]).transform(scaled))
 
@@ -185,7 +176,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
         As in `rindices.SurrealGAN.fit`.
     """
     correction = learner.correction
-    index, X = indexed(X)
+    index = X.index if isinstance(X, pd.DataFrame) else None
     _check_order(index, y, "y")
     X, y = validate_data(learner, X, y, dtype=np.float64, ensure_min_samples=2, ensure_all_finite="allow-nan")
     patient, seed = is_patient(y), seed_from(learner.random_state)
@@ -200,7 +191,7 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], correction)
     check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
     devices.prepare()
-    settings = Settings(preset, preset.schedule.people_per_step(int(patient.sum())), seed)
+    settings = Settings(preset, seed)
     design = None if table is None else design_of(table, patient, correction)
     site = None if correction is None else correction.site
     sites, measured = None, None
@@ -209,8 +200,9 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     for draw in drawn:  # in place: ten draws of a large table take much memory
         draw[:] = preprocessing.transform(draw, table)
     study = Study(drawn[0], patient, settings, design, sites, drawn[1:], measured)
-    if study.uncertainty > TOO_UNCERTAIN:
-        warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
+    uncertainty = 1.0 if design is None else uncertainty_of_patients(design, patient)
+    if uncertainty > TOO_UNCERTAIN:
+        warnings.warn(uncertainty_in_words(uncertainty), UserWarning, stacklevel=3)
     return TrainingSet(study, contract, preprocessing)
 
 
@@ -234,32 +226,16 @@ def is_patient(y: np.ndarray) -> np.ndarray:
     return y == high
 
 
-def indexed(X: Any) -> tuple[pd.Index | None, Any]:
-    """Return the index of a pandas table (otherwise None), and the table, with sparse columns made dense."""
-    if not isinstance(X, pd.DataFrame):
-        return None, X
-    sparse = all(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes) and X.shape[1] > 0
-    return X.index, X.sparse.to_dense() if sparse else X  # type: ignore[attr-defined]
-
-
 def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = None) -> pd.DataFrame | None:
     """Return covariates as a table with text names; None if there are none."""
     if covariates is None:
         return None
-    named = isinstance(covariates, Mapping)  # columns by name
-    for one in covariates.values() if named else (covariates,):
-        _check_order(index, one, "covariates")
+    if isinstance(covariates, Mapping):
+        raise InputError("covariates should be a table, but got columns by name: use pandas.DataFrame(covariates).")
+    _check_order(index, covariates, "covariates")
     table: Any = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
     if hasattr(table, "to_pandas"):  # a pyarrow or polars table, as X may be, too
         table = table.to_pandas()
-    elif named:
-        columns = {
-            name: np.ravel(values) for name, values in covariates.items()
-        }  # Series are not aligned by their index
-        short = [f"{name!r} has {len(values)}" for name, values in columns.items() if len(values) != n_people]
-        if short:
-            raise InputError(f"Covariates should have a value per person in X ({n_people}), but {listed(short)}.")
-        table = pd.DataFrame(columns)
     elif not isinstance(table, pd.DataFrame):
         table = pd.DataFrame(table).add_prefix("covariate")
     if len(table) != n_people:

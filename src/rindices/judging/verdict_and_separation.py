@@ -16,11 +16,9 @@ checked on others. The jackknife also shows what a tenth of the people adds to t
 is shifted by that amount, because each fold learns from nine tenths.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -84,7 +82,7 @@ class Evidence:
     with_linear: float | None = None
 
     @classmethod
-    def of(cls, spectrum: Spectrum) -> Evidence:
+    def of(cls, spectrum: Spectrum) -> Self:
         """Return the evidence of the test before training."""
         auc, ratio = spectrum.detectable
         return cls(
@@ -127,7 +125,7 @@ class Verdict:
         """True if patterns are found again, even if the groups also differ in other variables; None if unknown."""
         return {"no difference": False, "not found again": False, "not testable": None}.get(self.state, True)
 
-    def with_differences(self, names: Sequence[str]) -> Verdict:
+    def with_differences(self, names: Sequence[str]) -> Self:
         """Return the verdict if the groups also differ in these variables."""
         if self.state not in ("reproducible", "weak") or not names:
             return self
@@ -172,7 +170,12 @@ def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions:
     """
     evidence = Evidence.of(spectrum)
     if not spectrum.differs:
-        return Verdict("no difference", _no_difference(evidence), evidence)
+        sentence = (
+            "Patients and controls differ no more than randomly assigned groups of the same people "
+            f"(p = {spectrum.p:.2g}). This does not mean that there is no difference: "
+            f"{likely_missed(*spectrum.detectable)}"
+        )
+        return Verdict("no difference", sentence, evidence)
     n_patterns = r_indices.shape[1]
     controls, patients = study.standardised()
     linear = fitted(study.method(n_patterns), controls, patients, n_patterns)
@@ -225,14 +228,6 @@ def likely_missed(auc: float, ratio: float) -> str:
     return (
         f"differences are likely to be missed if regions distinguish the groups with an AUC of about {auc:.2f} or less "
         f"and patients vary less than {ratio:.1f} times as much as controls in every direction."
-    )
-
-
-def _no_difference(evidence: Evidence) -> str:
-    return (
-        f"Patients and controls differ no more than randomly assigned groups of the same people (p = {evidence.p:.2g})."
-        " This does not mean that there is no difference: "
-        f"{likely_missed(evidence.detectable_auc or 0, evidence.detectable_ratio or 0)}"
     )
 
 

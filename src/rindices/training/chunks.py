@@ -1,10 +1,8 @@
-"""The unit of work, a chunk: models of one cohort that are trained from start to end on any available device.
+"""The unit of work, a chunk: models that are trained together, from start to end on any available device.
 
 A chunk depends only on its arguments, so it can be trained in any process, in any order and more than once, with the
 same result.
 """
-
-from __future__ import annotations
 
 import hashlib
 import time
@@ -12,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import jax
 import numpy as np
@@ -38,25 +36,24 @@ class Point(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One model: a setting, the number of its repetition, and the cohort (0: the data, others: without disease).
+    """One model: a setting, and the number of its repetition.
 
     A `prolonged` one is the same model, trained for as long as the schedule allows.
     """
 
     point: Point
     repetition: int
-    cohort: int = 0
     prolonged: bool = False
 
     @property
     def stored(self) -> tuple[object, ...]:
-        """What a journal stores of it; `prolonged` only if it is true."""
-        return tuple(self) if self.prolonged else self[:3]
+        """What a journal stores of it: 0 stands for the data; `prolonged` only if it is true."""
+        return (self.point, self.repetition, 0, *[True] * self.prolonged)
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Models that are trained together on the same cohort; on a processor, all with the same number of patterns."""
+    """Models that are trained together; on a processor, all with the same number of patterns."""
 
     members: tuple[Member, ...]
 
@@ -64,11 +61,6 @@ class Chunk:
     def n_patterns(self) -> int:
         """The number of patterns, or the largest if they differ."""
         return max(member.point.n_patterns for member in self.members)
-
-    @property
-    def cohort(self) -> int:
-        """The cohort that all models learn from."""
-        return self.members[0].cohort
 
     @property
     def repetition(self) -> int:
@@ -81,20 +73,19 @@ class Chunk:
         alike = len({member.point.n_patterns for member in self.members}) == 1
         members = [(m.point[1] if alike else tuple(m.point), m.repetition, *m.stored[3:]) for m in self.members]
         numbers = hashlib.sha256(repr(members).encode()).hexdigest()[:10]
-        return f"{f'null{self.cohort}' if self.cohort else 'data'}-{self.n_patterns}-{numbers}"
+        return f"data-{self.n_patterns}-{numbers}"
 
 
 class Settings(NamedTuple):
     """The settings that all models of a run share: all but the orthogonality, which belongs to a point."""
 
     preset: Preset
-    batch_size: int
     seed: int  # with a repetition's number, it determines all its random numbers
 
 
 def schedule_of(chunk: Chunk, settings: Settings) -> Schedule:
     """Return how long a chunk is trained; prolonged models are evaluated only at the end."""
-    schedule = replace(settings.preset.schedule, batch_size=settings.batch_size)
+    schedule = settings.preset.schedule
     longest = max(schedule.longest, schedule.max_steps)
     return replace(schedule, min_steps=longest, max_steps=longest) if chunk.members[0].prolonged else schedule
 
@@ -111,10 +102,10 @@ class Trajectory(NamedTuple):
     correlations: np.ndarray  # of severities, (checkpoints, models, patterns, patterns)
     weights: Mapping[int, Parameters]  # by step, leading axis: models; from the minimum number of steps on
 
-    def end(self) -> Trajectory:
+    def end(self) -> Self:
         """Return only the last checkpoint."""
         losses = {name: values[-1:] for name, values in self.losses.items()}
-        return Trajectory(self.steps[-1:], self.r_indices[-1:], losses, self.correlations[-1:], self.weights)
+        return type(self)(self.steps[-1:], self.r_indices[-1:], losses, self.correlations[-1:], self.weights)
 
     def weights_of(self, place: int, n_patterns: int, step: int) -> Parameters:
         """Return a model's weights at a checkpoint, or the last ones if all models of the chunk were frozen earlier."""
@@ -255,12 +246,14 @@ def _joined(parts: list[Trajectory]) -> Trajectory:
     return Trajectory(steps, r_indices, losses, correlations, weights)
 
 
-def models_per_chunk(people: TrainingPeople, n_patterns: int, batch_size: int, device: Device, at_a_time: int) -> int:
+def models_per_chunk(
+    people: TrainingPeople, n_patterns: int, schedule: Schedule, device: Device, at_a_time: int
+) -> int:
     """Return the number of models to train together: one per core on a processor, as many as fit on an accelerator.
 
     Parameters
     ----------
-    people, n_patterns, batch_size
+    people, n_patterns, schedule
         What to train.
     device
         The device of a worker.
@@ -272,15 +265,15 @@ def models_per_chunk(people: TrainingPeople, n_patterns: int, batch_size: int, d
     n_regions = people.controls.shape[1]
     layers = jax.tree.leaves(shapes(sizes(n_regions, n_patterns)), is_leaf=lambda part: type(part) is tuple)
     weights = sum(int(np.prod(shape)) for shape in layers)
-    passes = batch_size * (3 * n_patterns + 8) * n_regions * 4
+    passes = schedule.people_per_step(len(people.patients)) * (3 * n_patterns + 8) * n_regions * 4
     scores = len(people.patients) * (2 * n_patterns + 2) * n_regions
     memory = _MEMORY_SHARE * (device.memory or _UNKNOWN_MEMORY) * device.number / at_a_time
     return max(1, int(memory / (4 * (_COPIES * weights + passes + scores))))
 
 
-def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int = 0) -> list[Member]:
+def members_of(points: Iterable[Point], repetitions: Iterable[int]) -> list[Member]:
     """Return the models of all given settings and repetitions."""
-    return [Member(point, repetition, cohort) for point in points for repetition in repetitions]
+    return [Member(point, repetition) for point in points for repetition in repetitions]
 
 
 def cut(members: Sequence[Member], size: int, *, mixed: bool = False, apart: bool = False) -> list[Chunk]:
@@ -291,7 +284,7 @@ def cut(members: Sequence[Member], size: int, *, mixed: bool = False, apart: boo
     """
     chunks: list[Chunk] = []
     alone = ["repetition"] if apart else []
-    kind = attrgetter("cohort", "prolonged", *alone, *([] if mixed else ["point.n_patterns"]))
+    kind = attrgetter("prolonged", *alone, *([] if mixed else ["point.n_patterns"]))
     for _, group in groupby(sorted(members, key=kind), key=kind):
         alike = list(group)
         n_chunks = -(-len(alike) // size)

@@ -17,7 +17,7 @@ from rindices.training.chunks import Stopped
 
 _DECIDE_BITS = ("rindices", "jax", "jaxlib", "optax")
 _CONNECT_SECONDS = 10
-_LOOK_SECONDS = 1.0  # between checks that a cluster is still alive
+LOOK_SECONDS = 1.0  # between checks that a cluster is alive or has a worker, or that a parent process is alive
 _DESERTED = 5  # consecutive failed checks after which a cluster counts as lost
 _WAITING = 256  # chunks submitted at a time, so that workers that join later find some
 _SAME_VERSIONS = "Install the same versions everywhere, restart the scheduler and workers, and repeat the command."
@@ -114,7 +114,7 @@ class Cluster:
             jobs, deserted = set(map(send, islice(tasks, _WAITING))), 0
             try:
                 while jobs:
-                    ended, jobs = wait(jobs, _LOOK_SECONDS, FIRST_COMPLETED)
+                    ended, jobs = wait(jobs, LOOK_SECONDS, FIRST_COMPLETED)
                     deserted = 0 if ended or self._has_workers() else deserted + 1
                     if deserted == _DESERTED:
                         raise LostWorkers("no workers are left.")

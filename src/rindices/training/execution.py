@@ -20,6 +20,7 @@ from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.train import TrainingPeople
 from rindices.linear import unconverged_rotations
+from rindices.presets import Schedule
 from rindices.problems import InputError, LostWorkers, Remedy
 from rindices.training.chunks import (
     Chunk,
@@ -31,12 +32,11 @@ from rindices.training.chunks import (
     schedule_of,
     train_chunk,
 )
-from rindices.training.clusters import Cluster, connected, current_task, still_wanted
+from rindices.training.clusters import LOOK_SECONDS, Cluster, connected, current_task, still_wanted
 from rindices.training.journal import Journal
 
 # On an accelerator, threads hide the time of compilation; more of them would only divide its memory.
 _ACCELERATOR_THREADS = 4
-_LOOK_SECONDS = 1.0  # between checks that a cluster has a worker, or that the parent process is alive
 _ATTEMPTS = 5  # to resume after workers were lost, without a single chunk finished in between
 _LOSSES = (LostWorkers, BrokenExecutor)
 
@@ -115,7 +115,7 @@ def _exit_with(master: int) -> None:
 
     def watch() -> None:
         while os.getppid() == master:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -213,7 +213,7 @@ class Execution:
             raise LostWorkers("a worker was lost before the first chunk.") from error
         return device
 
-    def prepare(self, people: Callable[[], TrainingPeople], numbers: Collection[int], batch_size: int) -> None:
+    def prepare(self, people: Callable[[], TrainingPeople], numbers: Collection[int], schedule: Schedule) -> None:
         """Decide how models are divided into chunks, before training starts.
 
         On a GPU of this machine, one program can train models with different numbers of patterns; a cluster needs
@@ -221,15 +221,17 @@ class Execution:
 
         Parameters
         ----------
-        people, batch_size
-            The people that models learn from, and their number per step.
+        people
+            Returns the people that models learn from.
         numbers
             All numbers of patterns that may be trained.
+        schedule
+            Gives the number of people per step.
         """
 
         def as_many_as_fit() -> int:
             device = self.device()  # of a worker, which may have to join first
-            return models_per_chunk(people(), max(numbers), batch_size, device, self.ready_executor().chunks_per_device)
+            return models_per_chunk(people(), max(numbers), schedule, device, self.ready_executor().chunks_per_device)
 
         several = len({*numbers}) > 1
         self.mixed = several and isinstance(executor(self.n_jobs), Local) and self.device().platform != "cpu"
@@ -242,7 +244,7 @@ class Execution:
             show = self.progress or (lambda _: None)
             show(Progress(stage, 0, 1, 0))
             while not place.is_ready():
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(LOOK_SECONDS)
             show(Progress(stage, 1, 1, 0))
         return place
 
@@ -255,7 +257,7 @@ def _describe() -> Device:
 def train_members(
     members: Sequence[Member],
     settings: Settings,
-    people: Callable[[Chunk], TrainingPeople],
+    people: Callable[[int], TrainingPeople],
     execution: Execution,
     stage: str,
     *,
@@ -276,7 +278,7 @@ def train_members(
 def train_all(
     chunks: Sequence[Chunk],
     settings: Settings,
-    people: Callable[[Chunk], TrainingPeople],
+    people: Callable[[int], TrainingPeople],
     execution: Execution,
     stage: str = "Training",
 ) -> None:
@@ -287,7 +289,7 @@ def train_all(
     chunks, settings
         What to train.
     people
-        Returns the people that a chunk learns from.
+        Returns the people that a repetition learns from.
     execution
         How and where to train.
     stage
@@ -310,7 +312,7 @@ def train_all(
 def _trained(
     chunks: list[Chunk],
     settings: Settings,
-    people: Callable[[Chunk], TrainingPeople],
+    people: Callable[[int], TrainingPeople],
     execution: Execution,
     progress: Callable[[Chunk, int], None],
 ) -> Iterator[Chunk]:
@@ -326,7 +328,7 @@ def _trained(
         store[chunk] = train_chunk(chunk, *arguments, progress=report)
         return chunk
 
-    tasks = ((chunk, settings, people(chunk), store.keeper(chunk)) for chunk in chunks)
+    tasks = ((chunk, settings, people(chunk.repetition), store.keeper(chunk)) for chunk in chunks)
     try:
         if place.is_here:
             yield from place.run(train_here, tasks)

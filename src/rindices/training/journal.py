@@ -198,7 +198,7 @@ def _chunk_of(path: Path, fingerprint: str) -> Chunk | None:
             texts = file.metadata()
         if texts["run"] == fingerprint:
             members = json.loads(texts["chunk"])
-            return Chunk(tuple(Member(Point(*point), *others) for point, *others in members))
+            return Chunk(tuple(Member(Point(*point), number, *longer) for point, number, _, *longer in members))
     return None
 
 

@@ -46,10 +46,6 @@ class Start(NamedTuple):
     offset: np.ndarray
     correlation: np.ndarray
 
-    def read(self, people: np.ndarray) -> np.ndarray:
-        """Return severities of scaled people ``(people, patterns)``, with mean 0 and sd 1 among the patients."""
-        return self.offset + (people - 1) @ self.gain
-
     def beside(self, r_indices: np.ndarray | None) -> Linear:
         """Return the linear part of a model, on the scale of the networks' R-indices of the same patients.
 
