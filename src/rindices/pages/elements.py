@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 
 from rindices import plots
 from rindices.files import atomic_file
+from rindices.plots.brain_drawing import BrainDrawing
 from rindices.plots.style import INK, PALETTE, STRIP
 
 MOST_ROWS = 600
@@ -51,19 +52,16 @@ class Gallery:
         self.strip = strip
         self.figures: list[tuple[str, Figure, str]] = []
 
-    def draw(self, name: str, figure: Figure, alt: str, *, result: bool = True) -> Picture:
+    def draw(self, name: str, drawing: Figure | BrainDrawing, alt: str, *, result: bool = True) -> Picture:
         """Keep a figure under a name and return it as a picture; `alt` describes it in words."""
-        if result and self.strip:
-            plots.strip_above(figure, self.strip)
-        text = plots.figure_svg(figure, f"{name}-")
-        self.figures.append((name, figure, text))
-        return Picture(name, for_page(text, alt))
-
-    def keep(self, name: str, figure: Figure, svg: str, alt: str, *, result: bool = True) -> Picture:
-        """Keep a figure that comes with its own SVG, which is smaller than Matplotlib's."""
-        if result and self.strip:
-            plots.strip_above(figure, self.strip)
-            svg = _with_strip(svg, self.strip)
+        strip = self.strip if result else ""
+        figure = drawing.figure() if isinstance(drawing, BrainDrawing) else drawing
+        if strip:
+            plots.strip_above(figure, strip)
+        if isinstance(drawing, BrainDrawing):  # its own SVG is smaller than Matplotlib's
+            svg = _with_strip(drawing.svg(name), strip)
+        else:
+            svg = plots.figure_svg(figure, f"{name}-")
         self.figures.append((name, figure, svg))
         return Picture(name, for_page(svg, alt))
 
@@ -81,19 +79,20 @@ class Gallery:
 
 
 def _with_strip(svg: str, strip: str) -> str:
-    """Return an SVG with a warning above it."""
-    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
-    if size is None:
+    """Return an SVG of a brain with a warning above it; as it is if there is none."""
+    if not strip:
         return svg
-    width, height = map(float, size.groups())
+    before, *size, after = re.split(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg, maxsplit=1)
+    width, height = map(float, size)
     lines = textwrap.wrap(strip, int(width / _LETTER))
     room = _LINE * len(lines) + 8
-    opening, rest = svg.replace(size[0], f'viewBox="0 {-room - 10} {width} {height + room + 10}"', 1).split(">", 1)
+    end, rest = after.split(">", 1)
     back, edge, ink = STRIP
     box = f'<rect x="1" y="{-room - 9}" width="{width - 2}" height="{room}" style="fill: {back}; stroke: {edge}"/>'
     look = f'x="{width / 2}" text-anchor="middle" style="fill: {ink}"'
     texts = [f'<text y="{_LINE * k - room + 6}" {look}>{escape(line)}</text>' for k, line in enumerate(lines)]
-    return f"{opening}>{box}{''.join(texts)}{rest}"
+    view = f'viewBox="0 {-room - 10} {width} {height + room + 10}"'
+    return f"{before}{view}{end}>{box}{''.join(texts)}{rest}"
 
 
 def for_page(text: str, alt: str) -> Markup:

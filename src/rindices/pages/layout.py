@@ -23,6 +23,7 @@ from rindices.regions import known_regions
 from rindices.settings import State
 
 MOST_PEOPLE = 3000  # in the explorer of a report
+FEWEST_CONTROLS = 20  # for centiles
 
 
 class VerdictLook(NamedTuple):
@@ -99,9 +100,17 @@ class RunView:
     @cached_property
     def region_names(self) -> dict[str, str]:
         """The full name of each region, from the table's dictionary or otherwise from its atlas."""
-        regions = list(map(str, self.results.patterns["region"].unique()))
-        known = {name: region.title for name, region in known_regions(regions).items()}
-        return {name: name for name in regions} | known | self.summary.region_names
+        regions = self.results.patterns["region"].unique()
+        known = {name: region.title for name, region in known_regions(regions).items()} | self.summary.region_names
+        return {name: known.get(name, name) for name in regions}
+
+    @cached_property
+    def reference(self) -> Sequence[Sequence[float]]:
+        """5th, 50th and 95th centile of each severity in held-out controls, or else in these; empty if they are few."""
+        people = self.results.first_visits
+        controls = people.loc[people["group"] == "control", self.results.score_names]
+        few = len(controls) < FEWEST_CONTROLS
+        return self.summary.reference or (() if few else controls.quantile([0.05, 0.5, 0.95]).T.to_numpy().tolist())
 
 
 def without_ids(summary: Summary, curtain: Curtain) -> Summary:

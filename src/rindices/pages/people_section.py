@@ -13,7 +13,6 @@ from rindices.record import Run
 
 Row = dict[Hashable, Any]  # of a table, by column
 
-_CENTILES = (0.05, 0.5, 0.95)
 _EXAMPLE_CENTILE = 0.9  # a patient with a high severity, but not the most extreme one
 # Mean severity of controls: 0.02 to 0.16 in cohorts whose intervals keep their coverage, 0.36 where they cover the
 # truth in only half of the people (results/severity.csv).
@@ -146,13 +145,12 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
         | {"visits": [_visit(row, scores, controls, drivers, clinical, view) for row in visits[str(who)]]}
         for who, one in first.iterrows()
     ]
-    bands = reference or [np.quantile(values, _CENTILES) for values in controls if all(map(len, controls))]
     data = {
         "ids": show_ids,
         "names": [f"Severity {k + 1}" for k in range(len(scores))],
         "level": f"{100 * run.summary.level:g} %",
         "reference": "controls" if reference is None else "held-out controls",
-        "bands": [_rounded(band, 4) for band in bands],
+        "bands": [_rounded(band, 4) for band in view.reference],
         "sites": sites,
         "scores": [{"name": name, "levels": levels} for name, levels in clinical.items()],
         "regions": [[region, view.region_names.get(region, region)] for region in drivers.regions],
@@ -163,7 +161,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
         "json": script_json(data),
         "ids": show_ids,
         "n_shown": len(people),
-        "bands": bool(len(bands)),
+        "bands": bool(view.reference),
         "held_out": reference is not None,
         "intervals": f"{scores[0]}_low" in table,
         "drivers": bool(drivers.regions),
