@@ -12,10 +12,9 @@ SECTIONS = [
     "What the patterns resemble",
     "Participants",
     "How to read a severity",
-    "Agreement of the repetitions",
+    "Repetitions and their agreement",
     "Methods paragraph",
     "Limits",
-    "Repetitions used and excluded",
     "Glossary",
     "Settings and versions",
 ]

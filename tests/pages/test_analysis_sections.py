@@ -114,7 +114,7 @@ def with_follow_up(folder):
 def test_report_has_hazard_ratios_and_curves_and_says_other_events_and_entry(tmp_path):
     table, report = with_follow_up(tmp_path / "run"), make_report(tmp_path / "run")
     said = (
-        f"Pattern 1: hazard ratio {table['hazard_ratio'][0]:.2f} (95 % interval",
+        f">{table['hazard_ratio'][0]:.2f}</td>",
         "time: <code>years</code>",
         "Hazard ratios per 0.1 of severity at the first visit are from Cox models",
     )

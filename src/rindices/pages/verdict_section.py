@@ -30,31 +30,20 @@ _DROPPED = "dropped early"
 
 def verdict_section(view: RunView) -> dict[str, object] | None:
     """Return the tests and the comparison of the groups behind the verdict; None if there is neither."""
-    summary, check = view.summary, view.analyses.get("group_check")
+    summary, check, picture = view.summary, view.analyses.get("group_check"), None
     if summary.evidence is None and summary.balance is None and check is None:
         return None
+    if (evidence := summary.evidence) is not None and evidence.limit is not None:
+        picture = spectrum_picture(view.gallery, evidence.eigenvalues, evidence.band, evidence.limit)
     return {
-        "picture": _spectrum(view),
+        "picture": picture,
         "balance": _balance_table(pd.DataFrame([*summary.balance])) if summary.balance else None,
         "imbalanced": [row["variable"] for row in summary.balance or () if row["imbalanced"]],
-        "adjusted": []
-        if check is None
-        else [
-            (name, list(rows.itertuples()))
-            for name, rows in check[check["imbalanced"] & check["adjusted"].notna()].groupby("variable", sort=False)
-        ],
         "check": None if check is None else _check_table(check),
         "check_removed": [] if check is None else check["variable"][check["removed"]].unique(),
         "check_left": check is not None and not check["removed"].all(),
         "remarks": [] if check is None else check["remark"][check["remark"].str.strip() != ""].unique().tolist(),
     }
-
-
-def _spectrum(view: RunView) -> Picture | None:
-    evidence = view.summary.evidence
-    if evidence is None or evidence.limit is None:
-        return None
-    return spectrum_picture(view.gallery, evidence.eigenvalues, evidence.band, evidence.limit)
 
 
 def spectrum_picture(
@@ -118,13 +107,12 @@ def search_section(view: RunView) -> dict[str, object] | None:
     ordered = best.sort_values("misfit" if fits else "pattern_agreement", ascending=fits, kind="stable")
     # The chosen setting is always shown, however long the list is.
     shown = ordered[ordered["chosen"].to_numpy() | (pd.RangeIndex(len(ordered)) < MOST_SETTINGS)]
-    chosen, weights = best[best["chosen"]].iloc[0], best["orthogonality"].nunique() > 1
+    chosen = best[best["chosen"]].iloc[0]
     alt = (
-        f"Agreement between training runs and misfit for each number of patterns{' and orthogonality' * weights}. "
-        f"Chosen: {_setting(chosen, weights)}, "
+        "Agreement between training runs and misfit for each setting. Chosen: "
+        f"{counted(int(chosen['n_patterns']), 'pattern')}, orthogonality {chosen['orthogonality']:g}, "
         f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table gives the values."
     )
-    runners_up = pd.DataFrame([*view.summary.search.runners_up])
     figure = plots.agreement_over_settings(view.run.selection)
     return {
         "picture": view.gallery.draw("agreement_over_settings", figure, alt, result=False),
@@ -133,17 +121,7 @@ def search_section(view: RunView) -> dict[str, object] | None:
         "n_left_out": len(ordered) - len(shown),
         "misfit": fits,
         "dropped_early": (shown["remark"] == _DROPPED).any(),
-        "runners_up": [
-            f"{_setting(one, weights)} ("
-            f"{'misfit ' + number(one['misfit'], 1) + ', ' if fits else ''}"
-            f"pattern agreement {number(one['pattern_agreement'], 3)}, {counted(int(one['n_models']), 'model')})"
-            for _, one in runners_up.iterrows()
-        ],
     }
-
-
-def _setting(one: pd.Series, weights: bool) -> str:
-    return counted(int(one["n_patterns"]), "pattern") + f" with orthogonality {one['orthogonality']:g}" * weights
 
 
 def _with_remarks(best: pd.DataFrame, run: Run) -> pd.DataFrame:
@@ -183,7 +161,10 @@ def _settings_table(shown: pd.DataFrame) -> Table:
 
 
 def agreement_section(view: RunView) -> dict[str, object] | None:
-    """Return the agreement for the chosen setting; a picture needs agreement at several steps of training."""
+    """Return the repetitions and their agreement for the chosen setting; None for an applied model.
+
+    A picture needs agreement at several steps of training.
+    """
     if view.run.selection is None:
         return None
     chosen = view.run.selection[view.run.selection["chosen"]].iloc[0]
@@ -200,7 +181,10 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
     alt = f"Agreement between training runs over the steps of training. At the chosen step {step}: {values}."
     known = chosen[list(AGREEMENTS)].notna().any()
     figure = plots.agreement_over_training(view.run.selection)
+    excluded = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])
+    reasons = [words("Repetition", excluded["member"]), words("Reason", excluded["reason"])]
     return {
+        "excluded": Table("Excluded repetitions", reasons) if len(excluded) else None,
         "known": known,
         "table": Table(f"Agreement at the chosen step {step}" if is_curve else "Agreement of repetitions", columns),
         "intervals": intervals,
@@ -210,12 +194,3 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
         if known and is_curve
         else None,
     }
-
-
-def repetitions_section(view: RunView) -> dict[str, object] | None:
-    """Return the repetitions that were excluded from the R-indices; None for an applied model."""
-    if view.summary.applied:
-        return None
-    rows = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])
-    columns = [words("Repetition", rows["member"]), words("Reason", rows["reason"])]
-    return {"table": Table("Excluded repetitions", columns) if len(rows) else None}
