@@ -9,6 +9,7 @@ import json
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from rindices import plots
-from rindices.files import atomic_file
+from rindices.files import atomic_file, write_text
 from rindices.plots.brain_drawing import BrainDrawing
 from rindices.plots.style import INK, PALETTE, STRIP
 
@@ -39,18 +40,20 @@ class Picture(NamedTuple):
     svg: Markup
 
 
+@dataclass
 class Gallery:
     """All figures of a report in order, so that they can also be saved as files.
 
-    Parameters
+    Attributes
     ----------
     strip
         A warning shown above every figure of a result; empty if the results need none.
+    figures
+        Name, figure and SVG of each.
     """
 
-    def __init__(self, strip: str = "") -> None:
-        self.strip = strip
-        self.figures: list[tuple[str, Figure, str]] = []
+    strip: str = ""
+    figures: list[tuple[str, Figure, str]] = field(default_factory=list)
 
     def draw(self, name: str, drawing: Figure | BrainDrawing, alt: str, *, result: bool = True) -> Picture:
         """Keep a figure under a name and return it as a picture; `alt` describes it in words."""
@@ -69,13 +72,18 @@ class Gallery:
         """Write each figure as SVG and PNG, ``01_r_indices.svg`` and so on, and return the paths."""
         paths = []
         for place, (name, figure, text) in enumerate(self.figures, start=1):
-            path = folder / f"{place:02d}_{name}.svg"
-            with atomic_file(path) as beside:
-                beside.write_bytes(text.encode("utf-8", errors="replace"))
+            path = write_page(folder / f"{place:02d}_{name}.svg", text)
             with atomic_file(path.with_suffix(".png")) as beside:
                 plots.figure_png(figure, beside)
             paths += [path, path.with_suffix(".png")]
         return paths
+
+
+def write_page(out: Path, text: str) -> Path:
+    """Write a page or a drawing, completely or not at all, and return its path."""
+    # A name may contain a lone surrogate, which UTF-8 cannot encode.
+    write_text(out, text.encode("utf-8", errors="replace").decode("utf-8"))
+    return out
 
 
 def _with_strip(svg: str, strip: str) -> str:

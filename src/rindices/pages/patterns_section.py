@@ -18,7 +18,6 @@ from rindices.plots import brain
 from rindices.plots.brain import measures_of, outlined_regions
 from rindices.plots.brain_drawing import UNIT, BrainDrawing, Layout, draw_brain
 from rindices.record import BRAIN, VOXELWISE, damaged
-from rindices.regions import known_columns
 
 if TYPE_CHECKING:
     from nibabel.nifti1 import Nifti1Image
@@ -272,30 +271,21 @@ _MOST_NAMED = 3
 _SUBCORTEX = "subcortex"
 
 
-def resemblance_section(view: RunView) -> dict[str, object]:
-    """Return the correlations of patterns with maps of disorders, or what the table has instead if no map fits."""
+def resemblance_section(view: RunView) -> dict[str, object] | None:
+    """Return the correlations of patterns with maps of disorders; None if no map fits the regions."""
     table = view.analyses.get("resemblance")
     if table is None:
-        return {"rows": None, "what": _other_contents(view), "subcortex": None}
-    cortex, subcortex = table[table["measure"] != _SUBCORTEX], _subcortex(table[table["measure"] == _SUBCORTEX])
-    if cortex.empty:
-        return {"rows": None, "what": _other_contents(view), "subcortex": subcortex}
+        return None
+    cortex, subcortex = table[table["measure"] != _SUBCORTEX], table[table["measure"] == _SUBCORTEX]
     alt = "Correlation of each pattern with the case-control map of each disorder. The table gives the values."
-    rows = [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)]
+    known = not cortex.empty
     return {
-        "rows": rows,
-        "n_regions": int(cortex["n_regions"].min()),
-        "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt),
+        "rows": [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)],
+        "n_regions": cortex["n_regions"].min(),
+        "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt) if known else None,
         "table": _table(cortex, "Patterns and disorders, cortical"),
-        "subcortex": subcortex,
+        "subcortex": None if subcortex.empty else _table(subcortex, "Patterns and disorders, subcortical"),
     }
-
-
-def _other_contents(view: RunView) -> str:
-    """Return what the table contains instead of regions with a disorder map, in words."""
-    found = {column.measure for column in known_columns(view.region_names).values() if column.kind == "region"}
-    known = sorted(found - {""})
-    return f"regional {listed(known)}" if known else "regions whose names do not indicate the measure"
 
 
 def _row(part: pd.DataFrame) -> dict[str, object]:
@@ -322,9 +312,3 @@ def _table(rows: pd.DataFrame, caption: str) -> Table:
         probabilities("its p, corrected", rows["beyond_p_corrected"]),
     ]
     return Table(caption, columns, source="analysis/resemblance.csv")
-
-
-def _subcortex(rows: pd.DataFrame) -> Table | None:
-    columns = [counts("Pattern", rows["pattern"]), words("Disorder", rows["disorder"])]
-    columns += [counts("Structures", rows["n_regions"]), measures("r", rows["r"], 2, "+")]
-    return Table("Patterns and disorders, subcortical", columns) if len(rows) else None

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from rindices.pages.cards_section import cards_section, groups_section
 from rindices.pages.clinical_section import associations_section, change_section, prognosis_section
-from rindices.pages.elements import Gallery
-from rindices.pages.layout import RunView, offline_page, render, view_of, without_ids, write_page
+from rindices.pages.elements import Gallery, write_page
+from rindices.pages.layout import RunView, offline_page, render, view_of, without_ids
 from rindices.pages.patterns_section import (
     dose_section,
     resemblance_section,

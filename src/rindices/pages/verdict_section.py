@@ -24,7 +24,6 @@ from rindices.pages.layout import RunView
 from rindices.problems import counted
 from rindices.record import AGREEMENTS, Run
 
-MOST_SETTINGS = 20
 _DROPPED = "dropped early"
 
 
@@ -105,8 +104,6 @@ def search_section(view: RunView) -> dict[str, object] | None:
     best = _with_remarks(view.run.selection[view.run.selection["best"]], view.run)
     fits = "misfit" in best
     ordered = best.sort_values("misfit" if fits else "pattern_agreement", ascending=fits, kind="stable")
-    # The chosen setting is always shown, however long the list is.
-    shown = ordered[ordered["chosen"].to_numpy() | (pd.RangeIndex(len(ordered)) < MOST_SETTINGS)]
     chosen = best[best["chosen"]].iloc[0]
     alt = (
         "Agreement between training runs and misfit for each setting. Chosen: "
@@ -117,10 +114,9 @@ def search_section(view: RunView) -> dict[str, object] | None:
     return {
         "picture": view.gallery.draw("agreement_over_settings", figure, alt, result=False),
         "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
-        "table": _settings_table(shown),
-        "n_left_out": len(ordered) - len(shown),
+        "table": _settings_table(ordered),
         "misfit": fits,
-        "dropped_early": (shown["remark"] == _DROPPED).any(),
+        "dropped_early": (best["remark"] == _DROPPED).any(),
     }
 
 
@@ -156,6 +152,7 @@ def _settings_table(shown: pd.DataFrame) -> Table:
     return Table(
         f"Fit and agreement of each setting, {'smallest misfit' if 'misfit' in shown else 'best agreement'} first",
         columns,
+        source="selection.csv",
         marked=shown["remark"].tolist().index("chosen"),
     )
 
