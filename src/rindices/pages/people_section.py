@@ -1,7 +1,7 @@
 """The sections on people: who took part, how to read their severities, and each person individually."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,12 @@ import pandas as pd
 from rindices import plots
 from rindices.pages.elements import GROUPS, Table, counts, measures, number, script_json, words
 from rindices.pages.layout import RunView
+from rindices.pages.patterns_section import strongest_first
 from rindices.record import Run
+
+# The regions that drive severities: for each person and visit, a list per pattern. Lists are flat to keep the page
+# small: index of the region among the names, change, z, index of the next, ...
+Drivers = dict[tuple[str, str], list[list[float | None]]]
 
 _EXAMPLE_SHARE = 0.1  # of the patients have a higher severity than the person shown first
 # Mean severity of controls: 0.02 to 0.16 in cohorts whose intervals keep their coverage, 0.36 where they cover the
@@ -74,30 +79,23 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
 
 def reading_section(view: RunView) -> dict[str, object]:
     """Return the median spread over repetitions of each R-index, and what helps to read severities."""
-    people = view.results.r_indices
-    known = {f"r{place}": people[f"r{place}_sd"].dropna() for place in range(1, view.summary.n_patterns + 1)}
+    people, places = view.results.r_indices, range(1, view.summary.n_patterns + 1)
+    known = {f"r{place}": people[f"r{place}_sd"].dropna() for place in places}
     spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
-    means = (
-        people.loc[(people["group"] == "control") & view.results.first_visit, view.results.score_names].mean().dropna()
-    )
+    first = view.results.first_visits
+    means = first.loc[first["group"] == "control", view.results.score_names].mean().dropna()
+    strongest = [strongest_first(view.results.patterns, place)[["change_sd", "region"]].iloc[0] for place in places]
     return {
         "spreads": spreads,
         "intervals": "severity1_low" in people,
         "centiles": "centile1" in people,
         "controls": [number(value) + f" (pattern {place})" * (len(means) > 1) for place, value in enumerate(means, 1)],
-        "unit": _unit(view),
+        "unit": [
+            f"{number(change / 10, 2, '+')} sd of controls in {view.region_names[region]} (pattern {place})"
+            for place, (change, region) in zip(places, strongest, strict=True)
+        ],
         "doubtful": [place for place, value in enumerate(means, 1) if value >= _HIGH_FOR_CONTROLS],
     }
-
-
-def _unit(view: RunView) -> list[str]:
-    """Return how much 0.1 of severity changes the strongest region of each pattern, in sd of controls."""
-    rows = view.results.patterns.sort_values("change_sd", key=abs, ascending=False, kind="stable")
-    first = rows.drop_duplicates("pattern").sort_values("pattern")
-    return [
-        f"{number(change / 10, 2, '+')} sd of controls in {view.region_names[region]} (pattern {pattern})"
-        for pattern, region, change in zip(first["pattern"], first["region"], first["change_sd"], strict=True)
-    ]
 
 
 def correlation_section(view: RunView) -> dict[str, object] | None:
@@ -108,16 +106,6 @@ def correlation_section(view: RunView) -> dict[str, object] | None:
     names = [f"Pattern {place}" for place in range(1, len(rows) + 1)]
     columns = [measures(name, values) for name, values in zip(names, zip(*rows, strict=True), strict=True)]
     return {"table": Table("Learned correlation of severities", [words("Pattern", names), *columns])}
-
-
-class Drivers(NamedTuple):
-    """The regions that drive severities: for each person and visit, a list per pattern; and the names of all regions.
-
-    Lists are flat to keep the page small: index of the region among the names, change, z, index of the next, ...
-    """
-
-    of: dict[tuple[str, str], list[list[float | None]]]
-    regions: list[str]
 
 
 def explorer_section(view: RunView) -> dict[str, object] | None:
@@ -131,7 +119,8 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
         return None
     first = table[table["first_visit"]].set_index("participant_id")
     first = first.sort_values(["group", *scores], ascending=False, kind="stable")
-    sites, changes, drivers = _levels(table["site"]) or [], _changes(run), _drivers(run, table)
+    sites, changes = _levels(table["site"]) or [], _changes(run)
+    drivers, regions = _drivers(run, table)
     clinical = {name: _levels(table[name]) for name in view.variables if name in table}
     ordered = table.sort_values(["first_visit", "years"], ascending=[False, True]) if "years" in table else table
     visits = {who: rows.to_dict("records") for who, rows in ordered.groupby("participant_id")}
@@ -150,7 +139,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
         "bands": [_rounded(band, 4) for band in view.reference],
         "sites": sites,
         "scores": [{"name": name, "levels": levels} for name, levels in clinical.items()],
-        "regions": [[region, view.region_names.get(region, region)] for region in drivers.regions],
+        "regions": [[region, view.region_names.get(region, region)] for region in regions],
         "example": int(_EXAMPLE_SHARE * (first["group"] == "patient").sum()),
         "people": people,
     }
@@ -161,7 +150,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
         "bands": bool(view.reference),
         "held_out": run.summary.reference is not None,
         "intervals": f"{scores[0]}_low" in table,
-        "drivers": bool(drivers.regions),
+        "drivers": bool(regions),
     }
 
 
@@ -200,17 +189,18 @@ def _levels(values: pd.Series) -> list[str] | None:
     return sorted({str(value) for value in values.dropna()} - {""})
 
 
-def _drivers(run: Run, rows: pd.DataFrame) -> Drivers:
+def _drivers(run: Run, rows: pd.DataFrame) -> tuple[Drivers, list[str]]:
+    """Return the regions that drive severities, and the names of all of these regions."""
     empty = pd.DataFrame(columns=["participant_id", "rank", "region", "pattern", "change_sd", "z"])
     table = run.analyses.get("drivers", empty)
     table = table[table["participant_id"].isin(rows["participant_id"])].sort_values("rank", kind="stable")
     places, names = pd.factorize(table["region"])
-    found: dict[tuple[str, str], list[list[float | None]]] = {}
+    found: Drivers = {}
     for place, row in zip(places, table.to_dict("records"), strict=True):
         key = (row["participant_id"], row.get("visit", ""))
         lists = found.setdefault(key, [[] for _ in range(run.summary.n_patterns)])
         lists[row["pattern"] - 1] += [int(place), *_rounded((row["change_sd"], row["z"]), 2)]
-    return Drivers(found, [*names])
+    return found, [*names]
 
 
 def _visit(
@@ -227,7 +217,7 @@ def _visit(
         "years": _rounded([row.get("years", np.nan)], 2 if view.show_ids else 1)[0],
         "scores": scores if any(score is not None for score in scores) else None,
         "flags": view.curtain(str(row.get("flags", "")).strip()),
-        "drivers": drivers.of.get((str(row["participant_id"]), visit)),
+        "drivers": drivers.get((str(row["participant_id"]), visit)),
     }
     return {name: value for name, value in known.items() if value not in (None, "", [])}
 
