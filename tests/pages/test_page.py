@@ -20,6 +20,7 @@ from rindices.settings import State
 from tests.pages.made_run import (
     AGREEMENT,
     FOUND,
+    add_analyses,
     add_settings,
     add_truth,
     balance_row,
@@ -154,6 +155,7 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
     ],
 )
 def test_verdict(run, undrawn, changes, expected, classes):
+    add_analyses(run)
     separation = {"auc": 0.871, "low": 0.82, "high": 0.91}
     change_summary(run, **changes, reliable_reason="The reason is given.", separation=separation)
     text = write_report(run).read_text(encoding="utf-8")

@@ -39,7 +39,7 @@ def groups_section(view: RunView) -> dict[str, object] | None:
     """Return how patients and controls differ in each region; None if the groups were not compared."""
     table = view.analyses.get("group_effects")
     if table is None:
-        return {"table": None} if view.summary.separation else None
+        return None
     rows = table.sort_values("effect", key=abs, ascending=False, kind="stable")
     names, clear = view.region_names, rows["q"] < _CLEAR
     *code, name = _named(rows["region"], names)  # the code comes last, out of sight on a phone
