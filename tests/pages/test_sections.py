@@ -81,7 +81,7 @@ def test_flow_and_associations_are_the_tables(analysed, undrawn):
     rows = rows_of(text, "Associations in patients")
     assert rows[0][:5] == ["1", "mmse", "Pearson r", "60", f"{first['coefficient']:.2f}".replace("-", "−")]
     assert (len(rows), rows[4][1]) == (8, "apoe4 = 1")
-    said = {"verdict": "part of pattern 1 may be age", "subgroups": "Fewer than 10 patients: pattern 1 high."}
+    said = {"verdict": "part of pattern 1 may be age", "subgroups": "<td>fewer than 10 patients</td>"}
     assert {name for name, words in said.items() if words in section_of(text, name)} == {*said}
     assert "117 people were read and 112 used." in Page(text).words
 

@@ -224,8 +224,6 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
     sizes, effects = view.analyses.get("subgroup_sizes"), view.analyses.get("subgroups")
     if sizes is None:
         return None
-    names = ("pattern " + sizes["pattern"].astype(str) + " " + sizes["level"])[~sizes["used"]]
-    small = names.groupby(sizes["note"].replace("", "not compared"), sort=False)
     columns = [
         counts("Pattern", sizes["pattern"]),
         words("Level", sizes["level"]),
@@ -244,7 +242,6 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
     )
     return {
         "sizes": Table("Subgroups of patients", columns),
-        "small": [f"{note[:1].upper()}{note[1:]}: {listed(part)}." for note, part in small],
         "picture": picture,
         "effects": None if effects is None else _effects(effects),
     }

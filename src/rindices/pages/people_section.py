@@ -216,7 +216,7 @@ def _visit(
         "visit": visit if view.show_ids else "",
         "years": _rounded([row.get("years", np.nan)], 2 if view.show_ids else 1)[0],
         "scores": scores if any(score is not None for score in scores) else None,
-        "flags": view.curtain(str(row.get("flags", "")).strip()),
+        "flags": view.curtain(str(row["flags"]).strip()),
         "drivers": drivers.get((str(row["participant_id"]), visit)),
     }
     return {name: value for name, value in known.items() if value not in (None, "", [])}

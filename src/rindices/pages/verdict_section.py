@@ -185,7 +185,6 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
         "known": known,
         "table": Table(f"Agreement at the chosen step {step}" if is_curve else "Agreement of repetitions", columns),
         "intervals": intervals,
-        "searched": is_curve and view.run.selection["best"].sum() > 1,
         "n_models": int(chosen["n_models"]),
         "picture": view.gallery.draw("agreement_over_training", figure, alt, result=False)
         if known and is_curve
