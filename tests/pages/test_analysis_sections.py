@@ -3,7 +3,6 @@
 import re
 import shutil
 
-import nibabel
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +11,7 @@ from rindices.analysis import FollowUp, prognosis, resemblance, survival_curves
 from rindices.analysis.associations_and_resemblance import _FOLDER
 from rindices.pages.report import make_report, write_report
 from rindices.simulate import simulate_cohort
+from tests.imaging.made_up import COARSE, write_image
 from tests.pages.made_run import change_summary, make_run, rewrite, save_analysis
 from tests.pages.page import missing
 
@@ -25,11 +25,10 @@ def folder(tmp_path_factory):
     make_run(folder, names=[*simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.columns[4:24]])
     images = folder / "voxelwise"
     images.mkdir()
-    affine = np.array([[12.0, 0, 0, -66], [0, 12, 0, -100], [0, 0, 12, -60], [0, 0, 0, 1]])
     for name, outside, inside in (("t", 0, -5), ("q", 1, 0.001)):
         values = np.full((12, 14, 12), outside, np.float32)
         values[4:7, 5:8, 4:7] = inside
-        nibabel.save(nibabel.Nifti1Image(values, affine), images / f"pattern-1_high_{name}.nii.gz")
+        write_image(images / f"pattern-1_high_{name}.nii.gz", values, COARSE)
     rows = [
         [1, "high", "r1 > 0.7", 20, 27, "pattern-1_high_t.nii.gz", "pattern-1_high_q.nii.gz", ""],
         [1, "low", "all < 0.4", 3, 0, "", "", "<b>fewer</b> than 10 patients"],
