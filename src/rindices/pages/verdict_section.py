@@ -30,9 +30,10 @@ _DROPPED = "dropped early"
 def verdict_section(view: RunView) -> dict[str, object] | None:
     """Return the tests and the comparison of the groups behind the verdict; None if there is neither."""
     summary, check, picture = view.summary, view.analyses.get("group_check"), None
-    if summary.evidence is None and summary.balance is None and check is None:
+    evidence = summary.evidence
+    if evidence is None and summary.balance is None and check is None:
         return None
-    if (evidence := summary.evidence) is not None and evidence.limit is not None:
+    if evidence is not None and evidence.limit is not None:
         picture = spectrum_picture(view.gallery, evidence.eigenvalues, evidence.band, evidence.limit)
     return {
         "picture": picture,
@@ -45,12 +46,8 @@ def verdict_section(view: RunView) -> dict[str, object] | None:
     }
 
 
-def spectrum_picture(
-    gallery: Gallery, eigenvalues: Sequence[float], band: Sequence[float], limit: float
-) -> Picture | None:
+def spectrum_picture(gallery: Gallery, eigenvalues: Sequence[float], band: Sequence[float], limit: float) -> Picture:
     """Return a picture of the variance of patients in each direction and in permuted groups; see `plots.spectrum`."""
-    if not eigenvalues:
-        return None
     n_beyond = sum(value > limit for value in eigenvalues)
     alt = (
         f"Variance of patients relative to controls in {len(eigenvalues)} directions, the largest "
