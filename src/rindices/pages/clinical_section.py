@@ -90,13 +90,17 @@ def _associations(table: pd.DataFrame) -> list[Column]:
         probabilities("q", table["q"]),
     ]
     if table["partial"].notna().any():
-        columns.append(measures("Adjusted", table["partial"]))
-        columns.append(limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"))
-        columns.append(probabilities("q, adjusted", table["partial_q"]))
-    columns.append(measures("Whole brain", table["whole_brain"]))
-    columns.append(measures("Beyond it", table["beyond"]))
-    columns.append(limits(table["beyond_low"], table["beyond_high"], of="95 % interval, beyond it"))
-    columns.append(probabilities("q, beyond it", table["beyond_q"]))
+        columns += [
+            measures("Adjusted", table["partial"]),
+            limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"),
+            probabilities("q, adjusted", table["partial_q"]),
+        ]
+    columns += [
+        measures("Whole brain", table["whole_brain"]),
+        measures("Beyond it", table["beyond"]),
+        limits(table["beyond_low"], table["beyond_high"], of="95 % interval, beyond it"),
+        probabilities("q, beyond it", table["beyond_q"]),
+    ]
     if (table["note"].str.strip() != "").any():
         columns.append(words("Note", table["note"]))
     return columns
