@@ -7,16 +7,12 @@ import pytest
 from scipy import stats
 
 from rindices.simulate import simulate_cohort
+from tests.imaging.made_up import COARSE, write_image
 from tests.pages.page import missing
 from tests.test_cli import told
 
 SHAPE = (12, 14, 12)
-AFFINE = np.array([[12.0, 0, 0, -66], [0, 12, 0, -100], [0, 0, 12, -60], [0, 0, 0, 1]])
 BOX = (slice(4, 7), slice(5, 8), slice(4, 7))
-
-
-def write_image(path, values):
-    nibabel.save(nibabel.Nifti1Image(np.asarray(values), AFFINE), path)
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +30,12 @@ def study(tmp_path_factory):
     for path, effect in zip(paths, effects, strict=True):
         values = rng.standard_normal(SHAPE).astype(np.float32)
         values[BOX] += effect
-        write_image(folder / path, values)
+        write_image(folder / path, values, COARSE)
     scores[["participant_id"]].assign(path=paths).to_csv(folder / "maps.csv", index=False)
-    write_image(folder / "mask.nii", np.pad(np.ones([side - 2 for side in SHAPE], np.uint8), 1))
+    write_image(folder / "mask.nii", np.pad(np.ones([side - 2 for side in SHAPE]), 1), COARSE)
     labels = np.zeros(SHAPE, np.int16)
     labels[2:4, 5:8, 5:8], labels[8:10, 5:8, 5:8], labels[5, 5, 5] = 1, 2, 3
-    write_image(folder / "atlas.nii", labels)
+    write_image(folder / "atlas.nii", labels, COARSE)
     pd.DataFrame({"label": [1, 2, 3], "region": [*table.columns[4:6], "elsewhere"]}).to_csv(
         folder / "atlas.csv", index=False
     )

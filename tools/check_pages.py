@@ -154,8 +154,6 @@ class Visit:
         self.page.set_viewport_size({"width": NARROW, "height": 800})
         width = self.size("Width")
         self._note(width > NARROW, f"is {width} pixels wide in a window of {NARROW}")
-        wide = self.page.evaluate("[...document.querySelectorAll('.wide:has(> .strongest)')].length")
-        self._note(wide > 0, f"has {wide} cards whose strongest regions scroll sideways on a phone")
         self.check_drawings()
         self.page.set_viewport_size({"width": WIDE, "height": 900})
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 SHAPE = (9, 11, 7)
+COARSE = np.array([[12.0, 0, 0, -66], [0, 12, 0, -100], [0, 0, 12, -60], [0, 0, 0, 1]])  # around a standard brain
 AFFINE = np.array([[-4.0, 0, 0, 18], [0, 4, 0, -22], [0, 0, 4, -8], [0, 0, 0, 1]])
 
 

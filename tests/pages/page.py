@@ -9,13 +9,11 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri
 SCRIPT, LAYERS = "<script>alert('region')</script>", ["Patterns", "Checks", "Details"]
 SECTIONS = [
     "People",
-    "What the patterns resemble",
     "Participants",
     "How to read a severity",
-    "Agreement of the repetitions",
+    "Repetitions and their agreement",
     "Methods paragraph",
     "Limits",
-    "Repetitions used and excluded",
     "Glossary",
     "Settings and versions",
 ]

@@ -364,19 +364,7 @@ CLAIMS = [
     ),
     (r"rindices [\d.]+ \(python [\d.]+, jax [\d.]+\)", lambda told: []),
     (rf"This cohort is small \({N} controls and {N} patients", lambda told: [*reversed(groups_of(told))]),
-    (
-        r"Adjusted for (\w+), the difference between the mean severities of patients and controls changes (.*?)\.\n",
-        lambda told: [
-            "age",
-            ", ".join(
-                f"from {shown(row['difference'])} to {shown(row['adjusted'])} (pattern {row['pattern']})"
-                for row in told.table("analysis/group_check")
-                .query("imbalanced and adjusted == adjusted")
-                .to_dict("records")
-            ),
-        ],
-    ),
-    (r"Runner-up: (.*?)\. Every setting was trained in full: (\d+) models\.", lambda told: _runners_up(told)),
+    (r"Every setting was trained in full: (\d+) models\.", lambda told: [told.summary["search"]["models_trained"]]),
     (
         rf"{N} people had at least two visits, over a median of {N} years",
         lambda told: [len(told.table("analysis/change")), f"{told.table('analysis/change')['years'].median():.1f}"],
@@ -425,15 +413,6 @@ CLAIMS = [
         ],
     ),
 ]
-
-
-def _runners_up(told):
-    words = [
-        f"{counted(one['n_patterns'], 'pattern')} (misfit "
-        f"{one['misfit']:.1f}, pattern agreement {one['pattern_agreement']:.3f}, {counted(one['n_models'], 'model')})"
-        for one in told.summary["search"]["runners_up"]
-    ]
-    return ["; ".join(words), told.summary["search"]["models_trained"]]
 
 
 def literal_numbers():

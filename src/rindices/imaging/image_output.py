@@ -105,8 +105,8 @@ def _remove_others(folder: Path, names: str, kept: Sequence[Path]) -> None:
         path.unlink()
 
 
-def cluster_table(comparisons: Sequence[Comparison], *, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """List the clusters of voxels with q below a threshold, the largest first.
+def cluster_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
+    """List the clusters of voxels with q below 0.05, the largest first.
 
     The voxels of a cluster share faces, and t has the same sign in all of them.
 
@@ -114,8 +114,6 @@ def cluster_table(comparisons: Sequence[Comparison], *, threshold: float = THRES
     ----------
     comparisons
         From `compare_maps`.
-    threshold
-        Threshold of q.
 
     Returns
     -------
@@ -127,16 +125,16 @@ def cluster_table(comparisons: Sequence[Comparison], *, threshold: float = THRES
         [comparison.pattern, comparison.level, number, *row]
         for comparison in comparisons
         if comparison.result is not None
-        for number, row in enumerate(_clusters(comparison.result, threshold), start=1)
+        for number, row in enumerate(_clusters(comparison.result), start=1)
     ]
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _clusters(result: Result, threshold: float) -> list[list[float]]:
+def _clusters(result: Result) -> list[list[float]]:
     t, q = result.space.volume(result.t, 0.0), result.space.volume(result.q, 1.0)
     rows = []
     for sign in (-1, 1):
-        labels, number = ndimage.label((q < threshold) & (sign * t > 0))
+        labels, number = ndimage.label((q < THRESHOLD) & (sign * t > 0))
         sizes = np.bincount(labels.ravel(), minlength=number + 1)[1:]
         peaks = ndimage.maximum_position(sign * t, labels, range(1, number + 1)) if number else []
         for size, peak in zip(sizes, peaks, strict=True):

@@ -280,7 +280,6 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
 
 
 ID, VISIT, PATH = "participant_id", "visit", "path"
-_OTHER_NAMES = {"map": PATH, "file": PATH}
 _MISSING = {"", "na", "n/a", "nan", "none"}
 
 
@@ -301,8 +300,8 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     path
-        File with the columns ``participant_id``, ``visit`` (optional) and ``path`` (or ``map`` or ``file``), relative
-        to the folder of the table. Other columns are ignored.
+        File with the columns ``participant_id``, ``visit`` (optional) and ``path``, relative to the folder of the
+        table. Other columns are ignored.
 
     Returns
     -------
@@ -320,7 +319,7 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = Path(folder, "maps.csv")
-    ...     _ = table.write_text("participant_id;map\n007;grey/007.nii.gz\n")
+    ...     _ = table.write_text("participant_id;path\n007;grey/007.nii.gz\n")
     ...     found = read_map_table(table)
     >>> found["participant_id"].tolist(), Path(found["path"][2]).name
     (['007'], '007.nii.gz')
@@ -347,21 +346,16 @@ def map_table(maps: pd.DataFrame | str | Path) -> MapTable:
 
 
 def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
-    names = {str(column): _OTHER_NAMES.get(str(column).strip().lower(), str(column).strip()) for column in table}
     problem = "" if len(table) else "has no rows below the header."
     for needed in (ID, PATH):
-        columns = [column for column, meaning in names.items() if meaning == needed]
-        if not columns:
-            problem = f"has no column {needed!r}.{did_you_mean(needed, list(names))}"
-        elif len(columns) > 1:
-            problem = f"has several columns for {needed!r}: {listed(map(repr, columns))}."
+        if needed not in table:
+            problem = f"has no column {needed!r}.{did_you_mean(needed, list(map(str, table)))}"
     if problem:
         raise InputError(
             f"{name} {problem}\nIt should have one column {ID!r}, one column {PATH!r}, and a row for each image."
         )
-    renamed = table.set_axis(list(names.values()), axis=1)
-    columns = [column for column in (ID, VISIT, PATH) if column in renamed]
-    checked = pd.DataFrame({column: as_text(renamed[column]) for column in columns}, index=range(2, len(table) + 2))
+    columns = [column for column in (ID, VISIT, PATH) if column in table]
+    checked = pd.DataFrame({column: as_text(table[column]) for column in columns}, index=range(2, len(table) + 2))
     repeated = checked.duplicated(columns[:-1], keep=False)
     if repeated.any():
         rows = checked.index[repeated & (checked[ID] == checked.loc[repeated, ID].iloc[0])]

@@ -107,16 +107,6 @@ class _Study(NamedTuple):
     rows: np.ndarray
 
 
-class _Question(NamedTuple):
-    """A comparison to make: the people in it, and the variable of interest."""
-
-    pattern: int
-    level: str
-    rule: str
-    people: np.ndarray
-    interest: np.ndarray
-
-
 def compare_maps(
     maps: pd.DataFrame | str | Path,
     r_indices: pd.DataFrame,
@@ -162,8 +152,7 @@ def compare_maps(
     """
     study = _study(map_table(maps), r_indices, group, covariates)
     settings = settings or ImageSettings()
-    questions = _comparisons(study, *(settings.limits or (LOW, HIGH)), settings.regressions)
-    planned = [_planned(question, study) for question in questions]
+    planned = [*_planned_comparisons(study, *(settings.limits or (LOW, HIGH)), settings.regressions)]
     models = {model.key: model for _, model in planned if model is not None}  # the low subgroup is compared once
     results = _results(models, study, settings.mask, settings.resample, progress) if models else {}
     return [
@@ -225,35 +214,44 @@ def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates
     return _Study(scores, groups[kept], columns, complete, maps, _rows_of(maps, people))
 
 
-def _comparisons(study: _Study, low: float, high: float, regressions: bool) -> Iterator[_Question]:
+def _planned_comparisons(
+    study: _Study, low: float, high: float, regressions: bool
+) -> Iterator[tuple[Comparison, Model | None]]:
     controls, patients = in_group(study.group, "control"), in_group(study.group, "patient")
     for subgroups in subgroups_of(study.scores, study.group, low, high):
-        yield _Question(*subgroups[:3], controls | subgroups.members, subgroups.members.astype(float))
+        members = subgroups.members
+        yield _planned(study, subgroups[:3], controls | members, members.astype(float))
         if regressions and subgroups.level == "high":  # the last of its pattern
             own = study.scores.iloc[:, subgroups.pattern - 1]
-            yield _Question(subgroups.pattern, REGRESSION, f"{own.name} in all patients", patients, own.to_numpy(float))
+            about = subgroups.pattern, REGRESSION, f"{own.name} in all patients"
+            yield _planned(study, about, patients, own.to_numpy(float))
 
 
-def _planned(question: _Question, study: _Study) -> tuple[Comparison, Model | None]:
-    """Count the people who can be compared, and make the model if there are enough."""
-    no_map = question.people & (study.rows < 0)
-    incomplete = question.people & ~study.complete & ~no_map
-    members = np.flatnonzero(question.people & ~no_map & ~incomplete)
+def _planned(
+    study: _Study, about: tuple[int, str, str], people: np.ndarray, interest: np.ndarray
+) -> tuple[Comparison, Model | None]:
+    """Count the people who can be compared, and make the model of a variable of interest if there are enough.
+
+    What the comparison is about is its pattern, level and rule.
+    """
+    no_map = people & (study.rows < 0)
+    incomplete = people & ~study.complete & ~no_map
+    members = np.flatnonzero(people & ~no_map & ~incomplete)
     n_controls = int(in_group(study.group[members], "control").sum())
     n_patients = len(members) - n_controls
     model, note = None, ""
     if n_patients < FEWEST_PEOPLE:
         note = f"fewer than {FEWEST_PEOPLE} patients"
-    elif n_controls < FEWEST_PEOPLE and question.level != REGRESSION:
+    elif n_controls < FEWEST_PEOPLE and about[1] != REGRESSION:
         note = f"fewer than {FEWEST_PEOPLE} controls"
     else:
-        model = make_model(members, question.interest[members], study.covariates[members])
+        model = make_model(members, interest[members], study.covariates[members])
         if model is None:
             note = "the covariates alone distinguish these people"
         elif model.freedom < FEWEST_PEOPLE:
             model, note = None, "too few people for the number of covariates"
     counts = n_patients, n_controls, int(no_map.sum()), int(incomplete.sum())
-    return Comparison(question.pattern, question.level, question.rule, *counts, note, None), model
+    return Comparison(*about, *counts, note, None), model
 
 
 def _results(

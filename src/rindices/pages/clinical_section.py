@@ -5,8 +5,8 @@ import pandas as pd
 from rindices import plots
 from rindices.pages.elements import (
     GROUPS,
+    Column,
     Gallery,
-    Picture,
     Table,
     counts,
     limits,
@@ -61,21 +61,24 @@ def associations_section(view: RunView) -> dict[str, object] | None:
 
 def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, object]:
     n_known, n_clear = int(table["coefficient"].notna().sum()), int((table["q"] < _LARGEST_Q).sum())
+    everybody = people == "everybody"
+    title = f"Associations in {'all participants' if everybody else people}"
     alt = (
         f"Association of each variable with each pattern in {people}, with 95 % intervals; {n_clear} of "
         f"{n_known} have q below {_LARGEST_Q:g}. The table gives the values."
     )
     figure = gallery.draw(f"associations_{people}", plots.forest(table, people=people), alt) if n_known else None
     return {
-        "people": people,
+        "title": title,
+        "everybody": everybody,
         "picture": figure,
         "n": n_known,
         "n_clear": n_clear,
-        "table": _associations(table, people),
+        "table": Table(title, _associations(table), source="analysis/associations.csv"),
     }
 
 
-def _associations(table: pd.DataFrame, people: str) -> Table:
+def _associations(table: pd.DataFrame) -> list[Column]:
     columns = [
         counts("Pattern", table["pattern"]),
         words("Variable", _variable_names(table)),
@@ -87,28 +90,31 @@ def _associations(table: pd.DataFrame, people: str) -> Table:
         probabilities("q", table["q"]),
     ]
     if table["partial"].notna().any():
-        columns.append(measures("Adjusted", table["partial"]))
-        columns.append(limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"))
-        columns.append(probabilities("q, adjusted", table["partial_q"]))
-    columns.append(measures("Whole brain", table["whole_brain"]))
-    columns.append(measures("Beyond it", table["beyond"]))
-    columns.append(limits(table["beyond_low"], table["beyond_high"], of="95 % interval, beyond it"))
-    columns.append(probabilities("q, beyond it", table["beyond_q"]))
+        columns += [
+            measures("Adjusted", table["partial"]),
+            limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"),
+            probabilities("q, adjusted", table["partial_q"]),
+        ]
+    columns += [
+        measures("Whole brain", table["whole_brain"]),
+        measures("Beyond it", table["beyond"]),
+        limits(table["beyond_low"], table["beyond_high"], of="95 % interval, beyond it"),
+        probabilities("q, beyond it", table["beyond_q"]),
+    ]
     if (table["note"].str.strip() != "").any():
         columns.append(words("Note", table["note"]))
-    return Table(
-        f"Associations in {people.replace('everybody', 'all participants')}",
-        columns,
-        source="analysis/associations.csv",
-    )
+    return columns
 
 
 def change_section(view: RunView) -> dict[str, object] | None:
     """Return how severities change between visits, in groups and in individuals; None without repeated visits."""
-    change, means = view.analyses.get("change"), view.analyses.get("change_summary")
-    if change is None or means is None:
+    change, means, noise = (view.analyses.get(name) for name in ("change", "change_summary", "scan_noise"))
+    if change is None or means is None or noise is None:
         return None
-    groups = means[means["group"].isin(GROUPS) & means["mean"].notna()]
+    visits, groups = view.results.r_indices, means[means["group"].isin(GROUPS) & means["mean"].notna()]
+    visits = visits[visits["participant_id"].duplicated(keep=False) & visits["years"].notna()]
+    alt = "Severities over the years since the first visit, and the line of each group."
+    paths = view.gallery.draw("trajectories", plots.trajectories(visits, groups), alt)
     alt = (
         "Change of each severity per year: individuals as faint marks, and the mean of each group with its 95 % "
         "interval. The table gives the values."
@@ -130,24 +136,15 @@ def change_section(view: RunView) -> dict[str, object] | None:
         "by_person": bool(means["random_effects"].str.contains("by person").any()),
         "notes": [f"{GROUPS.get(group, group.capitalize())}: {note}" for group, note in pairs if note],
         "compared": bool((means["group"] == _DIFFERENCE).any()),
-        "paths": _paths(view, groups),
+        "paths": paths,
         "picture": view.gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
         "table": Table("Change of the severities per year", columns),
-        **_reliable(view, change),
+        **_reliable(change, noise, view.results.score_names),
     }
 
 
-def _paths(view: RunView, groups: pd.DataFrame) -> Picture:
-    again = view.results.r_indices["participant_id"].duplicated(keep=False) & view.results.r_indices["years"].notna()
-    alt = "Severities over the years since the first visit, and the line of each group."
-    return view.gallery.draw("trajectories", plots.trajectories(view.results.r_indices[again], groups), alt)
-
-
-def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
-    """Return the scan noise, if known, and how many people of each group changed by more than that."""
-    noise, names = view.analyses.get("scan_noise"), view.results.score_names
-    if noise is None:
-        return {"noise": None, "reliable": None, "called": []}
+def _reliable(change: pd.DataFrame, noise: pd.DataFrame, names: list[str]) -> dict[str, object]:
+    """Return the scan noise, and how many people of each group changed by more than that."""
     rows = [
         (place, GROUPS[str(group)], len(own), int((own > 0).sum()), int((own < 0).sum()))
         for place, name in enumerate(names, start=1)
@@ -156,9 +153,7 @@ def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
     pattern, group, people, worse, better = zip(*rows, strict=True)
     columns = [counts("Pattern", pattern), words("Group", group), counts("People", people)]
     columns += [counts("Reliably worse", worse), counts("Reliably better", better)]
-    known = noise["sd"].notna().all() and change[f"{names[0]}_reliable"].notna().any()
-    table = Table("Reliable change of individuals", columns) if known else None
-    about = noise.iloc[0]
+    known, about = noise["sd"].notna().all() and change[f"{names[0]}_reliable"].notna().any(), noise.iloc[0]
     return {
         "noise": {
             "source": about["source"],
@@ -166,7 +161,7 @@ def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
             "years": about["years"],
             "sds": listed(number(sd, 3) for sd in noise["sd"]),
         },
-        "reliable": table,
+        "reliable": Table("Reliable change of individuals", columns) if known else None,
         "called": [
             f"{up + down} of {n} (pattern {place})" for place, name, n, up, down in rows if name == GROUPS["control"]
         ],
@@ -206,7 +201,6 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
         "covariates": [name for name in view.run.adjusted if name != view.summary.correction.site],
         "site": view.summary.correction.site in view.run.adjusted,
         "kind": table["kind"].iloc[0],
-        "rows": table.to_dict("records"),
         "changing": listed(table["pattern"][table["p_proportional"] < _CHANGING]),
         "few": [note for note in table["note"].unique() if note],
         "picture": picture,

@@ -9,6 +9,7 @@ import json
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from rindices import plots
-from rindices.files import atomic_file
+from rindices.files import atomic_file, write_text
+from rindices.plots.brain_drawing import BrainDrawing
 from rindices.plots.style import INK, PALETTE, STRIP
 
 MOST_ROWS = 600
@@ -38,32 +40,31 @@ class Picture(NamedTuple):
     svg: Markup
 
 
+@dataclass
 class Gallery:
     """All figures of a report in order, so that they can also be saved as files.
 
-    Parameters
+    Attributes
     ----------
     strip
         A warning shown above every figure of a result; empty if the results need none.
+    figures
+        Name, figure and SVG of each.
     """
 
-    def __init__(self, strip: str = "") -> None:
-        self.strip = strip
-        self.figures: list[tuple[str, Figure, str]] = []
+    strip: str = ""
+    figures: list[tuple[str, Figure, str]] = field(default_factory=list)
 
-    def draw(self, name: str, figure: Figure, alt: str, *, result: bool = True) -> Picture:
+    def draw(self, name: str, drawing: Figure | BrainDrawing, alt: str, *, result: bool = True) -> Picture:
         """Keep a figure under a name and return it as a picture; `alt` describes it in words."""
-        if result and self.strip:
-            plots.strip_above(figure, self.strip)
-        text = plots.figure_svg(figure, f"{name}-")
-        self.figures.append((name, figure, text))
-        return Picture(name, for_page(text, alt))
-
-    def keep(self, name: str, figure: Figure, svg: str, alt: str, *, result: bool = True) -> Picture:
-        """Keep a figure that comes with its own SVG, which is smaller than Matplotlib's."""
-        if result and self.strip:
-            plots.strip_above(figure, self.strip)
-            svg = _with_strip(svg, self.strip)
+        strip = self.strip if result else ""
+        figure = drawing.figure() if isinstance(drawing, BrainDrawing) else drawing
+        if strip:
+            plots.strip_above(figure, strip)
+        if isinstance(drawing, BrainDrawing):  # its own SVG is smaller than Matplotlib's
+            svg = _with_strip(drawing.svg(name), strip)
+        else:
+            svg = plots.figure_svg(figure, f"{name}-")
         self.figures.append((name, figure, svg))
         return Picture(name, for_page(svg, alt))
 
@@ -71,29 +72,35 @@ class Gallery:
         """Write each figure as SVG and PNG, ``01_r_indices.svg`` and so on, and return the paths."""
         paths = []
         for place, (name, figure, text) in enumerate(self.figures, start=1):
-            path = folder / f"{place:02d}_{name}.svg"
-            with atomic_file(path) as beside:
-                beside.write_bytes(text.encode("utf-8", errors="replace"))
+            path = write_page(folder / f"{place:02d}_{name}.svg", text)
             with atomic_file(path.with_suffix(".png")) as beside:
                 plots.figure_png(figure, beside)
             paths += [path, path.with_suffix(".png")]
         return paths
 
 
+def write_page(out: Path, text: str) -> Path:
+    """Write a page or a drawing, completely or not at all, and return its path."""
+    # A name may contain a lone surrogate, which UTF-8 cannot encode.
+    write_text(out, text.encode("utf-8", errors="replace").decode("utf-8"))
+    return out
+
+
 def _with_strip(svg: str, strip: str) -> str:
-    """Return an SVG with a warning above it."""
-    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
-    if size is None:
+    """Return an SVG of a brain with a warning above it; as it is if there is none."""
+    if not strip:
         return svg
-    width, height = map(float, size.groups())
+    before, *size, after = re.split(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg, maxsplit=1)
+    width, height = map(float, size)
     lines = textwrap.wrap(strip, int(width / _LETTER))
     room = _LINE * len(lines) + 8
-    opening, rest = svg.replace(size[0], f'viewBox="0 {-room - 10} {width} {height + room + 10}"', 1).split(">", 1)
+    end, rest = after.split(">", 1)
     back, edge, ink = STRIP
     box = f'<rect x="1" y="{-room - 9}" width="{width - 2}" height="{room}" style="fill: {back}; stroke: {edge}"/>'
     look = f'x="{width / 2}" text-anchor="middle" style="fill: {ink}"'
     texts = [f'<text y="{_LINE * k - room + 6}" {look}>{escape(line)}</text>' for k, line in enumerate(lines)]
-    return f"{opening}>{box}{''.join(texts)}{rest}"
+    view = f'viewBox="0 {-room - 10} {width} {height + room + 10}"'
+    return f"{before}{view}{end}>{box}{''.join(texts)}{rest}"
 
 
 def for_page(text: str, alt: str) -> Markup:

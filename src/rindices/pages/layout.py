@@ -13,9 +13,8 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from rindices.files import atomic_file
 from rindices.pages import elements
-from rindices.pages.elements import Gallery, listed
+from rindices.pages.elements import Gallery, listed, write_page
 from rindices.plots.style import PALETTE
 from rindices.problems import Curtain, counted, duration, roughly
 from rindices.record import Results, Run, Summary
@@ -23,6 +22,7 @@ from rindices.regions import known_regions
 from rindices.settings import State
 
 MOST_PEOPLE = 3000  # in the explorer of a report
+FEWEST_CONTROLS = 20  # for centiles
 
 
 class VerdictLook(NamedTuple):
@@ -42,11 +42,6 @@ VERDICT_LOOKS: dict[State | None, VerdictLook] = {
     "not testable": VerdictLook("untested", "NOT TESTED: do not interpret", folded=True),
     None: VerdictLook(),
 }
-
-
-def strip_of(summary: Summary) -> str:
-    """Return the warning shown above every figure of a result; empty if the result needs none."""
-    return VERDICT_LOOKS[summary.state].strip.format(imbalanced_in(summary))
 
 
 def imbalanced_in(summary: Summary) -> str:
@@ -99,9 +94,17 @@ class RunView:
     @cached_property
     def region_names(self) -> dict[str, str]:
         """The full name of each region, from the table's dictionary or otherwise from its atlas."""
-        regions = list(map(str, self.results.patterns["region"].unique()))
-        known = {name: region.title for name, region in known_regions(regions).items()}
-        return {name: name for name in regions} | known | self.summary.region_names
+        regions = self.results.patterns["region"].unique()
+        known = {name: region.title for name, region in known_regions(regions).items()} | self.summary.region_names
+        return {name: known.get(name, name) for name in regions}
+
+    @cached_property
+    def reference(self) -> Sequence[Sequence[float]]:
+        """5th, 50th and 95th centile of each severity in held-out controls, or else in these; empty if they are few."""
+        people = self.results.first_visits
+        controls = people.loc[people["group"] == "control", self.results.score_names]
+        few = len(controls) < FEWEST_CONTROLS
+        return self.summary.reference or (() if few else controls.quantile([0.05, 0.5, 0.95]).T.to_numpy().tolist())
 
 
 def without_ids(summary: Summary, curtain: Curtain) -> Summary:
@@ -118,7 +121,8 @@ def view_of(
     curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
     run = replace(run, summary=without_ids(run.summary, curtain))
     shown = run.summary.clinical if variables is None else variables
-    return RunView(run, Gallery(strip_of(run.summary)), curtain, show_ids, shown, most_people)
+    strip = VERDICT_LOOKS[run.summary.state].strip.format(imbalanced_in(run.summary))
+    return RunView(run, Gallery(strip), curtain, show_ids, shown, most_people)
 
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -143,14 +147,6 @@ def offline_page(template: str, *, script: bool = False, **contents: object) -> 
 def write_sheet(template: str, out: Path, *, title: str, **contents: object) -> Path:
     """Write a page without a script (see `offline_page`) and return its path."""
     return write_page(out, offline_page(f"{template}.html.j2", script=False, title=title, **contents))
-
-
-def write_page(out: Path, html: str) -> Path:
-    """Write a page, whole or not at all, and return its path."""
-    with atomic_file(out) as beside:
-        # A name may contain a lone surrogate, which UTF-8 cannot encode.
-        beside.write_bytes(html.encode("utf-8", errors="replace"))
-    return out
 
 
 def offline_policy() -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection
 from importlib.util import find_spec
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,19 +16,19 @@ from rindices.pages.elements import Gallery, Picture, Table, counts, limits, lis
 from rindices.pages.layout import RunView
 from rindices.plots import brain
 from rindices.plots.brain import measures_of, outlined_regions
-from rindices.plots.brain_drawing import BrainDrawing, Layout, draw_brain
-from rindices.record import BRAIN, VOXELWISE, Run, damaged
-from rindices.regions import known_columns, known_regions
+from rindices.plots.brain_drawing import UNIT, BrainDrawing, Layout, draw_brain
+from rindices.record import BRAIN, VOXELWISE, damaged
 
 if TYPE_CHECKING:
     from nibabel.nifti1 import Nifti1Image
 
 _ENOUGH = 0.5  # of the regions must have an outline; with fewer, the picture would mislead
 _MOST_CLUSTERS = 10  # of a comparison
-SMALL_BRAIN = Layout(per_line=2, width=330, most_slices=2)  # fits a phone screen
+_SMALL_BRAIN = Layout(per_line=2, width=330, most_slices=2)  # fits a phone screen
 _STRONGEST = 12  # strongest regions of a pattern, which are named if the picture lacks them
-SURE, _LEAST = 2.0, 0.1  # spreads over repetitions, and sd of controls, below which a change is grey
+_SURE, _LEAST = 2.0, 0.1  # spreads over repetitions, and sd of controls, below which a change is grey
 _UNIT = "Change (sd of controls)"
+_WIDTH = "interval: ± (sd of controls)"  # of the pictures of uncertainty
 
 
 class Brains(NamedTuple):
@@ -37,16 +36,14 @@ class Brains(NamedTuple):
 
     Attributes
     ----------
-    drawn
-        Pictures of each pattern.
     painted
         Whether they are drawn on an atlas that was given rather than as outlines.
-    n_regions, n_outlined
-        Number of regions, and of those that have an outline.
     missing
         Full names of the regions without an outline.
     atlases
         Atlases of the outlines.
+    drawn
+        Pictures of each pattern.
     pieces
         For the slider: the regions that each piece of a drawing shows, and the limit of its colours.
     unseen
@@ -55,91 +52,66 @@ class Brains(NamedTuple):
         Pictures of the uncertainty of each pattern's regions; empty with a single repetition.
     """
 
-    drawn: dict[int, list[Picture]]
     painted: bool
-    n_regions: int
-    n_outlined: int
     missing: list[str]
     atlases: set[str]
+    drawn: dict[int, list[Picture]]
     pieces: dict[int, list[dict[str, object]]]
     unseen: dict[int, list[str]]
     spreads: dict[int, list[Picture]]
 
 
-def has_outlines(run: Run) -> bool:
-    """Return whether enough regions have an outline to draw brains."""
-    names = run.results.patterns["region"].astype(str).unique()
-    return len(outlined_regions(names)) >= _ENOUGH * len(names)
-
-
 def brains_of(view: RunView) -> Brains:
     """Return pictures of each pattern, on the atlas that was given or otherwise as outlines at severity 1."""
     painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
-    names = list(view.results.patterns["region"].astype(str).unique())
-    regions, outlined = known_regions(names), outlined_regions(names)
-    titles = {name: f"{regions[name].title} ({name})" if name in regions else name for name in names}
-    drawings = _drawings(view) if has_outlines(view.run) and not painted else {}
-    drawn = _atlas_pictures(painted, view.gallery) if painted else dict[int, list[Picture]]()
-    for pattern, several in drawings.items():
-        drawn[pattern] = [_kept(view, one, measure) for measure, one in several.items()]
-    return Brains(
-        drawn,
-        bool(painted),
-        len(names),
-        len(outlined),
-        [titles[name] for name in names if name not in outlined],
-        {region.atlas for region in outlined.values()},
-        {
-            pattern: [{"pieces": one.piece_names, "limit": one.limit} for one in several.values()]
-            for pattern, several in drawings.items()
-        },
-        {pattern: _hidden_regions(view, pattern, [*several.values()], titles) for pattern, several in drawings.items()},
-        {pattern: [_spread(view, *one) for one in several.items()] for pattern, several in drawings.items()}
-        if view.results.patterns["spread_sd"].notna().any()
-        else {},
-    )
+    titles = {name: name if title == name else f"{title} ({name})" for name, title in view.region_names.items()}
+    outlined, drawn = outlined_regions(titles), _atlas_pictures(painted, view.gallery)
+    missing = [title for name, title in titles.items() if name not in outlined]
+    atlases = {region.atlas for region in outlined.values()}
+    brains = Brains(bool(painted), missing, atlases, drawn, {}, {}, {})
+    for pattern in range(1, view.summary.n_patterns + 1) if not painted else ():
+        own = strongest_first(view.results.patterns, pattern).set_index("region")
+        reach = _SURE * own["spread_sd"]
+        unsure = own.index[own["change_sd"].abs() < np.fmax(reach, _LEAST)]
+        drawings = draw_measures(view.results.patterns, pattern, unsure)
+        if not drawings:
+            break
+        alt = f"Pattern {pattern} on the brain: regions coloured by their change at severity 1."
+        drawn[pattern] = [
+            view.gallery.draw(f"brain_pattern_{pattern}{end}", drawing, alt) for end, drawing in drawings.items()
+        ]
+        brains.pieces[pattern] = [{"pieces": one.piece_names, "limit": one.limit} for one in drawings.values()]
+        seen = {*unsure}.union(*(one.drawn for one in drawings.values()))
+        brains.unseen[pattern] = [titles[name] for name in own.index[:_STRONGEST] if name not in seen]
+        if reach.notna().any():
+            alt = f"Uncertainty of pattern {pattern} on the brain. The table of all regions gives the values."
+            widths = {end: one.with_amounts(dict(reach), _WIDTH) for end, one in drawings.items()}
+            brains.spreads[pattern] = [
+                view.gallery.draw(f"uncertainty_pattern_{pattern}{end}", width, alt) for end, width in widths.items()
+            ]
+    return brains
 
 
-def unsure_regions(patterns: pd.DataFrame, pattern: int) -> list[str]:
-    """Return the regions of a pattern whose change is within twice its spread over repetitions, or negligible."""
+def strongest_first(patterns: pd.DataFrame, pattern: int) -> pd.DataFrame:
+    """Return the regions of a pattern, those that change most first."""
     own = patterns[patterns["pattern"] == pattern]
-    return list(own["region"][own["change_sd"].abs() < np.fmax(SURE * own["spread_sd"], _LEAST)].astype(str))
+    return own.sort_values("change_sd", key=abs, ascending=False, kind="stable")
 
 
-def _drawings(view: RunView) -> dict[int, dict[str, BrainDrawing]]:
-    """Return drawings of each pattern at severity 1, by measure, in the views that show its strongest regions."""
-    patterns, found = view.results.patterns, dict[int, dict[str, BrainDrawing]]()
-    for pattern, measure in product(range(1, view.summary.n_patterns + 1), measures_of(patterns["region"])):
-        unsure = unsure_regions(patterns, pattern)
-        drawing = draw_brain(patterns, pattern, measure=measure, unsure=unsure, layout=SMALL_BRAIN)
+def draw_measures(
+    table: pd.DataFrame, pattern: int, unsure: Collection[str], unit: str = UNIT
+) -> dict[str, BrainDrawing]:
+    """Return a drawing for each measure, in the views that show its strongest regions, by the end of its name.
+
+    Without enough regions that have an outline, there are none.
+    """
+    names, drawings = table["region"].unique(), dict[str, BrainDrawing]()
+    enough = len(outlined_regions(names)) >= _ENOUGH * len(names)
+    for measure in measures_of(names) if enough else ():
+        drawing = draw_brain(table, pattern, measure=measure, unsure=unsure, unit=unit, layout=_SMALL_BRAIN)
         if drawing is not None:
-            found.setdefault(pattern, {})[measure] = drawing
-    return found
-
-
-def _kept(view: RunView, drawing: BrainDrawing, measure: str) -> Picture:
-    name = f"brain_pattern_{drawing.pattern}{measure and '_'}{measure}"
-    alt = f"Pattern {drawing.pattern} on the brain: regions coloured by their change at severity 1."
-    return view.gallery.keep(name, drawing.figure(), drawing.svg(name), alt)
-
-
-def _spread(view: RunView, measure: str, drawing: BrainDrawing) -> Picture:
-    """Return the same views of the brain, coloured by the half-width of each region's interval."""
-    patterns = view.results.patterns
-    own = patterns[patterns["pattern"] == drawing.pattern]
-    reach = dict(zip(own["region"].astype(str), SURE * own["spread_sd"], strict=True))
-    name = f"uncertainty_pattern_{drawing.pattern}{measure and '_'}{measure}"
-    alt = f"Uncertainty of pattern {drawing.pattern} on the brain. The table of all regions gives the values."
-    drawn = drawing.with_amounts(reach, "interval: ± (sd of controls)")
-    return view.gallery.keep(name, drawn.figure(), drawn.svg(name), alt)
-
-
-def _hidden_regions(view: RunView, pattern: int, drawings: list[BrainDrawing], titles: Mapping[str, str]) -> list[str]:
-    patterns, unsure = view.results.patterns, unsure_regions(view.results.patterns, pattern)
-    own = patterns[patterns["pattern"] == pattern].sort_values("change_sd", key=abs, ascending=False, kind="stable")
-    drawn = {name for one in drawings for name in one.drawn}
-    strong = own["region"].astype(str).head(_STRONGEST)
-    return [titles[name] for name in strong if name not in drawn and name not in unsure]
+            drawings[f"_{measure}" if measure else ""] = drawing
+    return drawings
 
 
 def voxelwise_section(view: RunView) -> dict[str, object] | None:
@@ -252,8 +224,6 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
     sizes, effects = view.analyses.get("subgroup_sizes"), view.analyses.get("subgroups")
     if sizes is None:
         return None
-    names = ("pattern " + sizes["pattern"].astype(str) + " " + sizes["level"])[~sizes["used"]]
-    small = names.groupby(sizes["note"].replace("", "not compared"), sort=False)
     columns = [
         counts("Pattern", sizes["pattern"]),
         words("Level", sizes["level"]),
@@ -272,7 +242,6 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
     )
     return {
         "sizes": Table("Subgroups of patients", columns),
-        "small": [f"{note[:1].upper()}{note[1:]}: {listed(part)}." for note, part in small],
         "picture": picture,
         "effects": None if effects is None else _effects(effects),
     }
@@ -299,30 +268,21 @@ _MOST_NAMED = 3
 _SUBCORTEX = "subcortex"
 
 
-def resemblance_section(view: RunView) -> dict[str, object]:
-    """Return the correlations of patterns with maps of disorders, or what the table has instead if no map fits."""
+def resemblance_section(view: RunView) -> dict[str, object] | None:
+    """Return the correlations of patterns with maps of disorders; None if no map fits the regions."""
     table = view.analyses.get("resemblance")
     if table is None:
-        return {"rows": None, "what": _other_contents(view), "subcortex": None}
-    cortex, subcortex = table[table["measure"] != _SUBCORTEX], _subcortex(table[table["measure"] == _SUBCORTEX])
-    if cortex.empty:
-        return {"rows": None, "what": _other_contents(view), "subcortex": subcortex}
+        return None
+    cortex, subcortex = table[table["measure"] != _SUBCORTEX], table[table["measure"] == _SUBCORTEX]
     alt = "Correlation of each pattern with the case-control map of each disorder. The table gives the values."
-    rows = [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)]
+    known = not cortex.empty
     return {
-        "rows": rows,
-        "n_regions": int(cortex["n_regions"].min()),
-        "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt),
+        "rows": [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)],
+        "n_regions": cortex["n_regions"].min(),
+        "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt) if known else None,
         "table": _table(cortex, "Patterns and disorders, cortical"),
-        "subcortex": subcortex,
+        "subcortex": None if subcortex.empty else _table(subcortex, "Patterns and disorders, subcortical"),
     }
-
-
-def _other_contents(view: RunView) -> str:
-    """Return what the table contains instead of regions with a disorder map, in words."""
-    found = {column.measure for column in known_columns(view.region_names).values() if column.kind == "region"}
-    known = sorted(found - {""})
-    return f"regional {listed(known)}" if known else "regions whose names do not indicate the measure"
 
 
 def _row(part: pd.DataFrame) -> dict[str, object]:
@@ -349,9 +309,3 @@ def _table(rows: pd.DataFrame, caption: str) -> Table:
         probabilities("its p, corrected", rows["beyond_p_corrected"]),
     ]
     return Table(caption, columns, source="analysis/resemblance.csv")
-
-
-def _subcortex(rows: pd.DataFrame) -> Table | None:
-    columns = [counts("Pattern", rows["pattern"]), words("Disorder", rows["disorder"])]
-    columns += [counts("Structures", rows["n_regions"]), measures("r", rows["r"], 2, "+")]
-    return Table("Patterns and disorders, subcortical", columns) if len(rows) else None

@@ -1,7 +1,7 @@
 """The sections on people: who took part, how to read their severities, and each person individually."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,12 +9,14 @@ import pandas as pd
 from rindices import plots
 from rindices.pages.elements import GROUPS, Table, counts, measures, number, script_json, words
 from rindices.pages.layout import RunView
+from rindices.pages.patterns_section import strongest_first
 from rindices.record import Run
 
-Row = dict[Hashable, Any]  # of a table, by column
+# The regions that drive severities: for each person and visit, a list per pattern. Lists are flat to keep the page
+# small: index of the region among the names, change, z, index of the next, ...
+Drivers = dict[tuple[str, str], list[list[float | None]]]
 
-_CENTILES = (0.05, 0.5, 0.95)
-_EXAMPLE_CENTILE = 0.9  # a patient with a high severity, but not the most extreme one
+_EXAMPLE_SHARE = 0.1  # of the patients have a higher severity than the person shown first
 # Mean severity of controls: 0.02 to 0.16 in cohorts whose intervals keep their coverage, 0.36 where they cover the
 # truth in only half of the people (results/severity.csv).
 _HIGH_FOR_CONTROLS = 0.2
@@ -77,30 +79,23 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
 
 def reading_section(view: RunView) -> dict[str, object]:
     """Return the median spread over repetitions of each R-index, and what helps to read severities."""
-    people = view.results.r_indices
-    known = {f"r{place}": people[f"r{place}_sd"].dropna() for place in range(1, view.summary.n_patterns + 1)}
+    people, places = view.results.r_indices, range(1, view.summary.n_patterns + 1)
+    known = {f"r{place}": people[f"r{place}_sd"].dropna() for place in places}
     spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
-    means = (
-        people.loc[(people["group"] == "control") & view.results.first_visit, view.results.score_names].mean().dropna()
-    )
+    first = view.results.first_visits
+    means = first.loc[first["group"] == "control", view.results.score_names].mean().dropna()
+    strongest = [strongest_first(view.results.patterns, place)[["change_sd", "region"]].iloc[0] for place in places]
     return {
         "spreads": spreads,
         "intervals": "severity1_low" in people,
         "centiles": "centile1" in people,
         "controls": [number(value) + f" (pattern {place})" * (len(means) > 1) for place, value in enumerate(means, 1)],
-        "unit": _unit(view),
+        "unit": [
+            f"{number(change / 10, 2, '+')} sd of controls in {view.region_names[region]} (pattern {place})"
+            for place, (change, region) in zip(places, strongest, strict=True)
+        ],
         "doubtful": [place for place, value in enumerate(means, 1) if value >= _HIGH_FOR_CONTROLS],
     }
-
-
-def _unit(view: RunView) -> list[str]:
-    """Return how much 0.1 of severity changes the strongest region of each pattern, in sd of controls."""
-    rows = view.results.patterns.sort_values("change_sd", key=abs, ascending=False, kind="stable")
-    first = rows.drop_duplicates("pattern").sort_values("pattern")
-    return [
-        f"{number(change / 10, 2, '+')} sd of controls in {view.region_names[region]} (pattern {pattern})"
-        for pattern, region, change in zip(first["pattern"], first["region"], first["change_sd"], strict=True)
-    ]
 
 
 def correlation_section(view: RunView) -> dict[str, object] | None:
@@ -113,103 +108,78 @@ def correlation_section(view: RunView) -> dict[str, object] | None:
     return {"table": Table("Learned correlation of severities", [words("Pattern", names), *columns])}
 
 
-class Drivers(NamedTuple):
-    """The regions that drive severities: for each person and visit, a list per pattern; and the names of all regions.
-
-    Lists are flat to keep the page small: index of the region among the names, change, z, index of the next, ...
-    """
-
-    of: dict[tuple[str, str], list[list[float | None]]]
-    regions: list[str]
-
-
 def explorer_section(view: RunView) -> dict[str, object] | None:
     """Return the people of the explorer; None if no one has a score.
 
     If ids are hidden, so are diagnoses, dates and names of visits. People are sorted by group and score.
     """
-    run, show_ids = view.run, view.show_ids
-    table = _people(run, view.variables, view.most_people)
-    if not len(table):
+    run, show_ids, scores = view.run, view.show_ids, view.results.score_names
+    table = _people(view)
+    if table.empty:
         return None
-    scores, reference = run.results.score_names, run.summary.reference
     first = table[table["first_visit"]].set_index("participant_id")
-    drivers, controls = _drivers(run, table), _controls(run)
     first = first.sort_values(["group", *scores], ascending=False, kind="stable")
-    sites = _levels(table["site"]) or []
+    sites, changes = _levels(table["site"]) or [], _changes(run)
+    drivers, regions = _drivers(run, table)
     clinical = {name: _levels(table[name]) for name in view.variables if name in table}
-    visits, changes = _visits(table), _changes(run)
+    ordered = table.sort_values(["first_visit", "years"], ascending=[False, True]) if "years" in table else table
+    visits = {who: rows.to_dict("records") for who, rows in ordered.groupby("participant_id")}
     people = [
         ({"id": who, "diagnosis": one["diagnosis"]} if show_ids else {})
         | {"group": one["group"], "site": sites.index(one["site"]) if one["site"] in sites else None}
         | ({"change": changes[str(who)]} if str(who) in changes else {})
-        | {"visits": [_visit(row, scores, controls, drivers, clinical, view) for row in visits[str(who)]]}
+        | {"visits": [_visit(row, view, drivers, clinical) for row in visits[str(who)]]}
         for who, one in first.iterrows()
     ]
-    bands = reference or [np.quantile(values, _CENTILES) for values in controls if all(map(len, controls))]
     data = {
         "ids": show_ids,
         "names": [f"Severity {k + 1}" for k in range(len(scores))],
         "level": f"{100 * run.summary.level:g} %",
-        "reference": "controls" if reference is None else "held-out controls",
-        "bands": [_rounded(band, 4) for band in bands],
+        "reference": "controls" if run.summary.reference is None else "held-out controls",
+        "bands": [_rounded(band, 4) for band in view.reference],
         "sites": sites,
         "scores": [{"name": name, "levels": levels} for name, levels in clinical.items()],
-        "regions": [[region, view.region_names.get(region, region)] for region in drivers.regions],
-        "example": _example(first, scores),
+        "regions": [[region, view.region_names.get(region, region)] for region in regions],
+        "example": int(_EXAMPLE_SHARE * (first["group"] == "patient").sum()),
         "people": people,
     }
     return {
         "json": script_json(data),
         "ids": show_ids,
         "n_shown": len(people),
-        "bands": bool(len(bands)),
-        "held_out": reference is not None,
+        "bands": bool(view.reference),
+        "held_out": run.summary.reference is not None,
         "intervals": f"{scores[0]}_low" in table,
-        "drivers": bool(drivers.regions),
+        "drivers": bool(regions),
     }
 
 
-def _people(run: Run, variables: Sequence[str], most: int) -> pd.DataFrame:
-    """Return the rows of at most `most` people, patients first, with their sites and variables."""
-    results = run.results
-    rows = results.r_indices.reset_index(drop=True)
-    used = results.people[results.people["used"].astype(bool)].reset_index(drop=True)
-    site = used.get("site", pd.Series("", used.index)).fillna("")
-    clinical = results.variables.filter(list(variables)).reset_index(drop=True)
-    extra = pd.DataFrame({"site": site, "first_visit": results.first_visit}, index=rows.index)
-    taken = ["site", "first_visit", *clinical]
-    rows = pd.concat([rows.drop(columns=taken, errors="ignore"), extra, clinical], axis=1)
-    first = rows[rows["first_visit"] & rows[results.score_names].notna().all(axis=1)]
-    rank = first["group"].map({"patient": 0, "other": 1, "control": 2})
-    ids = first.loc[rank.sort_values(kind="stable").index, "participant_id"].head(most)
-    return rows[rows["participant_id"].isin(ids)]
-
-
-def _visits(table: pd.DataFrame) -> dict[str, list[Row]]:
-    """Return the rows of each person, starting with the first visit."""
-    ordered = table.sort_values(["first_visit", "years"], ascending=[False, True]) if "years" in table else table
-    found: dict[str, list[Row]] = {}
-    for row in ordered.to_dict("records"):
-        found.setdefault(row["participant_id"], []).append(row)
-    return found
+def _people(view: RunView) -> pd.DataFrame:
+    """Return the rows of a view's people, patients first, with their sites, variables and centiles."""
+    results, names = view.results, view.results.score_names
+    used = results.people[results.people["used"].astype(bool)]
+    site = used["site"].fillna("").to_numpy() if "site" in used else ""
+    clinical = dict(results.variables.filter(list(view.variables)))
+    rows = results.r_indices.assign(**clinical).assign(site=site, first_visit=results.first_visit)
+    controls = rows[rows["first_visit"] & (rows["group"] == "control")]
+    for place, name in enumerate(names, start=1):
+        known = np.sort(controls[name].dropna())
+        if f"centile{place}" not in rows and len(known):  # as for models without held-out controls
+            above = 100 * np.searchsorted(known, rows[name]) / len(known)
+            rows[f"centile{place}"] = np.where(rows[name].isna(), np.nan, above)
+    first = rows[rows["first_visit"] & rows[names].notna().all(axis=1)]
+    first = first.sort_values("group", ascending=False, kind="stable")
+    return rows[rows["participant_id"].isin(first["participant_id"].head(view.most_people))]
 
 
 def _changes(run: Run) -> dict[str, list[list[float | None]]]:
     """Return each person's change in each score from first to last visit, its limits, and whether it is reliable."""
-    table, parts = run.analyses.get("change"), ("change", "change_low", "change_high", "reliable")
-    if table is None or "scan_noise" not in run.analyses:
-        return {}
+    parts = ("change", "change_low", "change_high", "reliable")
     names = [[f"{name}_{part}" for part in parts] for name in run.results.score_names]
     return {
         row["participant_id"]: [_rounded((row[one] for one in of), 3) for of in names]
-        for row in table.to_dict("records")
+        for row in run.analyses.get("change", pd.DataFrame()).to_dict("records")
     }
-
-
-def _controls(run: Run) -> list[np.ndarray]:
-    first = run.results.first_visits
-    return [np.sort(first.loc[first["group"] == "control", name].dropna()) for name in run.results.score_names]
 
 
 def _levels(values: pd.Series) -> list[str] | None:
@@ -219,54 +189,35 @@ def _levels(values: pd.Series) -> list[str] | None:
     return sorted({str(value) for value in values.dropna()} - {""})
 
 
-def _example(first: pd.DataFrame, scores: list[str]) -> int:
-    """Return the index of a patient with a high severity, but not the most extreme one."""
-    patients = np.flatnonzero((first["group"] == "patient").to_numpy())
-    places = patients if len(patients) else np.arange(len(first))
-    highest = first[scores].max(axis=1).to_numpy()[places]
-    return int(places[np.argsort(highest, kind="stable")[int(_EXAMPLE_CENTILE * (len(places) - 1))]])
-
-
-def _drivers(run: Run, rows: pd.DataFrame) -> Drivers:
+def _drivers(run: Run, rows: pd.DataFrame) -> tuple[Drivers, list[str]]:
+    """Return the regions that drive severities, and the names of all of these regions."""
     empty = pd.DataFrame(columns=["participant_id", "rank", "region", "pattern", "change_sd", "z"])
     table = run.analyses.get("drivers", empty)
     table = table[table["participant_id"].isin(rows["participant_id"])].sort_values("rank", kind="stable")
     places, names = pd.factorize(table["region"])
-    found: dict[tuple[str, str], list[list[float | None]]] = {}
+    found: Drivers = {}
     for place, row in zip(places, table.to_dict("records"), strict=True):
         key = (row["participant_id"], row.get("visit", ""))
         lists = found.setdefault(key, [[] for _ in range(run.summary.n_patterns)])
         lists[row["pattern"] - 1] += [int(place), *_rounded((row["change_sd"], row["z"]), 2)]
-    return Drivers(found, [*names])
+    return found, [*names]
 
 
 def _visit(
-    row: Row,
-    names: list[str],
-    controls: list[np.ndarray],
-    drivers: Drivers,
-    clinical: Mapping[str, list[str] | None],
-    view: RunView,
+    row: Mapping[Hashable, Any], view: RunView, drivers: Drivers, clinical: Mapping[str, list[str] | None]
 ) -> dict[str, object]:
-    visit = str(row.get("visit", ""))
-    own = np.array([row[name] for name in names], dtype=float)
-    places = zip(own, controls, strict=True)
-    above = [
-        np.nan if np.isnan(value) else 100 * np.searchsorted(known, value) / len(known)
-        for value, known in places
-        if len(known)
-    ]
+    numbers, visit = range(1, view.summary.n_patterns + 1), str(row.get("visit", ""))
     scores = [_code(row[name], levels) for name, levels in clinical.items()]
+    columns = {"r": "severity{}", "low": "severity{}_low", "high": "severity{}_high", "above": "centile{}"}
     known = {
-        "r": _rounded(own, 3),
-        "low": _rounded([row[f"{name}_low"] for name in names if f"{name}_low" in row], 3),
-        "high": _rounded([row[f"{name}_high"] for name in names if f"{name}_high" in row], 3),
-        "above": _rounded([row[f"centile{k + 1}"] for k in range(len(names)) if f"centile{k + 1}" in row] or above, 1),
+        name: _rounded([row[form.format(k)] for k in numbers if form.format(k) in row], 1 if name == "above" else 3)
+        for name, form in columns.items()
+    } | {
         "visit": visit if view.show_ids else "",
         "years": _rounded([row.get("years", np.nan)], 2 if view.show_ids else 1)[0],
         "scores": scores if any(score is not None for score in scores) else None,
-        "flags": view.curtain(str(row.get("flags", "")).strip()),
-        "drivers": drivers.of.get((str(row["participant_id"]), visit)),
+        "flags": view.curtain(str(row["flags"]).strip()),
+        "drivers": drivers.get((str(row["participant_id"]), visit)),
     }
     return {name: value for name, value in known.items() if value not in (None, "", [])}
 

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from rindices.pages.cards_section import cards_section, groups_section
 from rindices.pages.clinical_section import associations_section, change_section, prognosis_section
-from rindices.pages.elements import Gallery
-from rindices.pages.layout import RunView, offline_page, render, view_of, without_ids, write_page
+from rindices.pages.elements import Gallery, write_page
+from rindices.pages.layout import RunView, offline_page, render, view_of, without_ids
 from rindices.pages.patterns_section import (
     dose_section,
     resemblance_section,
@@ -30,7 +30,6 @@ from rindices.pages.people_section import (
 )
 from rindices.pages.verdict_section import (
     agreement_section,
-    repetitions_section,
     search_section,
     verdict_section,
 )
@@ -201,11 +200,10 @@ SECTIONS = (
     Section("reading", "details", "How to read a severity", reading_section),
     Section("dose", "details", "Regions by severity", dose_section),
     Section("subgroups", "details", "Subgroups of patients", subgroups_section),
-    Section("agreement", "details", "Agreement of the repetitions", agreement_section),
+    Section("agreement", "details", "Repetitions and their agreement", agreement_section),
     Section("correlation", "details", "Correlation of the patterns", correlation_section),
     Section("methods", "details", "Methods paragraph", methods_section),
     Section("limits", "details", "Limits", lambda _: {}),
-    Section("repetitions", "details", "Repetitions used and excluded", repetitions_section),
     Section("glossary", "details", "Glossary", lambda _: {}),
     Section("settings", "details", "Settings and versions", settings_section),
 )
@@ -213,20 +211,12 @@ SECTIONS = (
 LAYERS = {"difference": "Patients versus controls", "result": "Patterns", "checks": "Checks", "details": "Details"}
 
 
-class ShownSection(NamedTuple):
-    """A section rendered for a page."""
-
-    name: str
-    title: str
-    html: Markup
-
-
 class Layer(NamedTuple):
-    """One of the layers of a report."""
+    """One of the layers of a report, with its sections as they are shown."""
 
     name: str
     title: str
-    sections: list[ShownSection]
+    sections: list[tuple[Section, Markup]]
 
 
 def layers_of(view: RunView) -> list[Layer]:
@@ -244,7 +234,7 @@ def layers_of(view: RunView) -> list[Layer]:
     layers = {name: Layer(name, title, []) for name, title in titles.items()}
     for one in sections.values():
         if html := section_html(one.name, view, one.contents(view)):
-            layers[one.layer].sections.append(ShownSection(one.name, one.title, html))
+            layers[one.layer].sections.append((one, html))
     return [layer for layer in layers.values() if layer.sections]
 
 
@@ -274,8 +264,6 @@ class Report:
         Whether the run is ``done``, ``failed`` or ``unfinished``; there are no results in the last two cases.
     gallery
         Its figures.
-    height
-        Height in a notebook, in pixels.
 
     Examples
     --------
@@ -286,7 +274,6 @@ class Report:
     html: str = field(repr=False)
     status: str = DONE
     gallery: Gallery = field(default_factory=Gallery, repr=False)
-    height: int = 700
 
     def save(self, path: Path | str) -> Path:
         """Write the page to a file, whole or not at all, and return its path."""
@@ -300,7 +287,7 @@ class Report:
         # In its own frame, the page's styles and scripts do not affect the notebook.
         return (
             f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts allow-downloads" '
-            f'style="width: 100%; height: {self.height}px; border: 0" title="R-indices report"></iframe>'
+            f'style="width: 100%; height: 700px; border: 0" title="R-indices report"></iframe>'
         )
 
 

@@ -24,25 +24,21 @@ from rindices.pages.layout import RunView
 from rindices.problems import counted
 from rindices.record import AGREEMENTS, Run
 
-MOST_SETTINGS = 20
 _DROPPED = "dropped early"
 
 
 def verdict_section(view: RunView) -> dict[str, object] | None:
     """Return the tests and the comparison of the groups behind the verdict; None if there is neither."""
-    summary, check = view.summary, view.analyses.get("group_check")
-    if summary.evidence is None and summary.balance is None and check is None:
+    summary, check, picture = view.summary, view.analyses.get("group_check"), None
+    evidence = summary.evidence
+    if evidence is None and summary.balance is None and check is None:
         return None
+    if evidence is not None and evidence.limit is not None:
+        picture = spectrum_picture(view.gallery, evidence.eigenvalues, evidence.band, evidence.limit)
     return {
-        "picture": _spectrum(view),
+        "picture": picture,
         "balance": _balance_table(pd.DataFrame([*summary.balance])) if summary.balance else None,
         "imbalanced": [row["variable"] for row in summary.balance or () if row["imbalanced"]],
-        "adjusted": []
-        if check is None
-        else [
-            (name, list(rows.itertuples()))
-            for name, rows in check[check["imbalanced"] & check["adjusted"].notna()].groupby("variable", sort=False)
-        ],
         "check": None if check is None else _check_table(check),
         "check_removed": [] if check is None else check["variable"][check["removed"]].unique(),
         "check_left": check is not None and not check["removed"].all(),
@@ -50,19 +46,8 @@ def verdict_section(view: RunView) -> dict[str, object] | None:
     }
 
 
-def _spectrum(view: RunView) -> Picture | None:
-    evidence = view.summary.evidence
-    if evidence is None or evidence.limit is None:
-        return None
-    return spectrum_picture(view.gallery, evidence.eigenvalues, evidence.band, evidence.limit)
-
-
-def spectrum_picture(
-    gallery: Gallery, eigenvalues: Sequence[float], band: Sequence[float], limit: float
-) -> Picture | None:
+def spectrum_picture(gallery: Gallery, eigenvalues: Sequence[float], band: Sequence[float], limit: float) -> Picture:
     """Return a picture of the variance of patients in each direction and in permuted groups; see `plots.spectrum`."""
-    if not eigenvalues:
-        return None
     n_beyond = sum(value > limit for value in eigenvalues)
     alt = (
         f"Variance of patients relative to controls in {len(eigenvalues)} directions, the largest "
@@ -116,34 +101,20 @@ def search_section(view: RunView) -> dict[str, object] | None:
     best = _with_remarks(view.run.selection[view.run.selection["best"]], view.run)
     fits = "misfit" in best
     ordered = best.sort_values("misfit" if fits else "pattern_agreement", ascending=fits, kind="stable")
-    # The chosen setting is always shown, however long the list is.
-    shown = ordered[ordered["chosen"].to_numpy() | (pd.RangeIndex(len(ordered)) < MOST_SETTINGS)]
-    chosen, weights = best[best["chosen"]].iloc[0], best["orthogonality"].nunique() > 1
+    chosen = best[best["chosen"]].iloc[0]
     alt = (
-        f"Agreement between training runs and misfit for each number of patterns{' and orthogonality' * weights}. "
-        f"Chosen: {_setting(chosen, weights)}, "
+        "Agreement between training runs and misfit for each setting. Chosen: "
+        f"{counted(int(chosen['n_patterns']), 'pattern')}, orthogonality {chosen['orthogonality']:g}, "
         f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table gives the values."
     )
-    runners_up = pd.DataFrame([*view.summary.search.runners_up])
     figure = plots.agreement_over_settings(view.run.selection)
     return {
         "picture": view.gallery.draw("agreement_over_settings", figure, alt, result=False),
         "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
-        "table": _settings_table(shown),
-        "n_left_out": len(ordered) - len(shown),
+        "table": _settings_table(ordered),
         "misfit": fits,
-        "dropped_early": (shown["remark"] == _DROPPED).any(),
-        "runners_up": [
-            f"{_setting(one, weights)} ("
-            f"{'misfit ' + number(one['misfit'], 1) + ', ' if fits else ''}"
-            f"pattern agreement {number(one['pattern_agreement'], 3)}, {counted(int(one['n_models']), 'model')})"
-            for _, one in runners_up.iterrows()
-        ],
+        "dropped_early": (best["remark"] == _DROPPED).any(),
     }
-
-
-def _setting(one: pd.Series, weights: bool) -> str:
-    return counted(int(one["n_patterns"]), "pattern") + f" with orthogonality {one['orthogonality']:g}" * weights
 
 
 def _with_remarks(best: pd.DataFrame, run: Run) -> pd.DataFrame:
@@ -178,12 +149,16 @@ def _settings_table(shown: pd.DataFrame) -> Table:
     return Table(
         f"Fit and agreement of each setting, {'smallest misfit' if 'misfit' in shown else 'best agreement'} first",
         columns,
+        source="selection.csv",
         marked=shown["remark"].tolist().index("chosen"),
     )
 
 
 def agreement_section(view: RunView) -> dict[str, object] | None:
-    """Return the agreement for the chosen setting; a picture needs agreement at several steps of training."""
+    """Return the repetitions and their agreement for the chosen setting; None for an applied model.
+
+    A picture needs agreement at several steps of training.
+    """
     if view.run.selection is None:
         return None
     chosen = view.run.selection[view.run.selection["chosen"]].iloc[0]
@@ -200,22 +175,15 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
     alt = f"Agreement between training runs over the steps of training. At the chosen step {step}: {values}."
     known = chosen[list(AGREEMENTS)].notna().any()
     figure = plots.agreement_over_training(view.run.selection)
+    excluded = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])
+    reasons = [words("Repetition", excluded["member"]), words("Reason", excluded["reason"])]
     return {
+        "excluded": Table("Excluded repetitions", reasons) if len(excluded) else None,
         "known": known,
         "table": Table(f"Agreement at the chosen step {step}" if is_curve else "Agreement of repetitions", columns),
         "intervals": intervals,
-        "searched": is_curve and view.run.selection["best"].sum() > 1,
         "n_models": int(chosen["n_models"]),
         "picture": view.gallery.draw("agreement_over_training", figure, alt, result=False)
         if known and is_curve
         else None,
     }
-
-
-def repetitions_section(view: RunView) -> dict[str, object] | None:
-    """Return the repetitions that were excluded from the R-indices; None for an applied model."""
-    if view.summary.applied:
-        return None
-    rows = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])
-    columns = [words("Repetition", rows["member"]), words("Reason", rows["reason"])]
-    return {"table": Table("Excluded repetitions", columns) if len(rows) else None}
