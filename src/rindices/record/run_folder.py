@@ -106,12 +106,10 @@ def is_complete(out: Path, settings: RunSettings) -> bool:
     if status is None:
         return False
     more = more_of(out, settings)
-    if status != DONE:
-        return False
-    if (out / JOURNAL).exists():  # it was killed just before removing its journal
+    if status == DONE and (out / JOURNAL).exists():  # it was killed just before removing its journal
         with contextlib.suppress(InputError, OSError), locked(out):
             keep_trained(out)
-    if more:
+    if status != DONE or more:
         return False
     lost = [name for name in RESULTS if not (out / name).is_file()]
     if lost:
@@ -138,23 +136,18 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
             f"The run in {out} has no run.toml, so it cannot be resumed.\nTo start again, ",
             replace_it,
         )
-    before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
-    others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
-    grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
-    if status == DONE and not grown:
-        others = {key for key in others if key[0] not in _PLACE}
+    changes = read_settings(out / SETTINGS).changes(settings)
+    grown = {key for key, values in changes.items() if key[1] in MORE and _is_more(*values)}
+    others = {key for key in changes if grown or status != DONE or key[0] not in _PLACE}
     begun, kept = (any((out / folder).glob(_CHUNKS)) for folder in (JOURNAL, TRAINED))
-    said = {
-        key[1]: "{} then, {} now".format(*(shown_setting(run.get(key)) for run in (before, now)))
-        for key in sorted(others)
-    }
+    said = {key[1]: "{} then, {} now".format(*map(shown_setting, changes[key])) for key in sorted(others)}
     if others == grown and (begun or kept if status == DONE else not begun):
         return said
     if said:
         gone = "\nIts models are missing, so nothing can be added." if others == grown and status == DONE else ""
-        changes = "".join(f"\n  {name}: {change}" for name, change in said.items())
+        lines = "".join(f"\n  {name}: {change}" for name, change in said.items())
         raise InputError(
-            what := f"The folder {out} contains a different run:{changes}{gone}",
+            what := f"The folder {out} contains a different run:{lines}{gone}",
             "\nRepeat the original command to resume that run, choose another folder with ",
             Remedy("out"),
             ", or ",

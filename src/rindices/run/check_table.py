@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from rindices.analysis import balance_warnings, flow_table
 from rindices.cohort import Cohort, Looked
 from rindices.problems import Curtain, InputError, Problem, Remedy, Text, Value, Wording, in_python, remedies_in, worded
-from rindices.record.documents import DifferenceEvidence
+from rindices.record.documents import DifferenceEvidence, Document
 from rindices.run.plan import balance_of, look
 from rindices.schema.role_guesses import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
@@ -28,11 +28,7 @@ _SETTLED: tuple[dict[str, Value], ...] = (
 )
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class CheckedColumn(_Part):
+class CheckedColumn(Document):
     """What a column is taken for, and why; what it may be instead; and what is in it."""
 
     name: str
@@ -48,7 +44,7 @@ class CheckedColumn(_Part):
     maximum: float | None = None
 
 
-class FoundProblem(_Part):
+class FoundProblem(Document):
     """Something for which the table is refused, and the columns it concerns.
 
     `shown` is for whoever has the table: there a repeated id is named. It is in no document.
@@ -59,22 +55,22 @@ class FoundProblem(_Part):
     shown: str = Field(default="", exclude=True)
 
 
-class FoundRemedy(_Part):
+class FoundRemedy(Document):
     """A setting that would help, and the value that it should have."""
 
     setting: str
     value: bool | int | float | str | tuple[str, ...]
 
 
-class FoundOutlier(_Part):
+class FoundOutlier(Document):
     """Somebody far from everybody else: the row of the table, what is unusual, and the regions and values."""
 
     row: int
     text: str
-    cells: dict[str, float] = {}
+    cells: dict[str, float]
 
 
-class Balance(_Part):
+class Balance(Document):
     """How controls and patients compare in a variable, in words; the difference is in sd, or Cramér's V."""
 
     variable: str
@@ -85,7 +81,7 @@ class Balance(_Part):
     imbalanced: bool
 
 
-class Flow(_Part):
+class Flow(Document):
     """How many rows of a site and a group were read and would be used."""
 
     site: str
@@ -94,7 +90,7 @@ class Flow(_Part):
     used: int
 
 
-class PreviewedPattern(_Part):
+class PreviewedPattern(Document):
     """A pattern of a linear model: changes of regions at severity 1 in sd of controls, the strongest first.
 
     ``percent`` is of the controls' mean; None where a region may be negative.
@@ -137,7 +133,7 @@ class FirstLook(DifferenceEvidence):
     patterns: tuple[PreviewedPattern, ...] = ()
 
 
-class CheckedTable(_Part):
+class CheckedTable(Document):
     """Result of `rindices check`. People are identified by row, never by id.
 
     Attributes
@@ -170,20 +166,20 @@ class CheckedTable(_Part):
 
     source: str
     usable: bool = False
-    n_rows: int = 0
+    n_rows: int
     problems: tuple[FoundProblem, ...] = ()
     remedies: tuple[str, ...] = ()
     fixes: tuple[FoundRemedy, ...] = ()
     as_if: tuple[str, ...] = ()
-    columns: tuple[CheckedColumn, ...] = ()
-    kinds: dict[str, tuple[str, ...]] = {}
-    labels: dict[str, int] = {}
+    columns: tuple[CheckedColumn, ...]
+    kinds: dict[str, tuple[str, ...]]
+    labels: dict[str, int]
     control_labels: tuple[str, ...] = ()
     patient_labels: tuple[str, ...] = ()
     n_controls: int = 0
     n_patients: int = 0
     n_other: int = 0
-    left_out: dict[str, int] = {}
+    left_out: dict[str, int] = Field(default={})
     flow: tuple[Flow, ...] = ()
     balance: tuple[Balance, ...] = ()
     outliers: tuple[FoundOutlier, ...] = ()

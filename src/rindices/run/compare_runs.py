@@ -251,9 +251,8 @@ def _settings(first: Run, second: Run) -> tuple[tuple[str, str, str], ...]:
     """Return the settings in which two runs differ."""
     if first.settings is None or second.settings is None:
         return ()
-    before, now = first.settings.compared(), second.settings.compared()
-    keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    return tuple((key[1], shown_setting(before.get(key)), shown_setting(now.get(key))) for key in keys)
+    changes = first.settings.changes(second.settings)
+    return tuple((name, shown_setting(before), shown_setting(now)) for (_, name), (before, now) in changes.items())
 
 
 def check_comparison_folder(out: Path | None, *runs: Path) -> None:
