@@ -196,10 +196,6 @@ def gather(
     console.print(f"Next: rindices check {out} --dictionary {gathered.dictionary} --join LABELS.csv")
 
 
-_FIGURE = (".png", ".svg")
-_COVARIATES = ("age", "sex")
-
-
 @command()
 def power(*, asked: PowerSettings) -> None:
     """Estimate how likely a study of a given size is to find its patterns.
@@ -210,7 +206,7 @@ def power(*, asked: PowerSettings) -> None:
     """
     from rindices.run import first_look_and_power
 
-    check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
+    check_output(asked.figure, "figure", (".png", ".svg"), *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
         raise InputError(
             "The figure can show only the studies included with rindices, not your own participants.\nOmit ",
@@ -259,7 +255,7 @@ def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, in
         people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
     except InputError as error:  # it names the setting of `simulate`
         raise InputError(*(Remedy("like") if part == Remedy("controls") else part for part in error.message)) from error
-    covariates = [name for name in _COVARIATES if name in people.table]
+    covariates = [name for name in ("age", "sex") if name in people.table]
     columns = [people.table[name] for name in covariates]
     numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
     design = np.column_stack(numbers) if numbers else None

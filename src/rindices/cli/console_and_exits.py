@@ -142,9 +142,14 @@ def show_verdict(summary: Summary, whose: str = "") -> None:
 
 def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
     """Show where the results are, and a closing line."""
-    places = {"R-indices": "r_indices.csv", "Patterns": "patterns.csv", "Model": "model.safetensors"}
-    places |= {"Picture": "r_indices.png"} | ({"Report": "report.html"} if report else {})
-    show_places({name: out / file for name, file in places.items()})
+    places = {
+        "R-indices": out / "r_indices.csv",
+        "Patterns": out / "patterns.csv",
+        "Model": out / "model.safetensors",
+        "Picture": out / "r_indices.png",
+        "Report": out / "report.html" if report else None,
+    }
+    show_places(places)
     log("done", status="done", exit_code=0, out=str(out), **fields)
     console.print(last, style="green")
 

@@ -39,8 +39,6 @@ from rindices.value_kinds import paths_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rindices.schema.contract import Contract
-
 
 @command()
 def apply(
@@ -175,6 +173,8 @@ def describe(model: Model) -> None:
         + (f" in {1 - 2 * spec.quantile:.0%} of the training sample)" if spec.quantile else ")")
         for spec in contract.covariates
     ]
+    known = f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
+    ranges = "their range in training (unknown)" if None in contract.feature_minimum else known
     lines = {
         "Model": model,
         "Made by": f"rindices {header.package_version}",
@@ -191,7 +191,7 @@ def describe(model: Model) -> None:
         "Covariates": "; ".join(spans) or "none",
         "Correction": _correction(parameters.correction) or ("lines" if spans else "none"),
         "Unit": contract.unit or "not stated",
-        "Regions": f"{len(contract.features)}, with {_range_in_words(contract)}:",
+        "Regions": f"{len(contract.features)}, with {ranges}:",
     }
     for name, value in lines.items():
         console.print(f"{name + ':':<13}{value}")
@@ -199,13 +199,6 @@ def describe(model: Model) -> None:
         console.print(
             f"  {region}" if low is None or high is None else f"  {region:<32} {shown(low):>10} to {shown(high)}"
         )
-
-
-def _range_in_words(contract: Contract) -> str:
-    """Return in words what is known about the regions in training."""
-    if None in contract.feature_minimum:
-        return "their range in training (unknown)"
-    return f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
 
 
 def _correction(correction: Correction | None) -> str:
@@ -299,9 +292,6 @@ def open_folder(
         console.print("Stopped. Runs in progress continue; rindices open shows them again.")
 
 
-_ARCHIVE = (".zip",)
-
-
 @command()
 def compare(
     first: Annotated[Path, argument("The folder of a finished run.")],
@@ -357,7 +347,7 @@ def share(
     from rindices.record import read_summary
     from rindices.run.report_and_share import share_model
 
-    check_output(out, "out", _ARCHIVE)
+    check_output(out, "out", (".zip",))
     share_model(folder, out, card)
     show_verdict(read_summary(folder), "The card says: ")
     unsaid = [name for name, text in vars(card).items() if not text]

@@ -27,8 +27,12 @@ SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
 FAILED: Literal["failed"] = "failed"
 UNFINISHED: Literal["unfinished"] = "unfinished"
-_FIT = Command("rindices fit ... ", "`fit_table` with ")
-_AGAIN = Message("Provide the folder of a finished run, or repeat the run: ", _FIT, Remedy("overwrite", True), ".")
+_AGAIN = Message(
+    "Provide the folder of a finished run, or repeat the run: ",
+    Command("rindices fit ... ", "`fit_table` with "),
+    Remedy("overwrite", True),
+    ".",
+)
 _GIVE_SETTINGS = (
     "Provide the run.toml from a run folder. If the file was edited, correct it; if it was written by another "
     "version, use that version (see [versions])."

@@ -273,7 +273,7 @@ class Event(BaseModel):
     """A line that `rindices fit` logs, as far as it is read here."""
 
     event: str
-    time: str = ""
+    time: datetime = datetime.min
     stage: str = ""
     done: int = 0
     total: int = 0
@@ -323,17 +323,13 @@ def progress_of(folder: Path, *, running: bool) -> Progress:
     stage = [one for one in steps if one.stage == steps[-1].stage]
     first, last = (stage[1:] or stage)[-_LAST_EVENTS:][0], stage[-1]  # the first steps include compilation
     done, total = last.done, max(1, last.total)
-    seconds = (_when(last) - _when(first)).total_seconds()
+    seconds = (last.time - first.time).total_seconds()
     rate = (done - first.done) / seconds if seconds > 0 and done > first.done else None
     finishing = done >= total
     left = None if rate is None or finishing else (total - done) / rate
     return Progress(
         "running", "Evaluating and writing the results" if finishing else last.stage, done / total, rate, left, agreed
     )
-
-
-def _when(event: Event) -> datetime:
-    return datetime.strptime(event.time, "%Y-%m-%dT%H:%M:%S%z")
 
 
 def _logged(path: Path) -> tuple[list[Event], str]:

@@ -9,7 +9,6 @@ import pandas as pd
 from rindices.files import atomic_file, guarded, plain_text, write_text
 from rindices.record import Summary
 
-_NAME = "rindices"
 # Where the specification puts measures of participants, in derivatives too; the root is for participants.tsv only.
 _FILES = ("dataset_description.json", "phenotype/r_indices.tsv", "phenotype/r_indices.json")
 _CITATION = (
@@ -151,12 +150,14 @@ def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, ob
 
 
 def _description(summary: Summary) -> dict[str, object]:
-    made_by = {"Name": _NAME, "Description": "Surreal-GAN R-indices from regional brain measures"}
+    made_by = {"Name": "rindices", "Description": "Surreal-GAN R-indices from regional brain measures"}
     return {
         "Name": f"R-indices of {summary.source}" if summary.source else "R-indices",
         "BIDSVersion": "1.10.1",
         "DatasetType": "derivative",
-        "GeneratedBy": [made_by | ({"Version": summary.versions[_NAME]} if _NAME in summary.versions else {})],
+        "GeneratedBy": [
+            made_by | ({"Version": summary.versions["rindices"]} if "rindices" in summary.versions else {})
+        ],
         "HowToAcknowledge": f"Please cite: {_CITATION}",
         "ReferencesAndLinks": [_CITATION],
         **({"SourceDatasets": [{"DOI": summary.source_doi}]} if summary.source_doi else {}),

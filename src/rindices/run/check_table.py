@@ -233,7 +233,7 @@ def check_cohort(
     """Return the result of `check_table`, and the cohort that `fit` would use; None if it would refuse the table."""
     looked = look(path, settings, read)
     kinds = kinds_of(looked.roles.regions, looked.found.regions.values)
-    curtain = Curtain({*looked.found.roster.ids}, active=True)
+    curtain = Curtain({*looked.found.roster.ids})
     columns_alone = CheckedTable(
         source=looked.source,
         n_rows=len(looked.found.labels),

@@ -27,7 +27,6 @@ from rindices.judging import spectrum
 from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.judging.spectrum import NotTestable, Spectrum, look
 from rindices.judging.verdict_and_separation import Evidence, differences_that_count, likely_missed
-from rindices.linear import sparse_factors
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.verdict_section import spectrum_picture
 from rindices.problems import Curtain, InputError, Remedy, Wording, counted, listed
@@ -98,7 +97,7 @@ def simulated_study(
     columns = np.column_stack([np.ones(n_people), *([] if design is None else [design])])
     values = values - columns @ np.linalg.lstsq(columns[~patient], values[~patient], rcond=None)[0]
     values = values / values[~patient].std(axis=0)
-    model = sparse_factors(values[~patient], values[patient], n_patterns, seed, quick=True)
+    model = linear.sparse_factors(values[~patient], values[patient], n_patterns, seed, quick=True)
     scores = model.severities(values[patient]) / (model.mean * (1 + power_of_uniform(model.mean)))
     order, concordances = match_patterns(severities, scores)
     error = float(np.sqrt(np.mean((np.clip(scores[:, order], 0, None) - severities) ** 2)))
@@ -261,8 +260,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     """
     search, (regions, patient, covariates) = search or SearchSettings(), cohort.of_training()
     model = ContrastiveFactors(correction=correction_of(cohort.settings), random_state=search.random_state)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
         model.fit(regions, patient, covariates)
     spectrum, differing = model.spectrum_, differences_that_count(balance_of(cohort))
     evidence = {} if spectrum is None else asdict(Evidence.of(spectrum))
@@ -288,7 +286,7 @@ def with_first_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> 
     try:
         return checked.model_copy(update={"look": first_look(cohort)})
     except InputError as error:
-        curtain = Curtain({*cohort.people["participant_id"]}, active=True)
+        curtain = Curtain({*cohort.people["participant_id"]})
         return checked.model_copy(update=refused_for(error, error.problems, curtain, wording))
 
 

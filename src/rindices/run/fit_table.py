@@ -54,9 +54,6 @@ class FittedRun(NamedTuple):
     cohort: Cohort
 
 
-_KINDS = TableSettings, SearchSettings, OutputSettings
-
-
 def fit_table(
     path: str | Path,
     out: str | Path,
@@ -107,7 +104,8 @@ def fit_table(
     (3, 'reproducible', True)
     """
     asked = table or TableSettings(), search or SearchSettings(), output or OutputSettings()
-    for name, given, kind in zip(("table", "search", "output"), asked, _KINDS, strict=True):
+    kinds = (TableSettings, SearchSettings, OutputSettings)
+    for name, given, kind in zip(("table", "search", "output"), asked, kinds, strict=True):
         if not isinstance(given, kind):
             raise InputError(f"`{name}` should be {kind.__name__}(...), but got {type(given).__name__}.")
     plan = planned(path, Path(out), *asked)
@@ -197,8 +195,7 @@ def _fit(
     search: SurrealGANSearch, plan: PlannedRun, journal: Journal, progress: Callable[[Progress], None] | None
 ) -> list[Text]:
     """Fit, and return all warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
         search.fit(*plan.cohort.of_training(), progress=progress, store=journal)
     messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
     damaged = [f"{name} in the journal was damaged and has been retrained." for name in journal.damaged]

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.files import write_csv, write_text
-from rindices.problems import InputError, Remedy, counted, listed
+from rindices.problems import InputError, Message, Remedy, counted, listed
 from rindices.regions import KnownColumn, known_columns
 from rindices.settings import GatherSettings
 from rindices.tables.freesurfer_and_other_programs import (
@@ -95,13 +95,16 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         ]
     troubled = [f"{one.where.relative_to(folder)}: {one.problem}" for one in people if one.problem]
     if troubled and not settings.leave_out:
+        visits = Message(
+            ", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True)
+        )
         named = "\n".join(f"  {line}" for line in troubled[:_MOST_NAMED])
         more = f"\n  and {len(troubled) - _MOST_NAMED} more" if len(troubled) > _MOST_NAMED else ""
         raise InputError(
             f"{counted(len(troubled), 'entry', 'entries')} in {folder} cannot be used:\n{named}{more}\n"
             "Correct the files, or exclude these entries with ",
             Remedy("leave_out", True),
-            *_remedies(people),
+            visits if any("longitudinal" in one.problem for one in people) else "",
             ".",
         )
     kept = [one for one in people if not one.problem and one.values]
@@ -124,12 +127,6 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
 
 def _missing_text(one: Measured) -> str:
     return f"{listed(one.missing)} {'is' if len(one.missing) == 1 else 'are'} missing"
-
-
-def _remedies(people: Sequence[Measured]) -> list[str | Remedy]:
-    if not any("longitudinal" in one.problem for one in people):
-        return []
-    return [", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True)]
 
 
 def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[str]]:

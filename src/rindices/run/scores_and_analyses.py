@@ -125,8 +125,7 @@ def store_training_results(model: SurrealGAN, results: Results) -> None:
 def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
     """Preprocess people, once for all results; people from new sites are not corrected for site."""
     covariates = model.preprocessing_.leave_new_sites(people.covariates)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutsideTraining)  # their flags say so
+    with warnings.catch_warnings(action="ignore", category=OutsideTraining):  # their flags say so
         known = isinstance(people, Cohort)  # a cohort was checked on reading, with all values of its table
         return model.prepare(people.features, covariates if covariates.shape[1] else None, checked=known)
 
