@@ -238,7 +238,14 @@ def power(*, asked: PowerSettings) -> None:
         "patients may be more alike."
     )
     if asked.figure is not None:
-        _draw(asked.figure, asked, n_regions)
+        from rindices import plots
+
+        figure = plots.power_curves(first_look_and_power.by_size(n_regions), asked.n_controls, asked.n_patients)
+        with atomic_file(asked.figure) as beside:
+            if asked.figure.suffix.casefold() == ".png":
+                plots.figure_png(figure, beside)
+            else:
+                beside.write_bytes(plots.figure_svg(figure).encode())
         show_places({"Figure": asked.figure})
 
 
@@ -261,15 +268,3 @@ def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, in
     design = np.column_stack(numbers) if numbers else None
     healthy = people.table[people.regions].to_numpy(float)
     return first_look_and_power.like(healthy, design, n_controls, n_patients), len(people.regions)
-
-
-def _draw(path: Path, asked: PowerSettings, n_regions: int) -> None:
-    from rindices import plots
-    from rindices.run import first_look_and_power
-
-    figure = plots.power_curves(first_look_and_power.by_size(n_regions), asked.n_controls, asked.n_patients)
-    with atomic_file(path) as beside:
-        if path.suffix.casefold() == ".png":
-            plots.figure_png(figure, beside)
-        else:
-            beside.write_bytes(plots.figure_svg(figure).encode())

@@ -19,7 +19,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -166,7 +165,7 @@ def long_wait(n_values: int) -> str:
     return "; in a table of this size, this can take minutes" * (n_values > 1_000_000)
 
 
-@contextmanager
+@contextlib.contextmanager
 def training_bars() -> Iterator[Callable[[Progress], None]]:
     """Yield a function that shows each stage of training: steps of all models together, speed, time left.
 
@@ -203,7 +202,7 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-@contextmanager
+@contextlib.contextmanager
 def counting_bar(what: str, *, transient: bool = False) -> Iterator[Callable[..., None]]:
     """Yield a function that shows how much of a task is done; `transient` bars disappear at the end."""
     with Bars(console=console, disable=not console.is_terminal, transient=transient) as bars:
@@ -229,7 +228,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except typer.Exit:
             raise
         except KeyboardInterrupt:
-            _stop(_stop_code(), _NOTHING_WRITTEN)
+            _stop(_NOTHING_WRITTEN)
         except Exception as error:
             if os.environ.get("RINDICES_DEBUG"):
                 traceback.print_exc()
@@ -300,16 +299,13 @@ def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: thread
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
         if ending.acquire(blocking=False):
-            _stop(_stop_code(), f"\nStopped before the run was finished. {how_to_go_on}")
+            _stop(f"\nStopped before the run was finished. {how_to_go_on}")
     return outcome.result()
 
 
-def _stop_code() -> int:
-    return 128 + _asked_to_stop[-1] if _asked_to_stop else INTERRUPTED
-
-
-def _stop(code: int, message: str) -> NoReturn:
+def _stop(message: str) -> NoReturn:
     """End the process at once."""
+    code = 128 + _asked_to_stop[-1] if _asked_to_stop else INTERRUPTED
     for child in multiprocessing.active_children():  # our workers, which would go on training
         with contextlib.suppress(OSError, TypeError):
             os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # type: ignore[arg-type]
@@ -327,14 +323,14 @@ def _is_importing(frame: FrameType | None) -> bool:
     return frame is not None
 
 
-@contextmanager
+@contextlib.contextmanager
 def _terminable() -> Iterator[None]:
     """Treat the end of a job's time (SIGTERM) like Ctrl-C, and record both."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         _asked_to_stop.append(number)  # Python drops the exception if it is freeing memory
         if _is_importing(frame):  # a half-loaded library may crash, or turn the exception into another
-            _stop(_stop_code(), _NOTHING_WRITTEN)
+            _stop(_NOTHING_WRITTEN)
         raise KeyboardInterrupt
 
     def unraised(trouble: Any) -> None:

@@ -14,7 +14,6 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -56,8 +55,6 @@ OURS = frozenset(
 
 def check_free(out: Path) -> None:
     """Refuse, before any work is done, a folder that is not writable or that holds other files."""
-    if out.is_file():
-        raise InputError(f"{out} is a file, not a folder.\nChoose a folder with ", Remedy("out"), ".")
     # Files with names of results, such as a table people.csv, may be replaced only if there is a run in the folder.
     ours = OURS if any((out / name).exists() for name in (SETTINGS, SUMMARY, JOURNAL)) else frozenset[str]()
     strangers = [path.name for path in out.glob("*") if path.name not in ours and not is_half_written(path)]
@@ -176,7 +173,7 @@ def shown_setting(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-@contextmanager
+@contextlib.contextmanager
 def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterator[bool]:
     """Lock a run folder for this process; yield whether an earlier run is resumed or extended.
 
@@ -204,7 +201,7 @@ def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterat
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
-@contextmanager
+@contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Lock a run folder for this process; the system releases the lock however the process ends."""
     journal = folder / JOURNAL

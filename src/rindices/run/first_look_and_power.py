@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import binomtest, norm
 
@@ -269,9 +268,8 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search, n_numbers)
     return FirstLook(
         headline=_headline(spectrum, model.untestable_),
-        verdicts=_verdicts(spectrum, differing)
-        + ("" if spectrum is None else _few(patient, list(map(str, regions)), spectrum.differs)),
-        chances=in_words(int((~patient).sum()), int(patient.sum()), regions.shape[1]),
+        verdicts=_verdicts(spectrum, differing) + ("" if spectrum is None else _few(cohort, spectrum.differs)),
+        chances=in_words(cohort.n_controls, cohort.n_patients, regions.shape[1]),
         time=str(needed),
         seconds=needed.seconds,
         warnings=tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))),
@@ -318,9 +316,10 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     return f"Possible verdicts: {good}; or not found again, if two halves of the sample do not agree."
 
 
-def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
+def _few(cohort: Cohort, differs: bool) -> str:
     """Return what may be missed if a group has fewer people than there are regions, and what helps."""
-    number, group = min((int((~patient).sum()), "control"), (int(patient.sum()), "patient"))
+    number, group = min((cohort.n_controls, "control"), (cohort.n_patients, "patient"))
+    regions = list(map(str, cohort.features))
     if number >= len(regions):
         return ""
     sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""

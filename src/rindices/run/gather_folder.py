@@ -98,10 +98,9 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         visits = Message(
             ", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True)
         )
-        named = "\n".join(f"  {line}" for line in troubled[:_MOST_NAMED])
-        more = f"\n  and {len(troubled) - _MOST_NAMED} more" if len(troubled) > _MOST_NAMED else ""
+        named = listed(troubled, _MOST_NAMED, joiner="\n  ")
         raise InputError(
-            f"{counted(len(troubled), 'entry', 'entries')} in {folder} cannot be used:\n{named}{more}\n"
+            f"{counted(len(troubled), 'entry', 'entries')} in {folder} cannot be used:\n  {named}\n"
             "Correct the files, or exclude these entries with ",
             Remedy("leave_out", True),
             visits if any("longitudinal" in one.problem for one in people) else "",

@@ -88,8 +88,8 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
             "clinical": tuple(name for name in scores if name not in {*before.values(), *follow_up.values()}),
             "follow_up": follow_up or before,
             "subgroup_limits": settings.limits or run.summary.subgroup_limits,
+            "scan_noise": settings.scan_noise or run.summary.scan_noise,
         }
-        changes |= {"scan_noise": settings.scan_noise} if settings.scan_noise else {}
         _analyse_again(run, results, run.summary.updated(**changes, variables=results.kinds))
     return write_report(folder, out, show_ids=show_ids, figures=figures), tuple(notes)
 
@@ -256,7 +256,7 @@ class Verified(NamedTuple):
     package_version: str
 
 
-def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
+def share_model(folder: Path, out: Path, settings: ShareSettings) -> None:
     """Write the model of a finished run, with its card and examples, as one zip archive.
 
     Parameters
@@ -291,7 +291,6 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
             for name in (*FILES, MANIFEST):
                 # No timestamps, so that the same model gives the same archive.
                 archive.writestr(zipfile.ZipInfo(name), (beside / name).read_bytes(), zipfile.ZIP_DEFLATED)
-    return out
 
 
 def example_people(contract: Contract) -> pd.DataFrame:
