@@ -51,8 +51,13 @@ if TYPE_CHECKING:
     from rindices.training.execution import Progress
 
 # Output contains ids and names from the user, in which markup and emoji codes such as :x: are plain text.
-_dumb = False if os.environ.get("TERM") == "dumb" else None  # such a terminal shows progress in lines, not bars
-console = Console(force_terminal=_dumb, highlight=False, soft_wrap=True, markup=False, emoji=False)
+console = Console(
+    force_terminal=False if os.environ.get("TERM") == "dumb" else None,  # it shows progress in lines, not bars
+    highlight=False,
+    soft_wrap=True,
+    markup=False,
+    emoji=False,
+)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 _json_lines = False
 _LINE_SECONDS, _JSON_SECONDS = 30.0, 2.0  # between lines of progress without a terminal; programs read JSON

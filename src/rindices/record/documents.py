@@ -42,7 +42,6 @@ _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "
 )
 # Settings by which a run can be extended later: no trained model depends on them.
 MORE = tuple(one.name for one in settings_of(SearchSettings) if one.resumes == "more")
-_IGNORED = ("command", "plan")  # sections by which runs do not differ
 # Settings that a chunk of models records itself, and those that no model depends on.
 _OF_A_MODEL = tuple(one.name for one in settings_of(SearchSettings) if one.resumes != "same")
 
@@ -108,7 +107,9 @@ class RunSettings(Document):
     def _compared(self) -> dict[tuple[str, str], Plain]:
         """Return all that distinguishes runs, by section and name; the same table may be at another path."""
         every = {(section, name): value for section, of in self.sections().items() for name, value in of.items()}
-        return {key: value for key, value in every.items() if key[0] not in _IGNORED and key != ("table", "path")}
+        return {
+            key: value for key, value in every.items() if key[0] not in ("command", "plan") and key != ("table", "path")
+        }
 
     def changes(self, later: RunSettings) -> dict[tuple[str, str], tuple[Plain, Plain]]:
         """Return the settings that differ in another run, by section and name: the value here, and there."""
