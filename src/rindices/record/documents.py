@@ -18,6 +18,7 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from rindices.files import write_text
+from rindices.judging import Evidence, Separated
 from rindices.presets import Correction
 from rindices.problems import Command, InputError, Message, Remedy, counted, listed
 from rindices.settings import Basis, OutputSettings, SearchSettings, State, TableSettings
@@ -166,31 +167,6 @@ _BALANCE = ("variable", "kind", "controls", "patients", "difference", "p", "p_co
 _RUNNERS_UP = ("n_patterns", "orthogonality", "pattern_agreement", "n_models")
 
 
-class DifferenceEvidence(Document):
-    """What is known before anything is trained; see `rindices.judging.verdict_and_separation.Evidence`."""
-
-    p: Number = None
-    p_spread: Number = None
-    p_shift: Number = None
-    directions: int | None = None
-    found_again: int | None = None
-    eigenvalues: tuple[float, ...] = ()
-    limit: Number = None
-    band: tuple[float, ...] = ()
-    detectable_auc: Number = None
-    detectable_ratio: Number = None
-
-
-class Evidence(DifferenceEvidence):
-    """What the verdict rests on."""
-
-    halves: Number = None
-    halves_chance: Number = None
-    halves_p: Number = None
-    repetitions: Number = None
-    with_linear: Number = None
-
-
 class Search(Document):
     """What was tried, and why one setting was chosen."""
 
@@ -224,14 +200,6 @@ class Recovery(Document):
     def of(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of the patterns that have a counterpart in the truth."""
         return scores.iloc[:, [number - 1 for number in self.matched_patterns]]
-
-
-class Separation(Document):
-    """How well patients and controls can be told apart, in people who took no part in learning it: AUC, 95 % limits."""
-
-    auc: float
-    low: float
-    high: float
 
 
 class Summary(Document):
@@ -284,7 +252,7 @@ class Summary(Document):
     reliable: bool | None = None
     reliable_reason: str = ""
     evidence: Evidence | None = None
-    separation: Separation | None = None
+    separation: Separated | None = None
     search: Search = Search()
     balance: Annotated[Rows, AfterValidator(partial(_complete, _BALANCE))] | None = None
     warnings: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ The table is read and checked by the code that `rindices.run.plan` uses for a ru
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from pydantic import Field
 
 from rindices.analysis import balance_warnings, flow_table
 from rindices.cohort import Cohort, Looked
+from rindices.judging import Evidence
 from rindices.problems import Curtain, InputError, Problem, Remedy, Text, Value, Wording, in_python, remedies_in, worded
-from rindices.record.documents import DifferenceEvidence, Document
+from rindices.record.documents import Document
 from rindices.run.plan import balance_of, look
 from rindices.schema.role_guesses import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
@@ -102,8 +104,9 @@ class PreviewedPattern(Document):
     percent: tuple[float | None, ...]
 
 
-class FirstLook(DifferenceEvidence):
-    """What can be said before anything is trained: see `rindices.run.first_look_and_power`.
+@dataclass(frozen=True, kw_only=True)
+class FirstLook(Evidence):
+    """What can be said before anything is trained, with the evidence: see `rindices.run.first_look_and_power`.
 
     Attributes
     ----------
@@ -119,8 +122,6 @@ class FirstLook(DifferenceEvidence):
         What training would warn of besides.
     n_patterns, patterns
         How many patterns would be looked for, and what a linear model finds.
-    p, p_spread, p_shift, directions, found_again, eigenvalues, limit, band, detectable_auc, detectable_ratio
-        As in `rindices.judging.verdict_and_separation.Evidence`.
     """
 
     headline: str

@@ -25,7 +25,7 @@ from rindices.estimator import ContrastiveFactors
 from rindices.judging import spectrum
 from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.judging.spectrum import NotTestable, Spectrum, look
-from rindices.judging.verdict_and_separation import Evidence, differences_that_count, likely_missed
+from rindices.judging.verdict_and_separation import differences_that_count, evidence_of, likely_missed
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.verdict_section import spectrum_picture
 from rindices.problems import Curtain, InputError, Remedy, Wording, counted, listed
@@ -262,7 +262,6 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
         model.fit(regions, patient, covariates)
     spectrum, differing = model.spectrum_, differences_that_count(balance_of(cohort))
-    evidence = {} if spectrum is None else asdict(Evidence.of(spectrum))
     is_counted = spectrum is not None and spectrum.differs and spectrum.found_again > 0
     n_numbers = 2 if search.n_patterns == AUTO and not is_counted else 1
     needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search, n_numbers)
@@ -275,7 +274,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
         warnings=tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))),
         n_patterns=model.n_patterns_,
         patterns=_preview(model, regions[~patient]) if spectrum is not None and spectrum.differs else (),
-        **{name: value for name, value in evidence.items() if name in FirstLook.model_fields},
+        **({} if spectrum is None else asdict(evidence_of(spectrum))),
     )
 
 

@@ -19,6 +19,7 @@ from rindices.cohort import Cohort, correction_of
 from rindices.cohort.people import follow_up_of
 from rindices.core import devices, inference
 from rindices.files import atomic_file, write_text
+from rindices.judging import Separated
 from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.judging.verdict_and_separation import differences_that_count, separated
 from rindices.presets import Correction
@@ -253,7 +254,7 @@ def summarise(
         "verdict": verdict.state,
         "reliable": verdict.reliable,
         "reliable_reason": model.verdict_[1],
-        "evidence": asdict(verdict.evidence),
+        "evidence": {name: None if one != one else one for name, one in asdict(verdict.evidence).items()},  # not NaN
         "separation": separation(cohort, search.correction),
         "search": _search_record(search),
         "balance": balance.to_dict("records"),
@@ -276,14 +277,13 @@ def summarise(
     return _people(cohort).updated(**outcome)
 
 
-def separation(cohort: Cohort, correction: Correction | None) -> record.Separation | None:
+def separation(cohort: Cohort, correction: Correction | None) -> Separated | None:
     """Return how well held-out patients and controls are told apart: `judging.verdict_and_separation.separated`."""
     regions, patient, covariates = cohort.of_training()
     sites = None if cohort.site is None else pd.factorize(cohort.site[cohort.training])[0]
     # A missing region is set to the median of everyone, which carries no information about the group.
     filled = regions.fillna(regions.median()).to_numpy(float)
-    auc = separated(filled, patient, covariates, correction, sites)
-    return None if auc is None else record.Separation(**auc._asdict())
+    return separated(filled, patient, covariates, correction, sites)
 
 
 def _people(cohort: Cohort) -> record.Summary:
