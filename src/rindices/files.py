@@ -212,16 +212,16 @@ def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True, digits: int = 6) -> None:
-    """Write a table, completely or not at all, with `digits` significant digits.
+def write_csv(table: pd.DataFrame, path: Path, *, digits: int = 6) -> None:
+    """Write a table without its index, completely or not at all, with `digits` significant digits.
 
     Text that a spreadsheet would execute gets a leading apostrophe, which rindices removes on reading (see above).
     """
-    write_csv_parts([table.reset_index(names=table.index.name or "") if index else table], path, digits=digits)
+    write_csv_parts([table], path, digits=digits)
 
 
 def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int = 6) -> None:
-    """Write tables with the same columns as one, each as it arrives; otherwise like `write_csv` without the index."""
+    """Write tables with the same columns as one, each as it arrives; otherwise like `write_csv`."""
     with atomic_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         for position, table in enumerate(tables):
             quoting: Literal[0, 1] = csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL

@@ -191,7 +191,7 @@ def write_tables(
     tables |= {name: table for name, table in ((SELECTION, selection), (TRUTH, truth)) if table is not None}
     tables |= {f"{ANALYSIS}/{name}.csv": table for name, table in analyses.items()}
     for name, table in tables.items():
-        write_csv(table, folder / name, index=False, digits=4 if name == Z_SCORES else 6)
+        write_csv(table, folder / name, digits=4 if name == Z_SCORES else 6)
     for path in (folder / ANALYSIS).glob("*.csv"):
         if path.stem not in analyses:
             path.unlink()

@@ -271,7 +271,7 @@ def write_comparison(compared: ComparedRuns, out: Path, *, show_ids: bool = Fals
     """Write the tables and the page of a comparison; return the page, which shows ids only with `show_ids`."""
     tables = pd.DataFrame(compared.pairs), compared.regions, compared.people
     for name, table in zip(_FILES[:3], tables, strict=True):
-        write_csv(table, out / name, index=False)
+        write_csv(table, out / name)
     names = (str(compared.first.folder), str(compared.second.folder))
     return write_sheet(
         "compare",

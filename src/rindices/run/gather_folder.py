@@ -113,7 +113,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
     meanings = known_columns(table.columns)
     dictionary = out.with_suffix(".json")
     _write_dictionary(dictionary, table, meanings, program)
-    write_csv(table, out, index=False, digits=10)
+    write_csv(table, out, digits=10)
     return Gathered(
         len(table),
         sum(name in meanings and meanings[name].kind == "region" for name in table.columns),

@@ -278,7 +278,7 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> None:
     contract, level = read_header(model).contract, run.summary.level
     with private_folder() as beside:
         shutil.copyfile(model, beside / record.MODEL)
-        write_csv(example_people(contract), beside / EXAMPLES, index=False)
+        write_csv(example_people(contract), beside / EXAMPLES)
         _score(beside, beside / SCORES, level)
         facts = {"ages": _ages(run), "few": few(run.summary.n_controls, run.summary.n_patients)}
         facts |= {"intervals": "severity1_low" in run.results.r_indices}
