@@ -271,11 +271,14 @@ def _in_words(error: Exception) -> str:
             folder = Path(file).absolute().parent if file else "your results"
             return f"Error: {trouble}\nFailed. Free space on the disk of {folder} (or raise your quota), then {again}"
     elif isinstance(error, MemoryError):
-        more = "Close other programs or use a machine with more memory, and repeat the same command."
-        trouble, remedy = "there is not enough memory.", more
+        trouble = "there is not enough memory."
+        remedy = "Close other programs or use a machine with more memory, and repeat the same command."
     elif isinstance(error, LostWorkers):
-        fewer = "Workers have probably run out of memory. Use fewer (--workers) or machines with more memory"
-        trouble, remedy = str(error), f"{fewer}, and repeat the same command; it resumes where it stopped."
+        trouble, remedy = (
+            str(error),
+            "Workers have probably run out of memory. Use fewer (--workers) or machines with more memory, and repeat "
+            "the same command; it resumes where it stopped.",
+        )
     return f"Internal error in rindices: {trouble}\nFailed. {remedy}"
 
 

@@ -134,8 +134,10 @@ def fit(
         raise InputError("An output folder is required.\nProvide one with ", Remedy("out", Blank("FOLDER")), ".")
     if execution.config is not None:
         if others := given_options(context, TableSettings, SearchSettings):
-            both = " repeats a run, so it cannot be combined with "
-            raise InputError(Remedy("config"), f"{both}{', '.join(others)}.\nOmit one or the other.")
+            raise InputError(
+                Remedy("config"),
+                f" repeats a run, so it cannot be combined with {', '.join(others)}.\nOmit one or the other.",
+            )
         plan = planned_again(execution.config, out, output, table)
     elif table is None:
         raise InputError("A table is required.\nUsage: rindices fit TABLE ", Remedy("out", Blank("FOLDER")), ".")
@@ -147,8 +149,9 @@ def fit(
         end(out, "Done before.", report=(out / "report.html").is_file())
         return
     for name, change in ({} if execution.overwrite else plan.more()).items():
-        option_of = on_command_line(Remedy(name))
-        console.print(f"Extending the run in {out}: {option_of} {change}. Models already trained are kept.")
+        console.print(
+            f"Extending the run in {out}: {on_command_line(Remedy(name))} {change}. Models already trained are kept."
+        )
     _describe_run(train_and_write(plan, execution), out, plan.cohort, began, report=output.report)
 
 
@@ -167,8 +170,14 @@ def _describe_cohort(cohort: Cohort) -> None:
     console.print(
         f"Covariates whose effects are removed: {removed}.{f' Regions are divided by {size}.' if size else ''}"
     )
-    sizes = {"controls": cohort.n_controls, "patients": cohort.n_patients, "others": cohort.n_other}
-    log("table", source=cohort.source, regions=len(names), **sizes)
+    log(
+        "table",
+        source=cohort.source,
+        regions=len(names),
+        controls=cohort.n_controls,
+        patients=cohort.n_patients,
+        others=cohort.n_other,
+    )
     warn(cohort.messages)
 
 

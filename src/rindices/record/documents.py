@@ -135,8 +135,7 @@ def read_settings(path: Path) -> RunSettings:
         raise InputError(f"In {path}, {in_words(error)}.\n{_GIVE_SETTINGS}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path} cannot be read as run settings: {error}.\n{_GIVE_SETTINGS}") from error
-    always = (one.name for one in settings_of(SearchSettings) if one.always)
-    unsaid = [name for name in always if name not in document["training"]]
+    unsaid = [one.name for one in settings_of(SearchSettings) if one.always and one.name not in document["training"]]
     if unsaid:
         raise InputError(f"{path} does not contain {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
     return settings

@@ -232,9 +232,8 @@ def _people(scores: pd.DataFrame, runs: tuple[Run, Run], pairs: list[Pair]) -> p
             who[f"{side}{number}"] = scores[f"{side}{run.results.score_names[place - 1]}"]
         who[f"difference_{number}"] = who[f"second_{number}"] - who[f"first_{number}"]
     sizes = who.filter(like="difference_").abs().to_numpy()
-    most = np.where(np.isnan(sizes), -1.0, sizes).argmax(axis=1) + 1 if len(pairs) else np.ones(len(who), int)
-    who["moved_most_in"] = most
-    largest = pd.Series(np.nan_to_num(sizes).max(axis=1, initial=0.0), who.index)
+    who["moved_most_in"] = np.where(np.isnan(sizes), -1.0, sizes).argmax(axis=1) + 1
+    largest = pd.Series(np.nan_to_num(sizes).max(axis=1), who.index)
     return who.loc[largest.sort_values(ascending=False, kind="stable").index].reset_index(drop=True)
 
 

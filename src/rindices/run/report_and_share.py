@@ -280,9 +280,15 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> None:
         shutil.copyfile(model, beside / record.MODEL)
         write_csv(example_people(contract), beside / EXAMPLES)
         _score(beside, beside / SCORES, level)
-        facts = {"ages": _ages(run), "few": few(run.summary.n_controls, run.summary.n_patients)}
-        facts |= {"intervals": "severity1_low" in run.results.r_indices}
-        card = render("card.md.j2", summary=run.summary, said=asdict(settings), contract=contract, **facts)
+        card = render(
+            "card.md.j2",
+            summary=run.summary,
+            said=asdict(settings),
+            contract=contract,
+            ages=_ages(run),
+            few=few(run.summary.n_controls, run.summary.n_patients),
+            intervals="severity1_low" in run.results.r_indices,
+        )
         write_text(beside / CARD, card)
         sums = {name: record.sha256_of(beside / name) for name in FILES}
         manifest = Manifest(format=1, rindices=run.summary.versions.get("rindices", ""), level=level, sha256=sums)
