@@ -262,8 +262,7 @@ def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, in
         people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
     except InputError as error:  # it names the setting of `simulate`
         raise InputError(*(Remedy("like") if part == Remedy("controls") else part for part in error.message)) from error
-    covariates = [name for name in ("age", "sex") if name in people.table]
-    columns = [people.table[name] for name in covariates]
+    columns = [people.table[name] for name in ("age", "sex") if name in people.table]
     numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
     design = np.column_stack(numbers) if numbers else None
     healthy = people.table[people.regions].to_numpy(float)

@@ -214,14 +214,6 @@ def adapt_model(
         How settings are named in warnings.
     """
     contract = read_header(model).contract
-    if contract.site_column is None:
-        raise InputError(
-            f"{model} was trained without ",
-            Remedy("site"),
-            ", so it cannot be adapted to a new site.\nRefit it with ",
-            Remedy("site"),
-            ", or apply it unchanged.",
-        )
     settings = replace(settings, new_sites="uncorrected", complete_only=True, drop_missing=True)
     (people,) = read_people(path, contract, settings, whole=True)
     local = (people.group == "control").to_numpy() & people.first_visit
