@@ -28,7 +28,6 @@ from rindices.cli.console_and_exits import (
 )
 from rindices.cli.options import (
     TABLE,
-    Only,
     argument,
     check_output,
     command,
@@ -259,7 +258,7 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
 @command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the demonstration.")] = Path("demo"),
-    search: Annotated[SearchSettings, Only("n_repetitions", "max_steps", "random_state")] = _DEMONSTRATION,
+    search: Annotated[SearchSettings, "n_repetitions", "max_steps", "random_state"] = _DEMONSTRATION,
 ) -> None:
     """Find known patterns in a simulated cohort.
 

@@ -24,7 +24,6 @@ from rindices.cli.options import (
     PAGE,
     TABLE,
     Model,
-    Only,
     argument,
     check_output,
     command,
@@ -50,7 +49,7 @@ def apply(
     ] = None,
     *,
     columns: ApplySettings,
-    output: Annotated[OutputSettings, Only("level", "scan_noise", "show_ids", "figures")],
+    output: Annotated[OutputSettings, "level", "scan_noise", "show_ids", "figures"],
 ) -> None:
     """Score new people with a trained model.
 
@@ -109,7 +108,7 @@ def adapt(
     out: Annotated[Path, option("Model file to write (.safetensors); an existing file is replaced.")],
     few_controls: Annotated[bool, option("Also learn sites with five to nine controls.")] = False,
     *,
-    columns: Annotated[ApplySettings, Only("id", "exclude", "join", "missing")],
+    columns: Annotated[ApplySettings, "id", "exclude", "join", "missing"],
 ) -> None:
     """Extend a model to new sites, using controls measured there.
 
@@ -298,7 +297,7 @@ def compare(
     second: Annotated[Path, argument("The folder of another finished run.")],
     out: Annotated[Path | None, option("Folder for the tables and the page; existing files are replaced.")] = None,
     *,
-    output: Annotated[OutputSettings, Only("show_ids")],
+    output: Annotated[OutputSettings, "show_ids"],
 ) -> None:
     """Compare two runs: their patterns, maps and scores.
 
