@@ -190,13 +190,7 @@ class CheckedTable(Document):
     shown_warnings: tuple[str, ...] = Field(default=(), exclude=True)
 
 
-def check_table(
-    path: str | Path,
-    settings: TableSettings,
-    *,
-    wording: Wording = in_python,
-    read: Callable[..., Source] = read_source,
-) -> CheckedTable:
+def check_table(path: str | Path, settings: TableSettings) -> CheckedTable:
     """Check a table as `fit` would, without training.
 
     Parameters
@@ -205,10 +199,6 @@ def check_table(
         A table, or the folder of a BIDS dataset.
     settings
         Column roles, and which people are used.
-    wording
-        How settings are named in messages.
-    read
-        Function that reads the table; callers that check a table repeatedly can cache it.
 
     Raises
     ------
@@ -225,13 +215,16 @@ def check_table(
     >>> found.usable, found.n_controls, found.columns[2].role
     (True, 60, 'a covariate')
     """
-    return check_cohort(path, settings, wording=wording, read=read)[0]
+    return check_cohort(path, settings, wording=in_python)[0]
 
 
 def check_cohort(
     path: str | Path, settings: TableSettings, *, wording: Wording, read: Callable[..., Source] = read_source
 ) -> tuple[CheckedTable, Cohort | None]:
-    """Return the result of `check_table`, and the cohort that `fit` would use; None if it would refuse the table."""
+    """Return the result of `check_table`, and the cohort that `fit` would use; None if it would refuse the table.
+
+    `wording` names settings in messages; callers that check a table repeatedly can cache it with `read`.
+    """
     looked = look(path, settings, read)
     kinds = kinds_of(looked.roles.regions, looked.found.regions.values)
     curtain = Curtain({*looked.found.roster.ids})

@@ -33,7 +33,7 @@ from rindices.regions import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
 from rindices.run.plan import balance_of, time_needed
 from rindices.schema.role_guesses import pairs_of_sides
-from rindices.settings import AUTO, SearchSettings
+from rindices.settings import SearchSettings
 from rindices.training.starts import power_of_uniform
 
 PATTERNS, STRENGTHS = (1, 2, 3), (0.5, 1.0, 2.0)
@@ -247,24 +247,15 @@ def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:
 _ROWS = 6  # regions drawn for each pattern
 
 
-def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLook:
-    """Look at a cohort as `fit` does before training.
-
-    Parameters
-    ----------
-    cohort
-        The people.
-    search
-        What would be trained; by default the default settings.
-    """
-    search, (regions, patient, covariates) = search or SearchSettings(), cohort.of_training()
+def first_look(cohort: Cohort) -> FirstLook:
+    """Look at a cohort as `fit` with its default settings does before training."""
+    search, (regions, patient, covariates) = SearchSettings(), cohort.of_training()
     model = ContrastiveFactors(correction=correction_of(cohort.settings), random_state=search.random_state)
     with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
         model.fit(regions, patient, covariates)
     spectrum, differing = model.spectrum_, differences_that_count(balance_of(cohort))
     is_counted = spectrum is not None and spectrum.differs and spectrum.found_again > 0
-    n_numbers = 2 if search.n_patterns == AUTO and not is_counted else 1
-    needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search, n_numbers)
+    needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search, n_numbers=1 if is_counted else 2)
     return FirstLook(
         headline=_headline(spectrum, model.untestable_),
         verdicts=_verdicts(spectrum, differing) + ("" if spectrum is None else _few(cohort, spectrum.differs)),
