@@ -147,10 +147,10 @@ def _show_people(checked: CheckedTable) -> None:
         here = {row.group: row.used for row in sites if row.site == site}
         console.print(f"  {site}: {', '.join(counted(number, group) for group, number in here.items())}")
     for row in checked.balance:
-        measure = "difference" if row.kind == "number" else "Cramér's V"
-        size = "" if row.difference is None else f" ({measure} {row.difference:.2f})"
-        line = f"{row.variable}: controls {row.controls}; patients {row.patients}{size}"
-        console.print(line, style="yellow" if row.imbalanced else None)
+        measure = "difference" if row["kind"] == "number" else "Cramér's V"
+        size = "" if row["difference"] is None else f" ({measure} {row['difference']:.2f})"
+        line = f"{row['variable']}: controls {row['controls']}; patients {row['patients']}{size}"
+        console.print(line, style="yellow" if row["imbalanced"] else None)
     for one in checked.outliers[:_MOST_OUTLIERS]:
         console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
     if len(checked.outliers) > _MOST_OUTLIERS:

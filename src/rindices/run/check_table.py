@@ -15,7 +15,7 @@ from rindices.analysis import balance_warnings, flow_table
 from rindices.cohort import Cohort, Looked
 from rindices.judging import Evidence
 from rindices.problems import Curtain, InputError, Problem, Remedy, Text, Value, Wording, in_python, remedies_in, worded
-from rindices.record.documents import Document
+from rindices.record.documents import Document, Rows
 from rindices.run.plan import balance_of, look
 from rindices.schema.role_guesses import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
@@ -70,17 +70,6 @@ class FoundOutlier(Document):
     row: int
     text: str
     cells: dict[str, float]
-
-
-class Balance(Document):
-    """How controls and patients compare in a variable, in words; the difference is in sd, or Cramér's V."""
-
-    variable: str
-    kind: str
-    controls: str
-    patients: str
-    difference: float | None
-    imbalanced: bool
 
 
 class Flow(Document):
@@ -182,7 +171,7 @@ class CheckedTable(Document):
     n_other: int = 0
     left_out: dict[str, int] = Field(default={})
     flow: tuple[Flow, ...] = ()
-    balance: tuple[Balance, ...] = ()
+    balance: Rows = ()
     outliers: tuple[FoundOutlier, ...] = ()
     warnings: tuple[str, ...] = ()
     advice: tuple[FoundRemedy, ...] = ()
@@ -316,7 +305,6 @@ def fixes_in(texts: Iterable[Text], sheets: Iterable[str] = ()) -> tuple[FoundRe
 def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, object]:
     """Return the fields of `CheckedTable` that describe the people."""
     balance = balance_of(cohort)
-    rows = balance[[*Balance.model_fields]].astype(object).where(balance[[*Balance.model_fields]].notna(), None)
     reasons = cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts()
     flow = flow_table(cohort.people)[[*Flow.model_fields]]
     return {
@@ -327,7 +315,7 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
         "n_other": cohort.n_other,
         "left_out": {str(reason): int(number) for reason, number in reasons.items()},
         "flow": tuple(Flow.model_validate(row) for row in flow.to_dict("records")),
-        "balance": tuple(Balance.model_validate(row) for row in rows.to_dict("records")),
+        "balance": tuple(balance.astype(object).where(balance.notna(), None).to_dict("records")),
         "outliers": tuple(FoundOutlier(row=one.row, text=one.text, cells=dict(one.cells)) for one in cohort.outliers),
         **_warning_fields((*cohort.messages, *balance_warnings(balance)), curtain, wording),
     }
