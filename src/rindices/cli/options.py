@@ -33,11 +33,14 @@ _OF_NAMES = {
 
 class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse empty values, and names given twice.
+        """Show the version before anything else is loaded; refuse empty values, and names given twice.
 
         An empty path would mean the current folder, and an empty list of names would mean none. If a list of names were
         repeated, the last would silently replace the others.
         """
+        if args[:1] == ["--version"]:
+            console.print(f"rindices {rindices.__version__}")
+            ctx.exit()
         apart = [before for before, text in pairwise(["rindices", *args]) if not text.strip()]
         joined = [text.rstrip("= ") for text in args if re.fullmatch(r"--[a-z-]+=\s*", text)]
         if apart or joined:
@@ -66,10 +69,7 @@ app = typer.Typer(
 def _version(
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
-    """Show the version, if asked to."""
-    if version:
-        console.print(f"rindices {rindices.__version__}")
-        raise typer.Exit
+    """List the option in the help; `_Commands` handles it."""
 
 
 def argument(help: str, name: str | None = None) -> typer.models.ArgumentInfo:
