@@ -74,7 +74,7 @@ def test_columns_people_groups_and_outliers_are_told(people, tmp_path):
     assert [one.value for one in found.advice if one.setting == "clinical"] == [("mmse",)]
     assert (found.usable, found.n_controls, found.n_patients, found.left_out) == (True, 60, 60, {})
     expected = people["site"][people["diagnosis"] == "CN"].value_counts().to_dict()
-    assert {row.site: row.used for row in found.flow if row.group == "control"} == {"all": 60, **expected}
+    assert {row["site"]: row["used"] for row in found.flow if row["group"] == "control"} == {"all": 60, **expected}
     assert [row["variable"] for row in found.balance] == ["age", "sex", "site"]
     [outlier] = found.outliers
     assert (outlier.row, "smaller than usual overall" in outlier.text) == (9, True)

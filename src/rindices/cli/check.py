@@ -142,10 +142,10 @@ def _show_people(checked: CheckedTable) -> None:
     people = ", ".join(counted(number, name) for name, number in groups.items() if number)
     as_if = f" (with {' '.join(checked.as_if)})" if checked.as_if else ""
     console.print(f"People remaining{as_if}: {people}. Excluded: {left or 'no one'}.")
-    sites = [row for row in checked.flow if row.site != "all" and row.group in ("control", "patient")]
-    for site in dict.fromkeys(row.site for row in sites):
-        here = {row.group: row.used for row in sites if row.site == site}
-        console.print(f"  {site}: {', '.join(counted(number, group) for group, number in here.items())}")
+    sites = [row for row in checked.flow if row["site"] != "all" and row["group"] in ("control", "patient")]
+    for site in dict.fromkeys(row["site"] for row in sites):
+        here = [counted(int(row["used"] or 0), str(row["group"])) for row in sites if row["site"] == site]
+        console.print(f"  {site}: {', '.join(here)}")
     for row in checked.balance:
         measure = "difference" if row["kind"] == "number" else "Cramér's V"
         size = "" if row["difference"] is None else f" ({measure} {row['difference']:.2f})"

@@ -72,15 +72,6 @@ class FoundOutlier(Document):
     cells: dict[str, float]
 
 
-class Flow(Document):
-    """How many rows of a site and a group were read and would be used."""
-
-    site: str
-    group: str
-    read: int
-    used: int
-
-
 class PreviewedPattern(Document):
     """A pattern of a linear model: changes of regions at severity 1 in sd of controls, the strongest first.
 
@@ -170,7 +161,7 @@ class CheckedTable(Document):
     n_patients: int = 0
     n_other: int = 0
     left_out: dict[str, int] = Field(default={})
-    flow: tuple[Flow, ...] = ()
+    flow: Rows = ()
     balance: Rows = ()
     outliers: tuple[FoundOutlier, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -306,7 +297,7 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
     """Return the fields of `CheckedTable` that describe the people."""
     balance = balance_of(cohort)
     reasons = cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts()
-    flow = flow_table(cohort.people)[[*Flow.model_fields]]
+    flow = flow_table(cohort.people)[["site", "group", "read", "used"]]
     return {
         "control_labels": cohort.control_labels,
         "patient_labels": cohort.patient_labels,
@@ -314,7 +305,7 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
         "n_patients": cohort.n_patients,
         "n_other": cohort.n_other,
         "left_out": {str(reason): int(number) for reason, number in reasons.items()},
-        "flow": tuple(Flow.model_validate(row) for row in flow.to_dict("records")),
+        "flow": tuple(flow.to_dict("records")),
         "balance": tuple(balance.astype(object).where(balance.notna(), None).to_dict("records")),
         "outliers": tuple(FoundOutlier(row=one.row, text=one.text, cells=dict(one.cells)) for one in cohort.outliers),
         **_warning_fields((*cohort.messages, *balance_warnings(balance)), curtain, wording),
