@@ -39,7 +39,7 @@ def first_problem(error: ValidationError) -> str:
     first = error.errors()[0]
     name = " of ".join(repr(str(part)) for part in reversed(first["loc"]) if not isinstance(part, int))
     wrong = f"{first['msg'].replace('Input should', 'should')}, but got {first['input']!r}"
-    return f"{name} {_TROUBLES.get(first['type'], wrong)}".lstrip()
+    return f"{name} {_TROUBLES.get(first['type'], wrong)}"
 
 
 @dataclass(frozen=True, config=STRICT)
