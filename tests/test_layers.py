@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "imaging": ["analysis"],
     "simulate": [],
     "interop": ["schema", "core", "preprocessing", "judging", "scoring", "estimator"],
-    "record": ["schema", "judging"],
+    "record": ["judging"],
     "pages": ["regions", "plots", "record"],
     "run": [
         "rindices",

@@ -21,7 +21,6 @@ from rindices.files import write_text
 from rindices.judging import Evidence, Separated
 from rindices.presets import Correction
 from rindices.problems import Command, InputError, Message, Remedy, counted, listed
-from rindices.schema import first_problem
 from rindices.settings import Basis, OutputSettings, SearchSettings, State, TableSettings
 from rindices.value_kinds import settings_of
 
@@ -38,6 +37,9 @@ _AGAIN = Message(
 _GIVE_SETTINGS = (
     "Provide the run.toml from a run folder. If the file was edited, correct it; if it was written by another "
     "version, use that version (see [versions])."
+)
+_TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
+    ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
 )
 # Settings by which a run can be extended later: no trained model depends on them.
 MORE = tuple(one.name for one in settings_of(SearchSettings) if one.resumes == "more")
@@ -130,13 +132,21 @@ def read_settings(path: Path) -> RunSettings:
     except OSError as error:
         raise InputError(f"The file {path} cannot be read ({error.strerror}).\n{_GIVE_SETTINGS}") from error
     except ValidationError as error:
-        raise InputError(f"In {path}, {first_problem(error)}.\n{_GIVE_SETTINGS}") from error
+        raise InputError(f"In {path}, {in_words(error)}.\n{_GIVE_SETTINGS}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path} cannot be read as run settings: {error}.\n{_GIVE_SETTINGS}") from error
     unsaid = [one.name for one in settings_of(SearchSettings) if one.always and one.name not in document["training"]]
     if unsaid:
         raise InputError(f"{path} does not contain {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
     return settings
+
+
+def in_words(error: ValidationError) -> str:
+    """Return what is wrong with a document: the name, what it should be, and what was found."""
+    first = error.errors()[0]
+    name = " of ".join(repr(str(part)) for part in reversed(first["loc"]) if not isinstance(part, int))
+    wrong = f"{first['msg'].replace('Input should', 'should')}, but got {first['input']!r}"
+    return f"{name} {_TROUBLES.get(first['type'], wrong)}"
 
 
 def _known(value: object) -> object:
@@ -293,7 +303,7 @@ def read_summary(folder: Path) -> Summary:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise damaged(path, "is missing") from error
     except ValidationError as error:
-        raise damaged(path, f"cannot be used: {first_problem(error)}") from error
+        raise damaged(path, f"cannot be used: {in_words(error)}") from error
 
 
 def write_summary(folder: Path, summary: Summary) -> None:

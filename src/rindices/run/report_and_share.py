@@ -24,9 +24,9 @@ from rindices.model import read_header
 from rindices.pages.layout import render
 from rindices.pages.report import write_report
 from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, listed, refusal
-from rindices.record.documents import Document
+from rindices.record.documents import Document, in_words
 from rindices.run.apply_table import apply_table
-from rindices.schema import Contract, Roster, ScoreField, first_problem
+from rindices.schema import Contract, Roster, ScoreField
 from rindices.scoring.intervals import few
 from rindices.settings import (
     FOLLOW_UP,
@@ -391,7 +391,7 @@ def _unpack(path: Path, folder: Path) -> Manifest:
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.\n{_GIVE}") from error
     except ValidationError as error:
-        raise InputError(f"In {path}, {MANIFEST} cannot be used: {first_problem(error)}.\n{_GIVE}") from error
+        raise InputError(f"In {path}, {MANIFEST} cannot be used: {in_words(error)}.\n{_GIVE}") from error
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise InputError(f"{path} cannot be read as a zip file ({type(error).__name__}).\n{_GIVE}") from error
     changed = [name for name in FILES if manifest.sha256.get(name) != record.sha256_of(folder / name)]

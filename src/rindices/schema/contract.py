@@ -29,17 +29,10 @@ _FLAGGED_SD = 4.0
 STATISTICS = ("feature_minimum", "feature_median", "feature_maximum")
 
 
-_TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
-    ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
-)
-
-
 def first_problem(error: ValidationError) -> str:
-    """Return what is wrong with a document: the name, what it should be, and what was found."""
-    first = error.errors()[0]
-    name = " of ".join(repr(str(part)) for part in reversed(first["loc"]) if not isinstance(part, int))
-    wrong = f"{first['msg'].replace('Input should', 'should')}, but got {first['input']!r}"
-    return f"{name} {_TROUBLES.get(first['type'], wrong)}"
+    """Return the first validation error in one line: the path to the entry, and why it is refused."""
+    first = error.errors(include_url=False)[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
 
 
 @dataclass(frozen=True, config=STRICT)
