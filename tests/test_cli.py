@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from rindices import SearchSettings, TableSettings, fit_table, load_model, simulate_cohort
 from rindices.cli import app, console_and_exits
-from rindices.judging.verdict_and_separation import Evidence, Verdict
+from rindices.judging import Evidence
+from rindices.judging.verdict_and_separation import Verdict
 from rindices.problems import Message, Remedy
 from rindices.run.fit_table import summarise
 from rindices.training.execution import Progress

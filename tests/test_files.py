@@ -101,7 +101,7 @@ def test_lines_end_in_the_same_way_on_every_system(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "write_text", lambda path, *text, **how: given.append(how) or usual(path, *text, **how))
     monkeypatch.setattr(os, "linesep", "\r\n")
     write_text(tmp_path / "a.json", "{}\n")
-    write_csv(pd.DataFrame({"r1": [1]}), tmp_path / "a.csv", index=False)
+    write_csv(pd.DataFrame({"r1": [1]}), tmp_path / "a.csv")
     assert (given[0]["newline"], (tmp_path / "a.csv").read_bytes()) == ("\n", b"r1\n1\n")
 
 

@@ -56,7 +56,7 @@ class Results:
         """Add a group and write the table."""
         new = pd.DataFrame([*rows]).assign(comparable=self.comparable)
         self.table = new if self.table.empty else pd.concat([self.table, new], ignore_index=True)
-        write_csv(self.table, self.path, index=False)
+        write_csv(self.table, self.path)
 
     def describe(self, preset: Preset | None = None, **settings: Any) -> None:
         """Write the settings of the table to a JSON file beside it."""

@@ -26,7 +26,6 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -42,7 +41,7 @@ _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds before renaming is tried again
 _half_written: set[Path] = set()
 
 
-@contextmanager
+@contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary file next to `path` to write to; it becomes `path` only if nothing went wrong.
 
@@ -88,7 +87,7 @@ def write_text(path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8", newline="\n")
 
 
-@contextmanager
+@contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
     """Yield an empty folder that only this user may enter; it is removed at the end, or after a kill by the next run.
 
@@ -213,16 +212,16 @@ def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True, digits: int = 6) -> None:
-    """Write a table, completely or not at all, with `digits` significant digits.
+def write_csv(table: pd.DataFrame, path: Path, *, digits: int = 6) -> None:
+    """Write a table without its index, completely or not at all, with `digits` significant digits.
 
     Text that a spreadsheet would execute gets a leading apostrophe, which rindices removes on reading (see above).
     """
-    write_csv_parts([table.reset_index(names=table.index.name or "") if index else table], path, digits=digits)
+    write_csv_parts([table], path, digits=digits)
 
 
 def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int = 6) -> None:
-    """Write tables with the same columns as one, each as it arrives; otherwise like `write_csv` without the index."""
+    """Write tables with the same columns as one, each as it arrives; otherwise like `write_csv`."""
     with atomic_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         for position, table in enumerate(tables):
             quoting: Literal[0, 1] = csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL
@@ -252,9 +251,7 @@ def check_writable(path: Path, name: str = "out") -> None:
         parent = parent.parent
     if not parent.is_dir() or not _is_writable(parent):
         what = f"The folder {parent} is not writable" if parent.is_dir() else f"{parent} is a file, not a folder"
-        raise InputError(
-            f"{what}, so {path} cannot be created there.\nChoose another location with ", Remedy(name), "."
-        )
+        raise InputError(f"{what}.\nChoose another location with ", Remedy(name), ".")
 
 
 def _is_writable(folder: Path) -> bool:
@@ -285,8 +282,6 @@ def _link_target(path: Path, name: str = "out", most_links: int = 40) -> Path:
 
 def check_folder(path: Path | None, name: str) -> None:
     """Refuse, before any work is done, a folder that cannot be created; `name` is the setting that named it."""
-    if path is not None and path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file, but ", Remedy(name), " needs a folder.\nProvide a folder name.")
     if path is not None:
         check_writable(path / "figure.svg", name)
 

@@ -23,7 +23,7 @@ from rindices.schema import Contract, RegionField, Roster
 from rindices.scoring.consensus_and_person import FittedModel, Scaled, Scores, score_people, spread_over_repetitions
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.severity_and_reference import HeldOut
-from rindices.settings import SearchSettings
+from rindices.settings import OutputSettings, SearchSettings
 from rindices.value_kinds import check_level
 
 
@@ -171,7 +171,7 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         return self.scale_.severities(r_indices)
 
     def intervals(
-        self, X: Any, covariates: Any = None, level: float = SearchSettings.level
+        self, X: Any, covariates: Any = None, level: float = OutputSettings.level
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper limits of each person's severities, which contain the truth in a proportion `level`.
 

@@ -286,12 +286,12 @@ def shown(value: object) -> str:
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
-def one_line(text: object, limit: int = 80) -> str:
+def one_line(text: object) -> str:
     """Return at most one line of untrusted text, without control characters.
 
     Never pass untrusted containers: shared parts can make the text of a small one endless.
     """
-    return ascii(str(text))[1:-1][:limit]
+    return ascii(str(text))[1:-1][:80]
 
 
 def without_people(text: str) -> str:

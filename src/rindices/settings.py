@@ -7,7 +7,7 @@ of training itself are in `rindices.presets`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from rindices.presets import PRESETS
 from rindices.value_kinds import (
@@ -181,7 +181,6 @@ class SearchSettings(TakesPlainValues):
     random_state: int = setting(
         0, whole(0, 2**31 - 1), "Random seed: the same seed gives the same result.", option="seed", always=True
     )
-    level: ClassVar[float] = 0.95  # of intervals of severities; it does not affect training
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ class OutputSettings(TakesPlainValues):
     figures: Path | None = setting(None, PATH, _FIGURES)
     bids: bool = setting(False, FLAG, "Also write the scores as a BIDS derivative (r_indices.tsv and .json).")
     level: float = setting(
-        SearchSettings.level,
+        0.95,
         NUMBER,
         "Level of the intervals: the proportion of true severities that they should contain.",
     )

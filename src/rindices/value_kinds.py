@@ -162,7 +162,7 @@ class Setting:
 
     kind: Kind
     help: str
-    option: str | None = ""
+    option: str = ""
     unset: str = ""
     label: str = ""
     resumes: Literal["same", "more", "each"] = "same"
@@ -174,7 +174,7 @@ class Setting:
     @property
     def parameter(self) -> str:
         """Its name in an address, and among a command's parameters."""
-        return (self.option or self.name).replace("-", "_")
+        return self.option.replace("-", "_")
 
     def read(self, text: str) -> object:
         """Return the value that a text stands for."""
@@ -193,7 +193,7 @@ def setting(
     kind: Kind,
     help: str,
     *,
-    option: str | None = "",
+    option: str = "",
     unset: str = "",
     label: str = "",
     resumes: Literal["same", "more", "each"] = "same",
@@ -206,7 +206,7 @@ def setting(
     default, kind, help
         Its default, the values it takes, and what it does.
     option
-        Its name on the command line if that differs, or two names, ``"preset,method"``; None if it has no option.
+        Its name on the command line if that differs, or two names, ``"preset,method"``.
     unset
         What happens if it is not given, in words.
     label
@@ -217,8 +217,8 @@ def setting(
     always
         Whether a ``run.toml`` must contain it, whatever the default is.
     """
-    own, _, also = (option or "").partition(",")
-    about = Setting(kind, help, None if option is None else own, unset, label, resumes, always, also)
+    own, _, also = option.partition(",")
+    about = Setting(kind, help, own, unset, label, resumes, always, also)
     return field(default=default, metadata={"setting": about})
 
 
@@ -235,7 +235,7 @@ def settings_of(settings: type) -> tuple[Setting, ...]:
     described = []
     for one in fields(settings):
         if (about := one.metadata.get("setting")) is not None:
-            option = one.name.replace("_", "-") if about.option == "" else about.option
+            option = about.option or one.name.replace("_", "-")
             described.append(replace(about, name=one.name, default=one.default, option=option))
     return tuple(described)
 

@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
+from rindices.judging import Evidence
 from rindices.judging import verdict_and_separation as verdicts
 from rindices.judging.spectrum import Spectrum
 from rindices.judging.study import Study
 from rindices.judging.verdict_and_separation import (
     FEWEST_SHUFFLED,
-    Evidence,
     Verdict,
     differences_that_count,
     halves_test,

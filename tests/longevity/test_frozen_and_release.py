@@ -161,16 +161,6 @@ def test_interrupted_run_is_reported_and_goes_on_or_is_refused_with_its_version(
     assert journal <= {*Path("interrupted", "journal").iterdir()}
 
 
-@pytest.mark.parametrize("line", [["report", "finished"], ["fit", "--config", "finished/run.toml", "--out", "again"]])
-def test_run_of_an_earlier_version_is_refused_with_its_version_and_the_remedy(place, line):
-    for name in ("run.toml", "summary.json"):
-        path = place / "finished" / name
-        text = path.read_text(encoding="utf-8")
-        path.write_text(re.sub(r'("?rindices"? ?[=:] )"[\d.]+"', r'\1"0.1.0"', text), encoding="utf-8")
-    refused = "was written by rindices 0.1.0 and cannot be read"
-    assert not missing(told(*line, code=2), refused, "Repeat the command under [command] in run.toml with --overwrite")
-
-
 # Different places of a release state the same
 
 

@@ -74,8 +74,8 @@ def test_columns_people_groups_and_outliers_are_told(people, tmp_path):
     assert [one.value for one in found.advice if one.setting == "clinical"] == [("mmse",)]
     assert (found.usable, found.n_controls, found.n_patients, found.left_out) == (True, 60, 60, {})
     expected = people["site"][people["diagnosis"] == "CN"].value_counts().to_dict()
-    assert {row.site: row.used for row in found.flow if row.group == "control"} == {"all": 60, **expected}
-    assert [row.variable for row in found.balance] == ["age", "sex", "site"]
+    assert {row["site"]: row["used"] for row in found.flow if row["group"] == "control"} == {"all": 60, **expected}
+    assert [row["variable"] for row in found.balance] == ["age", "sex", "site"]
     [outlier] = found.outliers
     assert (outlier.row, "smaller than usual overall" in outlier.text) == (9, True)
     assert people.loc[7, [*outlier.cells]].tolist() == pytest.approx([*outlier.cells.values()])
@@ -296,7 +296,8 @@ def test_time_grows_with_what_is_trained(monkeypatch):
 def test_two_numbers_of_patterns_take_longer_where_none_is_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "slowness", lambda: 1.0)
     cohort = read_cohort(table_of(tmp_path, "null"), covariates="age")
-    found, given = first_look(cohort), first_look(cohort, SearchSettings(n_patterns=(1,)))
+    found, (n_people, n_regions) = first_look(cohort), cohort.features.shape
+    given = plan.time_needed(n_people, n_regions, found.n_patterns, SearchSettings(n_patterns=(1,)))
     assert (found.directions, found.seconds > given.seconds) == (0, True)
     said = "about 10 minutes on the 2 cores of this machine, if it is otherwise idle"
     assert (str(plan.TimeNeeded(700, "the 2 cores")), roughly(80 * 60)) == (said, "80 minutes")

@@ -99,7 +99,7 @@ TABLE = pd.DataFrame(
 
 def test_tables_are_guarded_where_they_are_written(tmp_path):
     table = TABLE.assign(participant_id=[*TABLE["participant_id"][:4], "a\r=1"])  # a carriage return does not end a row
-    write_csv(table.set_index("participant_id"), tmp_path / "table.csv")
+    write_csv(table, tmp_path / "table.csv")
     with (tmp_path / "table.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [
             ["participant_id", "'@number", "kind", "mixed"],
@@ -115,7 +115,7 @@ def test_tables_are_guarded_where_they_are_written(tmp_path):
 @pytest.mark.parametrize("name", ["table.csv", "table.xlsx"])
 def test_tables_of_ours_are_read_as_they_were(tmp_path, name):
     """This also holds after a spreadsheet has saved them in its own format."""
-    write_csv(TABLE, tmp_path / "table.csv", index=False)
+    write_csv(TABLE, tmp_path / "table.csv")
     pd.read_csv(tmp_path / "table.csv").to_excel(tmp_path / "table.xlsx", index=False)
     found = read_table(tmp_path / name).fillna({"mixed": ""})
     pd.testing.assert_frame_equal(found, TABLE.fillna({"mixed": ""}), check_dtype=False, check_categorical=False)

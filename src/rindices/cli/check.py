@@ -142,15 +142,15 @@ def _show_people(checked: CheckedTable) -> None:
     people = ", ".join(counted(number, name) for name, number in groups.items() if number)
     as_if = f" (with {' '.join(checked.as_if)})" if checked.as_if else ""
     console.print(f"People remaining{as_if}: {people}. Excluded: {left or 'no one'}.")
-    sites = [row for row in checked.flow if row.site != "all" and row.group in ("control", "patient")]
-    for site in dict.fromkeys(row.site for row in sites):
-        here = {row.group: row.used for row in sites if row.site == site}
-        console.print(f"  {site}: {', '.join(counted(number, group) for group, number in here.items())}")
+    sites = [row for row in checked.flow if row["site"] != "all" and row["group"] in ("control", "patient")]
+    for site in dict.fromkeys(row["site"] for row in sites):
+        here = [counted(int(row["used"] or 0), str(row["group"])) for row in sites if row["site"] == site]
+        console.print(f"  {site}: {', '.join(here)}")
     for row in checked.balance:
-        measure = "difference" if row.kind == "number" else "Cramér's V"
-        size = "" if row.difference is None else f" ({measure} {row.difference:.2f})"
-        line = f"{row.variable}: controls {row.controls}; patients {row.patients}{size}"
-        console.print(line, style="yellow" if row.imbalanced else None)
+        measure = "difference" if row["kind"] == "number" else "Cramér's V"
+        size = "" if row["difference"] is None else f" ({measure} {row['difference']:.2f})"
+        line = f"{row['variable']}: controls {row['controls']}; patients {row['patients']}{size}"
+        console.print(line, style="yellow" if row["imbalanced"] else None)
     for one in checked.outliers[:_MOST_OUTLIERS]:
         console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
     if len(checked.outliers) > _MOST_OUTLIERS:
@@ -196,10 +196,6 @@ def gather(
     console.print(f"Next: rindices check {out} --dictionary {gathered.dictionary} --join LABELS.csv")
 
 
-_FIGURE = (".png", ".svg")
-_COVARIATES = ("age", "sex")
-
-
 @command()
 def power(*, asked: PowerSettings) -> None:
     """Estimate how likely a study of a given size is to find its patterns.
@@ -210,7 +206,7 @@ def power(*, asked: PowerSettings) -> None:
     """
     from rindices.run import first_look_and_power
 
-    check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
+    check_output(asked.figure, "figure", (".png", ".svg"), *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
         raise InputError(
             "The figure can show only the studies included with rindices, not your own participants.\nOmit ",
@@ -242,7 +238,14 @@ def power(*, asked: PowerSettings) -> None:
         "patients may be more alike."
     )
     if asked.figure is not None:
-        _draw(asked.figure, asked, n_regions)
+        from rindices import plots
+
+        figure = plots.power_curves(first_look_and_power.by_size(n_regions), asked.n_controls, asked.n_patients)
+        with atomic_file(asked.figure) as beside:
+            if asked.figure.suffix.casefold() == ".png":
+                plots.figure_png(figure, beside)
+            else:
+                beside.write_bytes(plots.figure_svg(figure).encode())
         show_places({"Figure": asked.figure})
 
 
@@ -259,21 +262,8 @@ def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, in
         people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
     except InputError as error:  # it names the setting of `simulate`
         raise InputError(*(Remedy("like") if part == Remedy("controls") else part for part in error.message)) from error
-    covariates = [name for name in _COVARIATES if name in people.table]
-    columns = [people.table[name] for name in covariates]
+    columns = [people.table[name] for name in ("age", "sex") if name in people.table]
     numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
     design = np.column_stack(numbers) if numbers else None
     healthy = people.table[people.regions].to_numpy(float)
     return first_look_and_power.like(healthy, design, n_controls, n_patients), len(people.regions)
-
-
-def _draw(path: Path, asked: PowerSettings, n_regions: int) -> None:
-    from rindices import plots
-    from rindices.run import first_look_and_power
-
-    figure = plots.power_curves(first_look_and_power.by_size(n_regions), asked.n_controls, asked.n_patients)
-    with atomic_file(path) as beside:
-        if path.suffix.casefold() == ".png":
-            plots.figure_png(figure, beside)
-        else:
-            beside.write_bytes(plots.figure_svg(figure).encode())

@@ -19,7 +19,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -52,8 +51,13 @@ if TYPE_CHECKING:
     from rindices.training.execution import Progress
 
 # Output contains ids and names from the user, in which markup and emoji codes such as :x: are plain text.
-_dumb = False if os.environ.get("TERM") == "dumb" else None  # such a terminal shows progress in lines, not bars
-console = Console(force_terminal=_dumb, highlight=False, soft_wrap=True, markup=False, emoji=False)
+console = Console(
+    force_terminal=False if os.environ.get("TERM") == "dumb" else None,  # it shows progress in lines, not bars
+    highlight=False,
+    soft_wrap=True,
+    markup=False,
+    emoji=False,
+)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 _json_lines = False
 _LINE_SECONDS, _JSON_SECONDS = 30.0, 2.0  # between lines of progress without a terminal; programs read JSON
@@ -142,9 +146,14 @@ def show_verdict(summary: Summary, whose: str = "") -> None:
 
 def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
     """Show where the results are, and a closing line."""
-    places = {"R-indices": "r_indices.csv", "Patterns": "patterns.csv", "Model": "model.safetensors"}
-    places |= {"Picture": "r_indices.png"} | ({"Report": "report.html"} if report else {})
-    show_places({name: out / file for name, file in places.items()})
+    places = {
+        "R-indices": out / "r_indices.csv",
+        "Patterns": out / "patterns.csv",
+        "Model": out / "model.safetensors",
+        "Picture": out / "r_indices.png",
+        "Report": out / "report.html" if report else None,
+    }
+    show_places(places)
     log("done", status="done", exit_code=0, out=str(out), **fields)
     console.print(last, style="green")
 
@@ -161,7 +170,7 @@ def long_wait(n_values: int) -> str:
     return "; in a table of this size, this can take minutes" * (n_values > 1_000_000)
 
 
-@contextmanager
+@contextlib.contextmanager
 def training_bars() -> Iterator[Callable[[Progress], None]]:
     """Yield a function that shows each stage of training: steps of all models together, speed, time left.
 
@@ -198,7 +207,7 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-@contextmanager
+@contextlib.contextmanager
 def counting_bar(what: str, *, transient: bool = False) -> Iterator[Callable[..., None]]:
     """Yield a function that shows how much of a task is done; `transient` bars disappear at the end."""
     with Bars(console=console, disable=not console.is_terminal, transient=transient) as bars:
@@ -224,7 +233,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except typer.Exit:
             raise
         except KeyboardInterrupt:
-            _stop(_stop_code(), _NOTHING_WRITTEN)
+            _stop(_NOTHING_WRITTEN)
         except Exception as error:
             if os.environ.get("RINDICES_DEBUG"):
                 traceback.print_exc()
@@ -262,11 +271,14 @@ def _in_words(error: Exception) -> str:
             folder = Path(file).absolute().parent if file else "your results"
             return f"Error: {trouble}\nFailed. Free space on the disk of {folder} (or raise your quota), then {again}"
     elif isinstance(error, MemoryError):
-        more = "Close other programs or use a machine with more memory, and repeat the same command."
-        trouble, remedy = "there is not enough memory.", more
+        trouble = "there is not enough memory."
+        remedy = "Close other programs or use a machine with more memory, and repeat the same command."
     elif isinstance(error, LostWorkers):
-        fewer = "Workers have probably run out of memory. Use fewer (--workers) or machines with more memory"
-        trouble, remedy = str(error), f"{fewer}, and repeat the same command; it resumes where it stopped."
+        trouble, remedy = (
+            str(error),
+            "Workers have probably run out of memory. Use fewer (--workers) or machines with more memory, and repeat "
+            "the same command; it resumes where it stopped.",
+        )
     return f"Internal error in rindices: {trouble}\nFailed. {remedy}"
 
 
@@ -295,16 +307,13 @@ def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: thread
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
         if ending.acquire(blocking=False):
-            _stop(_stop_code(), f"\nStopped before the run was finished. {how_to_go_on}")
+            _stop(f"\nStopped before the run was finished. {how_to_go_on}")
     return outcome.result()
 
 
-def _stop_code() -> int:
-    return 128 + _asked_to_stop[-1] if _asked_to_stop else INTERRUPTED
-
-
-def _stop(code: int, message: str) -> NoReturn:
+def _stop(message: str) -> NoReturn:
     """End the process at once."""
+    code = 128 + _asked_to_stop[-1] if _asked_to_stop else INTERRUPTED
     for child in multiprocessing.active_children():  # our workers, which would go on training
         with contextlib.suppress(OSError, TypeError):
             os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # type: ignore[arg-type]
@@ -322,14 +331,14 @@ def _is_importing(frame: FrameType | None) -> bool:
     return frame is not None
 
 
-@contextmanager
+@contextlib.contextmanager
 def _terminable() -> Iterator[None]:
     """Treat the end of a job's time (SIGTERM) like Ctrl-C, and record both."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         _asked_to_stop.append(number)  # Python drops the exception if it is freeing memory
         if _is_importing(frame):  # a half-loaded library may crash, or turn the exception into another
-            _stop(_stop_code(), _NOTHING_WRITTEN)
+            _stop(_NOTHING_WRITTEN)
         raise KeyboardInterrupt
 
     def unraised(trouble: Any) -> None:

@@ -28,7 +28,6 @@ from rindices.cli.console_and_exits import (
 )
 from rindices.cli.options import (
     TABLE,
-    Only,
     argument,
     check_output,
     command,
@@ -134,8 +133,10 @@ def fit(
         raise InputError("An output folder is required.\nProvide one with ", Remedy("out", Blank("FOLDER")), ".")
     if execution.config is not None:
         if others := given_options(context, TableSettings, SearchSettings):
-            both = " repeats a run, so it cannot be combined with "
-            raise InputError(Remedy("config"), f"{both}{', '.join(others)}.\nOmit one or the other.")
+            raise InputError(
+                Remedy("config"),
+                f" repeats a run, so it cannot be combined with {', '.join(others)}.\nOmit one or the other.",
+            )
         plan = planned_again(execution.config, out, output, table)
     elif table is None:
         raise InputError("A table is required.\nUsage: rindices fit TABLE ", Remedy("out", Blank("FOLDER")), ".")
@@ -147,8 +148,9 @@ def fit(
         end(out, "Done before.", report=(out / "report.html").is_file())
         return
     for name, change in ({} if execution.overwrite else plan.more()).items():
-        option_of = on_command_line(Remedy(name))
-        console.print(f"Extending the run in {out}: {option_of} {change}. Models already trained are kept.")
+        console.print(
+            f"Extending the run in {out}: {on_command_line(Remedy(name))} {change}. Models already trained are kept."
+        )
     _describe_run(train_and_write(plan, execution), out, plan.cohort, began, report=output.report)
 
 
@@ -167,8 +169,14 @@ def _describe_cohort(cohort: Cohort) -> None:
     console.print(
         f"Covariates whose effects are removed: {removed}.{f' Regions are divided by {size}.' if size else ''}"
     )
-    sizes = {"controls": cohort.n_controls, "patients": cohort.n_patients, "others": cohort.n_other}
-    log("table", source=cohort.source, regions=len(names), **sizes)
+    log(
+        "table",
+        source=cohort.source,
+        regions=len(names),
+        controls=cohort.n_controls,
+        patients=cohort.n_patients,
+        others=cohort.n_other,
+    )
     warn(cohort.messages)
 
 
@@ -250,7 +258,7 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
 @command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the demonstration.")] = Path("demo"),
-    search: Annotated[SearchSettings, Only("n_repetitions", "max_steps", "random_state")] = _DEMONSTRATION,
+    search: Annotated[SearchSettings, "n_repetitions", "max_steps", "random_state"] = _DEMONSTRATION,
 ) -> None:
     """Find known patterns in a simulated cohort.
 

@@ -122,18 +122,11 @@ def check_output(
         )
 
 
-class Only(tuple[str, ...]):
-    """The settings of a class for which a command has options, if not all of them."""
-
-    def __new__(cls, *names: str) -> Only:  # noqa: D102
-        return super().__new__(cls, names)
-
-
 def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function a command: its parameters become options, and a class of settings one option per setting.
 
     Defaults of settings are those of the class, or of the instance that is the parameter's default;
-    ``Annotated[ApplySettings, Only("id", "join")]`` has options for some settings only.
+    ``Annotated[ApplySettings, "id", "join"]`` has options for these settings only.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -149,14 +142,11 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, tuple[Any, list[Setting]]] = {}
     for one in own.parameters.values():
         kind, *only = get_args(one.annotation) if get_origin(one.annotation) is Annotated else (one.annotation,)
-        names = next((names for names in only if isinstance(names, Only)), None)
         if not (isinstance(kind, type) and is_dataclass(kind)):
             parameters.append(one)
             continue
         usual = kind() if one.default is one.empty else one.default
-        shown = [
-            about for about in settings_of(kind) if about.option is not None and (not names or about.name in names)
-        ]
+        shown = [about for about in settings_of(kind) if not only or about.name in only]
         groups[one.name] = usual, shown
         parameters += [_parameter(about, getattr(usual, about.name)) for about in shown]
 

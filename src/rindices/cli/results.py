@@ -24,7 +24,6 @@ from rindices.cli.options import (
     PAGE,
     TABLE,
     Model,
-    Only,
     argument,
     check_output,
     command,
@@ -39,8 +38,6 @@ from rindices.value_kinds import paths_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rindices.schema.contract import Contract
-
 
 @command()
 def apply(
@@ -52,7 +49,7 @@ def apply(
     ] = None,
     *,
     columns: ApplySettings,
-    output: Annotated[OutputSettings, Only("level", "scan_noise", "show_ids", "figures")],
+    output: Annotated[OutputSettings, "level", "scan_noise", "show_ids", "figures"],
 ) -> None:
     """Score new people with a trained model.
 
@@ -111,7 +108,7 @@ def adapt(
     out: Annotated[Path, option("Model file to write (.safetensors); an existing file is replaced.")],
     few_controls: Annotated[bool, option("Also learn sites with five to nine controls.")] = False,
     *,
-    columns: Annotated[ApplySettings, Only("id", "exclude", "join", "missing")],
+    columns: Annotated[ApplySettings, "id", "exclude", "join", "missing"],
 ) -> None:
     """Extend a model to new sites, using controls measured there.
 
@@ -175,6 +172,8 @@ def describe(model: Model) -> None:
         + (f" in {1 - 2 * spec.quantile:.0%} of the training sample)" if spec.quantile else ")")
         for spec in contract.covariates
     ]
+    usual = f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
+    ranges = "their range in training (unknown)" if None in contract.feature_minimum else usual
     lines = {
         "Model": model,
         "Made by": f"rindices {header.package_version}",
@@ -191,7 +190,7 @@ def describe(model: Model) -> None:
         "Covariates": "; ".join(spans) or "none",
         "Correction": _correction(parameters.correction) or ("lines" if spans else "none"),
         "Unit": contract.unit or "not stated",
-        "Regions": f"{len(contract.features)}, with {_range_in_words(contract)}:",
+        "Regions": f"{len(contract.features)}, with {ranges}:",
     }
     for name, value in lines.items():
         console.print(f"{name + ':':<13}{value}")
@@ -199,13 +198,6 @@ def describe(model: Model) -> None:
         console.print(
             f"  {region}" if low is None or high is None else f"  {region:<32} {shown(low):>10} to {shown(high)}"
         )
-
-
-def _range_in_words(contract: Contract) -> str:
-    """Return in words what is known about the regions in training."""
-    if None in contract.feature_minimum:
-        return "their range in training (unknown)"
-    return f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
 
 
 def _correction(correction: Correction | None) -> str:
@@ -299,16 +291,13 @@ def open_folder(
         console.print("Stopped. Runs in progress continue; rindices open shows them again.")
 
 
-_ARCHIVE = (".zip",)
-
-
 @command()
 def compare(
     first: Annotated[Path, argument("The folder of a finished run.")],
     second: Annotated[Path, argument("The folder of another finished run.")],
     out: Annotated[Path | None, option("Folder for the tables and the page; existing files are replaced.")] = None,
     *,
-    output: Annotated[OutputSettings, Only("show_ids")],
+    output: Annotated[OutputSettings, "show_ids"],
 ) -> None:
     """Compare two runs: their patterns, maps and scores.
 
@@ -357,7 +346,7 @@ def share(
     from rindices.record import read_summary
     from rindices.run.report_and_share import share_model
 
-    check_output(out, "out", _ARCHIVE)
+    check_output(out, "out", (".zip",))
     share_model(folder, out, card)
     show_verdict(read_summary(folder), "The card says: ")
     unsaid = [name for name, text in vars(card).items() if not text]

@@ -70,7 +70,7 @@ def write_comparisons(folder: str | Path, comparisons: Sequence[Comparison]) -> 
     _remove_others(folder, "pattern-*_[tq].nii.gz", written)
     tables = {"comparisons.csv": comparison_table(comparisons), "clusters.csv": cluster_table(comparisons)}
     for name, table in tables.items():
-        write_csv(table, folder / name, index=False)
+        write_csv(table, folder / name)
     return [*(folder / name for name in tables), *written]
 
 

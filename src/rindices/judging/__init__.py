@@ -1,1 +1,52 @@
 """Which models to keep, and whether to trust them: agreement, the sweep over settings, the verdict."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The evidence behind a verdict; None if not measured.
+
+    Attributes
+    ----------
+    p, p_spread, p_shift
+        Permutation test: joint, of the patients' spread, and of their shift.
+    directions, found_again
+        Directions beyond chance, and those also found in held-out people.
+    eigenvalues, limit, band
+        Variance of patients relative to controls in each direction, the limit for the first, and the 95th centile of
+        each after permutations.
+    detectable_auc, detectable_ratio
+        Smallest differences likely to be detected: in means, and in standard deviations in one direction.
+    halves, halves_chance, halves_p
+        Concordance of linear models of disjoint halves of the sample, the largest with permuted groups, and its p.
+    repetitions
+        Mean concordance of repetitions.
+    with_linear
+        Concordance of the consensus with a linear model of the whole sample.
+    """
+
+    p: float | None = None
+    p_spread: float | None = None
+    p_shift: float | None = None
+    directions: int | None = None
+    found_again: int | None = None
+    eigenvalues: tuple[float, ...] = ()
+    limit: float | None = None
+    band: tuple[float, ...] = ()
+    detectable_auc: float | None = None
+    detectable_ratio: float | None = None
+    halves: float | None = None
+    halves_chance: float | None = None
+    halves_p: float | None = None
+    repetitions: float | None = None
+    with_linear: float | None = None
+
+
+@dataclass(frozen=True)
+class Separated:
+    """How well patients and controls can be told apart, in people who took no part in learning it: AUC, 95 % limits."""
+
+    auc: float
+    low: float
+    high: float

@@ -17,13 +17,14 @@ is shifted by that amount, because each fold learns from nine tenths.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, stdtrit
 
+from rindices.judging import Evidence, Separated
 from rindices.judging.agreement_and_misfit import concordance, halves_agreement, matched_concordance
 from rindices.judging.spectrum import LEVEL, Spectrum
 from rindices.judging.study import Study
@@ -42,61 +43,21 @@ _WEAK = 0.6  # concordance of halves below which a person's severity is hardly i
 _COUNTS_FROM = {"number": 0.25, "category": 0.2}
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """The evidence behind a verdict; None if not measured.
-
-    Attributes
-    ----------
-    p, p_spread, p_shift
-        Permutation test: joint, of the patients' spread, and of their shift.
-    directions, found_again
-        Directions beyond chance, and those also found in held-out people.
-    eigenvalues, limit, band
-        Variance of patients relative to controls in each direction, the limit for the first, and the 95th centile of
-        each after permutations.
-    detectable_auc, detectable_ratio
-        Smallest differences likely to be detected: in means, and in standard deviations in one direction.
-    halves, halves_chance, halves_p
-        Concordance of linear models of disjoint halves of the sample, the largest with permuted groups, and its p.
-    repetitions
-        Mean concordance of repetitions.
-    with_linear
-        Concordance of the consensus with a linear model of the whole sample.
-    """
-
-    p: float | None = None
-    p_spread: float | None = None
-    p_shift: float | None = None
-    directions: int | None = None
-    found_again: int | None = None
-    eigenvalues: tuple[float, ...] = ()
-    limit: float | None = None
-    band: tuple[float, ...] = ()
-    detectable_auc: float | None = None
-    detectable_ratio: float | None = None
-    halves: float | None = None
-    halves_chance: float | None = None
-    halves_p: float | None = None
-    repetitions: float | None = None
-    with_linear: float | None = None
-
-    @classmethod
-    def of(cls, spectrum: Spectrum) -> Self:
-        """Return the evidence of the test before training."""
-        auc, ratio = spectrum.detectable
-        return cls(
-            p=spectrum.p,
-            p_spread=spectrum.p_spread,
-            p_shift=spectrum.p_shift,
-            directions=spectrum.directions,
-            found_again=spectrum.found_again,
-            eigenvalues=tuple(spectrum.eigenvalues.tolist()),
-            limit=spectrum.limit,
-            band=tuple(np.quantile(spectrum.null, 1 - LEVEL, axis=0).tolist()),
-            detectable_auc=auc,
-            detectable_ratio=ratio,
-        )
+def evidence_of(spectrum: Spectrum) -> Evidence:
+    """Return the evidence of the test before training."""
+    auc, ratio = spectrum.detectable
+    return Evidence(
+        p=spectrum.p,
+        p_spread=spectrum.p_spread,
+        p_shift=spectrum.p_shift,
+        directions=spectrum.directions,
+        found_again=spectrum.found_again,
+        eigenvalues=tuple(spectrum.eigenvalues.tolist()),
+        limit=spectrum.limit,
+        band=tuple(np.quantile(spectrum.null, 1 - LEVEL, axis=0).tolist()),
+        detectable_auc=auc,
+        detectable_ratio=ratio,
+    )
 
 
 @dataclass(frozen=True)
@@ -118,7 +79,7 @@ class Verdict:
 
     state: State
     message: Text
-    evidence: Evidence = Evidence()
+    evidence: Evidence = field(default_factory=Evidence)
 
     @property
     def reliable(self) -> bool | None:
@@ -168,7 +129,7 @@ def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions:
     repetitions
         Mean pattern agreement of the repetitions; NaN with a single one.
     """
-    evidence = Evidence.of(spectrum)
+    evidence = evidence_of(spectrum)
     if not spectrum.differs:
         sentence = (
             "Patients and controls differ no more than randomly assigned groups of the same people "
@@ -264,14 +225,6 @@ _FOLDS = 10
 _GROUPS = 10  # of people who are left out in turn
 _QUANTILE = float(stdtrit(_GROUPS - 1, 0.975))
 _JACKKNIFE = 0.3  # weight of its variance; the rest is that of a fixed rule
-
-
-class Separated(NamedTuple):
-    """An AUC and its 95 % interval."""
-
-    auc: float
-    low: float
-    high: float
 
 
 def separated(

@@ -1,17 +1,14 @@
 """The two documents of a run folder: ``run.toml``, the settings, and ``summary.json``, the outcome.
 
-Both are read strictly: wrong types, unknown names and NaN are refused, as are documents of earlier versions.
+Both are read strictly: wrong types, unknown names and NaN are refused.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
-import re
 import tomllib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,6 +18,7 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from rindices.files import write_text
+from rindices.judging import Evidence, Separated
 from rindices.presets import Correction
 from rindices.problems import Command, InputError, Message, Remedy, counted, listed
 from rindices.settings import Basis, OutputSettings, SearchSettings, State, TableSettings
@@ -30,13 +28,16 @@ SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
 FAILED: Literal["failed"] = "failed"
 UNFINISHED: Literal["unfinished"] = "unfinished"
-_FIT = Command("rindices fit ... ", "`fit_table` with ")
-_AGAIN = Message("Provide the folder of a finished run, or repeat the run: ", _FIT, Remedy("overwrite", True), ".")
+_AGAIN = Message(
+    "Provide the folder of a finished run, or repeat the run: ",
+    Command("rindices fit ... ", "`fit_table` with "),
+    Remedy("overwrite", True),
+    ".",
+)
 _GIVE_SETTINGS = (
     "Provide the run.toml from a run folder. If the file was edited, correct it; if it was written by another "
     "version, use that version (see [versions])."
 )
-_EARLIER = re.compile(r"0\.[0-2]\.")  # versions whose runs are not read
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
     ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
 )
@@ -49,18 +50,6 @@ _OF_A_MODEL = tuple(one.name for one in settings_of(SearchSettings) if one.resum
 def damaged(path: Path, trouble: str) -> InputError:
     """Return the error for an unusable file of a run; `trouble` is its predicate: "is missing", "has ..."."""
     return InputError(f"In {path.parent}, {path.name} {trouble}. ", _AGAIN)
-
-
-def _refuse_earlier(path: Path, document: object) -> None:
-    """Refuse a document written by an earlier version, naming the version and the remedy."""
-    match document:
-        case {"versions": {"rindices": str() as version}} if _EARLIER.match(version):
-            raise InputError(
-                f"{path} was written by rindices {version:.20} and cannot be read by this version.\nRepeat the "
-                "command under [command] in run.toml with ",
-                Remedy("overwrite", True),
-                ".",
-            )
 
 
 Plain = str | int | float | bool | list[str] | list[int] | list[float] | None  # a value of a run.toml
@@ -86,8 +75,8 @@ class RunSettings(Document):
     Examples
     --------
     >>> settings = RunSettings(table=RunTable(path="people.csv"), training=SearchSettings())
-    >>> settings.text().splitlines()[-1], settings.sections()["table"]["path"]
-    ('random_state = 0', 'people.csv')
+    >>> settings.text().splitlines()[-3:], settings.sections()["table"]["path"]
+    (['# max_steps: not given', '# latent: not given', 'random_state = 0'], 'people.csv')
     """
 
     command: dict[str, str] = {}
@@ -105,49 +94,40 @@ class RunSettings(Document):
         return {name: written[name] for name in RunSettings.model_fields if name in written}
 
     def text(self) -> str:
-        """Return the content of the file."""
-        return toml_text(self.sections())
+        """Return the content of the file; settings not given become comments."""
+        lines = []
+        for section, values in self.sections().items():
+            # TOML strings, numbers, booleans and lists of these are written as in JSON, except for one character.
+            written = {
+                name: json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007f") for name, value in values.items()
+            }
+            said = [f"{name} = {text}" if text != "null" else f"# {name}: not given" for name, text in written.items()]
+            lines += [f"[{section}]", *said, ""]
+        return "\n".join(lines)
 
-    def compared(self, ignore: tuple[str, ...] = ()) -> dict[tuple[str, str], Plain]:
+    def _compared(self) -> dict[tuple[str, str], Plain]:
         """Return all that distinguishes runs, by section and name; the same table may be at another path."""
         every = {(section, name): value for section, of in self.sections().items() for name, value in of.items()}
-        ignored = {"command", "plan", *ignore}
-        return {key: value for key, value in every.items() if key[0] not in ignored and key != ("table", "path")}
+        return {
+            key: value for key, value in every.items() if key[0] not in ("command", "plan") and key != ("table", "path")
+        }
+
+    def changes(self, later: RunSettings) -> dict[tuple[str, str], tuple[Plain, Plain]]:
+        """Return the settings that differ in another run, by section and name: the value here, and there."""
+        here, there = self._compared(), later._compared()
+        values = {key: (here.get(key), there.get(key)) for key in {**here, **there}}
+        return {key: both for key, both in values.items() if both[0] != both[1] and any(both)}
 
     def fingerprint(self) -> str:
         """Return the checksum of all that a trained model depends on, except settings recorded with the model."""
-        what = {" ".join(key): value for key, value in self.compared().items() if value and key[1] not in _OF_A_MODEL}
+        what = {" ".join(key): value for key, value in self._compared().items() if value and key[1] not in _OF_A_MODEL}
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
-def toml_text(sections: Mapping[str, Mapping[str, Plain]]) -> str:
-    """Return tables of plain values as TOML; missing values become comments.
-
-    Examples
-    --------
-    >>> print(toml_text({"training": {"seed": 0, "covariates": ["age"], "steps": None}}))
-    [training]
-    seed = 0
-    covariates = ["age"]
-    # steps: not given
-    <BLANKLINE>
-    """
-    lines = []
-    for section, values in sections.items():
-        # TOML strings, numbers, booleans and lists of these are written as in JSON, except for one character.
-        written = {
-            name: json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007f") for name, value in values.items()
-        }
-        said = [f"{name} = {text}" if text != "null" else f"# {name}: not given" for name, text in written.items()]
-        lines += [f"[{section}]", *said, ""]
-    return "\n".join(lines)
-
-
 def read_settings(path: Path) -> RunSettings:
-    """Read a ``run.toml``; raise if it is invalid or was written by an earlier version."""
+    """Read a ``run.toml``; raise if it is invalid."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-        _refuse_earlier(path, document)
         settings = RunSettings.model_validate_json(json.dumps(document, default=str), strict=True)
     except OSError as error:
         raise InputError(f"The file {path} cannot be read ({error.strerror}).\n{_GIVE_SETTINGS}") from error
@@ -155,8 +135,7 @@ def read_settings(path: Path) -> RunSettings:
         raise InputError(f"In {path}, {in_words(error)}.\n{_GIVE_SETTINGS}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path} cannot be read as run settings: {error}.\n{_GIVE_SETTINGS}") from error
-    always = (one.name for one in settings_of(SearchSettings) if one.always)
-    unsaid = [name for name in always if name not in document["training"]]
+    unsaid = [one.name for one in settings_of(SearchSettings) if one.always and one.name not in document["training"]]
     if unsaid:
         raise InputError(f"{path} does not contain {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
     return settings
@@ -185,31 +164,6 @@ Number = Annotated[float | None, BeforeValidator(_known)]  # NaN and infinity be
 Rows = tuple[dict[str, Annotated[bool | int | float | str | None, BeforeValidator(_known)]], ...]  # a small table
 _BALANCE = ("variable", "kind", "controls", "patients", "difference", "p", "p_corrected", "imbalanced")
 _RUNNERS_UP = ("n_patterns", "orthogonality", "pattern_agreement", "n_models")
-
-
-class DifferenceEvidence(Document):
-    """What is known before anything is trained; see `rindices.judging.verdict_and_separation.Evidence`."""
-
-    p: Number = None
-    p_spread: Number = None
-    p_shift: Number = None
-    directions: int | None = None
-    found_again: int | None = None
-    eigenvalues: tuple[float, ...] = ()
-    limit: Number = None
-    band: tuple[float, ...] = ()
-    detectable_auc: Number = None
-    detectable_ratio: Number = None
-
-
-class Evidence(DifferenceEvidence):
-    """What the verdict rests on."""
-
-    halves: Number = None
-    halves_chance: Number = None
-    halves_p: Number = None
-    repetitions: Number = None
-    with_linear: Number = None
 
 
 class Search(Document):
@@ -245,14 +199,6 @@ class Recovery(Document):
     def of(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of the patterns that have a counterpart in the truth."""
         return scores.iloc[:, [number - 1 for number in self.matched_patterns]]
-
-
-class Separation(Document):
-    """How well patients and controls can be told apart, in people who took no part in learning it: AUC, 95 % limits."""
-
-    auc: float
-    low: float
-    high: float
 
 
 class Summary(Document):
@@ -305,7 +251,7 @@ class Summary(Document):
     reliable: bool | None = None
     reliable_reason: str = ""
     evidence: Evidence | None = None
-    separation: Separation | None = None
+    separation: Separated | None = None
     search: Search = Search()
     balance: Annotated[Rows, AfterValidator(partial(_complete, _BALANCE))] | None = None
     warnings: tuple[str, ...] = ()
@@ -353,10 +299,7 @@ def read_summary(folder: Path) -> Summary:
     """Read the summary of a run; raise an error with the remedy if it is missing or damaged."""
     path = folder / SUMMARY
     try:
-        content = path.read_bytes()
-        with contextlib.suppress(UnicodeDecodeError, json.JSONDecodeError, RecursionError):  # reported below
-            _refuse_earlier(path, json.loads(content))
-        return Summary.model_validate_json(content, strict=True)
+        return Summary.model_validate_json(path.read_bytes(), strict=True)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise damaged(path, "is missing") from error
     except ValidationError as error:

@@ -14,7 +14,6 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -56,8 +55,6 @@ OURS = frozenset(
 
 def check_free(out: Path) -> None:
     """Refuse, before any work is done, a folder that is not writable or that holds other files."""
-    if out.is_file():
-        raise InputError(f"{out} is a file, not a folder.\nChoose a folder with ", Remedy("out"), ".")
     # Files with names of results, such as a table people.csv, may be replaced only if there is a run in the folder.
     ours = OURS if any((out / name).exists() for name in (SETTINGS, SUMMARY, JOURNAL)) else frozenset[str]()
     strangers = [path.name for path in out.glob("*") if path.name not in ours and not is_half_written(path)]
@@ -106,12 +103,10 @@ def is_complete(out: Path, settings: RunSettings) -> bool:
     if status is None:
         return False
     more = more_of(out, settings)
-    if status != DONE:
-        return False
-    if (out / JOURNAL).exists():  # it was killed just before removing its journal
+    if status == DONE and (out / JOURNAL).exists():  # it was killed just before removing its journal
         with contextlib.suppress(InputError, OSError), locked(out):
             keep_trained(out)
-    if more:
+    if status != DONE or more:
         return False
     lost = [name for name in RESULTS if not (out / name).is_file()]
     if lost:
@@ -138,23 +133,18 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
             f"The run in {out} has no run.toml, so it cannot be resumed.\nTo start again, ",
             replace_it,
         )
-    before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
-    others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
-    grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
-    if status == DONE and not grown:
-        others = {key for key in others if key[0] not in _PLACE}
+    changes = read_settings(out / SETTINGS).changes(settings)
+    grown = {key for key, values in changes.items() if key[1] in MORE and _is_more(*values)}
+    others = {key for key in changes if grown or status != DONE or key[0] not in _PLACE}
     begun, kept = (any((out / folder).glob(_CHUNKS)) for folder in (JOURNAL, TRAINED))
-    said = {
-        key[1]: "{} then, {} now".format(*(shown_setting(run.get(key)) for run in (before, now)))
-        for key in sorted(others)
-    }
+    said = {key[1]: "{} then, {} now".format(*map(shown_setting, changes[key])) for key in sorted(others)}
     if others == grown and (begun or kept if status == DONE else not begun):
         return said
     if said:
         gone = "\nIts models are missing, so nothing can be added." if others == grown and status == DONE else ""
-        changes = "".join(f"\n  {name}: {change}" for name, change in said.items())
+        lines = "".join(f"\n  {name}: {change}" for name, change in said.items())
         raise InputError(
-            what := f"The folder {out} contains a different run:{changes}{gone}",
+            what := f"The folder {out} contains a different run:{lines}{gone}",
             "\nRepeat the original command to resume that run, choose another folder with ",
             Remedy("out"),
             ", or ",
@@ -183,7 +173,7 @@ def shown_setting(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-@contextmanager
+@contextlib.contextmanager
 def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterator[bool]:
     """Lock a run folder for this process; yield whether an earlier run is resumed or extended.
 
@@ -211,7 +201,7 @@ def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterat
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
-@contextmanager
+@contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Lock a run folder for this process; the system releases the lock however the process ends."""
     journal = folder / JOURNAL
@@ -280,7 +270,7 @@ class Event(BaseModel):
     """A line that `rindices fit` logs, as far as it is read here."""
 
     event: str
-    time: str = ""
+    time: datetime = datetime.min
     stage: str = ""
     done: int = 0
     total: int = 0
@@ -330,17 +320,13 @@ def progress_of(folder: Path, *, running: bool) -> Progress:
     stage = [one for one in steps if one.stage == steps[-1].stage]
     first, last = (stage[1:] or stage)[-_LAST_EVENTS:][0], stage[-1]  # the first steps include compilation
     done, total = last.done, max(1, last.total)
-    seconds = (_when(last) - _when(first)).total_seconds()
+    seconds = (last.time - first.time).total_seconds()
     rate = (done - first.done) / seconds if seconds > 0 and done > first.done else None
     finishing = done >= total
     left = None if rate is None or finishing else (total - done) / rate
     return Progress(
         "running", "Evaluating and writing the results" if finishing else last.stage, done / total, rate, left, agreed
     )
-
-
-def _when(event: Event) -> datetime:
-    return datetime.strptime(event.time, "%Y-%m-%dT%H:%M:%S%z")
 
 
 def _logged(path: Path) -> tuple[list[Event], str]:

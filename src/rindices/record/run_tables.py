@@ -191,7 +191,7 @@ def write_tables(
     tables |= {name: table for name, table in ((SELECTION, selection), (TRUTH, truth)) if table is not None}
     tables |= {f"{ANALYSIS}/{name}.csv": table for name, table in analyses.items()}
     for name, table in tables.items():
-        write_csv(table, folder / name, index=False, digits=4 if name == Z_SCORES else 6)
+        write_csv(table, folder / name, digits=4 if name == Z_SCORES else 6)
     for path in (folder / ANALYSIS).glob("*.csv"):
         if path.stem not in analyses:
             path.unlink()
@@ -299,8 +299,11 @@ def _check_together(folder: Path, summary: Summary, results: Results, ids: Mappi
     for name, key in GROUPS.items():
         number, expected = int((group == name).sum()), getattr(summary, key)
         if number != expected:
-            said = f"{number} people of the group {name}, but summary.json has {expected}"
-            raise damaged(folder / R_INDICES, f"has {said}: the tables have different numbers of rows")
+            raise damaged(
+                folder / R_INDICES,
+                f"has {number} people of the group {name}, but summary.json has {expected}: the tables have different "
+                "numbers of rows",
+            )
     for name, people in ids.items():
         _check_people(folder / name, people.tolist(), results.r_indices[_ID].tolist())
     expected_rows = {PEOPLE: summary.n_read, PATTERNS: summary.n_patterns * summary.n_features}
@@ -316,7 +319,10 @@ def _check_people(path: Path, here: list[str], there: list[str]) -> None:
     rows, others = Counter(here), Counter(there)
     for who in {**others, **rows}:
         if rows[who] != others[who]:
-            difference = f"participant {who} has {counted(rows[who], 'row')} in it and {others[who]} in r_indices.csv"
-            raise damaged(path, f"does not have the same people as r_indices.csv: {difference}")
+            raise damaged(
+                path,
+                f"does not have the same people as r_indices.csv: participant {who} has {counted(rows[who], 'row')} in "
+                f"it and {others[who]} in r_indices.csv",
+            )
     if here != there:
         raise damaged(path, "lists its people in a different order from r_indices.csv")

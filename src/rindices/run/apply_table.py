@@ -114,7 +114,7 @@ def apply_table(
     write_csv_parts(map(scored, chain([first], batches)), out)
     beside = out.with_name(f"{out.stem}_left_out.csv") if left_out else None
     if beside is not None:
-        write_csv(pd.concat(left_out), beside, index=False)
+        write_csv(pd.concat(left_out), beside)
     summary = _summary(fitted, counts).updated(
         model={"file": model.name, "sha256": record.sha256_of(model)},
         source=path.name,
@@ -139,7 +139,7 @@ def apply_table(
     changed = change_of(fitted, results[0], summary) if first.visit is not None else {}
     change = out.with_name(f"{out.stem}_change.csv") if changed else None
     if change is not None:
-        write_csv(changed["change"], change, index=False)
+        write_csv(changed["change"], change)
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
     return Applied(summary, counts["rows"], counts["flagged"], beside, change, changed.get("scan_noise"))
@@ -214,14 +214,6 @@ def adapt_model(
         How settings are named in warnings.
     """
     contract = read_header(model).contract
-    if contract.site_column is None:
-        raise InputError(
-            f"{model} was trained without ",
-            Remedy("site"),
-            ", so it cannot be adapted to a new site.\nRefit it with ",
-            Remedy("site"),
-            ", or apply it unchanged.",
-        )
     settings = replace(settings, new_sites="uncorrected", complete_only=True, drop_missing=True)
     (people,) = read_people(path, contract, settings, whole=True)
     local = (people.group == "control").to_numpy() & people.first_visit
@@ -234,8 +226,7 @@ def adapt_model(
         )
     from rindices.estimator import load_model
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
         adapted = load_model(model).adapt(people.features[local], people.covariates[local], few_controls=few_controls)
         adapted.save(out)
     notes = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))

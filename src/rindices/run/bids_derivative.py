@@ -9,7 +9,6 @@ import pandas as pd
 from rindices.files import atomic_file, guarded, plain_text, write_text
 from rindices.record import Summary
 
-_NAME = "rindices"
 # Where the specification puts measures of participants, in derivatives too; the root is for participants.tsv only.
 _FILES = ("dataset_description.json", "phenotype/r_indices.tsv", "phenotype/r_indices.json")
 _CITATION = (
@@ -103,8 +102,9 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Summary) ->
     --------
     >>> import tempfile
     >>> table = pd.DataFrame({"participant_id": ["sub-01"], "diagnosis": ["AD"], "group": ["patient"], "r1": [0.5]})
+    >>> summary = Summary(status="done", patient_labels=("AD",), versions={"rindices": "1.0.0"})
     >>> with tempfile.TemporaryDirectory() as out:
-    ...     [path.name for path in write_bids(out, table, Summary(status="unfinished", patient_labels=("AD",)))]
+    ...     [path.name for path in write_bids(out, table, summary)]
     ['dataset_description.json', 'r_indices.tsv', 'r_indices.json']
     """
     paths = [Path(folder, name) for name in _FILES]
@@ -151,12 +151,12 @@ def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, ob
 
 
 def _description(summary: Summary) -> dict[str, object]:
-    made_by = {"Name": _NAME, "Description": "Surreal-GAN R-indices from regional brain measures"}
+    made_by = {"Name": "rindices", "Version": summary.versions["rindices"]}
     return {
         "Name": f"R-indices of {summary.source}" if summary.source else "R-indices",
         "BIDSVersion": "1.10.1",
         "DatasetType": "derivative",
-        "GeneratedBy": [made_by | ({"Version": summary.versions[_NAME]} if _NAME in summary.versions else {})],
+        "GeneratedBy": [made_by | {"Description": "Surreal-GAN R-indices from regional brain measures"}],
         "HowToAcknowledge": f"Please cite: {_CITATION}",
         "ReferencesAndLinks": [_CITATION],
         **({"SourceDatasets": [{"DOI": summary.source_doi}]} if summary.source_doi else {}),

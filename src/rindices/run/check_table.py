@@ -4,16 +4,18 @@ The table is read and checked by the code that `rindices.run.plan` uses for a ru
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from rindices.analysis import balance_warnings, flow_table
 from rindices.cohort import Cohort, Looked
+from rindices.judging import Evidence
 from rindices.problems import Curtain, InputError, Problem, Remedy, Text, Value, Wording, in_python, remedies_in, worded
-from rindices.record.documents import DifferenceEvidence
+from rindices.record.documents import Document, Rows
 from rindices.run.plan import balance_of, look
 from rindices.schema.role_guesses import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
@@ -28,11 +30,7 @@ _SETTLED: tuple[dict[str, Value], ...] = (
 )
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class CheckedColumn(_Part):
+class CheckedColumn(Document):
     """What a column is taken for, and why; what it may be instead; and what is in it."""
 
     name: str
@@ -48,7 +46,7 @@ class CheckedColumn(_Part):
     maximum: float | None = None
 
 
-class FoundProblem(_Part):
+class FoundProblem(Document):
     """Something for which the table is refused, and the columns it concerns.
 
     `shown` is for whoever has the table: there a repeated id is named. It is in no document.
@@ -59,42 +57,22 @@ class FoundProblem(_Part):
     shown: str = Field(default="", exclude=True)
 
 
-class FoundRemedy(_Part):
+class FoundRemedy(Document):
     """A setting that would help, and the value that it should have."""
 
     setting: str
     value: bool | int | float | str | tuple[str, ...]
 
 
-class FoundOutlier(_Part):
+class FoundOutlier(Document):
     """Somebody far from everybody else: the row of the table, what is unusual, and the regions and values."""
 
     row: int
     text: str
-    cells: dict[str, float] = {}
+    cells: dict[str, float]
 
 
-class Balance(_Part):
-    """How controls and patients compare in a variable, in words; the difference is in sd, or Cramér's V."""
-
-    variable: str
-    kind: str
-    controls: str
-    patients: str
-    difference: float | None
-    imbalanced: bool
-
-
-class Flow(_Part):
-    """How many rows of a site and a group were read and would be used."""
-
-    site: str
-    group: str
-    read: int
-    used: int
-
-
-class PreviewedPattern(_Part):
+class PreviewedPattern(Document):
     """A pattern of a linear model: changes of regions at severity 1 in sd of controls, the strongest first.
 
     ``percent`` is of the controls' mean; None where a region may be negative.
@@ -106,8 +84,9 @@ class PreviewedPattern(_Part):
     percent: tuple[float | None, ...]
 
 
-class FirstLook(DifferenceEvidence):
-    """What can be said before anything is trained: see `rindices.run.first_look_and_power`.
+@dataclass(frozen=True, kw_only=True)
+class FirstLook(Evidence):
+    """What can be said before anything is trained, with the evidence: see `rindices.run.first_look_and_power`.
 
     Attributes
     ----------
@@ -123,8 +102,6 @@ class FirstLook(DifferenceEvidence):
         What training would warn of besides.
     n_patterns, patterns
         How many patterns would be looked for, and what a linear model finds.
-    p, p_spread, p_shift, directions, found_again, eigenvalues, limit, band, detectable_auc, detectable_ratio
-        As in `rindices.judging.verdict_and_separation.Evidence`.
     """
 
     headline: str
@@ -137,7 +114,7 @@ class FirstLook(DifferenceEvidence):
     patterns: tuple[PreviewedPattern, ...] = ()
 
 
-class CheckedTable(_Part):
+class CheckedTable(Document):
     """Result of `rindices check`. People are identified by row, never by id.
 
     Attributes
@@ -175,17 +152,17 @@ class CheckedTable(_Part):
     remedies: tuple[str, ...] = ()
     fixes: tuple[FoundRemedy, ...] = ()
     as_if: tuple[str, ...] = ()
-    columns: tuple[CheckedColumn, ...] = ()
-    kinds: dict[str, tuple[str, ...]] = {}
-    labels: dict[str, int] = {}
+    columns: tuple[CheckedColumn, ...]
+    kinds: dict[str, tuple[str, ...]] = Field(default={})
+    labels: dict[str, int] = Field(default={})
     control_labels: tuple[str, ...] = ()
     patient_labels: tuple[str, ...] = ()
     n_controls: int = 0
     n_patients: int = 0
     n_other: int = 0
-    left_out: dict[str, int] = {}
-    flow: tuple[Flow, ...] = ()
-    balance: tuple[Balance, ...] = ()
+    left_out: dict[str, int] = Field(default={})
+    flow: Rows = ()
+    balance: Rows = ()
     outliers: tuple[FoundOutlier, ...] = ()
     warnings: tuple[str, ...] = ()
     advice: tuple[FoundRemedy, ...] = ()
@@ -193,13 +170,7 @@ class CheckedTable(_Part):
     shown_warnings: tuple[str, ...] = Field(default=(), exclude=True)
 
 
-def check_table(
-    path: str | Path,
-    settings: TableSettings,
-    *,
-    wording: Wording = in_python,
-    read: Callable[..., Source] = read_source,
-) -> CheckedTable:
+def check_table(path: str | Path, settings: TableSettings) -> CheckedTable:
     """Check a table as `fit` would, without training.
 
     Parameters
@@ -208,10 +179,6 @@ def check_table(
         A table, or the folder of a BIDS dataset.
     settings
         Column roles, and which people are used.
-    wording
-        How settings are named in messages.
-    read
-        Function that reads the table; callers that check a table repeatedly can cache it.
 
     Raises
     ------
@@ -228,16 +195,19 @@ def check_table(
     >>> found.usable, found.n_controls, found.columns[2].role
     (True, 60, 'a covariate')
     """
-    return check_cohort(path, settings, wording=wording, read=read)[0]
+    return check_cohort(path, settings, wording=in_python)[0]
 
 
 def check_cohort(
     path: str | Path, settings: TableSettings, *, wording: Wording, read: Callable[..., Source] = read_source
 ) -> tuple[CheckedTable, Cohort | None]:
-    """Return the result of `check_table`, and the cohort that `fit` would use; None if it would refuse the table."""
+    """Return the result of `check_table`, and the cohort that `fit` would use; None if it would refuse the table.
+
+    `wording` names settings in messages; callers that check a table repeatedly can cache it with `read`.
+    """
     looked = look(path, settings, read)
     kinds = kinds_of(looked.roles.regions, looked.found.regions.values)
-    curtain = Curtain({*looked.found.roster.ids}, active=True)
+    curtain = Curtain({*looked.found.roster.ids})
     columns_alone = CheckedTable(
         source=looked.source,
         n_rows=len(looked.found.labels),
@@ -326,9 +296,8 @@ def fixes_in(texts: Iterable[Text], sheets: Iterable[str] = ()) -> tuple[FoundRe
 def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, object]:
     """Return the fields of `CheckedTable` that describe the people."""
     balance = balance_of(cohort)
-    rows = balance[[*Balance.model_fields]].astype(object).where(balance[[*Balance.model_fields]].notna(), None)
     reasons = cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts()
-    flow = flow_table(cohort.people)[[*Flow.model_fields]]
+    flow = flow_table(cohort.people)[["site", "group", "read", "used"]]
     return {
         "control_labels": cohort.control_labels,
         "patient_labels": cohort.patient_labels,
@@ -336,8 +305,8 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
         "n_patients": cohort.n_patients,
         "n_other": cohort.n_other,
         "left_out": {str(reason): int(number) for reason, number in reasons.items()},
-        "flow": tuple(Flow.model_validate(row) for row in flow.to_dict("records")),
-        "balance": tuple(Balance.model_validate(row) for row in rows.to_dict("records")),
+        "flow": tuple(flow.to_dict("records")),
+        "balance": tuple(balance.astype(object).where(balance.notna(), None).to_dict("records")),
         "outliers": tuple(FoundOutlier(row=one.row, text=one.text, cells=dict(one.cells)) for one in cohort.outliers),
         **_warning_fields((*cohort.messages, *balance_warnings(balance)), curtain, wording),
     }

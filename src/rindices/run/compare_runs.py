@@ -232,9 +232,8 @@ def _people(scores: pd.DataFrame, runs: tuple[Run, Run], pairs: list[Pair]) -> p
             who[f"{side}{number}"] = scores[f"{side}{run.results.score_names[place - 1]}"]
         who[f"difference_{number}"] = who[f"second_{number}"] - who[f"first_{number}"]
     sizes = who.filter(like="difference_").abs().to_numpy()
-    most = np.where(np.isnan(sizes), -1.0, sizes).argmax(axis=1) + 1 if len(pairs) else np.ones(len(who), int)
-    who["moved_most_in"] = most
-    largest = pd.Series(np.nan_to_num(sizes).max(axis=1, initial=0.0), who.index)
+    who["moved_most_in"] = np.where(np.isnan(sizes), -1.0, sizes).argmax(axis=1) + 1
+    largest = pd.Series(np.nan_to_num(sizes).max(axis=1), who.index)
     return who.loc[largest.sort_values(ascending=False, kind="stable").index].reset_index(drop=True)
 
 
@@ -251,9 +250,8 @@ def _settings(first: Run, second: Run) -> tuple[tuple[str, str, str], ...]:
     """Return the settings in which two runs differ."""
     if first.settings is None or second.settings is None:
         return ()
-    before, now = first.settings.compared(), second.settings.compared()
-    keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    return tuple((key[1], shown_setting(before.get(key)), shown_setting(now.get(key))) for key in keys)
+    changes = first.settings.changes(second.settings)
+    return tuple((name, shown_setting(before), shown_setting(now)) for (_, name), (before, now) in changes.items())
 
 
 def check_comparison_folder(out: Path | None, *runs: Path) -> None:
@@ -272,7 +270,7 @@ def write_comparison(compared: ComparedRuns, out: Path, *, show_ids: bool = Fals
     """Write the tables and the page of a comparison; return the page, which shows ids only with `show_ids`."""
     tables = pd.DataFrame(compared.pairs), compared.regions, compared.people
     for name, table in zip(_FILES[:3], tables, strict=True):
-        write_csv(table, out / name, index=False)
+        write_csv(table, out / name)
     names = (str(compared.first.folder), str(compared.second.folder))
     return write_sheet(
         "compare",

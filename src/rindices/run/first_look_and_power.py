@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import binomtest, norm
 
@@ -26,8 +25,7 @@ from rindices.estimator import ContrastiveFactors
 from rindices.judging import spectrum
 from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.judging.spectrum import NotTestable, Spectrum, look
-from rindices.judging.verdict_and_separation import Evidence, differences_that_count, likely_missed
-from rindices.linear import sparse_factors
+from rindices.judging.verdict_and_separation import differences_that_count, evidence_of, likely_missed
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.verdict_section import spectrum_picture
 from rindices.problems import Curtain, InputError, Remedy, Wording, counted, listed
@@ -35,7 +33,7 @@ from rindices.regions import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
 from rindices.run.plan import balance_of, time_needed
 from rindices.schema.role_guesses import pairs_of_sides
-from rindices.settings import AUTO, SearchSettings
+from rindices.settings import SearchSettings
 from rindices.training.starts import power_of_uniform
 
 PATTERNS, STRENGTHS = (1, 2, 3), (0.5, 1.0, 2.0)
@@ -98,7 +96,7 @@ def simulated_study(
     columns = np.column_stack([np.ones(n_people), *([] if design is None else [design])])
     values = values - columns @ np.linalg.lstsq(columns[~patient], values[~patient], rcond=None)[0]
     values = values / values[~patient].std(axis=0)
-    model = sparse_factors(values[~patient], values[patient], n_patterns, seed, quick=True)
+    model = linear.sparse_factors(values[~patient], values[patient], n_patterns, seed, quick=True)
     scores = model.severities(values[patient]) / (model.mean * (1 + power_of_uniform(model.mean)))
     order, concordances = match_patterns(severities, scores)
     error = float(np.sqrt(np.mean((np.clip(scores[:, order], 0, None) - severities) ** 2)))
@@ -249,37 +247,25 @@ def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:
 _ROWS = 6  # regions drawn for each pattern
 
 
-def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLook:
-    """Look at a cohort as `fit` does before training.
-
-    Parameters
-    ----------
-    cohort
-        The people.
-    search
-        What would be trained; by default the default settings.
-    """
-    search, (regions, patient, covariates) = search or SearchSettings(), cohort.of_training()
+def first_look(cohort: Cohort) -> FirstLook:
+    """Look at a cohort as `fit` with its default settings does before training."""
+    search, (regions, patient, covariates) = SearchSettings(), cohort.of_training()
     model = ContrastiveFactors(correction=correction_of(cohort.settings), random_state=search.random_state)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
         model.fit(regions, patient, covariates)
     spectrum, differing = model.spectrum_, differences_that_count(balance_of(cohort))
-    evidence = {} if spectrum is None else asdict(Evidence.of(spectrum))
     is_counted = spectrum is not None and spectrum.differs and spectrum.found_again > 0
-    n_numbers = 2 if search.n_patterns == AUTO and not is_counted else 1
-    needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search, n_numbers)
+    needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search, n_numbers=1 if is_counted else 2)
     return FirstLook(
         headline=_headline(spectrum, model.untestable_),
-        verdicts=_verdicts(spectrum, differing)
-        + ("" if spectrum is None else _few(patient, list(map(str, regions)), spectrum.differs)),
-        chances=in_words(int((~patient).sum()), int(patient.sum()), regions.shape[1]),
+        verdicts=_verdicts(spectrum, differing) + ("" if spectrum is None else _few(cohort, spectrum.differs)),
+        chances=in_words(cohort.n_controls, cohort.n_patients, regions.shape[1]),
         time=str(needed),
         seconds=needed.seconds,
         warnings=tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))),
         n_patterns=model.n_patterns_,
         patterns=_preview(model, regions[~patient]) if spectrum is not None and spectrum.differs else (),
-        **{name: value for name, value in evidence.items() if name in FirstLook.model_fields},
+        **({} if spectrum is None else asdict(evidence_of(spectrum))),
     )
 
 
@@ -288,7 +274,7 @@ def with_first_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> 
     try:
         return checked.model_copy(update={"look": first_look(cohort)})
     except InputError as error:
-        curtain = Curtain({*cohort.people["participant_id"]}, active=True)
+        curtain = Curtain({*cohort.people["participant_id"]})
         return checked.model_copy(update=refused_for(error, error.problems, curtain, wording))
 
 
@@ -320,9 +306,10 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     return f"Possible verdicts: {good}; or not found again, if two halves of the sample do not agree."
 
 
-def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
+def _few(cohort: Cohort, differs: bool) -> str:
     """Return what may be missed if a group has fewer people than there are regions, and what helps."""
-    number, group = min((int((~patient).sum()), "control"), (int(patient.sum()), "patient"))
+    number, group = min((cohort.n_controls, "control"), (cohort.n_patients, "patient"))
+    regions = list(map(str, cohort.features))
     if number >= len(regions):
         return ""
     sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""

@@ -3,28 +3,29 @@
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import date
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from rindices import record
+from rindices import plots, record
 from rindices.analysis import balance_warnings
 from rindices.cohort import Cohort, correction_of
 from rindices.cohort.people import follow_up_of
 from rindices.core import devices, inference
 from rindices.files import atomic_file, write_text
+from rindices.judging import Separated
 from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.judging.verdict_and_separation import differences_that_count, separated
+from rindices.pages.report import write_report
 from rindices.presets import Correction
 from rindices.problems import InputError, Text, Wording, in_python, without_data, without_people, worded
 from rindices.run.bids_derivative import write_bids
 from rindices.run.plan import PlannedRun, balance_of, planned, versions
+from rindices.run.scores_and_analyses import analyse, results_of, store_training_results
 from rindices.scoring.consensus_and_person import reference_of, unknown_of
 from rindices.search import SurrealGANSearch
 from rindices.settings import AUTO, ExecutionSettings, OutputSettings, SearchSettings, TableSettings
@@ -32,8 +33,6 @@ from rindices.training.execution import Progress
 from rindices.training.journal import Journal
 
 _RUNNERS_UP = 3
-# Analyses and figures take seconds to import, and are needed only after training.
-_NEEDED_LATER = ("rindices.run.scores_and_analyses", "rindices.pages.report")
 
 
 class FittedRun(NamedTuple):
@@ -52,9 +51,6 @@ class FittedRun(NamedTuple):
     folder: Path
     summary: record.Summary
     cohort: Cohort
-
-
-_KINDS = TableSettings, SearchSettings, OutputSettings
 
 
 def fit_table(
@@ -107,7 +103,8 @@ def fit_table(
     (3, 'reproducible', True)
     """
     asked = table or TableSettings(), search or SearchSettings(), output or OutputSettings()
-    for name, given, kind in zip(("table", "search", "output"), asked, _KINDS, strict=True):
+    kinds = (TableSettings, SearchSettings, OutputSettings)
+    for name, given, kind in zip(("table", "search", "output"), asked, kinds, strict=True):
         if not isinstance(given, kind):
             raise InputError(f"`{name}` should be {kind.__name__}(...), but got {type(given).__name__}.")
     plan = planned(path, Path(out), *asked)
@@ -163,11 +160,7 @@ def run_plan(
     with record.held(out, settings, overwrite=execution.overwrite) as goes_on:
         journal = Journal(out / record.JOURNAL, settings.fingerprint(), out / record.TRAINED)
         try:
-            with ThreadPoolExecutor(1) as beside:  # while a GPU trains
-                beside.map(import_module, _NEEDED_LATER)
-                messages = _fit(search, plan, journal, progress)
-            from rindices.pages.report import write_report
-
+            messages = _fit(search, plan, journal, progress)
             tell(Progress("Scoring everyone and testing associations"))
             balance = balance_of(plan.cohort)
             results = _complete_model(plan, search, balance, wording)
@@ -197,8 +190,7 @@ def _fit(
     search: SurrealGANSearch, plan: PlannedRun, journal: Journal, progress: Callable[[Progress], None] | None
 ) -> list[Text]:
     """Fit, and return all warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
         search.fit(*plan.cohort.of_training(), progress=progress, store=journal)
     messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
     damaged = [f"{name} in the journal was damaged and has been retrained." for name in journal.damaged]
@@ -209,8 +201,6 @@ def _complete_model(
     plan: PlannedRun, search: SurrealGANSearch, balance: pd.DataFrame, wording: Wording
 ) -> record.Results:
     """Complete and write the model: its source table, the final verdict, and the results for its own people."""
-    from rindices.run.scores_and_analyses import results_of, store_training_results
-
     cohort, table, model = plan.cohort, plan.table, search.best_estimator_
     model.contract_ = replace(
         model.contract_,
@@ -256,7 +246,7 @@ def summarise(
         "verdict": verdict.state,
         "reliable": verdict.reliable,
         "reliable_reason": model.verdict_[1],
-        "evidence": asdict(verdict.evidence),
+        "evidence": {name: None if one != one else one for name, one in asdict(verdict.evidence).items()},  # not NaN
         "separation": separation(cohort, search.correction),
         "search": _search_record(search),
         "balance": balance.to_dict("records"),
@@ -279,14 +269,13 @@ def summarise(
     return _people(cohort).updated(**outcome)
 
 
-def separation(cohort: Cohort, correction: Correction | None) -> record.Separation | None:
+def separation(cohort: Cohort, correction: Correction | None) -> Separated | None:
     """Return how well held-out patients and controls are told apart: `judging.verdict_and_separation.separated`."""
     regions, patient, covariates = cohort.of_training()
     sites = None if cohort.site is None else pd.factorize(cohort.site[cohort.training])[0]
     # A missing region is set to the median of everyone, which carries no information about the group.
     filled = regions.fillna(regions.median()).to_numpy(float)
-    auc = separated(filled, patient, covariates, correction, sites)
-    return None if auc is None else record.Separation(**auc._asdict())
+    return separated(filled, patient, covariates, correction, sites)
 
 
 def _people(cohort: Cohort) -> record.Summary:
@@ -341,9 +330,6 @@ def write_results(
     truth: pd.DataFrame | None,
 ) -> record.Summary:
     """Write all tables and figures of a finished run, and return the completed summary."""
-    from rindices import plots
-    from rindices.run.scores_and_analyses import analyse
-
     out, analyses = plan.out, analyse(search.best_estimator_, results, summary)
     record.write_tables(out, results, analyses, selection=search.history_, truth=truth)
     kept = {"variables": results.kinds, "model_sha256": record.sha256_of(out / record.MODEL)}
@@ -389,8 +375,6 @@ def write_failure(plan: PlannedRun, error: Exception, wording: Wording) -> None:
         "warnings": tuple(without_people(worded(sentence, wording)) for sentence in plan.cohort.messages),
         "versions": versions(),
     }
-    from rindices.pages.report import write_report
-
     try:
         record.write_summary(plan.out, _people(plan.cohort).updated(**failed))
         if plan.output.report:

@@ -8,12 +8,11 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from rindices.files import write_csv, write_text
-from rindices.problems import InputError, Remedy, counted, listed
-from rindices.regions import KnownColumn, known_columns
+from rindices.problems import InputError, Message, Remedy, counted, listed
+from rindices.regions import known_columns
 from rindices.settings import GatherSettings
 from rindices.tables.freesurfer_and_other_programs import (
     Found,
@@ -95,26 +94,27 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         ]
     troubled = [f"{one.where.relative_to(folder)}: {one.problem}" for one in people if one.problem]
     if troubled and not settings.leave_out:
-        named = "\n".join(f"  {line}" for line in troubled[:_MOST_NAMED])
-        more = f"\n  and {len(troubled) - _MOST_NAMED} more" if len(troubled) > _MOST_NAMED else ""
+        visits = Message(
+            ", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True)
+        )
+        named = listed(troubled, _MOST_NAMED, joiner="\n  ")
         raise InputError(
-            f"{counted(len(troubled), 'entry', 'entries')} in {folder} cannot be used:\n{named}{more}\n"
+            f"{counted(len(troubled), 'entry', 'entries')} in {folder} cannot be used:\n  {named}\n"
             "Correct the files, or exclude these entries with ",
             Remedy("leave_out", True),
-            *_remedies(people),
+            visits if any("longitudinal" in one.problem for one in people) else "",
             ".",
         )
     kept = [one for one in people if not one.problem and one.values]
     if not kept:
         raise InputError(f"None of the people in {folder} can be used: {listed(troubled) or 'all files are empty'}.")
     table, notes = _table(kept)
-    meanings = known_columns(table.columns)
     dictionary = out.with_suffix(".json")
-    _write_dictionary(dictionary, table, meanings, program)
-    write_csv(table, out, index=False, digits=10)
+    _write_dictionary(dictionary, table, program)
+    write_csv(table, out, digits=10)
     return Gathered(
         len(table),
-        sum(name in meanings and meanings[name].kind == "region" for name in table.columns),
+        len(_regions_of(table)),
         dict(Counter(one.program for one in kept)),
         {str(one.where.relative_to(folder)): one.problem for one in people if one.problem},
         (*program.notes, *repeated, *notes),
@@ -124,12 +124,6 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
 
 def _missing_text(one: Measured) -> str:
     return f"{listed(one.missing)} {'is' if len(one.missing) == 1 else 'are'} missing"
-
-
-def _remedies(people: Sequence[Measured]) -> list[str | Remedy]:
-    if not any("longitudinal" in one.problem for one in people):
-        return []
-    return [", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True)]
 
 
 def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[str]]:
@@ -166,16 +160,10 @@ def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
     for old, new in _OLD_NAMES.items():
         if old in table and new in table:
             table = table.assign(**{new: table[new].fillna(table[old])}).drop(columns=old)
-    notes = []
-    meanings = known_columns(table.columns)
-    empty = [
-        name
-        for name in table.columns
-        if name in meanings and meanings[name].kind == "region" and _is_empty(table[name])
-    ]
-    if empty:
-        notes.append(f"Excluded because they are 0 in everyone: {listed(empty)}.")
-        table = table.drop(columns=empty)
+    regions = table[_regions_of(table)]
+    empty = [*regions.columns[(regions.fillna(0) == 0).all() & regions.notna().any()]]
+    notes = [f"Excluded because they are 0 in everyone: {listed(empty)}."] if empty else []
+    table = table.drop(columns=empty)
     lacking = table.isna().sum(axis=1)
     for one, n_gaps in zip(people, lacking.tolist(), strict=True):
         if n_gaps:
@@ -189,17 +177,16 @@ def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
     ), notes
 
 
-def _is_empty(column: pd.Series) -> bool:
-    return bool((column.fillna(0) == 0).all() and np.isfinite(column).any())
+def _regions_of(table: pd.DataFrame) -> list[str]:
+    return [name for name, one in known_columns(table.columns).items() if one.kind == "region"]
 
 
-def _write_dictionary(path: Path, table: pd.DataFrame, meanings: dict[str, KnownColumn], program: Found) -> None:
+def _write_dictionary(path: Path, table: pd.DataFrame, program: Found) -> None:
     """Write the description of each column in BIDS format."""
     units = {"volume": program.unit, "": program.unit}
     entries: dict[str, dict[str, str]] = {"participant_id": {"Description": "the person, as named in the folder"}}
-    for name in table.columns[1:]:
-        if one := meanings.get(name):
-            unit = units.get(one.measure, one.unit) if one.kind in ("region", "head size") else ""
-            entries[name] = {"Description": one.title} | ({"Units": unit} if unit else {})
+    for name, one in known_columns(table.columns[1:]).items():
+        unit = units.get(one.measure, one.unit) if one.kind in ("region", "head size") else ""
+        entries[name] = {"Description": one.title} | ({"Units": unit} if unit else {})
     entries[PROGRAM] = {"Description": "what measured the regions, with its version"}
     write_text(path, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")

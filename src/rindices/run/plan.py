@@ -154,9 +154,7 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
             again,
         )
     table = TableSettings(**{one.name: getattr(before.table, one.name) for one in fields(TableSettings)})
-    networks = get_preset(before.training.preset).schedule.max_steps
-    training = before.training if networks else replace(before.training, orthogonality=None)  # it had no effect
-    plan = planned(where, out, table, training, output)
+    plan = planned(where, out, table, before.training, output)
     if before.table.sha256 not in (None, plan.cohort.sha256):
         raise InputError(
             f"{where} is not the table used for the run: its contents differ.\nSpecify the original table: ",

@@ -88,8 +88,8 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
             "clinical": tuple(name for name in scores if name not in {*before.values(), *follow_up.values()}),
             "follow_up": follow_up or before,
             "subgroup_limits": settings.limits or run.summary.subgroup_limits,
+            "scan_noise": settings.scan_noise or run.summary.scan_noise,
         }
-        changes |= {"scan_noise": settings.scan_noise} if settings.scan_noise else {}
         _analyse_again(run, results, run.summary.updated(**changes, variables=results.kinds))
     return write_report(folder, out, show_ids=show_ids, figures=figures), tuple(notes)
 
@@ -256,7 +256,7 @@ class Verified(NamedTuple):
     package_version: str
 
 
-def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
+def share_model(folder: Path, out: Path, settings: ShareSettings) -> None:
     """Write the model of a finished run, with its card and examples, as one zip archive.
 
     Parameters
@@ -278,11 +278,17 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
     contract, level = read_header(model).contract, run.summary.level
     with private_folder() as beside:
         shutil.copyfile(model, beside / record.MODEL)
-        write_csv(example_people(contract), beside / EXAMPLES, index=False)
+        write_csv(example_people(contract), beside / EXAMPLES)
         _score(beside, beside / SCORES, level)
-        facts = {"ages": _ages(run), "few": few(run.summary.n_controls, run.summary.n_patients)}
-        facts |= {"intervals": "severity1_low" in run.results.r_indices}
-        card = render("card.md.j2", summary=run.summary, said=asdict(settings), contract=contract, **facts)
+        card = render(
+            "card.md.j2",
+            summary=run.summary,
+            said=asdict(settings),
+            contract=contract,
+            ages=_ages(run),
+            few=few(run.summary.n_controls, run.summary.n_patients),
+            intervals="severity1_low" in run.results.r_indices,
+        )
         write_text(beside / CARD, card)
         sums = {name: record.sha256_of(beside / name) for name in FILES}
         manifest = Manifest(format=1, rindices=run.summary.versions.get("rindices", ""), level=level, sha256=sums)
@@ -291,7 +297,6 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
             for name in (*FILES, MANIFEST):
                 # No timestamps, so that the same model gives the same archive.
                 archive.writestr(zipfile.ZipInfo(name), (beside / name).read_bytes(), zipfile.ZIP_DEFLATED)
-    return out
 
 
 def example_people(contract: Contract) -> pd.DataFrame:

@@ -23,10 +23,6 @@ from rindices.scoring.severity_and_reference import CENTILES, DOSES, KNOTS
 from rindices.settings import OutputSettings
 
 _FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be peculiar to them
-_MAPS = (
-    *("change_sd", "change_percent", "spread_sd"),
-    *("decomposed_sd", "decomposed_percent", "decomposed_spread_sd"),
-)
 _AT = "change_sd_at_"  # prefix of maps that a model keeps for severities below 1
 _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
@@ -125,8 +121,7 @@ def store_training_results(model: SurrealGAN, results: Results) -> None:
 def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
     """Preprocess people, once for all results; people from new sites are not corrected for site."""
     covariates = model.preprocessing_.leave_new_sites(people.covariates)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutsideTraining)  # their flags say so
+    with warnings.catch_warnings(action="ignore", category=OutsideTraining):  # their flags say so
         known = isinstance(people, Cohort)  # a cohort was checked on reading, with all values of its table
         return model.prepare(people.features, covariates if covariates.shape[1] else None, checked=known)
 
@@ -137,7 +132,11 @@ def _patterns(model: SurrealGAN, people: Scaled, group: np.ndarray) -> pd.DataFr
     These are the maps of the training people if the model has stored them, otherwise of these people.
     """
     if model.maps_:
-        return _stored(model, *_MAPS)
+        return _stored(
+            model,
+            *("change_sd", "change_percent", "spread_sd"),
+            *("decomposed_sd", "decomposed_percent", "decomposed_spread_sd"),
+        )
     controls, patients = group == "control", group == "patient"
     # New people may include too few controls; then the patterns are shown in everyone.
     table = model.pattern_maps(people.of(controls) if controls.sum() >= _FEW_CONTROLS else people)

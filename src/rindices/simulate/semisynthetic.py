@@ -89,9 +89,9 @@ class SimulatedCohort:
                 Remedy("truth"),
                 ".",
             )
-        write_csv(self.table, Path(table_path), index=False)
+        write_csv(self.table, Path(table_path))
         if truth_path is not None:
-            write_csv(self.truth, Path(truth_path), index=False)
+            write_csv(self.truth, Path(truth_path))
 
 
 def simulate_cohort(

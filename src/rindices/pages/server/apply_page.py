@@ -181,7 +181,7 @@ async def keep_person(desk: Desk, request: Request) -> Response:
     row |= {name: said.get(f"region {name}", "") for name in contract.features}
     stem = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in who)[:60].lstrip("-") or "person"
     name = free_name(desk, stem, ".csv") + ".csv"
-    write_csv(pd.DataFrame([row]), desk.path(name), index=False)
+    write_csv(pd.DataFrame([row]), desk.path(name))
     match = await run_in_threadpool(_match, desk, path, name, ApplySettings())
     if match.problems or match.notes or match.n_flagged:
         return RedirectResponse(address("/apply", ("model", model), ("table", name)), 303)
