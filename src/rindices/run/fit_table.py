@@ -3,15 +3,17 @@
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from rindices import plots, record
+from rindices import record
 from rindices.analysis import balance_warnings
 from rindices.cohort import Cohort, correction_of
 from rindices.cohort.people import follow_up_of
@@ -20,12 +22,10 @@ from rindices.files import atomic_file, write_text
 from rindices.judging import Separated
 from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.judging.verdict_and_separation import differences_that_count, separated
-from rindices.pages.report import write_report
 from rindices.presets import Correction
 from rindices.problems import InputError, Text, Wording, in_python, without_data, without_people, worded
 from rindices.run.bids_derivative import write_bids
 from rindices.run.plan import PlannedRun, balance_of, planned, versions
-from rindices.run.scores_and_analyses import analyse, results_of, store_training_results
 from rindices.scoring.consensus_and_person import reference_of, unknown_of
 from rindices.search import SurrealGANSearch
 from rindices.settings import AUTO, ExecutionSettings, OutputSettings, SearchSettings, TableSettings
@@ -33,6 +33,8 @@ from rindices.training.execution import Progress
 from rindices.training.journal import Journal
 
 _RUNNERS_UP = 3
+# Analyses and figures take seconds to import, and are needed only after training.
+_NEEDED_LATER = ("rindices.run.scores_and_analyses", "rindices.pages.report")
 
 
 class FittedRun(NamedTuple):
@@ -160,7 +162,11 @@ def run_plan(
     with record.held(out, settings, overwrite=execution.overwrite) as goes_on:
         journal = Journal(out / record.JOURNAL, settings.fingerprint(), out / record.TRAINED)
         try:
-            messages = _fit(search, plan, journal, progress)
+            with ThreadPoolExecutor(1) as beside:  # while a GPU trains
+                beside.map(import_module, _NEEDED_LATER)
+                messages = _fit(search, plan, journal, progress)
+            from rindices.pages.report import write_report
+
             tell(Progress("Scoring everyone and testing associations"))
             balance = balance_of(plan.cohort)
             results = _complete_model(plan, search, balance, wording)
@@ -201,6 +207,8 @@ def _complete_model(
     plan: PlannedRun, search: SurrealGANSearch, balance: pd.DataFrame, wording: Wording
 ) -> record.Results:
     """Complete and write the model: its source table, the final verdict, and the results for its own people."""
+    from rindices.run.scores_and_analyses import results_of, store_training_results
+
     cohort, table, model = plan.cohort, plan.table, search.best_estimator_
     model.contract_ = replace(
         model.contract_,
@@ -330,6 +338,9 @@ def write_results(
     truth: pd.DataFrame | None,
 ) -> record.Summary:
     """Write all tables and figures of a finished run, and return the completed summary."""
+    from rindices import plots
+    from rindices.run.scores_and_analyses import analyse
+
     out, analyses = plan.out, analyse(search.best_estimator_, results, summary)
     record.write_tables(out, results, analyses, selection=search.history_, truth=truth)
     kept = {"variables": results.kinds, "model_sha256": record.sha256_of(out / record.MODEL)}
@@ -375,6 +386,8 @@ def write_failure(plan: PlannedRun, error: Exception, wording: Wording) -> None:
         "warnings": tuple(without_people(worded(sentence, wording)) for sentence in plan.cohort.messages),
         "versions": versions(),
     }
+    from rindices.pages.report import write_report
+
     try:
         record.write_summary(plan.out, _people(plan.cohort).updated(**failed))
         if plan.output.report:
