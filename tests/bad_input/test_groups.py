@@ -327,8 +327,18 @@ def test_note_below_the_table_is_told_as_one(stage):
         lambda p: patients(p).rename(columns=str.upper),
     ),
     # Too many people
-    Case("controls", "simulate basic --out c.csv --controls 1000001", ("--controls", "1,000,001"), "fewer people"),
-    Case("patients", "simulate basic --out c.csv --patients 9999999", ("--patients", "9,999,999"), "fewer people"),
+    Case(
+        "controls",
+        "simulate basic --out c.csv --controls 1000001",
+        ("--controls", "1,000,001"),
+        "between 1 and 1,000,000",
+    ),
+    Case(
+        "patients",
+        "simulate basic --out c.csv --patients 9999999",
+        ("--patients", "9,999,999"),
+        "between 1 and 1,000,000",
+    ),
 )
 def test_each_table_is_answered_as_its_case_says(stage, case):
     stage(case)

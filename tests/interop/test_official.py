@@ -205,7 +205,7 @@ def test_imported_model_is_an_ordinary_model(source, people, tmp_path):
         for unknown in (fitted.spread, fitted.intervals):
             assert np.isnan(unknown(regions, covariates)).all()
         known = fitted.step_, fitted.seed_, fitted.members_, fitted.preset_.training.composition
-        assert known == (200, None, [0], "additive")
+        assert known == (2000, None, [0], "additive")
 
 
 def test_another_unit_and_coding_are_noticed_and_nobody_is_flagged_for_unknown_ranges(source, people):

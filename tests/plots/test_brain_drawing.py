@@ -85,7 +85,7 @@ def test_what_is_drawn_of_aseg_stats():
     assert (len(names), set(known)) == (44, set(ASEG))
     assert list(outlined_regions([*ASEG, "lhCerebralWhiteMatterVol"])) == [*names, "lhCerebralWhiteMatterVol"]
     [proper] = known_regions(["Left-Thalamus-Proper"]).values()
-    assert known["Left-Thalamus"] == proper._replace(name="Left-Thalamus")
+    assert known["Left-Thalamus"] == proper
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,8 @@ def test_a_process_that_ends_at_once_leaves_nothing_half_written(tmp_path, monke
     worker = threading.Thread(target=thread)
     worker.start()
     assert writes.wait(600)
-    console_and_exits._stop(143, "Repeat.")
-    assert (ended, list(tmp_path.iterdir())) == ([143], [])
+    console_and_exits._stop("Repeat.")
+    assert (ended, list(tmp_path.iterdir())) == ([130], [])
     stop.set()
     worker.join()
     assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, listed, shown
 from rindices.regions import KnownColumn, known_columns, pairs_of_sides, words_of
 from rindices.schema import MIN_REGIONS
-from rindices.schema.cells import meant_as_numbers, numbers_of
+from rindices.schema.cells import LARGEST, meant_as_numbers, numbers_of
 from rindices.schema.role_guesses import (
     NEVER_REGIONS,
     copies_and_sums,
@@ -231,7 +231,7 @@ def _notes(aside: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
 
 def _unidentified(numbers: pd.DataFrame, by_name: set[str]) -> tuple[str, ...]:
     """Return the columns that neither their names nor their values identify as regions."""
-    names, finite = [str(name) for name in numbers], numbers.where(np.isfinite(numbers))
+    names, finite = [str(name) for name in numbers], numbers.where(numbers.abs() <= LARGEST)
     by_name = by_name | {name for pair in pairs_of_sides(names) for name in pair}
     by_name |= {
         name for name in names if kind_of(name).measure != "measure" or any(map(_WORDS.fullmatch, words_of(name)))
@@ -244,6 +244,8 @@ def _unidentified(numbers: pd.DataFrame, by_name: set[str]) -> tuple[str, ...]:
     )
     company = known & ~suspected
     open_ = np.flatnonzero(~known & ~suspected).tolist()
+    if not open_:
+        return ()
     filled = finite.fillna(finite.median()).fillna(0.0).to_numpy()
     whole = (filled == np.rint(filled)).all(axis=0)
     among_named = company.sum() >= max(_COMPANY, len(names) / 2)

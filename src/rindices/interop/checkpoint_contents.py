@@ -72,6 +72,8 @@ class OfficialModel:
         Covariates × regions: the difference between a region at the covariate's maximum and at its minimum.
     correlation
         Correlation of the severities' copula; None if it is not stored.
+    n_updates
+        Number of training updates, if it is stored.
     """
 
     entry: int
@@ -81,6 +83,7 @@ class OfficialModel:
     covariate_maximum: np.ndarray
     effects: np.ndarray
     correlation: np.ndarray | None
+    n_updates: int | None
 
     @property
     def n_patterns(self) -> int:
@@ -163,6 +166,7 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
         covariate_maximum=maximum,
         effects=effects,
         correlation=_correlation(state.get("phi", content.get("phi")), n_patterns),
+        n_updates=_updates(state.get("optimizer_M")),
     )
 
 
@@ -254,3 +258,11 @@ def _correlation(phi: Any, n_patterns: int) -> np.ndarray | None:
     if not (lengths > 0).all():
         raise ArchiveError("its phi has a row of zeros")
     return (factor / lengths) @ (factor / lengths).T
+
+
+def _updates(optimiser: Any) -> int | None:
+    """Return the number of updates counted by the networks' optimiser; newer versions of torch count in a tensor."""
+    match optimiser:
+        case {"state": {0: {"step": int() | np.ndarray() as step}}} if np.size(step) == 1 and 0 < np.max(step) < 2**53:
+            return int(np.max(step))
+    return None

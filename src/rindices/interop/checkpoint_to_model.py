@@ -75,7 +75,7 @@ def import_official(
         "left_out": {},
         "agreement": Agreement(np.nan, np.nan, np.nan),
         "correlation": source.correlation,
-        "step": source.entry,
+        "step": source.n_updates or source.entry,
         "verdict": (None, origin(source)),
         "n_supported": None,
         "scale": SeverityScale(curves),

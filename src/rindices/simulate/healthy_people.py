@@ -161,11 +161,11 @@ def check_between(name: str, value: Any, least: float, most: float) -> None:
     """Refuse a setting outside its range, or a fraction where the limits are integers."""
     kind, what = (Integral, "an integer") if isinstance(least, int) else (Real, "a number")
     if not isinstance(value, kind) or not least <= float(value) <= most:
+        low, high, given = (f"{one:,}" if isinstance(one, Integral) else shown(one) for one in (least, most, value))
         raise InputError(
             "Expected ",
             Remedy(name),
-            f" to be {what} between {shown(least)} and {shown(most)}, but got {shown(value)}. Choose a number in this "
-            "range.",
+            f" to be {what} between {low} and {high}, but got {given}. Choose a number in this range.",
         )
 
 
