@@ -9,6 +9,7 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri
 SCRIPT, LAYERS = "<script>alert('region')</script>", ["Patterns", "Checks", "Details"]
 SECTIONS = [
     "People",
+    "What the patterns resemble",
     "Participants",
     "How to read a severity",
     "Repetitions and their agreement",

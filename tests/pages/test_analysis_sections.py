@@ -155,3 +155,8 @@ def test_report_says_what_a_pattern_resembles(tmp_path):
     assert "resemblance" in [name for name, *_ in report.gallery.figures]
     rewrite(tmp_path / "analysis" / "resemblance.csv", beyond_p_corrected=0.1)
     assert "After adjusting for what all maps share, no corrected p is below 0.025." in make_report(tmp_path).html
+
+
+def test_report_says_that_there_is_no_map(tmp_path):
+    make_run(tmp_path, n_regions=4, names=["lh_cuneus_volume", "rh_cuneus_volume"])
+    assert "No cortical disorder map is available for these regions" in make_report(tmp_path).html

@@ -29,7 +29,7 @@ from tests.pages.made_run import (
     rewrite,
     save_summary,
 )
-from tests.pages.page import LAYERS, POLICY, SCRIPT, Page, missing, pictures, report_of, sections_of, words_of
+from tests.pages.page import LAYERS, POLICY, SCRIPT, Page, missing, pictures, report_of, rows_of, sections_of, words_of
 
 
 def test_sections_and_headline(run, undrawn):
@@ -49,6 +49,15 @@ def test_sections_and_headline(run, undrawn):
         "Surreal-GAN",
         "ICLR",
     )
+
+
+def test_tables_are_those_of_the_files(run, undrawn):
+    text = write_report(run).read_text(encoding="utf-8")
+    own = pd.read_csv(run / "patterns.csv").query("pattern == 2").sort_values("change_sd", key=abs, ascending=False)
+    assert [row[:2] for row in rows_of(text, "All regions of pattern 2, strongest first")] == [
+        [region, f"{change:+.2f}".replace("-", "−")] for region, change in own[["region", "change_sd"]].to_numpy()
+    ]
+    assert f'data-value="{own["change_sd"].iloc[0]:.15g}"' in text
 
 
 def test_hostile_text_is_shown_and_never_run(tmp_path):

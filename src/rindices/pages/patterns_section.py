@@ -268,11 +268,11 @@ _MOST_NAMED = 3
 _SUBCORTEX = "subcortex"
 
 
-def resemblance_section(view: RunView) -> dict[str, object] | None:
-    """Return the correlations of patterns with maps of disorders; None if no map fits the regions."""
+def resemblance_section(view: RunView) -> dict[str, object]:
+    """Return the correlations of patterns with maps of disorders, if there are maps of these regions."""
     table = view.analyses.get("resemblance")
     if table is None:
-        return None
+        return {"rows": [], "subcortex": None}
     cortex, subcortex = table[table["measure"] != _SUBCORTEX], table[table["measure"] == _SUBCORTEX]
     alt = "Correlation of each pattern with the case-control map of each disorder. The table gives the values."
     known = not cortex.empty
