@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LIMITS = {
-    "statements in src": 18_198,
+    "statements in src": 17_347,
     "files in src": 130,
-    "statements of tables, cohort and schema": 3_026,
-    "statements in tests": 15_062,
+    "statements of tables, cohort and schema": 2_891,
+    "statements in tests": 14_957,
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,
     "parameters of a function": 8,
