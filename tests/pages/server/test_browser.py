@@ -235,6 +235,7 @@ def test_from_a_table_to_new_people(tmp_path, visit):
     page.wait_for_selector(".verdict")
     seen.picture("result")
 
+    page.locator("iframe.report").scroll_into_view_if_needed()  # it is loaded when a reader comes near
     page.frame_locator("iframe.report").locator("h1").wait_for(state="attached")
     page.get_by_role("link", name="Look at individuals").click()
     page.wait_for_selector("#linked", state="attached")
