@@ -13,7 +13,7 @@ LIMITS = {
     "statements in src": 17_347,
     "files in src": 130,
     "statements of tables, cohort and schema": 2_891,
-    "statements in tests": 14_957,
+    "statements in tests": 14_958,
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,
     "parameters of a function": 8,
