@@ -21,9 +21,9 @@ demo: $(VENV)/installed
 
 # Left to `make test-all`: pages, figures, analyses, whole runs, documents followed to the letter, experiments, other
 # programs' tables, other libraries' checks, tests that draw their own cases, and the examples in docstrings.
-SECOND := tests/analysis tests/docs tests/experiments tests/fuzz tests/imaging tests/interop tests/longevity tests/pages \
-	tests/plots tests/properties tests/run tests/sentences tests/simulate tests/tables/test_formats.py \
-	tests/trust/test_whole_life.py tests/test_brain_commands.py tests/test_cli.py tests/test_cli_official.py \
+SECOND := tests/analysis tests/cohort/test_traps.py tests/docs tests/experiments tests/fuzz tests/imaging tests/interop \
+	tests/longevity tests/pages tests/plots tests/properties tests/run tests/sentences tests/simulate \
+	tests/tables/test_formats.py tests/trust/test_whole_life.py tests/test_brain_commands.py tests/test_cli.py tests/test_cli_official.py \
 	tests/test_linear_estimator.py tests/test_real_tables.py tests/test_search.py tests/test_sklearn_checks.py \
 	tests/test_streaming.py
 

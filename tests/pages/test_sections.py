@@ -284,7 +284,7 @@ def test_search_lists_settings_best_first(run, undrawn):
     change_summary(run, search=search)
     text = page_text(run)
     page = Page(text)
-    assert titles(page) == [*sections_of(3)[:4], "How many patterns?", *sections_of(3)[4:]]
+    assert titles(page) == [*sections_of(3)[:5], "How many patterns?", *sections_of(3)[5:]]
     assert not missing(
         page.words,
         "It agrees best & most clearly.",
