@@ -123,13 +123,13 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
     drivers, regions = _drivers(run, table)
     clinical = {name: _levels(table[name]) for name in view.variables if name in table}
     ordered = table.sort_values(["first_visit", "years"], ascending=[False, True]) if "years" in table else table
-    visits = {who: rows.to_dict("records") for who, rows in ordered.groupby("participant_id")}
+    rows, places = ordered.to_dict("records"), ordered.groupby("participant_id").indices
     people = [
         ({"id": who, "diagnosis": one["diagnosis"]} if show_ids else {})
         | {"group": one["group"], "site": sites.index(one["site"]) if one["site"] in sites else None}
-        | ({"change": changes[str(who)]} if str(who) in changes else {})
-        | {"visits": [_visit(row, view, drivers, clinical) for row in visits[str(who)]]}
-        for who, one in first.iterrows()
+        | ({"change": changes[who]} if who in changes else {})
+        | {"visits": [_visit(rows[place], view, drivers, clinical) for place in places[who]]}
+        for who, one in first.to_dict("index").items()
     ]
     data = {
         "ids": show_ids,
