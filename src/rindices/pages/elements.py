@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from rindices import plots
-from rindices.files import atomic_file, write_text
+from rindices.files import atomic_file, guarded_text, write_text
 from rindices.plots.brain_drawing import BrainDrawing
 from rindices.plots.style import INK, PALETTE, STRIP
 
@@ -193,8 +193,9 @@ class Table(NamedTuple):
 
 
 def words(title: str, values: Iterable[object]) -> Column:
-    """Return a column of text."""
-    return Column(title, [Cell(str(value)) for value in values], is_number=False)
+    """Return a column of text; in the download, no spreadsheet can take it for a formula."""
+    cells = [Cell(text, None if guarded_text(text) == text else guarded_text(text)) for text in map(str, values)]
+    return Column(title, cells, is_number=False)
 
 
 def counts(title: str, values: Iterable[float]) -> Column:

@@ -13,6 +13,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from rindices.files import guarded_text
 from rindices.pages import elements
 from rindices.pages.elements import Gallery, listed, write_page
 from rindices.plots.style import PALETTE
@@ -184,7 +185,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {"thousands": "{:,}".format, "listed": elements.listed, "number": elements.number}
     environment.filters["line"] = _line
     made = (elements.Table, elements.words, elements.counts, elements.measures)
-    said = (counted, duration, roughly, elements.p_words)
+    said = (counted, duration, roughly, guarded_text, elements.p_words)
     environment.globals |= {one.__name__: one for one in (*made, *said)} | {"looks": VERDICT_LOOKS}
     environment.globals |= vars(environment.get_template("macros.html.j2").module)
     return environment

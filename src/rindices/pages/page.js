@@ -29,13 +29,19 @@
   // ---- Tables: sort, show all, download ----
   const valueOf = (cell) => cell.dataset.value ?? cell.textContent;
 
-  const compareWords = (first, second) => first.localeCompare(second, "en", { numeric: true });
+  const WORDS = new Intl.Collator("en", { numeric: true });
+
+  function prepareSort(table) {
+    [...table.tHead.rows[0].cells].forEach((header, place) => {
+      header.replaceChildren(button(header.textContent, () => sortTable(table, place, header), { class: "sort" }));
+    });
+  }
 
   function sortTable(table, place, header) {
-    const down = header.getAttribute("aria-sort") === "ascending";
+    const down = (header.getAttribute("aria-sort") ?? header.dataset.before) === "ascending";
     const isNumber = header.classList.contains("number");
     const of = (row) => (isNumber ? parseFloat(valueOf(row.cells[place])) : valueOf(row.cells[place]));
-    const order = (a, b) => (isNumber ? of(a) - of(b) : compareWords(of(a), of(b)));
+    const order = (a, b) => (isNumber ? of(a) - of(b) : WORDS.compare(of(a), of(b)));
     const rows = [...table.tBodies[0].rows], unknown = rows.filter((row) => Number.isNaN(of(row)));
     const known = rows.filter((row) => !Number.isNaN(of(row))).sort((a, b) => (down ? -1 : 1) * order(a, b));
     for (const other of header.parentNode.cells) other.removeAttribute("aria-sort");
@@ -43,29 +49,13 @@
     table.tBodies[0].append(...known, ...unknown);
   }
 
-  // A spreadsheet would read such a cell, or the part of it after a semicolon, tab or line break, as a formula;
-  // the rule is that of files.py.
-  const FORMULA = /^[\s\u0000-\u0020\u007f\u200b-\u200f\u2060\ufeff"']*[=+\-@\uff1d\uff0b\uff0d\uff20]/;
-  const EMPTY = /^[\s\u0000-\u0020\u007f\u200b-\u200f\u2060\ufeff"']*$/;
+  const csvCell = (text) => (/[",;\r\n\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-  function harmless(text) {
-    const parts = text.split(/([;\t\r\n])/);  // cells at even indices, separators between them
-    return parts.map((part, place) => {
-      const runs = FORMULA.test(part) && !NUMBER.test(part) && !/^[=+\-@]$/.test(part);
-      const hidden = place === 0 && EMPTY.test(part) && /[\t\r\n]/.test(parts[1] ?? "");
-      return place % 2 === 0 && (runs || hidden) ? "'" + part : part;
-    }).join("");
-  }
-
-  function csvCell(text) {
-    const safe = harmless(text);
-    return /[",;\r\n\t]/.test(safe) ? '"' + safe.replaceAll('"', '""') + '"' : safe;
-  }
-
+  // Spreadsheets cannot take the value of a cell for a formula: files.py saw to that.
   function csvOf(table) {
     const headers = [...table.tHead.rows[0].cells];
     const parts = headers.map((header) => (header.dataset.parts ? header.dataset.parts.split("|") : null));
-    const names = headers.flatMap((header, place) => parts[place] ?? [header.textContent]);
+    const names = headers.flatMap((header, place) => parts[place] ?? [valueOf(header)]);
     const rows = [...table.tBodies[0].rows].map((row) =>
       [...row.cells].flatMap((cell, place) => (parts[place] ? valueOf(cell).split("|") : [valueOf(cell)])));
     return [names, ...rows].map((row) => row.map(csvCell).join(",") + "\r\n").join("");
@@ -80,9 +70,7 @@
   function prepareTable(table) {
     const plain = table.caption.textContent.toLowerCase().replace(/[^a-z0-9]+/g, "-");
     table.dataset.file = plain.replace(/^-|-$/g, "").slice(0, 60);
-    [...table.tHead.rows[0].cells].forEach((header, place) => {
-      header.replaceChildren(button(header.textContent, () => sortTable(table, place, header), { class: "sort" }));
-    });
+    prepareSort(table);
     const tools = make("p", { class: "tools" });
     const total = table.tBodies[0].rows.length;
     if (total > ROWS_SHOWN) {
@@ -122,10 +110,10 @@
     return new XMLSerializer().serializeToString(copy).replace(/var\(--[\w-]+, (#[0-9a-f]{6})\)/g, "$1");
   }
 
-  function savePng(text, [width, height], name) {
+  function savePng(text, name) {
     const image = new Image();
     image.onload = () => {
-      const canvas = make("canvas", { width: Math.round(3 * width), height: Math.round(3 * height) });
+      const canvas = make("canvas", { width: 3 * image.width, height: 3 * image.height });
       const pen = canvas.getContext("2d");
       pen.fillStyle = "#ffffff";
       pen.fillRect(0, 0, canvas.width, canvas.height);
@@ -136,38 +124,31 @@
   }
 
   function prepareFigure(figure) {
-    const svg = figure.querySelector("svg"), name = figure.dataset.name;
-    const { width, height } = svg.viewBox.baseVal;
-    const tools = make("span", { class: "tools" });
-    for (const kind of ["SVG", "PNG"]) {
-      tools.append(button(kind, () => {
-        const text = standAlone(svg);
-        if (kind === "SVG") download([text], "image/svg+xml", `${name}.svg`);
-        else savePng(text, [width, height], `${name}.png`);
-      }, { "aria-label": `Save this figure as ${kind}` }), " ");
-    }
+    const svg = figure.querySelector("svg"), { name } = figure.dataset, tools = make("span", { class: "tools" });
+    const save = {
+      SVG: () => download([standAlone(svg)], "image/svg+xml", `${name}.svg`),
+      PNG: () => savePng(standAlone(svg), `${name}.png`),
+    };
+    for (const [kind, act] of Object.entries(save)) tools.append(button(kind, act, { "aria-label": `Save this figure as ${kind}` }), " ");
     figure.querySelector("figcaption").append(" ", tools);
   }
 
   // A box that overflows can be scrolled by keyboard, and says so.
-  function prepareScrollers() {
-    for (const box of document.querySelectorAll(".scroller")) {
+  const scrollers = new ResizeObserver((entries) => {
+    for (const { target: box } of entries) {
       const wide = box.scrollWidth > box.clientWidth + 1;
       box.classList.toggle("wide", wide);
       if (wide) fill(box, { tabindex: "0", role: "group", "aria-label": "Scrolls sideways" }, []);
     }
+  });
+
+  function reveal(node) {
+    for (const fold of all("details")) fold.open ||= fold.contains(node);
+    node?.scrollIntoView();
   }
 
   // A link into folded content unfolds it.
-  function unfold() {
-    const node = location.hash.length > 1 && byId(decodeURIComponent(location.hash.slice(1)));
-    if (node) reveal(node);
-  }
-
-  function reveal(node) {
-    for (let outer = node; outer; outer = outer.parentElement) if (outer.tagName === "DETAILS") outer.open = true;
-    node.scrollIntoView();
-  }
+  const unfold = () => reveal(byId(decodeURIComponent(location.hash.slice(1))));
 
   // ---- A person's card ----
   const GROUPS = { control: "Control", patient: "Patient", other: "Other" };
@@ -253,7 +234,6 @@
   }
 
   // ---- The explorer: linked figure, table and card ----
-  const MOST_LISTED = 100;
   const ORDER = ["patient", "other", "control"];  // controls last, on top: otherwise they would be hidden
 
   function explorer(data) {
@@ -265,7 +245,7 @@
     }
     const every = data.people.flatMap((person) => person.visits.flatMap((visit) => visit.r)).filter((value) => value !== null);
     data.scale = [Math.min(0, percentile(every, 0.002)), Math.max(1, percentile(every, 0.998))];
-    const state = { data, open: data.people[data.example], sort: [-1, false], filters: filtersOf(data), axes: axesOf(data), colours: coloursOf(data) };
+    const state = { data, open: data.people[data.example], filters: filtersOf(data), axes: axesOf(data), colours: coloursOf(data) };
     const form = byId("linked").querySelector("form");
     const choose = (id, options, chosen = 0) => byId(id).append(...options.map((option, place) => make("option", { value: place, ...(place === chosen ? { selected: "" } : {}) }, option)));
     choose("shown", state.filters.map((filter) => filter.name));
@@ -278,6 +258,7 @@
       if (state.people.length) select(state, state.people[0]);
     });
     byId("linked").hidden = false;
+    listPeople(state);
     refresh(state);
     addEventListener("hashchange", () => follow(state));
     if (!follow(state)) showCard(state);
@@ -333,12 +314,12 @@
   }
 
   function refresh(state) {
-    const wanted = byId("who").value.trim().toLowerCase(), filter = state.filters[byId("shown").value];
-    state.people = state.data.people.filter((person) => filter.keep(person) && (!wanted || `${person.name} ${person.diagnosis ?? ""}`.toLowerCase().includes(wanted)));
+    const text = byId("who").value.trim(), { keep } = state.filters[byId("shown").value];
+    for (const person of state.data.people) person.row.hidden = !keep(person) || !`${person.name} ${person.diagnosis ?? ""}`.toLowerCase().includes(text.toLowerCase());
+    state.people = state.data.people.filter((person) => !person.row.hidden);
     const count = state.people.length;
-    byId("found").textContent = count ? `${count.toLocaleString("en")} ${count === 1 ? "person" : "people"}` : `No one matches \u201c${byId("who").value.trim()}\u201d.`;
+    byId("found").textContent = count ? `${count.toLocaleString("en")} ${count === 1 ? "person" : "people"}` : `No one matches \u201c${text}\u201d.`;
     drawScatter(state);
-    listPeople(state);
   }
 
   function select(state, person) {
@@ -347,7 +328,6 @@
     for (const link of all("a[data-person]")) link.hash = `person=${encodeURIComponent(person.place)}`;
     showCard(state);
     mark(state);
-    listPeople(state);
   }
 
   function showCard(state) {
@@ -355,57 +335,36 @@
   }
 
   function follow(state) {
-    const id = new URLSearchParams(location.hash.slice(1)).get("person");
-    if (id === null) return false;
-    const person = state.data.people.find((one) => one.name === id) ?? state.data.people.find((one) => one.place === id);
-    if (!person) {
-      byId("found").textContent = `There is no card for \u201c${id}\u201d.`;
-      return false;
-    }
-    select(state, person);
-    reveal(byId("linked"));
-    return true;
+    const id = new URLSearchParams(location.hash.slice(1)).get("person"), by = (what) => state.data.people.find((one) => one[what] === id);
+    const person = by("name") ?? by("place");
+    if (person) {
+      select(state, person);
+      reveal(byId("linked"));
+    } else if (id !== null) byId("found").textContent = `There is no card for \u201c${id}\u201d.`;
+    return person;
   }
 
+  // The rows of everybody are made once: a search hides rows, and a choice marks one.
   function listPeople(state) {
-    const { data, open } = state, [column, down] = state.sort;
-    const heads = ["Person", "Group", ...(data.sites.length ? ["Site"] : []), ...data.names];
-    const at = heads.length - data.names.length;
-    const key = (person, place) => (place >= at ? person.visits[0].r[place - at] : [person.name, GROUPS[person.group], data.sites[person.site] ?? ""][place]);
-    const rows = [...state.people];
-    if (column >= 0) rows.sort((a, b) => (down ? -1 : 1) * (column >= at ? key(a, column) - key(b, column) : compareWords(key(a, column), key(b, column))));
-    const shown = rows.slice(0, MOST_LISTED);
-    if (rows.includes(open) && !shown.includes(open)) shown.unshift(open);  // the open person is always listed
-    const head = make("tr", {}, ...heads.map((word, place) => {
-      const order = place === column ? { "aria-sort": down ? "descending" : "ascending" } : {};
-      return make("th", { scope: "col", class: place >= at ? "number" : "", ...order }, button(word, () => {
-        state.sort = [place, place === column ? !down : place >= at];
-        listPeople(state);
-      }, { class: "sort" }));
-    }));
-    const body = make("tbody", {}, ...shown.map((person) => {
-      const visit = person.visits[0], name = button(person.name, () => select(state, person), { class: "link" });
+    const { data } = state, table = byId("everybody");
+    const facts = [["Group", (person) => GROUPS[person.group]], ["Site", (person) => data.sites[person.site] ?? ""]].slice(0, data.sites.length ? 2 : 1);
+    const titles = ["Person", ...facts.map(([title]) => title)].map((title) => make("th", { scope: "col" }, title));
+    const severities = data.names.map((name) => make("th", { scope: "col", class: "number", "data-before": "ascending" }, name));
+    for (const person of data.people) {
+      const [visit] = person.visits, name = make("button", { type: "button", class: "link" }, person.name);
       const cells = visit.r.map((value, place) => {
-        const limits = limitsOf(visit, place);
-        return make("td", { class: "number" }, fixed(value, 2), make("small", {}, limits ? ` (${fixed(limits[0], 2)} to ${fixed(limits[1], 2)})` : ""));
+        const limits = limitsOf(visit, place), told = limits ? ` (${fixed(limits[0], 2)} to ${fixed(limits[1], 2)})` : "";
+        return make("td", { class: "number", "data-value": value }, fixed(value, 2), make("small", {}, told));
       });
-      const row = make("tr", person === open ? { class: "chosen" } : {}, make("th", { scope: "row" }, name), make("td", {}, GROUPS[person.group]), ...(data.sites.length ? [make("td", {}, data.sites[person.site] ?? "")] : []), ...cells);
-      row.addEventListener("click", () => person === state.open || select(state, person));
-      return row;
-    }));
-    const more = rows.length > shown.length ? `, the first ${MOST_LISTED} of ${rows.length.toLocaleString("en")}: search, sort or select` : "";
-    const focused = byId("everybody").contains(document.activeElement) ? document.activeElement.textContent : null;
-    byId("everybody").replaceChildren(make("caption", {}, `People${more}`), make("thead", {}, head), body);
-    const chosen = body.querySelector(".chosen"), box = byId("everybody").parentElement;
-    if (chosen) box.scrollTop = Math.max(0, chosen.offsetTop - box.clientHeight / 2);
-    if (focused !== null) [...byId("everybody").querySelectorAll("button")].find((button) => button.textContent === focused)?.focus({ preventScroll: true });
+      person.row = make("tr", {}, make("th", { scope: "row" }, name), ...facts.map(([, of]) => make("td", {}, of(person))), ...cells);
+      person.row.addEventListener("click", () => select(state, person));
+    }
+    table.append(make("thead", {}, make("tr", {}, ...titles, ...severities)), make("tbody", {}, ...data.people.map((person) => person.row)));
+    prepareSort(table);
   }
 
-  function shapeOf(group, x, y) {
-    if (group === "control") return draw("path", { d: `M${x - 3} ${y - 3}l6 6m0 -6l-6 6` });
-    if (group === "other") return draw("rect", { x: x - 3, y: y - 3, width: 6, height: 6 });
-    return draw("circle", { cx: x, cy: y, r: 3.5 });
-  }
+  const SHAPES = { control: "m-3-3 6 6m0-6-6 6", patient: "m-3.5 0a3.5 3.5 0 1 1 7 0 3.5 3.5 0 1 1-7 0z", other: "m-3-3h6v6h-6z" };
+  const shapeOf = (group, own, x, y) => draw("path", { class: group, style: `--own: ${own}`, d: `M${x} ${y}${SHAPES[group]}` });
 
   function ticksOf(low, high) {
     const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
@@ -437,14 +396,13 @@
     }
     svg.append(draw("text", { x: 320, y: 492, "text-anchor": "middle" }, across.name));
     svg.append(draw("text", { x: 20, y: 230, "text-anchor": "middle", transform: "rotate(-90 20 230)" }, up.name));
-    const shown = new Set(state.people);
-    const points = placed.filter(([person, a, b]) => shown.has(person) && a !== null && b !== null && colour.of(person) !== null).sort((a, b) => a[1] - b[1]);
+    const points = placed.filter(([person, a, b]) => !person.row.hidden && a !== null && b !== null && colour.of(person) !== null).sort((a, b) => a[1] - b[1]);
     const pathOf = (person, place) => person.visits.map((visit) => [across.of(visit, person, place), up.of(visit, person, place)]).filter(([a, b]) => a !== null && b !== null).map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L");
     if (byId("paths")?.checked || across.time || up.time) svg.append(draw("path", { class: "path", d: points.filter(([person]) => person.visits.length > 1).map(([person, , , place]) => `M${pathOf(person, place)}`).join("") }));
     state.shapes = points.map(([person, a, b]) => {
-      const shape = shapeOf(person.group, x(a), y(b));
+      const shape = shapeOf(person.group, colour.of(person), x(a), y(b));
       const words = `${person.name}, ${person.group}: ${across.name} ${fixed(a, 2)}, ${up.name} ${fixed(b, 2)}`;
-      fill(shape, { class: person.group, style: `--own: ${colour.of(person)}`, tabindex: "-1", role: "button", "aria-label": words }, [draw("title", {}, words)]);
+      fill(shape, { tabindex: "-1", role: "button", "aria-label": words }, [draw("title", {}, words)]);
       shape.addEventListener("click", () => select(state, person));
       return { shape, person, a: x(a), b: y(b) };
     });
@@ -454,14 +412,16 @@
     svg.addEventListener("keydown", (event) => moveIn(event, state));
     byId("scatter").replaceChildren(svg);
     byId("legend").replaceChildren(...colour.legend.slice(0, 14).map(([own, words, group]) => {
-      const key = draw("svg", { viewBox: "0 0 12 12", class: "key", "aria-hidden": "true" }, fill(shapeOf(group ?? "patient", 6, 6), { class: group ?? "patient", style: `--own: ${own}` }, []));
+      const key = draw("svg", { viewBox: "0 0 12 12", class: "key", "aria-hidden": "true" }, shapeOf(group ?? "patient", own, 6, 6));
       return make("span", {}, key, words);
     }), ...(colour.legend.length > 14 ? [make("span", {}, `and ${colour.legend.length - 14} more`)] : []));
     mark(state);
   }
 
   function mark(state) {
-    const svg = byId("scatter").firstElementChild;
+    const svg = byId("scatter").firstElementChild, box = byId("everybody").parentElement;
+    for (const person of state.data.people) person.row.classList.toggle("chosen", person === state.open);
+    box.scrollTop = state.open.row.offsetTop - box.clientHeight / 2;
     svg.querySelectorAll(".open").forEach((node) => node.remove());
     const own = state.shapes.find((one) => one.person === state.open);
     for (const one of state.shapes) one.shape.setAttribute("tabindex", one === (own ?? state.shapes[0]) ? "0" : "-1");
@@ -497,7 +457,7 @@
 
   async function load(box, address) {
     const page = await fetchPage(address);
-    box.replaceChildren(document.adoptNode(page.querySelector(".part")));
+    box.replaceChildren(page.querySelector(".part"));
     prepare(box);
   }
 
@@ -511,32 +471,17 @@
       const told = await answer.json();
       if (!answer.ok) throw new Error(told.refused);
       const here = new URLSearchParams(location.search);
-      const model = /\.safetensors$/i.test(told.name) ? told.name : here.get("model");
-      if (model) here.set("model", model);
-      if (model !== told.name) here.set("table", told.name);
+      here.set(/\.safetensors$/i.test(told.name) ? "model" : "table", told.name);
       location.href = `${location.pathname === "/apply" ? "/apply" : "/table"}?${here}`;
     } catch (error) {
       said.textContent = error.message;
     }
   }
 
-  function prepareDrop(zone) {
-    zone.querySelector("[data-file]").addEventListener("change", (event) => event.target.files[0] && upload(event.target.files[0], zone));
-    for (const [name, over] of [["dragover", true], ["dragleave", false], ["drop", false]]) {
-      zone.addEventListener(name, (event) => {
-        event.preventDefault();
-        zone.classList.toggle("over", over);
-        if (name === "drop" && event.dataTransfer.files[0]) upload(event.dataTransfer.files[0], zone);
-      });
-    }
-  }
-
   // ---- The table: every menu and button reloads the same part of the page ----
   async function check(box, address, focused) {
-    box.setAttribute("aria-busy", "true");
     box.inert = true;  // the next choice must start from this answer
     await load(box, address);
-    box.removeAttribute("aria-busy");
     box.inert = false;
     const query = box.querySelector(".part")?.dataset.query;
     if (query) history.replaceState(null, "", `/table?${query}`);
@@ -553,11 +498,10 @@
   }
 
   function filterRows(input) {
-    if (byId("unfolded")) byId("unfolded").checked = true;
     const wanted = input.value.trim().toLowerCase(), rows = [...byId(input.dataset.filter).tBodies[0].rows];
     for (const row of rows) row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
     const count = rows.filter((row) => !row.hidden).length;
-    input.form.querySelector("[data-filtered]").textContent = wanted ? `${count} found` : "";
+    input.closest(".choices").querySelector("[data-filtered]").textContent = wanted ? `${count} found` : "";
   }
 
   // ---- Training: time needed and progress ----
@@ -568,13 +512,12 @@
     form.addEventListener("input", () => {
       clearTimeout(timer);
       timer = setTimeout(async () => {
-        const fresh = (await fetchPage(addressOf(form))).getElementById("planned");
+        const fresh = (await fetchPage(addressOf(form))).getElementById("planned"), shown = byId("planned");
         if (!fresh) return;
-        const open = byId("planned").querySelector("details")?.open;
-        byId("planned").replaceWith(document.adoptNode(fresh));
-        if (open) byId("planned").querySelector("details").open = true;
-        prepare(byId("planned"));
-        form.querySelector("[data-start]").disabled = Boolean(byId("planned").querySelector(".banner"));
+        fresh.querySelector("details")?.toggleAttribute("open", shown.querySelector("details[open]") !== null);
+        shown.replaceWith(fresh);
+        prepare(fresh);
+        form.querySelector("[data-start]").disabled = fresh.querySelector(".banner") !== null;
       }, 300);
     });
     // The server reads the choices from the address.
@@ -672,15 +615,13 @@
     }
     for (const node of all("[data-change]", within)) node.addEventListener("click", () => change(node, node.dataset.change));
     for (const node of all("[data-change-name]", within)) node.addEventListener("change", () => change(node, `${node.dataset.changeName}=${encodeURIComponent(node.value)}`));
-    for (const node of all("[data-filter]", within)) {
-      node.addEventListener("input", () => filterRows(node));
-      node.form.addEventListener("submit", (event) => event.preventDefault());
-    }
-    prepareScrollers();
+    for (const node of all("[data-filter]", within)) node.addEventListener("input", () => filterRows(node));
+    for (const box of all(".scroller", within)) scrollers.observe(box);
   }
 
   prepare(document);
-  all("[data-drop]").forEach(prepareDrop);
+  // Files can also be dropped onto an input.
+  for (const input of all("[data-file]")) input.addEventListener("change", () => input.files[0] && upload(input.files[0], input.closest(".drop")));
   all("[data-submit]").forEach((node) => node.addEventListener("change", () => node.form.requestSubmit()));
   all("[data-live]").forEach(planAgain);
   all("[data-paste]").forEach(paste);
@@ -708,8 +649,6 @@
   // The contents of a report mark the section being read.
   const contents = all('header.bar a[href^="#"]'), isPassed = (link) => byId(link.hash.slice(1)).getBoundingClientRect().top < innerHeight / 3;
   addEventListener("scroll", () => contents.forEach((link) => link.setAttribute("aria-current", String(link === contents.findLast(isPassed)))), { passive: true });
-  addEventListener("resize", prepareScrollers);
-  document.addEventListener("toggle", prepareScrollers, true);
   addEventListener("hashchange", unfold);
   unfold();
 })();

@@ -123,7 +123,7 @@ CHOICES = {
     "a label is that of the controls": (
         lambda table: table.replace({"diagnosis": {"CN": "one"}}),
         ["Specify the control label with “controls”"],  # not an option of the command line
-        "label=one&group=control",
+        "label=one&group=controls",
         ["controls (one)"],
     ),
     "ids are repeated": (

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import QueryParams
@@ -98,7 +98,7 @@ def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
     """
     if role not in ROLES:
         raise InputError(f"{role!r} is not a column role.")
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     about = {one.name: one for one in settings_of(TableSettings)}
     names = [name for name in ROLES.values() if name]
     for name in (*names, "features", "interactions"):
@@ -107,12 +107,10 @@ def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
             changes[name] = tuple(one for one in value if column not in one.split(":")) or usual
         elif value == column and usual is None:
             changes[name] = None
-    settings = replace(settings, **changes)  # type: ignore[arg-type]
-    name = ROLES[role]
-    if not name:
-        return settings
-    several = about[name].kind.several
-    return replace(settings, **{name: (*(getattr(settings, name) or ()), column) if several else column})  # type: ignore[arg-type]
+    if name := ROLES[role]:
+        others = changes.get(name, getattr(settings, name)) or ()
+        changes[name] = (*others, column) if about[name].kind.several else column
+    return replace(settings, **changes)  # type: ignore[arg-type]
 
 
 def with_group(settings: TableSettings, label: str, group: str) -> TableSettings:
@@ -120,8 +118,8 @@ def with_group(settings: TableSettings, label: str, group: str) -> TableSettings
     control, patients = (
         tuple(one for one in getattr(settings, name) or () if one != label) for name in ("control", "patients")
     )
-    control = (*control, label) if group == "control" else control
-    patients = (*patients, label) if group == "patient" else patients
+    control = (*control, label) if group == "controls" else control
+    patients = (*patients, label) if group == "patients" else patients
     return replace(settings, control=control or None, patients=patients or None)
 
 
@@ -148,11 +146,9 @@ def buttons_of(fixes: Iterable[FoundRemedy], kind: type, table: str = "") -> lis
 
 async def posted(request: Request) -> Pairs:
     """Return the fields of a submitted form."""
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _MOST_FORM:
-            raise InputError("The form contains too much text.")
+    body = await request.body()
+    if len(body) > _MOST_FORM:
+        raise InputError("The form contains too much text.")
     return parse_qsl(body.decode("utf-8", errors="replace"))
 
 

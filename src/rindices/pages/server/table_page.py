@@ -63,12 +63,13 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 
 class ColumnRow(NamedTuple):
-    """A column as shown: what was found, its role in the menu, its histogram, and its problems."""
+    """A column as shown: what was found, its role in the menu, histogram and problems, and how it stands out."""
 
     found: CheckedColumn
     role: str
     bars: list[tuple[float, str]]  # height from 0 to 1, and label
     problems: list[str]
+    look: str  # wrong, doubt, alike (a region without remarks), or nothing of these
 
 
 class Check(NamedTuple):
@@ -254,8 +255,10 @@ def _rows(settings: TableSettings, check: Check) -> list[ColumnRow]:
     rows = []
     for found in check.found.columns:
         wrong = [one.shown or one.text for one in check.found.problems if found.name in one.columns]
-        role = special.get(found.name, _ROLES[found.role])
-        rows.append(ColumnRow(found, role, check.bars.get(found.name, []), wrong))
+        role, doubtful = special.get(found.name, _ROLES[found.role]), bool(found.suspicion)
+        alike = role == "region" and not found.missing
+        look = "wrong" if wrong or found.impossible else "doubt" if doubtful else "alike" if alike else ""
+        rows.append(ColumnRow(found, role, check.bars.get(found.name, []), wrong, look))
     return sorted(rows, key=lambda row: (not row.problems, not row.found.suspicion, row.role in ("region", "no role")))
 
 
@@ -264,7 +267,7 @@ def _groups(found: CheckedTable, settings: TableSettings) -> list[tuple[str, int
     control = found.control_labels or settings.control or ()
     patients = found.patient_labels or settings.patients or ()
     return [
-        (label, number, "control" if label in control else "patient" if label in patients else "other")
+        (label, number, "controls" if label in control else "patients" if label in patients else "scored only")
         for label, number in found.labels.items()
     ]
 
