@@ -42,11 +42,11 @@
     const isNumber = header.classList.contains("number");
     const of = (row) => (isNumber ? parseFloat(valueOf(row.cells[place])) : valueOf(row.cells[place]));
     const order = (a, b) => (isNumber ? of(a) - of(b) : WORDS.compare(of(a), of(b)));
-    const rows = [...table.tBodies[0].rows], unknown = rows.filter((row) => Number.isNaN(of(row)));
-    const known = rows.filter((row) => !Number.isNaN(of(row))).sort((a, b) => (down ? -1 : 1) * order(a, b));
+    const isUnknown = (row) => Number.isNaN(of(row));  // these come last
+    const rows = [...table.tBodies[0].rows].sort((a, b) => isUnknown(a) - isUnknown(b) || (down ? -1 : 1) * order(a, b));
     for (const other of header.parentNode.cells) other.removeAttribute("aria-sort");
     header.setAttribute("aria-sort", down ? "descending" : "ascending");
-    table.tBodies[0].append(...known, ...unknown);
+    table.tBodies[0].append(...rows);
   }
 
   const csvCell = (text) => (/[",;\r\n\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
@@ -376,7 +376,6 @@
   function drawScatter(state) {
     const { data } = state, [across, up] = ["across", "up"].map((id) => state.axes[byId(id).value]);
     const colour = state.colours[byId("colour").value];
-    const placed = data.people.map((person, place) => [person, across.of(person.visits[0], person, place), up.of(person.visits[0], person, place), place]);
     const limits = [across, up].map((axis) => {
       const values = data.people.flatMap((person, place) => person.visits.map((visit) => axis.of(visit, person, place))).filter((value) => value !== null);
       const ends = [values.reduce((a, b) => Math.min(a, b), axis.score ? 0 : Infinity), values.reduce((a, b) => Math.max(a, b), axis.score ? 1 : -Infinity)];
@@ -390,12 +389,11 @@
       for (const tick of axis.ticks?.keys() ?? ticksOf(low, high)) {
         if (tick < low || tick > high) continue;
         const words = axis.ticks ? axis.ticks[tick] : minus(String(tick));
-        svg.append(draw("path", { class: "grid", d: isUp ? `M72 ${at(tick)}H580` : `M${at(tick)} 10V450` }));
-        svg.append(draw("text", isUp && axis.ticks ? { x: 56, y: at(tick), "text-anchor": "middle", transform: `rotate(-90 56 ${at(tick)})` } : isUp ? { x: 66, y: at(tick) + 4, "text-anchor": "end" } : { x: at(tick), y: 468, "text-anchor": "middle" }, words));
+        svg.append(draw("path", { class: "grid", d: isUp ? `M72 ${at(tick)}H580` : `M${at(tick)} 10V450` }), draw("text", isUp && axis.ticks ? { x: 56, y: at(tick), "text-anchor": "middle", transform: `rotate(-90 56 ${at(tick)})` } : isUp ? { x: 66, y: at(tick) + 4, "text-anchor": "end" } : { x: at(tick), y: 468, "text-anchor": "middle" }, words));
       }
     }
-    svg.append(draw("text", { x: 320, y: 492, "text-anchor": "middle" }, across.name));
-    svg.append(draw("text", { x: 20, y: 230, "text-anchor": "middle", transform: "rotate(-90 20 230)" }, up.name));
+    svg.append(draw("text", { x: 320, y: 492, "text-anchor": "middle" }, across.name), draw("text", { x: 20, y: 230, "text-anchor": "middle", transform: "rotate(-90 20 230)" }, up.name));
+    const placed = data.people.map((person, place) => [person, across.of(person.visits[0], person, place), up.of(person.visits[0], person, place), place]);
     const points = placed.filter(([person, a, b]) => !person.row.hidden && a !== null && b !== null && colour.of(person) !== null).sort((a, b) => a[1] - b[1]);
     const pathOf = (person, place) => person.visits.map((visit) => [across.of(visit, person, place), up.of(visit, person, place)]).filter(([a, b]) => a !== null && b !== null).map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L");
     if (byId("paths")?.checked || across.time || up.time) svg.append(draw("path", { class: "path", d: points.filter(([person]) => person.visits.length > 1).map(([person, , , place]) => `M${pathOf(person, place)}`).join("") }));
@@ -642,10 +640,10 @@
   });
   // A page that takes a while is reloaded; without a script, an address that names a person would not be.
   if (document.querySelector("main > .busy")) setTimeout(() => location.reload(), 1000);
-  if (byId("checked")) check(byId("checked"), byId("checked").dataset.source);
-  if (byId("training")) watch(byId("training"));
-  if (byId("slider")) prepareSlider(byId("slider"));
-  if (byId("people-data")) explorer(JSON.parse(byId("people-data").textContent));
+  all("#checked").forEach((box) => check(box, box.dataset.source));
+  all("#training").forEach(watch);
+  all("#slider").forEach(prepareSlider);
+  all("#people-data").forEach((script) => explorer(JSON.parse(script.textContent)));
   // The contents of a report mark the section being read.
   const contents = all('header.bar a[href^="#"]'), isPassed = (link) => byId(link.hash.slice(1)).getBoundingClientRect().top < innerHeight / 3;
   addEventListener("scroll", () => contents.forEach((link) => link.setAttribute("aria-current", String(link === contents.findLast(isPassed)))), { passive: true });

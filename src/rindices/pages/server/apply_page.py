@@ -45,9 +45,7 @@ class Match(NamedTuple):
 
 
 def _model(desk: Desk, name: str) -> tuple[Path, Header]:
-    path = desk.path(name)
-    if not path.is_file():
-        raise InputError(f"There is no model {name!r} in the folder.")
+    path = desk.file(name, "model")
     return path, read_header(path)
 
 

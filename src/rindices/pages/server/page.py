@@ -111,6 +111,13 @@ class Desk:
             raise InputError(f"{name!r} is not in the folder that was opened.")
         return path
 
+    def file(self, name: str, what: str, ending: str = "") -> Path:
+        """Return a file of the folder; a refusal says what is not there."""
+        path = self.path(name)
+        if not path.is_file() or not name.endswith(ending):
+            raise InputError(f"There is no {what} {name!r} in the folder.")
+        return path
+
     def parts(self, name: str) -> tuple[Part, ...]:
         """Return the labelled tables of the folder that a name stands for; none if it names a single table."""
         named = () if os.path.exists(self.folder / name) else labelled_parts(name)

@@ -314,17 +314,13 @@ def call(desk: Desk, words: list[str]) -> None:
 
 def file_answer(desk: Desk, request: Request) -> Response:
     """Return a file of the folder as a download."""
-    path = desk.path(request.path_params["name"])
-    if not path.is_file():
-        raise InputError(f"There is no file {request.path_params['name']!r} in the folder.")
+    path = desk.file(request.path_params["name"], "file")
     return FileResponse(path, media_type="application/octet-stream", filename=path.name)
 
 
 def report_answer(desk: Desk, request: Request) -> Response:
     """Return a report of the folder, isolated from these pages and without any script but that of reports."""
-    path = desk.path(request.path_params["name"])
-    if not path.is_file() or path.suffix != ".html":
-        raise InputError(f"There is no report {request.path_params['name']!r} in the folder.")
+    path = desk.file(request.path_params["name"], "report", ".html")
     policy = f"sandbox allow-scripts allow-downloads allow-modals; {offline_policy()}; frame-ancestors 'self'"
     return FileResponse(path, media_type="text/html", headers={"content-security-policy": policy})
 

@@ -4,7 +4,7 @@ Also the form that turns the folder of a segmentation program into a table, as `
 """
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -140,19 +140,6 @@ def _histograms(sources: list[Source]) -> dict[str, list[tuple[float, str]]]:
     return found
 
 
-def changed(settings: TableSettings, request: Request) -> TableSettings:
-    """Return settings with the change that a menu asks for."""
-    asked = request.query_params
-    if "column" in asked:
-        settings = query.with_role(settings, asked["column"], asked.get("role", ""))
-    if "label" in asked:
-        settings = query.with_group(settings, asked["label"], asked.get("group", ""))
-    usual = {one.name: one.default for one in fields(TableSettings)}
-    if (without := asked.get("without")) in usual:
-        settings = replace(settings, **{without: usual[without]})  # type: ignore[arg-type]
-    return settings
-
-
 def table_page(desk: Desk, request: Request) -> Response:
     """List the tables, or show the chosen one, whose check is loaded after the page.
 
@@ -220,16 +207,20 @@ def _asked(desk: Desk, request: Request) -> tuple[str, TableSettings, Check]:
     asked = request.query_params
     name = asked.get("table", "")
     path = _file_of(desk, name)
-    settings = read_query(TableSettings, asked, desk)
+    kept = [(one, text) for one, text in asked.multi_items() if one != asked.get("without")]
+    settings = read_query(TableSettings, QueryParams(kept), desk)
     if also := asked.get("also"):
         settings = replace(settings, join=(*map(str, paths_of(settings.join)), str(_file_of(desk, also))))
     if also or "chosen" not in asked:
         settings = query.guessed(settings, path, again=bool(also))
-    settings = changed(settings, request)
+    column, role = asked.get("column", ""), asked.get("role", "")
+    if column:
+        settings = query.with_role(settings, column, role)
+    if "label" in asked:
+        settings = query.with_group(settings, asked["label"], asked.get("group", ""))
     check = checked(stamp_of(path, settings), path, settings)
     regions = [one.name for one in check.found.columns if one.role == "a region"]
-    column, is_region = asked.get("column", ""), asked.get("role") == "region"
-    if is_region and column not in regions and check.found.n_rows:  # it was not taken for one by itself
+    if role == "region" and column not in regions and check.found.n_rows:  # it was not taken for one by itself
         settings = replace(settings, features=(*regions, column))
         check = checked(stamp_of(path, settings), path, settings)
     return name, settings, check
