@@ -182,11 +182,17 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"thousands": "{:,}".format, "listed": elements.listed, "number": elements.number}
-    environment.filters["line"] = _line
-    made = (elements.Table, elements.words, elements.counts, elements.measures)
-    said = (counted, duration, roughly, guarded_text, elements.p_words)
-    environment.globals |= {one.__name__: one for one in (*made, *said)} | {"looks": VERDICT_LOOKS}
+    environment.filters |= {
+        "thousands": "{:,}".format,
+        "listed": elements.listed,
+        "number": elements.number,
+        "line": _line,
+    }
+    shared = (
+        *(elements.Table, elements.words, elements.counts, elements.measures, elements.p_words),
+        *(counted, duration, roughly, guarded_text),
+    )
+    environment.globals |= {one.__name__: one for one in shared} | {"looks": VERDICT_LOOKS}
     environment.globals |= vars(environment.get_template("macros.html.j2").module)
     return environment
 

@@ -180,17 +180,17 @@
   }
 
   function whyTable(drivers, place, data) {
+    const triples = Array.from({ length: drivers.length / 3 }, (_, k) => drivers.slice(3 * k, 3 * k + 3));  // region, part, z
     const key = draw("svg", { viewBox: "0 0 90 14", class: "why", role: "img", "aria-label": "z as a ring, the pattern's part as a bar" }, draw("circle", { class: "z", cx: 8, cy: 8, r: 4 }), draw("text", { x: 16, y: 12 }, "z"), draw("rect", { class: "r", x: 34, y: 4, width: 14, height: 8 }), draw("text", { x: 52, y: 12 }, "part"));
     const head = make("tr", {}, ...["Why: region", key, "z", "Pattern's part"].map((word, column) => make("th", { scope: "col", class: column > 1 ? "number" : "" }, word)));
-    const values = drivers.filter((_, at) => at % 3).concat(0), low = Math.min(...values), x = (value) => 5 + (80 * (value - low)) / (Math.max(...values) - low || 1);
-    const body = make("tbody");
-    for (let at = 0; at < drivers.length; at += 3) {
-      const [short, full] = data.regions[drivers[at]], [part, z] = drivers.slice(at + 1, at + 3);
+    const values = triples.flatMap(([, ...two]) => two).concat(0), low = Math.min(...values), x = (value) => 5 + (80 * (value - low)) / (Math.max(...values) - low || 1);
+    const rows = triples.map(([at, part, z]) => {
+      const [short, full] = data.regions[at];
       const region = make("th", { scope: "row" }, full, ...(full === short ? [] : [make("small", {}, ` ${short}`)]));
       const picture = draw("svg", { viewBox: "0 0 90 14", class: "why", "aria-hidden": "true", style: `--own: var(--pattern${(place % 6) + 1})` }, draw("rect", { class: "r", x: Math.min(x(0), x(part)), width: Math.max(0.5, Math.abs(x(part) - x(0))), y: 3, height: 8 }), draw("path", { class: "axis", d: `M${x(0)} 0V14` }), draw("circle", { class: "z", cx: x(z), cy: 7, r: 4 }));
-      body.append(make("tr", {}, region, make("td", {}, picture), make("td", { class: "number" }, signed(z)), make("td", { class: "number" }, signed(part))));
-    }
-    return make("table", { "aria-label": `Regions behind ${data.names[place]}` }, make("thead", {}, head), body);
+      return make("tr", {}, region, make("td", {}, picture), make("td", { class: "number" }, signed(z)), make("td", { class: "number" }, signed(part)));
+    });
+    return make("table", { "aria-label": `Regions behind ${data.names[place]}` }, make("thead", {}, head), make("tbody", {}, ...rows));
   }
 
   const limitsOf = (visit, place) => (visit.low && visit.low[place] !== null ? [visit.low[place], visit.high[place]] : null);
@@ -200,11 +200,8 @@
     const told = limits ? ` (${data.level} interval ${fixed(limits[0], 2)} to ${fixed(limits[1], 2)})` : "";
     const above = aboveWords(visit.above?.[place], data.reference);
     const line = make("p", {}, make("strong", {}, `${data.names[place]}: ${fixed(visit.r[place], 2)}`), told + (above ? `, ${above}` : ""));
-    const block = make("div", { class: "pattern" });
-    block.append(make("div", {}, line, bar(visit.r[place], limits, data.bands[place], data.scale, place)));
-    const drivers = visit.drivers?.[place];
-    if (drivers?.length) block.append(whyTable(drivers, place, data));
-    return block;
+    const drawn = bar(visit.r[place], limits, data.bands[place], data.scale, place), drivers = visit.drivers?.[place] ?? [];
+    return make("div", { class: "pattern" }, make("div", {}, line, drawn), ...(drivers.length ? [whyTable(drivers, place, data)] : []));
   }
 
   function cardOf(person, data) {
@@ -214,7 +211,7 @@
     person.visits.forEach((visit, place) => {
       const years = visit.years === undefined ? "" : `, ${fixed(visit.years, 1)} years`;
       if (person.visits.length > 1) card.append(make("h5", {}, `Visit ${visit.visit ?? place + 1}${years}`));
-      const scores = data.scores.map((score, at) => [score.name, scoreOf(visit, at, data)]).filter(([, value]) => value !== null);
+      const scores = data.scores.map(({ name, levels }, at) => [name, levels?.[visit.scores?.[at]] ?? visit.scores?.[at] ?? null]).filter(([, value]) => value !== null);
       if (scores.length) card.append(make("p", { class: "aside" }, scores.slice(0, 6).map((pair) => pair.join(" ")).join(" \u00b7 ")));
       if (visit.flags) card.append(make("p", { class: "note warnings" }, `Unusual: ${visit.flags}`));
       card.append(make("div", { class: "patterns" }, ...visit.r.map((_, at) => patternBlock(visit, at, data))));
@@ -226,11 +223,6 @@
     const limits = low === null ? "" : ` (${signed(low)} to ${signed(high)})`;
     const word = reliable === null ? "" : reliable ? `, reliably ${reliable > 0 ? "worse" : "better"}` : ", within scan noise";
     return `${name}, first visit to last: ${signed(change)}${limits}${word}`;
-  }
-
-  function scoreOf(visit, at, data) {
-    const value = visit.scores?.[at] ?? null;
-    return value === null || data.scores[at].levels === null ? value : data.scores[at].levels[value];
   }
 
   // ---- The explorer: linked figure, table and card ----
@@ -261,7 +253,7 @@
     listPeople(state);
     refresh(state);
     addEventListener("hashchange", () => follow(state));
-    if (!follow(state)) showCard(state);
+    if (!follow(state)) byId("card").replaceChildren(cardOf(state.open, data));
   }
 
   function percentile(values, share) {
@@ -288,13 +280,9 @@
     return [...severities, ...numbers, ...years, groups];
   }
 
-  // Red, green and blue from dark to light; distinguishable with every common kind of colour blindness.
-  const SEQUENCE = [[0, 34, 78], [124, 123, 120], [254, 232, 56]];
-
-  function between(share) {
-    const at = Math.min(share, 0.9999) * (SEQUENCE.length - 1), low = Math.floor(at);
-    return `rgb(${SEQUENCE[low].map((value, k) => Math.round(value + (at - low) * (SEQUENCE[low + 1][k] - value))).join(" ")})`;
-  }
+  // Dark to light, distinguishable with every common kind of colour blindness.
+  const [DARK, MIDDLE, LIGHT] = ["#00224e", "#7c7b78", "#fee838"];
+  const between = (share) => `color-mix(in srgb, ${share < 0.5 ? DARK : LIGHT}, ${MIDDLE} ${200 * Math.min(share, 1 - share)}%)`;
 
   function coloursOf(data) {
     const hue = (place) => `hsl(${Math.round(place * 137.5) % 360} 60% 45%)`;
@@ -326,12 +314,8 @@
     state.open = person;
     try { history.replaceState(null, "", `#person=${encodeURIComponent(person.name)}`); } catch { /* a page in a frame has no address of its own */ }
     for (const link of all("a[data-person]")) link.hash = `person=${encodeURIComponent(person.place)}`;
-    showCard(state);
+    byId("card").replaceChildren(cardOf(person, state.data));
     mark(state);
-  }
-
-  function showCard(state) {
-    byId("card").replaceChildren(cardOf(state.open, state.data));
   }
 
   function follow(state) {
@@ -430,14 +414,13 @@
 
   function moveIn(event, state) {
     const here = state.shapes.findIndex((one) => one.shape === event.target), own = state.shapes[here];
-    const last = state.shapes.length - 1;
     const upwards = [...state.shapes].sort((a, b) => b.b - a.b), level = upwards.indexOf(own);
-    const at = (shapes, place) => shapes[Math.max(0, Math.min(last, place))];
-    const steps = { Enter: own, " ": own, ArrowRight: at(state.shapes, here + 1), ArrowLeft: at(state.shapes, here - 1), ArrowUp: at(upwards, level + 1), ArrowDown: at(upwards, level - 1), Home: state.shapes[0], End: state.shapes[last] };
+    const steps = { Enter: own, " ": own, ArrowRight: state.shapes[here + 1], ArrowLeft: state.shapes[here - 1], ArrowUp: upwards[level + 1], ArrowDown: upwards[level - 1], Home: state.shapes[0], End: state.shapes.at(-1) };
     if (!own || !(event.key in steps)) return;
     event.preventDefault();
-    select(state, steps[event.key].person);
-    steps[event.key].shape.focus();
+    const { person, shape } = steps[event.key] ?? own;  // at an end, there is no next
+    select(state, person);
+    shape.focus();
   }
 
   // ==== Only on pages from the server ====
