@@ -75,11 +75,12 @@ def cards_section(view: RunView) -> dict[str, object]:
     brains, had = brains_of(view), [high for _, _, high in view.reference]
     mixture = None
     if had and (people["group"] == "patient").sum() >= _FEW and view.summary.n_patterns > 1:
-        alt = (
-            "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 "
-            "of 100 controls."
+        mixture = view.gallery.draw(
+            "mixture",
+            plots.pattern_mixture(people, had),
+            "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 of 100 "
+            "controls.",
         )
-        mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt)
     return {
         "cards": [_card(view, place, training, had) for place in range(1, view.summary.n_patterns + 1)],
         "brains": brains,
@@ -93,15 +94,17 @@ def cards_section(view: RunView) -> dict[str, object]:
 def _card(view: RunView, place: int, training: pd.DataFrame | None, had: Sequence[float]) -> dict[str, object]:
     people, name = view.results.first_visits, view.results.score_names[place - 1]
     rows, patients = strongest_first(view.results.patterns, place), people["group"] == "patient"
-    alt = f"Distribution of the severity of pattern {place} in each group; the text gives the medians."
-    figure = plots.severity_histogram(people, name, training)
     return {
         "place": place,
         "colour": f"pattern{(place - 1) % len(PATTERN_COLOURS) + 1}",
         "doubt": _implausibility(rows, people[name]),
         "changes": _changes(rows, view.region_names),
         "strongest": _strongest(view, place, rows.iloc[0]),
-        "histogram": view.gallery.draw(f"severities_{place}", figure, alt),
+        "histogram": view.gallery.draw(
+            f"severities_{place}",
+            plots.severity_histogram(people, name, training),
+            f"Distribution of the severity of pattern {place} in each group; the text gives the medians.",
+        ),
         "age": _by_age(view, place, name),
         "groups": _groups(people, name),
         "share": _share(people.loc[patients, view.results.score_names], had, place) if had else None,
@@ -159,8 +162,8 @@ def _by_age(view: RunView, place: int, name: str) -> Picture | None:
     if age is None or variables[age].nunique() < _FEW:
         return None
     people = view.results.first_visits[["group", name]].assign(**{age: variables[age].to_numpy()})
-    alt = f"Severity of pattern {place} against {age}, by group."
-    return view.gallery.draw(f"age_{place}", plots.severity_by_age(people, name, age), alt)
+    figure = plots.severity_by_age(people, name, age)
+    return view.gallery.draw(f"age_{place}", figure, f"Severity of pattern {place} against {age}, by group.")
 
 
 def _changes(rows: pd.DataFrame, names: Mapping[str, str]) -> list[tuple[str, str, str]]:

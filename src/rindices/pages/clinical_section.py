@@ -61,17 +61,15 @@ def associations_section(view: RunView) -> dict[str, object] | None:
 
 def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, object]:
     n_known, n_clear = int(table["coefficient"].notna().sum()), int((table["q"] < _LARGEST_Q).sum())
-    everybody = people == "everybody"
-    title = f"Associations in {'all participants' if everybody else people}"
+    title = f"Associations in {people.replace('everybody', 'all participants')}"
     alt = (
         f"Association of each variable with each pattern in {people}, with 95 % intervals; {n_clear} of "
         f"{n_known} have q below {_LARGEST_Q:g}. The table gives the values."
     )
-    figure = gallery.draw(f"associations_{people}", plots.forest(table, people=people), alt) if n_known else None
     return {
         "title": title,
-        "everybody": everybody,
-        "picture": figure,
+        "everybody": people == "everybody",
+        "picture": gallery.draw(f"associations_{people}", plots.forest(table, people=people), alt) if n_known else None,
         "n": n_known,
         "n_clear": n_clear,
         "table": Table(title, _associations(table), source="analysis/associations.csv"),
@@ -113,8 +111,6 @@ def change_section(view: RunView) -> dict[str, object] | None:
         return None
     visits, groups = view.results.r_indices, means[means["group"].isin(GROUPS) & means["mean"].notna()]
     visits = visits[visits["participant_id"].duplicated(keep=False) & visits["years"].notna()]
-    alt = "Severities over the years since the first visit, and the line of each group."
-    paths = view.gallery.draw("trajectories", plots.trajectories(visits, groups), alt)
     alt = (
         "Change of each severity per year: individuals as faint marks, and the mean of each group with its 95 % "
         "interval. The table gives the values."
@@ -136,7 +132,11 @@ def change_section(view: RunView) -> dict[str, object] | None:
         "by_person": bool(means["random_effects"].str.contains("by person").any()),
         "notes": [f"{GROUPS.get(group, group.capitalize())}: {note}" for group, note in pairs if note],
         "compared": bool((means["group"] == _DIFFERENCE).any()),
-        "paths": paths,
+        "paths": view.gallery.draw(
+            "trajectories",
+            plots.trajectories(visits, groups),
+            "Severities over the years since the first visit, and the line of each group.",
+        ),
         "picture": view.gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
         "table": Table("Change of the severities per year", columns),
         **_reliable(change, noise, view.results.score_names),
@@ -190,12 +190,12 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
     ]
     told, picture = {name: view.summary.follow_up.get(name) for name in FOLLOW_UP}, None
     if curves is not None:
-        figure = plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None)
-        alt = (
-            "Proportion of people with and without the event over time, in thirds of each severity, with "
-            "numbers at risk."
+        picture = view.gallery.draw(
+            "follow_up",
+            plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None),
+            "Proportion of people with and without the event over time, in thirds of each severity, with numbers at "
+            "risk.",
         )
-        picture = view.gallery.draw("follow_up", figure, alt)
     return {
         "told": told,
         "covariates": [name for name in view.run.adjusted if name != view.summary.correction.site],

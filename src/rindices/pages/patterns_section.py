@@ -1,12 +1,10 @@
 """The sections on patterns: brains, regions by severity, subgroups of patients, resemblance, and voxel-wise maps."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,12 +13,8 @@ from rindices import plots
 from rindices.pages.elements import Gallery, Picture, Table, counts, limits, listed, measures, probabilities, words
 from rindices.pages.layout import RunView
 from rindices.plots import brain
-from rindices.plots.brain import measures_of, outlined_regions
 from rindices.plots.brain_drawing import UNIT, BrainDrawing, Layout, draw_brain
 from rindices.record import BRAIN, VOXELWISE, damaged
-
-if TYPE_CHECKING:
-    from nibabel.nifti1 import Nifti1Image
 
 _ENOUGH = 0.5  # of the regions must have an outline; with fewer, the picture would mislead
 _MOST_CLUSTERS = 10  # of a comparison
@@ -65,7 +59,7 @@ def brains_of(view: RunView) -> Brains:
     """Return pictures of each pattern, on the atlas that was given or otherwise as outlines at severity 1."""
     painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
     titles = {name: name if title == name else f"{title} ({name})" for name, title in view.region_names.items()}
-    outlined, drawn = outlined_regions(titles), _atlas_pictures(painted, view.gallery)
+    outlined, drawn = brain.outlined_regions(titles), _atlas_pictures(painted, view.gallery)
     missing = [title for name, title in titles.items() if name not in outlined]
     atlases = {region.atlas for region in outlined.values()}
     brains = Brains(bool(painted), missing, atlases, drawn, {}, {}, {})
@@ -106,8 +100,8 @@ def draw_measures(
     Without enough regions that have an outline, there are none.
     """
     names, drawings = table["region"].unique(), dict[str, BrainDrawing]()
-    enough = len(outlined_regions(names)) >= _ENOUGH * len(names)
-    for measure in measures_of(names) if enough else ():
+    enough = len(brain.outlined_regions(names)) >= _ENOUGH * len(names)
+    for measure in brain.measures_of(names) if enough else ():
         drawing = draw_brain(table, pattern, measure=measure, unsure=unsure, unit=unit, layout=_SMALL_BRAIN)
         if drawing is not None:
             drawings[f"_{measure}" if measure else ""] = drawing
@@ -129,7 +123,7 @@ def voxelwise_section(view: RunView) -> dict[str, object] | None:
 
 
 def _atlas_pictures(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
-    found: dict[str, dict[float, Nifti1Image]] = {}
+    found: dict[str, dict[float, Any]] = {}
     for path in paths:
         if name := re.fullmatch(r"pattern-(\d+)_severity-([\d.]+)\.nii\.gz", path.name):
             found.setdefault(name[1], {})[float(name[2])] = _image(path)
@@ -174,7 +168,8 @@ def _t_maps(folder: Path, row: pd.Series, where: str, gallery: Gallery) -> list[
     ]
 
 
-def _image(path: Path) -> Nifti1Image:
+def _image(path: Path) -> Any:
+    """Return a nibabel image whose values can be read."""
     import nibabel
 
     try:
@@ -201,10 +196,6 @@ def dose_section(view: RunView) -> dict[str, object] | None:
     table = view.analyses.get("dose_response")
     if table is None:
         return None
-    alt = (
-        "Mean of the strongest regions in patients, in standard deviations of the controls, against severity; "
-        "one panel per pattern. The table gives the values."
-    )
     columns = [
         counts("Pattern", table["pattern"]),
         words("Region", table["region"]),
@@ -214,7 +205,12 @@ def dose_section(view: RunView) -> dict[str, object] | None:
         limits(table["mean_low"], table["mean_high"]),
     ]
     return {
-        "picture": view.gallery.draw("dose_response", plots.dose_response(table), alt),
+        "picture": view.gallery.draw(
+            "dose_response",
+            plots.dose_response(table),
+            "Mean of the strongest regions in patients, in standard deviations of the controls, against severity; one "
+            "panel per pattern. The table gives the values.",
+        ),
         "table": Table("Regions of patients by severity", columns, source="analysis/dose_response.csv"),
     }
 
@@ -275,11 +271,10 @@ def resemblance_section(view: RunView) -> dict[str, object]:
         return {"rows": [], "subcortex": None}
     cortex, subcortex = table[table["measure"] != _SUBCORTEX], table[table["measure"] == _SUBCORTEX]
     alt = "Correlation of each pattern with the case-control map of each disorder. The table gives the values."
-    known = not cortex.empty
     return {
         "rows": [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)],
         "n_regions": cortex["n_regions"].min(),
-        "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt) if known else None,
+        "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt) if len(cortex) else None,
         "table": _table(cortex, "Patterns and disorders, cortical"),
         "subcortex": None if subcortex.empty else _table(subcortex, "Patterns and disorders, subcortical"),
     }

@@ -41,13 +41,13 @@ def people_section(view: RunView) -> dict[str, object]:
 
 def _flow(flow: pd.DataFrame, what: str) -> list[Table]:
     tables = []
-    for by_site, caption in ((False, f"{what} read, excluded and used"), (True, "The same by site")):
-        rows = flow[(flow["site"] != "all") == by_site]
+    for by_site, rows in flow.groupby(flow["site"] != "all"):
+        caption = "The same by site" if by_site else f"{what} read, excluded and used"
         reasons = [name for name in rows.columns[2:] if name in ("read", "used") or rows[name].any()]
-        columns = [words("Group", rows["group"].replace(GROUPS))]
+        columns = [words("Site", rows["site"])] if by_site else []
+        columns.append(words("Group", rows["group"].replace(GROUPS)))
         columns += [counts(f"{name[:1].upper()}{name[1:]}", rows[name]) for name in reasons]
-        site = [words("Site", rows["site"])] if by_site else []
-        tables += [Table(caption, [*site, *columns], source="analysis/flow.csv")] if len(rows) else []
+        tables.append(Table(caption, columns, source="analysis/flow.csv"))
     return tables
 
 

@@ -171,10 +171,12 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
         *([limits(low, high, 3)] if intervals else []),
     ]
     step, is_curve = f"{int(chosen['step']):,}", view.run.selection["step"].nunique() > 1
-    values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
-    alt = f"Agreement between training runs over the steps of training. At the chosen step {step}: {values}."
-    known = chosen[list(AGREEMENTS)].notna().any()
-    figure = plots.agreement_over_training(view.run.selection)
+    known, picture = chosen[list(AGREEMENTS)].notna().any(), None
+    if known and is_curve:
+        values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
+        alt = f"Agreement between training runs over the steps of training. At the chosen step {step}: {values}."
+        figure = plots.agreement_over_training(view.run.selection)
+        picture = view.gallery.draw("agreement_over_training", figure, alt, result=False)
     excluded = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])
     reasons = [words("Repetition", excluded["member"]), words("Reason", excluded["reason"])]
     return {
@@ -183,7 +185,5 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
         "table": Table(f"Agreement at the chosen step {step}" if is_curve else "Agreement of repetitions", columns),
         "intervals": intervals,
         "n_models": int(chosen["n_models"]),
-        "picture": view.gallery.draw("agreement_over_training", figure, alt, result=False)
-        if known and is_curve
-        else None,
+        "picture": picture,
     }

@@ -151,10 +151,10 @@ def farthest(values: pd.Series, names: pd.Series, most: int) -> list[Any]:
     return list(reach.index[:most])
 
 
-def one_panel(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return a figure of the given size in inches with a single panel."""
+def panels_in(width: float, height: float, rows: int = 1, columns: int = 1, **how: Any) -> tuple[Figure, list[Axes]]:
+    """Return a figure of the given size in inches with panels in rows and columns, see `Figure.subplots`."""
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
+    return figure, list(figure.subplots(rows, columns, squeeze=False, **how).ravel())
 
 
 def present_groups(people: pd.DataFrame) -> list[Group]:
@@ -162,16 +162,20 @@ def present_groups(people: pd.DataFrame) -> list[Group]:
     return [group for group in GROUPS if (people["group"] == group.key).any()]
 
 
-def make_panels(n_panels: int, width: float, height: float, *, sharey: bool = False) -> tuple[Figure, list[Axes]]:
-    """Return a figure with this many panels, each of the given size in inches."""
+def make_panels(n_panels: int, width: float, height: float, label: str = "") -> tuple[Figure, list[Axes]]:
+    """Return a figure with this many panels, each of the given size in inches.
+
+    With a label of the vertical axis, they have this axis in common, and it is written beside each row.
+    """
     columns = min(COLUMNS, n_panels)
     rows = -(-n_panels // columns)
     # A single narrow panel still needs room for its legend.
-    figure = Figure(figsize=(max(columns * width, 3.4), rows * height), layout="constrained")
-    axes = list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel())
-    for unused in axes[n_panels:]:
+    figure, panels = panels_in(max(columns * width, 3.4), rows * height, rows, columns, sharey=bool(label))
+    for first in panels[::columns]:
+        first.set_ylabel(label)
+    for unused in panels[n_panels:]:
         unused.remove()
-    return figure, axes[:n_panels]
+    return figure, panels[:n_panels]
 
 
 def draw_points(
