@@ -98,7 +98,7 @@ def _card(view: RunView, place: int, training: pd.DataFrame | None, had: Sequenc
         "place": place,
         "colour": f"pattern{(place - 1) % len(PATTERN_COLOURS) + 1}",
         "doubt": _implausibility(rows, people[name]),
-        "changes": _changes(rows, view.region_names),
+        "gist": _gist(rows, view.region_names),
         "strongest": _strongest(view, place, rows.iloc[0]),
         "histogram": view.gallery.draw(
             f"severities_{place}",
@@ -131,10 +131,7 @@ def _training(view: RunView) -> pd.DataFrame | None:
 
 
 def _share(patients: pd.DataFrame, had: Sequence[float], place: int) -> dict[str, object] | None:
-    """Return the percentage of patients with a pattern, and the patterns that occur with it; None for few patients.
-
-    Each of these comes with its percentages among the patients with this pattern and among all.
-    """
+    """Return the percentage of patients with a pattern, and in words the patterns with it; None for few patients."""
     above = patients.set_axis(range(1, patients.shape[1] + 1), axis=1) > had
     own = above[place]
     if len(above) < _FEW or not own.any():
@@ -142,7 +139,11 @@ def _share(patients: pd.DataFrame, had: Sequence[float], place: int) -> dict[str
     shares = 100 * pd.DataFrame({"own": above[own].mean(), "all": above.mean()}).drop(index=place)
     # Of many patterns, those whose presence depends most on this one.
     telling = (shares["own"] - shares["all"]).abs().nlargest(_MOST_OTHERS).index
-    return {"patients": 100 * own.mean(), "others": list(shares.loc[sorted(telling)].itertuples(name=None))}
+    others = [
+        f"{row.own:.0f} % also have pattern {row.Index} (in all patients: {row.all:.0f} %)"
+        for row in shares.loc[sorted(telling)].itertuples()
+    ]
+    return {"patients": 100 * own.mean(), "others": others}
 
 
 def _groups(people: pd.DataFrame, name: str) -> dict[str, float] | None:
@@ -166,12 +167,12 @@ def _by_age(view: RunView, place: int, name: str) -> Picture | None:
     return view.gallery.draw(f"age_{place}", figure, f"Severity of pattern {place} against {age}, by group.")
 
 
-def _changes(rows: pd.DataFrame, names: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return the regions that change most: "lower" or "higher", their names, and by how much."""
+def _gist(rows: pd.DataFrame, names: Mapping[str, str]) -> str:
+    """Return the regions that change most in words: first the smaller ones, then the larger ones, and by how much."""
     pairs, rows = pair_sides(rows["region"]), rows.head(_MOST_REGIONS)
     rows = rows[rows["change_sd"].abs() >= _SHARE_OF_STRONGEST * rows["change_sd"].abs().max()]
     found = []
-    for direction, change in (("lower", rows[rows["change_sd"] < 0]), ("higher", rows[rows["change_sd"] > 0])):
+    for direction, change in (("smaller", rows[rows["change_sd"] < 0]), ("larger", rows[rows["change_sd"] > 0])):
         sides: dict[str, list[str]] = {}
         for region in change["region"]:
             side, _ = pairs.get(region, ("", region))
@@ -179,8 +180,9 @@ def _changes(rows: pd.DataFrame, names: Mapping[str, str]) -> list[tuple[str, st
         said = listed(f"{' and '.join(sorted(one))} {name}".strip() for name, one in sides.items())
         low, high = change["change_sd"].min(), change["change_sd"].max()
         size = number(low) if number(low) == number(high) else interval(low, high)
-        found += [(direction, said, size)] if len(change) else []
-    return found
+        found += [f"{direction} {said} ({size} sd of controls at severity 1)"] if len(change) else []
+    gist = "; ".join(found)
+    return f"{gist[:1].upper()}{gist[1:]}."
 
 
 def _named(regions: pd.Series, names: Mapping[str, str]) -> list[Column]:

@@ -318,8 +318,7 @@ def subgroup_dots(subgroups: pd.DataFrame, sizes: pd.DataFrame, top: int = 12) -
 
 def _sizes(sizes: pd.DataFrame) -> str:
     found = sizes.set_index("level").reindex(list(_LEVELS)).dropna(subset="n")
-    words = [f"{row.n:,.0f} {row.Index}{'' if row.used else ' (not tested)'}" for row in found.itertuples()]
-    return ", ".join(words)
+    return ", ".join(f"{row.n:,.0f} {row.Index}{'' if row.used else ' (not tested)'}" for row in found.itertuples())
 
 
 def _row_panels(

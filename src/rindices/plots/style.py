@@ -200,7 +200,7 @@ FINE_DPI, COARSE_DPI, FINE_IMAGES = 200, 80, 3
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HOVER, _BETWEEN = "hover:", "\u241f"
 _STRIP, _LETTERS = "strip", 11  # characters per inch
-_REFERENCE = re.compile(r"url\(#([^)]*)\)")
+_LINK, _REFERENCE = re.compile("^#(.*)"), re.compile(r"url\(#([^)]*)\)")
 _FINE = re.compile(r"-?\d+\.\d{3,}")  # no screen shows a hundredth of a point
 
 
@@ -295,12 +295,9 @@ def _tidy(data: bytes, name: str) -> str:
     used = set[str]()
     for node in root.iter():
         for key, value in node.attrib.items():
-            if key == f"{{{_XLINK}}}href" and value.startswith("#"):
-                used.add(value[1:])
-                node.set(key, f"#{name}{value[1:]}")
-            elif found := _REFERENCE.search(value):
+            if found := (_LINK if key == f"{{{_XLINK}}}href" else _REFERENCE).search(value):
                 used.add(found[1])
-                node.set(key, _REFERENCE.sub(rf"url(#{name}\1)", value))
+                node.set(key, value.replace(f"#{found[1]}", f"#{name}{found[1]}"))
     for node in list(root.iter()):
         own = node.attrib.pop("id", "")
         for name_of_lines in ("d", "x", "y"):
