@@ -255,8 +255,9 @@ def _effects(effects: pd.DataFrame) -> Table:
         probabilities("p", rows["p"]),
         probabilities("q", rows["q"]),
     ]
-    caption = "Regions of the subgroups compared with controls, strongest first"
-    return Table(caption, columns, source="analysis/subgroups.csv")
+    return Table(
+        "Regions of the subgroups compared with controls, strongest first", columns, source="analysis/subgroups.csv"
+    )
 
 
 _CLEAR = 0.025  # at 0.05, 9 of 100 unrelated maps pass: regions are reassigned more freely than a smooth map rotates
@@ -291,16 +292,19 @@ def _row(part: pd.DataFrame) -> dict[str, object]:
 
 
 def _table(rows: pd.DataFrame, caption: str) -> Table:
-    columns = [
-        counts("Pattern", rows["pattern"]),
-        words("Measure", rows["measure"]),
-        words("Disorder", rows["disorder"]),
-        counts("Regions", rows["n_regions"]),
-        measures("r", rows["r"], 2, "+"),
-        probabilities("p", rows["p"]),
-        probabilities("p, corrected", rows["p_corrected"]),
-        measures("r beyond the mean", rows["beyond"], 2, "+"),
-        probabilities("its p", rows["beyond_p"]),
-        probabilities("its p, corrected", rows["beyond_p_corrected"]),
-    ]
-    return Table(caption, columns, source="analysis/resemblance.csv")
+    return Table(
+        caption,
+        [
+            counts("Pattern", rows["pattern"]),
+            words("Measure", rows["measure"]),
+            words("Disorder", rows["disorder"]),
+            counts("Regions", rows["n_regions"]),
+            measures("r", rows["r"], 2, "+"),
+            probabilities("p", rows["p"]),
+            probabilities("p, corrected", rows["p_corrected"]),
+            measures("r beyond the mean", rows["beyond"], 2, "+"),
+            probabilities("its p", rows["beyond_p"]),
+            probabilities("its p, corrected", rows["beyond_p_corrected"]),
+        ],
+        source="analysis/resemblance.csv",
+    )

@@ -53,15 +53,18 @@ def _flow(flow: pd.DataFrame, what: str) -> list[Table]:
 
 def _flagged(rows: pd.DataFrame) -> Table:
     used = ["yes" if used else f"no: {reason}" for used, reason in zip(rows["used"], rows["reason"], strict=True)]
-    columns = [
-        words("Participant", rows["participant_id"]),
-        *([words("Visit", rows["visit"])] if "visit" in rows else []),
-        words("Group", rows["group"].replace(GROUPS)),
-        words("Used", used),
-        measures("Distance", rows["distance"], 1),
-        words("What is unusual", rows["flags"]),
-    ]
-    return Table("People with unusual values", columns, source="people.csv")
+    return Table(
+        "People with unusual values",
+        [
+            words("Participant", rows["participant_id"]),
+            *([words("Visit", rows["visit"])] if "visit" in rows else []),
+            words("Group", rows["group"].replace(GROUPS)),
+            words("Used", used),
+            measures("Distance", rows["distance"], 1),
+            words("What is unusual", rows["flags"]),
+        ],
+        source="people.csv",
+    )
 
 
 def recovery_section(view: RunView) -> dict[str, object] | None:

@@ -61,32 +61,36 @@ def _balance_table(rows: pd.DataFrame) -> Table:
         f"V = {number(value)}" if kind == "category" and pd.notna(value) else number(value, 2, "+", " sd")
         for kind, value in zip(rows["kind"], rows["difference"], strict=True)
     ]
-    columns = [
-        *(words(name.capitalize(), rows[name]) for name in ("variable", "controls", "patients")),
-        measures("Difference", rows["difference"]).shown_as(differences),
-        probabilities("p, corrected", rows["p_corrected"]),
-        words("Remark", rows["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
-    ]
-    return Table("Comparison of controls and patients", columns)
+    return Table(
+        "Comparison of controls and patients",
+        [
+            *(words(name.capitalize(), rows[name]) for name in ("variable", "controls", "patients")),
+            measures("Difference", rows["difference"]).shown_as(differences),
+            probabilities("p, corrected", rows["p_corrected"]),
+            words("Remark", rows["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
+        ],
+    )
 
 
 def _check_table(check: pd.DataFrame) -> Table:
     controls = _with_q(check["coefficient"], check["q"]).mask(check["removed"], "removed")
     patients = _with_q(check["coefficient_patients"], check["q_patients"])
-    columns = [
-        counts("Pattern", check["pattern"]),
-        words("Variable", check["variable"]),
-        words("Statistic", check["statistic"]),
-        measures("Controls", check["coefficient"]).shown_as(controls),
-        measures("Patients", check["coefficient_patients"]).shown_as(patients),
-        words("Groups", check["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
-        measures("Difference", check["difference"]),
-        measures("Adjusted", check["adjusted"]),
-        measures("Explained", check["explained"]).shown_as(
-            number(100 * one, 0, unit=" %") for one in check["explained"]
-        ),
-    ]
-    return Table("Patterns and background variables", columns)
+    return Table(
+        "Patterns and background variables",
+        [
+            counts("Pattern", check["pattern"]),
+            words("Variable", check["variable"]),
+            words("Statistic", check["statistic"]),
+            measures("Controls", check["coefficient"]).shown_as(controls),
+            measures("Patients", check["coefficient_patients"]).shown_as(patients),
+            words("Groups", check["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
+            measures("Difference", check["difference"]),
+            measures("Adjusted", check["adjusted"]),
+            measures("Explained", check["explained"]).shown_as(
+                number(100 * one, 0, unit=" %") for one in check["explained"]
+            ),
+        ],
+    )
 
 
 def _with_q(coefficients: pd.Series, qs: pd.Series) -> pd.Series:
@@ -124,11 +128,10 @@ def _with_remarks(best: pd.DataFrame, run: Run) -> pd.DataFrame:
     settings = zip(best["n_patterns"], best["orthogonality"], strict=True)
     # No more models than first-stage repetitions: the setting was not trained further. More: some models were faulty.
     first = 0 if search.exhaustive else search.first_stage_repetitions
-    dropped = (best["n_models"] <= first) & (first < best["n_models"].max())
     cases = {
         "chosen": best["chosen"].astype(bool),
         "runner-up": np.array([setting in runners_up for setting in settings]),
-        _DROPPED: dropped,
+        _DROPPED: (best["n_models"] <= first) & (first < best["n_models"].max()),
     }
     return best.assign(remark=np.select([*cases.values()], [*cases], ""))
 

@@ -107,8 +107,8 @@ def _count_people(axes: Axes, part: pd.DataFrame) -> None:
     _write_beside(axes, [f"{'≤ ' if low < high else ''}{high:,}" for low, high in counts.to_numpy()], 40, "n")
     known = part.groupby("name", sort=False)["coefficient"].count()
     for place in np.flatnonzero(known == 0).tolist():
-        around: Any = {"va": "center", "color": GREY, "fontsize": _FONT}
-        axes.text(0.01, place, "no value", transform=axes.get_yaxis_transform(), **around)
+        where = axes.get_yaxis_transform()
+        axes.text(0.01, place, "no value", transform=where, va="center", color=GREY, fontsize=_FONT)
 
 
 def _scale(axes: Axes, part: pd.DataFrame, people: str) -> None:

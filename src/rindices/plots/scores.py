@@ -265,8 +265,7 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
         aside = (rank - (len(present) - 1) / 2) * 0.8 / len(present)
         for place, pattern in enumerate(patterns):
             values = change.loc[change["group"] == group.key, names[pattern - 1]].dropna().to_numpy(dtype=float)
-            jitter = np.random.default_rng(0).uniform(-0.2, 0.2, len(values)) / len(present)
-            around = place + aside + jitter
+            around = place + aside + np.random.default_rng(0).uniform(-0.2, 0.2, len(values)) / len(present)
             draw_points(axes, around, values, area=10, alpha=0.4, marker=group.marker, colour=group.colour)
         rows = change_summary[change_summary["group"] == group.key]
         places = rows["pattern"].map(patterns.index).astype(float) + aside
