@@ -72,7 +72,7 @@ def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
 def cards_section(view: RunView) -> dict[str, object]:
     """Return a card for each pattern: brain, strongest regions, severities, age, and who has it."""
     people, training = view.results.first_visits, _training(view)
-    brains, had = brains_of(view), [high for _, _, high in view.reference]
+    (brains, pieces), had = brains_of(view), [high for _, _, high in view.reference]
     mixture = None
     if had and (people["group"] == "patient").sum() >= _FEW and view.summary.n_patterns > 1:
         mixture = view.gallery.draw(
@@ -87,7 +87,7 @@ def cards_section(view: RunView) -> dict[str, object]:
         "training": training is not None,
         "mixture": mixture,
         "decomposed": _is_decomposed(view),
-        "doses": _doses(view, brains.pieces) if brains.pieces else None,
+        "doses": _doses(view, pieces) if pieces else None,
     }
 
 
@@ -218,8 +218,10 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> Table:
         measures("Change (%)", rows["change_percent"], 1, "+"),
     ]
     if _is_decomposed(view):
-        columns.append(measures("In patients (sd)", rows["decomposed_sd"], 2, "+"))
-        columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))
+        columns += [
+            measures("In patients (sd)", rows["decomposed_sd"], 2, "+"),
+            measures("Spread of that (sd)", rows["decomposed_spread_sd"]),
+        ]
     if (effects := view.analyses.get("group_effects")) is not None:
         d = rows["region"].map(effects.set_index("region")["effect"])
         columns.append(measures("Patients versus controls (d)", d, 2, "+"))

@@ -77,7 +77,12 @@ def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, objec
 
 
 def _associations(table: pd.DataFrame) -> list[Column]:
-    columns = [
+    adjusted = [
+        measures("Adjusted", table["partial"]),
+        limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"),
+        probabilities("q, adjusted", table["partial_q"]),
+    ]
+    return [
         counts("Pattern", table["pattern"]),
         words("Variable", _variable_names(table)),
         words("Statistic", table["statistic"]),
@@ -86,22 +91,13 @@ def _associations(table: pd.DataFrame) -> list[Column]:
         limits(table["low"], table["high"]),
         probabilities("p", table["p"]),
         probabilities("q", table["q"]),
-    ]
-    if table["partial"].notna().any():
-        columns += [
-            measures("Adjusted", table["partial"]),
-            limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"),
-            probabilities("q, adjusted", table["partial_q"]),
-        ]
-    columns += [
+        *(adjusted if table["partial"].notna().any() else ()),
         measures("Whole brain", table["whole_brain"]),
         measures("Beyond it", table["beyond"]),
         limits(table["beyond_low"], table["beyond_high"], of="95 % interval, beyond it"),
         probabilities("q, beyond it", table["beyond_q"]),
+        *([words("Note", table["note"])] if (table["note"].str.strip() != "").any() else ()),
     ]
-    if (table["note"].str.strip() != "").any():
-        columns.append(words("Note", table["note"]))
-    return columns
 
 
 def change_section(view: RunView) -> dict[str, object] | None:
@@ -151,8 +147,13 @@ def _reliable(change: pd.DataFrame, noise: pd.DataFrame, names: list[str]) -> di
         for group, own in change.groupby("group")[f"{name}_reliable"]
     ]
     pattern, group, people, worse, better = zip(*rows, strict=True)
-    columns = [counts("Pattern", pattern), words("Group", group), counts("People", people)]
-    columns += [counts("Reliably worse", worse), counts("Reliably better", better)]
+    columns = [
+        counts("Pattern", pattern),
+        words("Group", group),
+        counts("People", people),
+        counts("Reliably worse", worse),
+        counts("Reliably better", better),
+    ]
     known, about = noise["sd"].notna().all() and change[f"{names[0]}_reliable"].notna().any(), noise.iloc[0]
     return {
         "noise": {

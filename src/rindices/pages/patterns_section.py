@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,44 +25,23 @@ _UNIT = "Change (sd of controls)"
 _WIDTH = "interval: ± (sd of controls)"  # of the pictures of uncertainty
 
 
-class Brains(NamedTuple):
-    """Pictures of the patterns on the brain.
+def brains_of(view: RunView) -> tuple[dict[str, object], dict[int, object]]:
+    """Return pictures of each pattern, on the atlas that was given or otherwise as outlines at severity 1.
 
-    Attributes
-    ----------
-    painted
-        Whether they are drawn on an atlas that was given rather than as outlines.
-    missing
-        Full names of the regions without an outline.
-    atlases
-        Atlases of the outlines.
-    drawn
-        Pictures of each pattern.
-    pieces
-        For the slider: the regions that each piece of a drawing shows, and the limit of its colours.
-    unseen
-        Full names of the strong regions that the pictures of each pattern lack.
-    spreads
-        Pictures of the uncertainty of each pattern's regions; empty with a single repetition.
+    Returns
+    -------
+    tuple of (dict, dict)
+        For the template: whether an atlas was given (``painted``), the full names of regions without an outline
+        (``missing``), the ``atlases`` of the outlines, and of each pattern the pictures (``drawn``), the full names of
+        strong regions that they lack (``unseen``) and the pictures of its uncertainty (``spreads``; none with a single
+        repetition). For the slider: the regions that each piece of a drawing shows, and the limit of its colours.
     """
-
-    painted: bool
-    missing: list[str]
-    atlases: set[str]
-    drawn: dict[int, list[Picture]]
-    pieces: dict[int, list[dict[str, object]]]
-    unseen: dict[int, list[str]]
-    spreads: dict[int, list[Picture]]
-
-
-def brains_of(view: RunView) -> Brains:
-    """Return pictures of each pattern, on the atlas that was given or otherwise as outlines at severity 1."""
     painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
     titles = {name: name if title == name else f"{title} ({name})" for name, title in view.region_names.items()}
     outlined, drawn = brain.outlined_regions(titles), _atlas_pictures(painted, view.gallery)
     missing = [title for name, title in titles.items() if name not in outlined]
     atlases = {region.atlas for region in outlined.values()}
-    brains = Brains(bool(painted), missing, atlases, drawn, {}, {}, {})
+    pieces, unseen, spreads = dict[int, object](), dict[int, list[str]](), dict[int, list[Picture]]()
     for pattern in range(1, view.summary.n_patterns + 1) if not painted else ():
         own = strongest_first(view.results.patterns, pattern).set_index("region")
         reach = _SURE * own["spread_sd"]
@@ -74,16 +53,17 @@ def brains_of(view: RunView) -> Brains:
         drawn[pattern] = [
             view.gallery.draw(f"brain_pattern_{pattern}{end}", drawing, alt) for end, drawing in drawings.items()
         ]
-        brains.pieces[pattern] = [{"pieces": one.piece_names, "limit": one.limit} for one in drawings.values()]
+        pieces[pattern] = [{"pieces": one.piece_names, "limit": one.limit} for one in drawings.values()]
         seen = {*unsure}.union(*(one.drawn for one in drawings.values()))
-        brains.unseen[pattern] = [titles[name] for name in own.index[:_STRONGEST] if name not in seen]
+        unseen[pattern] = [titles[name] for name in own.index[:_STRONGEST] if name not in seen]
         if reach.notna().any():
             alt = f"Uncertainty of pattern {pattern} on the brain. The table of all regions gives the values."
             widths = {end: one.with_amounts(dict(reach), _WIDTH) for end, one in drawings.items()}
-            brains.spreads[pattern] = [
+            spreads[pattern] = [
                 view.gallery.draw(f"uncertainty_pattern_{pattern}{end}", width, alt) for end, width in widths.items()
             ]
-    return brains
+    shown = {"painted": bool(painted), "missing": missing, "atlases": atlases, "drawn": drawn}
+    return shown | {"unseen": unseen, "spreads": spreads}, pieces
 
 
 def strongest_first(patterns: pd.DataFrame, pattern: int) -> pd.DataFrame:

@@ -44,9 +44,11 @@ def _flow(flow: pd.DataFrame, what: str) -> list[Table]:
     for by_site, rows in flow.groupby(flow["site"] != "all"):
         caption = "The same by site" if by_site else f"{what} read, excluded and used"
         reasons = [name for name in rows.columns[2:] if name in ("read", "used") or rows[name].any()]
-        columns = [words("Site", rows["site"])] if by_site else []
-        columns.append(words("Group", rows["group"].replace(GROUPS)))
-        columns += [counts(f"{name[:1].upper()}{name[1:]}", rows[name]) for name in reasons]
+        columns = [
+            *([words("Site", rows["site"])] if by_site else ()),
+            words("Group", rows["group"].replace(GROUPS)),
+            *(counts(f"{name[:1].upper()}{name[1:]}", rows[name]) for name in reasons),
+        ]
         tables.append(Table(caption, columns, source="analysis/flow.csv"))
     return tables
 
@@ -170,9 +172,9 @@ def _people(view: RunView) -> pd.DataFrame:
         if f"centile{place}" not in rows and len(known):  # as for models without held-out controls
             above = 100 * np.searchsorted(known, rows[name]) / len(known)
             rows[f"centile{place}"] = np.where(rows[name].isna(), np.nan, above)
-    first = rows[rows["first_visit"] & rows[names].notna().all(axis=1)]
-    first = first.sort_values("group", ascending=False, kind="stable")
-    return rows[rows["participant_id"].isin(first["participant_id"].head(view.most_people))]
+    known = rows[rows["first_visit"] & rows[names].notna().all(axis=1)]
+    shown = known.sort_values("group", ascending=False, kind="stable").head(view.most_people)
+    return rows[rows["participant_id"].isin(shown["participant_id"])]
 
 
 def _changes(run: Run) -> dict[str, list[list[float | None]]]:

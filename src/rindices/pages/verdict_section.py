@@ -143,9 +143,8 @@ def _settings_table(shown: pd.DataFrame) -> Table:
         words("Remark", shown["remark"]),
         counts("Models", shown["n_models"]),
         counts("Step", shown["step"]),
+        *([measures("Misfit", shown["misfit"], 1)] if "misfit" in shown else ()),
     ]
-    if "misfit" in shown:
-        columns += [measures("Misfit", shown["misfit"], 1)]
     for name in AGREEMENTS:
         title = name.replace("_", " ").capitalize()
         columns += [measures(title, shown[name], 3), limits(shown[f"{name}_low"], shown[f"{name}_high"], 3, of=title)]
