@@ -22,7 +22,7 @@ from rindices.pages.elements import (
     words,
 )
 from rindices.pages.layout import RunView, imbalanced_in
-from rindices.pages.patterns_section import brains_of, draw_measures, strongest_first
+from rindices.pages.patterns_section import brains_of, draw_each, draw_measures, strongest_first
 from rindices.plots.style import PATTERN_COLOURS
 from rindices.regions import pair_sides
 
@@ -63,10 +63,7 @@ def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
     table = rows.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     drawings = draw_measures(table, 1, rows["region"][~(rows["q"] < _CLEAR)], "Cohen's d")
     alt = "Regions on the brain, coloured by Cohen's d of patients versus controls. The table gives the values."
-    return [
-        view.gallery.draw(f"patients_against_controls{end}", drawing, alt, result=False)
-        for end, drawing in drawings.items()
-    ]
+    return draw_each(view.gallery, "patients_against_controls", drawings, alt, result=False)
 
 
 def cards_section(view: RunView) -> dict[str, object]:
@@ -206,8 +203,9 @@ def _strongest(view: RunView, place: int, first: pd.Series) -> Picture:
         "values."
     )
     shown = patterns if _is_decomposed(view) else patterns.drop(columns="decomposed_sd", errors="ignore")
-    figure = plots.pattern_dots(shown, place, _MOST_REGIONS, names, _HALF_WIDTH)
-    return view.gallery.draw(f"pattern_{place}", figure, alt)
+    return view.gallery.draw(
+        f"pattern_{place}", plots.pattern_dots(shown, place, _MOST_REGIONS, names, _HALF_WIDTH), alt
+    )
 
 
 def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> Table:

@@ -1,7 +1,7 @@
 """The sections on patterns: brains, regions by severity, subgroups of patients, resemblance, and voxel-wise maps."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -49,19 +49,22 @@ def brains_of(view: RunView) -> tuple[dict[str, object], dict[int, object]]:
         drawings = draw_measures(view.results.patterns, pattern, unsure)
         if not drawings:
             break
-        alt = f"Pattern {pattern} on the brain: regions coloured by their change at severity 1."
-        drawn[pattern] = [
-            view.gallery.draw(f"brain_pattern_{pattern}{end}", drawing, alt) for end, drawing in drawings.items()
-        ]
+        drawn[pattern] = draw_each(
+            view.gallery,
+            f"brain_pattern_{pattern}",
+            drawings,
+            f"Pattern {pattern} on the brain: regions coloured by their change at severity 1.",
+        )
         pieces[pattern] = [{"pieces": one.piece_names, "limit": one.limit} for one in drawings.values()]
         seen = {*unsure}.union(*(one.drawn for one in drawings.values()))
         unseen[pattern] = [titles[name] for name in own.index[:_STRONGEST] if name not in seen]
         if reach.notna().any():
-            alt = f"Uncertainty of pattern {pattern} on the brain. The table of all regions gives the values."
-            widths = {end: one.with_amounts(dict(reach), _WIDTH) for end, one in drawings.items()}
-            spreads[pattern] = [
-                view.gallery.draw(f"uncertainty_pattern_{pattern}{end}", width, alt) for end, width in widths.items()
-            ]
+            spreads[pattern] = draw_each(
+                view.gallery,
+                f"uncertainty_pattern_{pattern}",
+                {end: one.with_amounts(dict(reach), _WIDTH) for end, one in drawings.items()},
+                f"Uncertainty of pattern {pattern} on the brain. The table of all regions gives the values.",
+            )
     shown = {"painted": bool(painted), "missing": missing, "atlases": atlases, "drawn": drawn}
     return shown | {"unseen": unseen, "spreads": spreads}, pieces
 
@@ -88,6 +91,13 @@ def draw_measures(
     return drawings
 
 
+def draw_each(
+    gallery: Gallery, name: str, drawings: Mapping[str, BrainDrawing], alt: str, *, result: bool = True
+) -> list[Picture]:
+    """Return the drawings of each measure as pictures; their names have the same end."""
+    return [gallery.draw(f"{name}{end}", drawing, alt, result=result) for end, drawing in drawings.items()]
+
+
 def voxelwise_section(view: RunView) -> dict[str, object] | None:
     """Return the voxel-wise comparisons of images; None if there are none or nilearn is missing."""
     compared = view.analyses.get("comparisons")
@@ -111,7 +121,7 @@ def _atlas_pictures(paths: list[Path], gallery: Gallery) -> dict[int, list[Pictu
     pictures: dict[int, list[Picture]] = {}
     for place, images in found.items():
         title, alt, most = f"Pattern {place}", f"Pattern {place} shown on the atlas.", max(images)
-        several = {f"severity {severity:g}": images[severity] for severity in sorted(images)}
+        several = {f"severity {severity:g}": image for severity, image in sorted(images.items())}
         glass = brain.glass(several, _UNIT, title=title, limit=limit)
         slices = brain.stat_mosaic(images[most], _UNIT, title=f"{title}, severity {most:g}", limit=limit)
         pictures[int(place)] = [

@@ -172,8 +172,8 @@ def _people(view: RunView) -> pd.DataFrame:
         if f"centile{place}" not in rows and len(known):  # as for models without held-out controls
             above = 100 * np.searchsorted(known, rows[name]) / len(known)
             rows[f"centile{place}"] = np.where(rows[name].isna(), np.nan, above)
-    known = rows[rows["first_visit"] & rows[names].notna().all(axis=1)]
-    shown = known.sort_values("group", ascending=False, kind="stable").head(view.most_people)
+    complete = rows[rows["first_visit"] & rows[names].notna().all(axis=1)]
+    shown = complete.sort_values("group", ascending=False, kind="stable").head(view.most_people)
     return rows[rows["participant_id"].isin(shown["participant_id"])]
 
 
@@ -196,14 +196,14 @@ def _levels(values: pd.Series) -> list[str] | None:
 
 def _drivers(run: Run, rows: pd.DataFrame) -> tuple[Drivers, list[str]]:
     """Return the regions that drive severities, and the names of all of these regions."""
-    empty = pd.DataFrame(columns=["participant_id", "rank", "region", "pattern", "change_sd", "z"])
-    table = run.analyses.get("drivers", empty)
+    table = run.analyses.get("drivers", pd.DataFrame(columns=["participant_id", "rank", "region"]))
     table = table[table["participant_id"].isin(rows["participant_id"])].sort_values("rank", kind="stable")
     places, names = pd.factorize(table["region"])
     found: Drivers = {}
     for place, row in zip(places, table.to_dict("records"), strict=True):
-        key = (row["participant_id"], row.get("visit", ""))
-        lists = found.setdefault(key, [[] for _ in range(run.summary.n_patterns)])
+        lists = found.setdefault(
+            (row["participant_id"], row.get("visit", "")), [[] for _ in range(run.summary.n_patterns)]
+        )
         lists[row["pattern"] - 1] += [int(place), *_rounded((row["change_sd"], row["z"]), 2)]
     return found, [*names]
 

@@ -68,8 +68,7 @@ class Work(NamedTuple):
             "year": str(self.year),
         }
         known = ",\n".join(f"  {name} = {{{value}}}".replace("&", r"\&") for name, value in fields.items() if value)
-        key = f"{people[0][0].lower()}{self.year}"
-        return f"@{kind}{{{key},\n{known}\n}}"
+        return f"@{kind}{{{people[0][0].lower()}{self.year},\n{known}\n}}"
 
 
 WORKS = (

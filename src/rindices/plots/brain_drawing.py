@@ -130,8 +130,7 @@ class BrainDrawing:
         """Return the pixels per unit of outlines and the height of each line; lines of one kind share a scale."""
         fits: dict[bool, list[float]] = defaultdict(lambda: [_LARGEST])
         for line in self.lines:
-            room = self.width - _GAP * len(line)
-            fits[line[0].side != ""].append(room / sum(panel.size[0] for panel in line))
+            fits[line[0].side != ""].append((self.width - _GAP * len(line)) / sum(panel.size[0] for panel in line))
         fits[False] += fits[True]  # slices are not scaled up more than the cortex
         zooms = [min(fits[line[0].side != ""]) for line in self.lines]
         tallest = [max(panel.size[1] for panel in line) for line in self.lines]

@@ -107,8 +107,9 @@ def _count_people(axes: Axes, part: pd.DataFrame) -> None:
     _write_beside(axes, [f"{'≤ ' if low < high else ''}{high:,}" for low, high in counts.to_numpy()], 40, "n")
     known = part.groupby("name", sort=False)["coefficient"].count()
     for place in np.flatnonzero(known == 0).tolist():
-        where = axes.get_yaxis_transform()
-        axes.text(0.01, place, "no value", transform=where, va="center", color=GREY, fontsize=_FONT)
+        axes.text(
+            0.01, place, "no value", transform=axes.get_yaxis_transform(), va="center", color=GREY, fontsize=_FONT
+        )
 
 
 def _scale(axes: Axes, part: pd.DataFrame, people: str) -> None:
@@ -327,8 +328,8 @@ def _row_panels(
     """Return a figure with one panel per count of rows, stacked, with rows of equal height (inches)."""
     # A panel of one row still has a title and an axis to show.
     heights = [max(count, 2) * row_height for count in counts]
-    total = sum(heights) + _PANEL_EXTRAS * len(counts) + 0.5
-    return panels_in(width, total, len(counts), height_ratios=heights, sharex=sharex)
+    height = sum(heights) + _PANEL_EXTRAS * len(counts) + 0.5
+    return panels_in(width, height, len(counts), height_ratios=heights, sharex=sharex)
 
 
 def _name_rows(axes: Axes, names: Sequence[object]) -> None:

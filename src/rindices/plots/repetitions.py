@@ -155,9 +155,9 @@ def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None
     around = np.clip(np.asarray(reach, dtype=float), 0, None)
     axes.errorbar(known["place"], known[column], around, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
     for row in found.to_dict("records"):
-        look: Any = {"color": colour, "markersize": SMALL_MARKER if row["fewer"] else MARKER, "markeredgewidth": 1.1}
-        face = "white" if row["fewer"] else colour
-        [mark] = axes.plot(row["place"], row[column], marker, zorder=3, markerfacecolor=face, **look)
+        size, face = (SMALL_MARKER, "white") if row["fewer"] else (MARKER, colour)
+        look: Any = {"color": colour, "markersize": size, "markeredgewidth": 1.1, "markerfacecolor": face}
+        [mark] = axes.plot(row["place"], row[column], marker, zorder=3, **look)
         setting = f"{counted(int(row['n_patterns']), 'pattern')}, orthogonality {row['orthogonality']:g}"
         hover(mark, [f"{setting}: {row[column]:.3f} ({counted(int(row['n_models']), 'model')})"])
 

@@ -30,7 +30,6 @@ from rindices.plots.style import (
     present_groups,
     safe_label,
     score_columns,
-    short_name,
 )
 
 MOST_LINES, LINE_ASIDE = 6, 0.006  # error bars in one bin must not hide each other
@@ -117,8 +116,9 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
     for axes, (name, known), (found, scores), value in parts:
         draw_points(axes, known, scores, area=6, colour=PATIENT, alpha=0.5)
         axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
-        axes.set_title(f"Pattern {str(found).lstrip(ascii_letters)}\nconcordance {value:.3f}")
-        axes.set(xlabel=f"Known severity {safe_label(name)}", ylabel=short_name(str(found)))
+        number, measure = str(found).lstrip(ascii_letters), "Severity " if measure_of(found) == "severity" else "R"
+        axes.set_title(f"Pattern {number}\nconcordance {value:.3f}")
+        axes.set(xlabel=f"Known severity {safe_label(name)}", ylabel=f"{measure}{number}")
     return figure
 
 

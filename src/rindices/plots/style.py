@@ -108,11 +108,6 @@ def measure_of(name: object) -> str:
     return "severity" if str(name).startswith("severity") else "R-index"
 
 
-def short_name(name: str) -> str:
-    """Return the axis label of a column: ``Severity 1`` or ``R1``."""
-    return name.replace("severity", "Severity ").replace("r", "R", name[0] == "r")
-
-
 def look_of(pattern: int) -> tuple[str, str]:
     """Return the colour and marker of a pattern, the same in every figure; 42 patterns have different pairs."""
     return PATTERN_COLOURS[(pattern - 1) % len(PATTERN_COLOURS)], MARKERS[(pattern - 1) % len(MARKERS)]
@@ -271,8 +266,9 @@ def figure_png(fig: Figure, path: Path) -> Path:
 def _any_letter() -> Iterator[None]:
     """Silence warnings about characters that the measuring font lacks: the reader's browser draws them."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
-        warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
+        warnings.filterwarnings(
+            "ignore", r"Glyph \d+ .* missing from|Matplotlib currently does not support .* natively"
+        )
         yield
 
 
