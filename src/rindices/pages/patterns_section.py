@@ -113,18 +113,17 @@ def voxelwise_section(view: RunView) -> dict[str, object] | None:
 
 
 def _atlas_pictures(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
-    found: dict[str, dict[float, Any]] = {}
-    for path in paths:
-        if name := re.fullmatch(r"pattern-(\d+)_severity-([\d.]+)\.nii\.gz", path.name):
-            found.setdefault(name[1], {})[float(name[2])] = _image(path)
-    limit = brain.colour_limit([abs(one.get_fdata()).max() for of in found.values() for one in of.values()])
+    names = {path: re.fullmatch(r"pattern-(\d+)_severity-([\d.]+)\.nii\.gz", path.name) for path in paths}
+    images = {(int(name[1]), float(name[2])): _image(path) for path, name in names.items() if name}
+    limit = brain.colour_limit([abs(one.get_fdata()).max() for one in images.values()])
     pictures: dict[int, list[Picture]] = {}
-    for place, images in found.items():
-        title, alt, most = f"Pattern {place}", f"Pattern {place} shown on the atlas.", max(images)
-        several = {f"severity {severity:g}": image for severity, image in sorted(images.items())}
+    for place in dict.fromkeys(place for place, _ in images):
+        own = {severity: images[of, severity] for of, severity in sorted(images) if of == place}
+        title, alt, most = f"Pattern {place}", f"Pattern {place} shown on the atlas.", max(own)
+        several = {f"severity {severity:g}": image for severity, image in own.items()}
         glass = brain.glass(several, _UNIT, title=title, limit=limit)
-        slices = brain.stat_mosaic(images[most], _UNIT, title=f"{title}, severity {most:g}", limit=limit)
-        pictures[int(place)] = [
+        slices = brain.stat_mosaic(own[most], _UNIT, title=f"{title}, severity {most:g}", limit=limit)
+        pictures[place] = [
             gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at increasing severity."),
             gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."),
         ]
@@ -235,18 +234,19 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
 
 def _effects(effects: pd.DataFrame) -> Table:
     rows = effects.sort_values("effect", key=abs, ascending=False, kind="stable")
-    columns = [
-        counts("Pattern", rows["pattern"]),
-        words("Level", rows["level"]),
-        words("Region", rows["region"]),
-        measures("d", rows["effect"], 2, "+"),
-        limits(rows["low"], rows["high"]),
-        measures("t", rows["t"]),
-        probabilities("p", rows["p"]),
-        probabilities("q", rows["q"]),
-    ]
     return Table(
-        "Regions of the subgroups compared with controls, strongest first", columns, source="analysis/subgroups.csv"
+        "Regions of the subgroups compared with controls, strongest first",
+        [
+            counts("Pattern", rows["pattern"]),
+            words("Level", rows["level"]),
+            words("Region", rows["region"]),
+            measures("d", rows["effect"], 2, "+"),
+            limits(rows["low"], rows["high"]),
+            measures("t", rows["t"]),
+            probabilities("p", rows["p"]),
+            probabilities("q", rows["q"]),
+        ],
+        source="analysis/subgroups.csv",
     )
 
 

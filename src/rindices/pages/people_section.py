@@ -122,8 +122,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
     table = _people(view)
     if table.empty:
         return None
-    first = table[table["first_visit"]].set_index("participant_id")
-    first = first.sort_values(["group", *scores], ascending=False, kind="stable")
+    first = table[table["first_visit"]].sort_values(["group", *scores], ascending=False, kind="stable")
     sites, changes = _levels(table["site"]) or [], _changes(run)
     drivers, regions = _drivers(run, table)
     clinical = {name: _levels(table[name]) for name in view.variables if name in table}
@@ -134,7 +133,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
         | {"group": one["group"], "site": sites.index(one["site"]) if one["site"] in sites else None}
         | ({"change": changes[who]} if who in changes else {})
         | {"visits": [_visit(rows[place], view, drivers, clinical) for place in places[who]]}
-        for who, one in first.to_dict("index").items()
+        for who, one in first.set_index("participant_id").to_dict("index").items()
     ]
     data = {
         "ids": show_ids,

@@ -111,9 +111,10 @@ def search_section(view: RunView) -> dict[str, object] | None:
         f"{counted(int(chosen['n_patterns']), 'pattern')}, orthogonality {chosen['orthogonality']:g}, "
         f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table gives the values."
     )
-    figure = plots.agreement_over_settings(view.run.selection)
     return {
-        "picture": view.gallery.draw("agreement_over_settings", figure, alt, result=False),
+        "picture": view.gallery.draw(
+            "agreement_over_settings", plots.agreement_over_settings(view.run.selection), alt, result=False
+        ),
         "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
         "table": _settings_table(ordered),
         "misfit": fits,

@@ -347,6 +347,5 @@ def _name_slice(axes: Axes, view: str, cut: float) -> None:
     where: Any = {"transform": axes.transAxes, "va": "top"}
     text = f"{view} = {cut:+.0f}".replace("-", "−") + side
     axes.text(0.5, -0.02, text, ha="center", fontsize=_SMALL - 1, **where)
-    if view == "z":
-        axes.text(0.03, 0.98, "L", ha="left", fontsize=_SMALL, color="black", **where)
-        axes.text(0.97, 0.98, "R", ha="right", fontsize=_SMALL, color="black", **where)
+    for across, letter, end in ((0.03, "L", "left"), (0.97, "R", "right")) if view == "z" else ():
+        axes.text(across, 0.98, letter, ha=end, fontsize=_SMALL, color="black", **where)

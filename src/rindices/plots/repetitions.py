@@ -139,14 +139,14 @@ def _placed(best: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _look(rank: Any) -> dict[str, Any]:
-    looks = {"color": SHADES, "marker": MARKERS, "linestyle": _LINES}
-    return {name: of[(rank - 1) % len(of)] for name, of in looks.items()}
+def _look(rank: Any) -> tuple[str, str, Any]:
+    """Return the colour, marker and line of an orthogonality."""
+    return SHADES[(rank - 1) % len(SHADES)], MARKERS[(rank - 1) % len(MARKERS)], _LINES[(rank - 1) % len(_LINES)]
 
 
 def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None:
     """Draw the settings of one orthogonality."""
-    colour, marker, line = _look(rank).values()
+    colour, marker, line = _look(rank)
     found = rows[rows[column].notna()]
     axes.plot(found["place"], found[column], color=colour, linestyle=line, linewidth=1, alpha=0.6)
     known = rows.dropna(subset=[column, f"{column}_low", f"{column}_high"])
@@ -163,15 +163,19 @@ def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None
 
 
 def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
-    weights, which = sorted(best["orthogonality"].unique()), counted(int(chosen["n_patterns"]), "pattern")
-    looks = [(f"orthogonality {weight:g}", _look(rank), MARKER - 1) for rank, weight in enumerate(weights, start=1)]
+    handles, weights = [], sorted(best["orthogonality"].unique())
     several = len(weights) > 1  # a single one is no choice
-    label = f"chosen: {which}" + (f", orthogonality {chosen['orthogonality']:g}" if several else "")
-    looks = [*(looks if several else ()), (label, _RING, 9)]
+    for rank, weight in enumerate(weights if several else (), start=1):
+        colour, marker, line = _look(rank)
+        look: Any = {"color": colour, "marker": marker, "linestyle": line, "markersize": MARKER - 1}
+        handles.append(Line2D([], [], **look, label=f"orthogonality {weight:g}"))
+    which = counted(int(chosen["n_patterns"]), "pattern")
+    which += f", orthogonality {chosen['orthogonality']:g}" if several else ""
+    handles.append(Line2D([], [], **_RING, markersize=9, label=f"chosen: {which}"))
     if best["fewer"].any():
-        hollow = _RING | {"color": GREY, "markerfacecolor": "white"}
-        looks.append(("small and hollow: fewer models", hollow, SMALL_MARKER))
-    return [Line2D([], [], **look, markersize=size, label=label) for label, look, size in looks]
+        look = _RING | {"color": GREY, "markerfacecolor": "white", "markersize": SMALL_MARKER}
+        handles.append(Line2D([], [], **look, label="small and hollow: fewer models"))
+    return handles
 
 
 @matplotlib.rc_context(STYLE)

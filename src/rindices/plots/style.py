@@ -146,10 +146,20 @@ def farthest(values: pd.Series, names: pd.Series, most: int) -> list[Any]:
     return list(reach.index[:most])
 
 
-def panels_in(width: float, height: float, rows: int = 1, columns: int = 1, **how: Any) -> tuple[Figure, list[Axes]]:
-    """Return a figure of the given size in inches with panels in rows and columns, see `Figure.subplots`."""
+def panels_in(
+    width: float,
+    height: float,
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    sharex: bool = False,
+    sharey: bool = False,
+    heights: Sequence[float] | None = None,
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of the given size in inches with panels in rows, of equal or relative `heights`, and columns."""
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, list(figure.subplots(rows, columns, squeeze=False, **how).ravel())
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey, height_ratios=heights)
+    return figure, list(panels.ravel())
 
 
 def present_groups(people: pd.DataFrame) -> list[Group]:
