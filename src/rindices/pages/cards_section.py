@@ -221,8 +221,9 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> Table:
             measures("Spread of that (sd)", rows["decomposed_spread_sd"]),
         ]
     if (effects := view.analyses.get("group_effects")) is not None:
-        d = rows["region"].map(effects.set_index("region")["effect"])
-        columns.append(measures("Patients versus controls (d)", d, 2, "+"))
+        columns.append(
+            measures("Patients versus controls (d)", rows["region"].map(effects.set_index("region")["effect"]), 2, "+")
+        )
     return Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")
 
 

@@ -29,12 +29,13 @@ def people_section(view: RunView) -> dict[str, object]:
     alt = (
         "Robust distance of each person from the controls over all regions, for each group; flagged people are marked."
     )
-    known = people["distance"].notna().any()
     return {
         "flow": [] if flow is None else _flow(flow, "Visits" if view.summary.visits else "People"),
         "n_used": int(people["used"].sum()),
         "n_flagged": len(flagged),
-        "picture": view.gallery.draw("outliers", plots.outlier_distances(people), alt, result=False) if known else None,
+        "picture": view.gallery.draw("outliers", plots.outlier_distances(people), alt, result=False)
+        if people["distance"].notna().any()
+        else None,
         "flagged": _flagged(flagged) if view.show_ids and len(flagged) else None,
     }
 
@@ -76,8 +77,10 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
         return None
     known = view.run.truth.notna().all(axis=1) & (view.results.r_indices["group"] == "patient")
     figure = plots.recovery(view.run.truth[known], recovery.of(view.results.scores[known]), recovery.per_pattern)
-    pairs = zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
-    values = ", ".join(f"pattern {number}: {value:.3f}" for number, value in pairs)
+    values = ", ".join(
+        f"pattern {number}: {value:.3f}"
+        for number, value in zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
+    )
     alt = f"True severity against severity in patients. Concordance, {values}."
     return {"picture": view.gallery.draw("recovery", figure, alt, result=False)}
 

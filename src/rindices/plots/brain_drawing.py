@@ -248,9 +248,9 @@ class BrainDrawing:
             lines = Line.make_compound_path(*(Line([*ring, ring[0]], closed=True) for ring in rings))
             patch = PathPatch(lines, facecolor=fill, hatch="////" if one.look == "unknown" else None, **edge)
             hover(axes.add_artist(patch), [one.title] if one.title else [])
+        sides = {"start": "left", "end": "right", "middle": "center"}
         for across, down, words, anchor in self._texts():
-            side = {"start": "left", "end": "right", "middle": "center"}[anchor]
-            axes.text(across, down, words, ha=side, va="baseline", fontsize=_TEXT * 72 / 96)
+            axes.text(across, down, words, ha=sides[anchor], va="baseline", fontsize=_TEXT * 72 / 96)
         left, top, width, height = self._bar
         above, shares = "black" if self.is_amount else HIGHER, np.linspace(0 if self.is_amount else -1, 1, 257)
         shades = [to_rgba(LOWER if share < 0 else above, abs(share)) for share in shares]
@@ -338,8 +338,7 @@ def draw_brain(
         kinds = [[panel for panel in panels if bool(panel.side) == cortex] for cortex in (True, False)]
     lines = tuple(tuple(kind[start : start + per_line]) for kind in kinds for start in range(0, len(kind), per_line))
     missing, end = tuple(name for name in table["region"].unique() if name not in names), colour_end(table["change_sd"])
-    looks = layout.width, frozenset(unsure), unit
-    return BrainDrawing(only, regions, lines, changes, end, missing, *looks)
+    return BrainDrawing(only, regions, lines, changes, end, missing, layout.width, frozenset(unsure), unit)
 
 
 @cache

@@ -328,8 +328,9 @@ def _row_panels(
     """Return a figure with one panel per count of rows, stacked, with rows of equal height (inches)."""
     # A panel of one row still has a title and an axis to show.
     heights = [max(count, 2) * row_height for count in counts]
-    height = sum(heights) + _PANEL_EXTRAS * len(counts) + 0.5
-    return panels_in(width, height, len(counts), heights=heights, sharex=sharex)
+    return panels_in(
+        width, sum(heights) + _PANEL_EXTRAS * len(counts) + 0.5, len(counts), heights=heights, sharex=sharex
+    )
 
 
 def _name_rows(axes: Axes, names: Sequence[object]) -> None:
