@@ -382,6 +382,12 @@ def controls_read(run, mean):
     rewrite(run / "r_indices.csv", severity1=lambda of: of["severity1"].mask(of["group"] == "control", mean))
 
 
+def several_tried(run, basis):
+    add_settings(run, [(2, 0.8, 10, 0.91)])
+    rewrite(run / "selection.csv", misfit=1.0)
+    change_summary(run, search={"basis": basis})
+
+
 # Changes to a run, and what its report then says and does not say.
 CHANGES = {
     "as it was": (
@@ -417,6 +423,16 @@ CHANGES = {
         lambda run: pd.read_csv(run / "selection.csv").query("chosen").to_csv(run / "selection.csv", index=False),
         ["Agreement of repetitions"],
         ["at each checkpoint"],
+    ),
+    "number chosen by fit": (
+        lambda run: several_tried(run, "fit"),
+        ["The choice is the smallest number of patterns"],
+        ["the choice only decides which models are shown"],
+    ),
+    "no number supported": (
+        lambda run: several_tried(run, "unsupported"),
+        ["the data support no number of patterns, the choice only decides which models are shown"],
+        ["The choice is the smallest number of patterns"],
     ),
     "divided by an imbalanced variable": (
         lambda run: change_summary(

@@ -37,11 +37,14 @@ def comparison_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
     rows = []
     for comparison in comparisons:
         row, result = comparison._asdict(), comparison.result
-        row["freedom"] = np.nan if result is None else result.freedom
-        row["n_voxels"] = 0 if result is None else int(np.isfinite(result.t).sum())
-        row["n_significant"] = 0 if result is None else int((result.q < THRESHOLD).sum())
-        row |= {f"{kind}_map": "" if result is None else _name(comparison, kind) for kind in "tq"}
-        rows.append(row | {"note": row.pop("note")})
+        row |= {
+            "freedom": np.nan if result is None else result.freedom,
+            "n_voxels": 0 if result is None else int(np.isfinite(result.t).sum()),
+            "n_significant": 0 if result is None else int((result.q < THRESHOLD).sum()),
+            **{f"{kind}_map": "" if result is None else _name(comparison, kind) for kind in "tq"},
+            "note": row.pop("note"),
+        }
+        rows.append(row)
     return pd.DataFrame(rows).drop(columns="result")
 
 
@@ -86,9 +89,9 @@ def _image(comparison: Comparison, kind: str, outside: float) -> Any:
     image.set_sform(affine, result.space.code)
     image.set_qform(affine, result.space.code)
     image.header.set_xyzt_units("mm")
-    title = f"pattern {comparison.pattern} {comparison.level}, {comparison.n_patients:,} patients"
-    title += f" v {comparison.n_controls:,} controls" if comparison.level != REGRESSION else ""
-    image.header["descrip"] = f"{kind}: {title}".encode("ascii")
+    others = "" if comparison.level == REGRESSION else f" v {comparison.n_controls:,} controls"
+    title = f"{kind}: pattern {comparison.pattern} {comparison.level}, {comparison.n_patients:,} patients{others}"
+    image.header["descrip"] = title.encode("ascii")
     if kind == "t":
         image.header.set_intent("t test", (result.freedom,))
     return image

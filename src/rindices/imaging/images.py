@@ -346,11 +346,10 @@ def map_table(maps: pd.DataFrame | str | Path) -> MapTable:
 
 
 def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
-    problem = "" if len(table) else "has no rows below the header."
-    for needed in (ID, PATH):
-        if needed not in table:
-            problem = f"has no column {needed!r}.{did_you_mean(needed, list(map(str, table)))}"
-    if problem:
+    missing = [needed for needed in (PATH, ID) if needed not in table]
+    if missing or not len(table):
+        similar = did_you_mean(missing[0], list(map(str, table))) if missing else ""
+        problem = f"has no column {missing[0]!r}.{similar}" if missing else "has no rows below the header."
         raise InputError(
             f"{name} {problem}\nIt should have one column {ID!r}, one column {PATH!r}, and a row for each image."
         )
@@ -363,9 +362,8 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
             f"{name} should have one map per person{' and visit' if VISIT in columns else ''}, but rows "
             f"{listed(rows, joiner=' and ')} belong to {checked[ID][rows[0]]!r}.\nKeep only one of these rows."
         )
-    missing = checked[PATH].str.lower().isin(_MISSING)
-    checked[PATH] = ["" if none else str(folder / cell) for cell, none in zip(checked[PATH], missing, strict=True)]
-    paths = checked[PATH][~missing]
+    checked[PATH] = ["" if cell.lower() in _MISSING else str(folder / cell) for cell in checked[PATH]]
+    paths = checked[PATH][checked[PATH] != ""]
     if paths.duplicated().any():
         rows = paths.index[paths == paths[paths.duplicated()].iloc[0]]
         raise InputError(

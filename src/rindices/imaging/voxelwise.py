@@ -219,8 +219,7 @@ def _planned_comparisons(
 ) -> Iterator[tuple[Comparison, Model | None]]:
     controls, patients = in_group(study.group, "control"), in_group(study.group, "patient")
     for subgroups in subgroups_of(study.scores, study.group, low, high):
-        members = subgroups.members
-        yield _planned(study, subgroups[:3], controls | members, members.astype(float))
+        yield _planned(study, subgroups[:3], controls | subgroups.members, subgroups.members.astype(float))
         if regressions and subgroups.level == "high":  # the last of its pattern
             own = study.scores.iloc[:, subgroups.pattern - 1]
             about = subgroups.pattern, REGRESSION, f"{own.name} in all patients"
@@ -352,8 +351,7 @@ def t_values(
     list of ndarray
         NaN where a map has no value or no residual variance is left, as in voxels that are 0 in everybody.
     """
-    n_sums = max(len(model.weights) + 1 for model in models)
-    n_at_once = max(1, _PASS_BYTES // (8 * n_voxels * n_sums))
+    n_at_once = max(1, _PASS_BYTES // (8 * n_voxels * max(len(model.weights) + 1 for model in models)))
     passes = [models[start : start + n_at_once] for start in range(0, len(models), n_at_once)]
     to_read = [np.unique(np.concatenate([model.people for model in some])) for some in passes]
     n_all, n_read = sum(map(len, to_read)), 0

@@ -22,7 +22,7 @@ from rindices.pages.elements import (
     words,
 )
 from rindices.pages.layout import RunView, imbalanced_in
-from rindices.pages.patterns_section import brains_of, draw_measures, strongest_first
+from rindices.pages.patterns_section import brains_of, draw_each, draw_measures, strongest_first
 from rindices.plots.style import PATTERN_COLOURS
 from rindices.regions import pair_sides
 
@@ -63,45 +63,45 @@ def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
     table = rows.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     drawings = draw_measures(table, 1, rows["region"][~(rows["q"] < _CLEAR)], "Cohen's d")
     alt = "Regions on the brain, coloured by Cohen's d of patients versus controls. The table gives the values."
-    return [
-        view.gallery.draw(f"patients_against_controls{end}", drawing, alt, result=False)
-        for end, drawing in drawings.items()
-    ]
+    return draw_each(view.gallery, "patients_against_controls", drawings, alt, result=False)
 
 
 def cards_section(view: RunView) -> dict[str, object]:
     """Return a card for each pattern: brain, strongest regions, severities, age, and who has it."""
     people, training = view.results.first_visits, _training(view)
-    brains, had = brains_of(view), [high for _, _, high in view.reference]
+    (brains, pieces), had = brains_of(view), [high for _, _, high in view.reference]
     mixture = None
     if had and (people["group"] == "patient").sum() >= _FEW and view.summary.n_patterns > 1:
-        alt = (
-            "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 "
-            "of 100 controls."
+        mixture = view.gallery.draw(
+            "mixture",
+            plots.pattern_mixture(people, had),
+            "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 of 100 "
+            "controls.",
         )
-        mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt)
     return {
         "cards": [_card(view, place, training, had) for place in range(1, view.summary.n_patterns + 1)],
         "brains": brains,
         "training": training is not None,
         "mixture": mixture,
         "decomposed": _is_decomposed(view),
-        "doses": _doses(view, brains.pieces) if brains.pieces else None,
+        "doses": _doses(view, pieces) if pieces else None,
     }
 
 
 def _card(view: RunView, place: int, training: pd.DataFrame | None, had: Sequence[float]) -> dict[str, object]:
     people, name = view.results.first_visits, view.results.score_names[place - 1]
     rows, patients = strongest_first(view.results.patterns, place), people["group"] == "patient"
-    alt = f"Distribution of the severity of pattern {place} in each group; the text gives the medians."
-    figure = plots.severity_histogram(people, name, training)
     return {
         "place": place,
         "colour": f"pattern{(place - 1) % len(PATTERN_COLOURS) + 1}",
         "doubt": _implausibility(rows, people[name]),
-        "changes": _changes(rows, view.region_names),
+        "gist": _gist(rows, view.region_names),
         "strongest": _strongest(view, place, rows.iloc[0]),
-        "histogram": view.gallery.draw(f"severities_{place}", figure, alt),
+        "histogram": view.gallery.draw(
+            f"severities_{place}",
+            plots.severity_histogram(people, name, training),
+            f"Distribution of the severity of pattern {place} in each group; the text gives the medians.",
+        ),
         "age": _by_age(view, place, name),
         "groups": _groups(people, name),
         "share": _share(people.loc[patients, view.results.score_names], had, place) if had else None,
@@ -128,10 +128,7 @@ def _training(view: RunView) -> pd.DataFrame | None:
 
 
 def _share(patients: pd.DataFrame, had: Sequence[float], place: int) -> dict[str, object] | None:
-    """Return the percentage of patients with a pattern, and the patterns that occur with it; None for few patients.
-
-    Each of these comes with its percentages among the patients with this pattern and among all.
-    """
+    """Return the percentage of patients with a pattern, and in words the patterns with it; None for few patients."""
     above = patients.set_axis(range(1, patients.shape[1] + 1), axis=1) > had
     own = above[place]
     if len(above) < _FEW or not own.any():
@@ -139,7 +136,11 @@ def _share(patients: pd.DataFrame, had: Sequence[float], place: int) -> dict[str
     shares = 100 * pd.DataFrame({"own": above[own].mean(), "all": above.mean()}).drop(index=place)
     # Of many patterns, those whose presence depends most on this one.
     telling = (shares["own"] - shares["all"]).abs().nlargest(_MOST_OTHERS).index
-    return {"patients": 100 * own.mean(), "others": list(shares.loc[sorted(telling)].itertuples(name=None))}
+    others = [
+        f"{row.own:.0f} % also have pattern {row.Index} (in all patients: {row.all:.0f} %)"
+        for row in shares.loc[sorted(telling)].itertuples()
+    ]
+    return {"patients": 100 * own.mean(), "others": others}
 
 
 def _groups(people: pd.DataFrame, name: str) -> dict[str, float] | None:
@@ -159,16 +160,16 @@ def _by_age(view: RunView, place: int, name: str) -> Picture | None:
     if age is None or variables[age].nunique() < _FEW:
         return None
     people = view.results.first_visits[["group", name]].assign(**{age: variables[age].to_numpy()})
-    alt = f"Severity of pattern {place} against {age}, by group."
-    return view.gallery.draw(f"age_{place}", plots.severity_by_age(people, name, age), alt)
+    figure = plots.severity_by_age(people, name, age)
+    return view.gallery.draw(f"age_{place}", figure, f"Severity of pattern {place} against {age}, by group.")
 
 
-def _changes(rows: pd.DataFrame, names: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return the regions that change most: "lower" or "higher", their names, and by how much."""
+def _gist(rows: pd.DataFrame, names: Mapping[str, str]) -> str:
+    """Return the regions that change most in words: first the smaller ones, then the larger ones, and by how much."""
     pairs, rows = pair_sides(rows["region"]), rows.head(_MOST_REGIONS)
     rows = rows[rows["change_sd"].abs() >= _SHARE_OF_STRONGEST * rows["change_sd"].abs().max()]
     found = []
-    for direction, change in (("lower", rows[rows["change_sd"] < 0]), ("higher", rows[rows["change_sd"] > 0])):
+    for direction, change in (("smaller", rows[rows["change_sd"] < 0]), ("larger", rows[rows["change_sd"] > 0])):
         sides: dict[str, list[str]] = {}
         for region in change["region"]:
             side, _ = pairs.get(region, ("", region))
@@ -176,8 +177,9 @@ def _changes(rows: pd.DataFrame, names: Mapping[str, str]) -> list[tuple[str, st
         said = listed(f"{' and '.join(sorted(one))} {name}".strip() for name, one in sides.items())
         low, high = change["change_sd"].min(), change["change_sd"].max()
         size = number(low) if number(low) == number(high) else interval(low, high)
-        found += [(direction, said, size)] if len(change) else []
-    return found
+        found += [f"{direction} {said} ({size} sd of controls at severity 1)"] if len(change) else []
+    gist = "; ".join(found)
+    return f"{gist[:1].upper()}{gist[1:]}."
 
 
 def _named(regions: pd.Series, names: Mapping[str, str]) -> list[Column]:
@@ -201,8 +203,9 @@ def _strongest(view: RunView, place: int, first: pd.Series) -> Picture:
         "values."
     )
     shown = patterns if _is_decomposed(view) else patterns.drop(columns="decomposed_sd", errors="ignore")
-    figure = plots.pattern_dots(shown, place, _MOST_REGIONS, names, _HALF_WIDTH)
-    return view.gallery.draw(f"pattern_{place}", figure, alt)
+    return view.gallery.draw(
+        f"pattern_{place}", plots.pattern_dots(shown, place, _MOST_REGIONS, names, _HALF_WIDTH), alt
+    )
 
 
 def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> Table:
@@ -213,11 +216,14 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> Table:
         measures("Change (%)", rows["change_percent"], 1, "+"),
     ]
     if _is_decomposed(view):
-        columns.append(measures("In patients (sd)", rows["decomposed_sd"], 2, "+"))
-        columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))
+        columns += [
+            measures("In patients (sd)", rows["decomposed_sd"], 2, "+"),
+            measures("Spread of that (sd)", rows["decomposed_spread_sd"]),
+        ]
     if (effects := view.analyses.get("group_effects")) is not None:
-        d = rows["region"].map(effects.set_index("region")["effect"])
-        columns.append(measures("Patients versus controls (d)", d, 2, "+"))
+        columns.append(
+            measures("Patients versus controls (d)", rows["region"].map(effects.set_index("region")["effect"]), 2, "+")
+        )
     return Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")
 
 

@@ -61,17 +61,15 @@ def associations_section(view: RunView) -> dict[str, object] | None:
 
 def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, object]:
     n_known, n_clear = int(table["coefficient"].notna().sum()), int((table["q"] < _LARGEST_Q).sum())
-    everybody = people == "everybody"
-    title = f"Associations in {'all participants' if everybody else people}"
+    title = f"Associations in {people.replace('everybody', 'all participants')}"
     alt = (
         f"Association of each variable with each pattern in {people}, with 95 % intervals; {n_clear} of "
         f"{n_known} have q below {_LARGEST_Q:g}. The table gives the values."
     )
-    figure = gallery.draw(f"associations_{people}", plots.forest(table, people=people), alt) if n_known else None
     return {
         "title": title,
-        "everybody": everybody,
-        "picture": figure,
+        "everybody": people == "everybody",
+        "picture": gallery.draw(f"associations_{people}", plots.forest(table, people=people), alt) if n_known else None,
         "n": n_known,
         "n_clear": n_clear,
         "table": Table(title, _associations(table), source="analysis/associations.csv"),
@@ -79,7 +77,12 @@ def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, objec
 
 
 def _associations(table: pd.DataFrame) -> list[Column]:
-    columns = [
+    adjusted = [
+        measures("Adjusted", table["partial"]),
+        limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"),
+        probabilities("q, adjusted", table["partial_q"]),
+    ]
+    return [
         counts("Pattern", table["pattern"]),
         words("Variable", _variable_names(table)),
         words("Statistic", table["statistic"]),
@@ -88,22 +91,13 @@ def _associations(table: pd.DataFrame) -> list[Column]:
         limits(table["low"], table["high"]),
         probabilities("p", table["p"]),
         probabilities("q", table["q"]),
-    ]
-    if table["partial"].notna().any():
-        columns += [
-            measures("Adjusted", table["partial"]),
-            limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"),
-            probabilities("q, adjusted", table["partial_q"]),
-        ]
-    columns += [
+        *(adjusted if table["partial"].notna().any() else ()),
         measures("Whole brain", table["whole_brain"]),
         measures("Beyond it", table["beyond"]),
         limits(table["beyond_low"], table["beyond_high"], of="95 % interval, beyond it"),
         probabilities("q, beyond it", table["beyond_q"]),
+        *([words("Note", table["note"])] if (table["note"].str.strip() != "").any() else ()),
     ]
-    if (table["note"].str.strip() != "").any():
-        columns.append(words("Note", table["note"]))
-    return columns
 
 
 def change_section(view: RunView) -> dict[str, object] | None:
@@ -113,8 +107,6 @@ def change_section(view: RunView) -> dict[str, object] | None:
         return None
     visits, groups = view.results.r_indices, means[means["group"].isin(GROUPS) & means["mean"].notna()]
     visits = visits[visits["participant_id"].duplicated(keep=False) & visits["years"].notna()]
-    alt = "Severities over the years since the first visit, and the line of each group."
-    paths = view.gallery.draw("trajectories", plots.trajectories(visits, groups), alt)
     alt = (
         "Change of each severity per year: individuals as faint marks, and the mean of each group with its 95 % "
         "interval. The table gives the values."
@@ -136,7 +128,11 @@ def change_section(view: RunView) -> dict[str, object] | None:
         "by_person": bool(means["random_effects"].str.contains("by person").any()),
         "notes": [f"{GROUPS.get(group, group.capitalize())}: {note}" for group, note in pairs if note],
         "compared": bool((means["group"] == _DIFFERENCE).any()),
-        "paths": paths,
+        "paths": view.gallery.draw(
+            "trajectories",
+            plots.trajectories(visits, groups),
+            "Severities over the years since the first visit, and the line of each group.",
+        ),
         "picture": view.gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
         "table": Table("Change of the severities per year", columns),
         **_reliable(change, noise, view.results.score_names),
@@ -151,8 +147,13 @@ def _reliable(change: pd.DataFrame, noise: pd.DataFrame, names: list[str]) -> di
         for group, own in change.groupby("group")[f"{name}_reliable"]
     ]
     pattern, group, people, worse, better = zip(*rows, strict=True)
-    columns = [counts("Pattern", pattern), words("Group", group), counts("People", people)]
-    columns += [counts("Reliably worse", worse), counts("Reliably better", better)]
+    columns = [
+        counts("Pattern", pattern),
+        words("Group", group),
+        counts("People", people),
+        counts("Reliably worse", worse),
+        counts("Reliably better", better),
+    ]
     known, about = noise["sd"].notna().all() and change[f"{names[0]}_reliable"].notna().any(), noise.iloc[0]
     return {
         "noise": {
@@ -190,12 +191,12 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
     ]
     told, picture = {name: view.summary.follow_up.get(name) for name in FOLLOW_UP}, None
     if curves is not None:
-        figure = plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None)
-        alt = (
-            "Proportion of people with and without the event over time, in thirds of each severity, with "
-            "numbers at risk."
+        picture = view.gallery.draw(
+            "follow_up",
+            plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None),
+            "Proportion of people with and without the event over time, in thirds of each severity, with numbers at "
+            "risk.",
         )
-        picture = view.gallery.draw("follow_up", figure, alt)
     return {
         "told": told,
         "covariates": [name for name in view.run.adjusted if name != view.summary.correction.site],

@@ -1,12 +1,10 @@
 """The sections on patterns: brains, regions by severity, subgroups of patients, resemblance, and voxel-wise maps."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,12 +13,8 @@ from rindices import plots
 from rindices.pages.elements import Gallery, Picture, Table, counts, limits, listed, measures, probabilities, words
 from rindices.pages.layout import RunView
 from rindices.plots import brain
-from rindices.plots.brain import measures_of, outlined_regions
 from rindices.plots.brain_drawing import UNIT, BrainDrawing, Layout, draw_brain
 from rindices.record import BRAIN, VOXELWISE, damaged
-
-if TYPE_CHECKING:
-    from nibabel.nifti1 import Nifti1Image
 
 _ENOUGH = 0.5  # of the regions must have an outline; with fewer, the picture would mislead
 _MOST_CLUSTERS = 10  # of a comparison
@@ -31,44 +25,23 @@ _UNIT = "Change (sd of controls)"
 _WIDTH = "interval: ± (sd of controls)"  # of the pictures of uncertainty
 
 
-class Brains(NamedTuple):
-    """Pictures of the patterns on the brain.
+def brains_of(view: RunView) -> tuple[dict[str, object], dict[int, object]]:
+    """Return pictures of each pattern, on the atlas that was given or otherwise as outlines at severity 1.
 
-    Attributes
-    ----------
-    painted
-        Whether they are drawn on an atlas that was given rather than as outlines.
-    missing
-        Full names of the regions without an outline.
-    atlases
-        Atlases of the outlines.
-    drawn
-        Pictures of each pattern.
-    pieces
-        For the slider: the regions that each piece of a drawing shows, and the limit of its colours.
-    unseen
-        Full names of the strong regions that the pictures of each pattern lack.
-    spreads
-        Pictures of the uncertainty of each pattern's regions; empty with a single repetition.
+    Returns
+    -------
+    tuple of (dict, dict)
+        For the template: whether an atlas was given (``painted``), the full names of regions without an outline
+        (``missing``), the ``atlases`` of the outlines, and of each pattern the pictures (``drawn``), the full names of
+        strong regions that they lack (``unseen``) and the pictures of its uncertainty (``spreads``; none with a single
+        repetition). For the slider: the regions that each piece of a drawing shows, and the limit of its colours.
     """
-
-    painted: bool
-    missing: list[str]
-    atlases: set[str]
-    drawn: dict[int, list[Picture]]
-    pieces: dict[int, list[dict[str, object]]]
-    unseen: dict[int, list[str]]
-    spreads: dict[int, list[Picture]]
-
-
-def brains_of(view: RunView) -> Brains:
-    """Return pictures of each pattern, on the atlas that was given or otherwise as outlines at severity 1."""
     painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
     titles = {name: name if title == name else f"{title} ({name})" for name, title in view.region_names.items()}
-    outlined, drawn = outlined_regions(titles), _atlas_pictures(painted, view.gallery)
+    outlined, drawn = brain.outlined_regions(titles), _atlas_pictures(painted, view.gallery)
     missing = [title for name, title in titles.items() if name not in outlined]
     atlases = {region.atlas for region in outlined.values()}
-    brains = Brains(bool(painted), missing, atlases, drawn, {}, {}, {})
+    pieces, unseen, spreads = dict[int, object](), dict[int, list[str]](), dict[int, list[Picture]]()
     for pattern in range(1, view.summary.n_patterns + 1) if not painted else ():
         own = strongest_first(view.results.patterns, pattern).set_index("region")
         reach = _SURE * own["spread_sd"]
@@ -76,20 +49,24 @@ def brains_of(view: RunView) -> Brains:
         drawings = draw_measures(view.results.patterns, pattern, unsure)
         if not drawings:
             break
-        alt = f"Pattern {pattern} on the brain: regions coloured by their change at severity 1."
-        drawn[pattern] = [
-            view.gallery.draw(f"brain_pattern_{pattern}{end}", drawing, alt) for end, drawing in drawings.items()
-        ]
-        brains.pieces[pattern] = [{"pieces": one.piece_names, "limit": one.limit} for one in drawings.values()]
+        drawn[pattern] = draw_each(
+            view.gallery,
+            f"brain_pattern_{pattern}",
+            drawings,
+            f"Pattern {pattern} on the brain: regions coloured by their change at severity 1.",
+        )
+        pieces[pattern] = [{"pieces": one.piece_names, "limit": one.limit} for one in drawings.values()]
         seen = {*unsure}.union(*(one.drawn for one in drawings.values()))
-        brains.unseen[pattern] = [titles[name] for name in own.index[:_STRONGEST] if name not in seen]
+        unseen[pattern] = [titles[name] for name in own.index[:_STRONGEST] if name not in seen]
         if reach.notna().any():
-            alt = f"Uncertainty of pattern {pattern} on the brain. The table of all regions gives the values."
-            widths = {end: one.with_amounts(dict(reach), _WIDTH) for end, one in drawings.items()}
-            brains.spreads[pattern] = [
-                view.gallery.draw(f"uncertainty_pattern_{pattern}{end}", width, alt) for end, width in widths.items()
-            ]
-    return brains
+            spreads[pattern] = draw_each(
+                view.gallery,
+                f"uncertainty_pattern_{pattern}",
+                {end: one.with_amounts(dict(reach), _WIDTH) for end, one in drawings.items()},
+                f"Uncertainty of pattern {pattern} on the brain. The table of all regions gives the values.",
+            )
+    shown = {"painted": bool(painted), "missing": missing, "atlases": atlases, "drawn": drawn}
+    return shown | {"unseen": unseen, "spreads": spreads}, pieces
 
 
 def strongest_first(patterns: pd.DataFrame, pattern: int) -> pd.DataFrame:
@@ -106,12 +83,19 @@ def draw_measures(
     Without enough regions that have an outline, there are none.
     """
     names, drawings = table["region"].unique(), dict[str, BrainDrawing]()
-    enough = len(outlined_regions(names)) >= _ENOUGH * len(names)
-    for measure in measures_of(names) if enough else ():
+    enough = len(brain.outlined_regions(names)) >= _ENOUGH * len(names)
+    for measure in brain.measures_of(names) if enough else ():
         drawing = draw_brain(table, pattern, measure=measure, unsure=unsure, unit=unit, layout=_SMALL_BRAIN)
         if drawing is not None:
             drawings[f"_{measure}" if measure else ""] = drawing
     return drawings
+
+
+def draw_each(
+    gallery: Gallery, name: str, drawings: Mapping[str, BrainDrawing], alt: str, *, result: bool = True
+) -> list[Picture]:
+    """Return the drawings of each measure as pictures; their names have the same end."""
+    return [gallery.draw(f"{name}{end}", drawing, alt, result=result) for end, drawing in drawings.items()]
 
 
 def voxelwise_section(view: RunView) -> dict[str, object] | None:
@@ -129,18 +113,17 @@ def voxelwise_section(view: RunView) -> dict[str, object] | None:
 
 
 def _atlas_pictures(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
-    found: dict[str, dict[float, Nifti1Image]] = {}
-    for path in paths:
-        if name := re.fullmatch(r"pattern-(\d+)_severity-([\d.]+)\.nii\.gz", path.name):
-            found.setdefault(name[1], {})[float(name[2])] = _image(path)
-    limit = brain.colour_limit([abs(one.get_fdata()).max() for of in found.values() for one in of.values()])
+    names = {path: re.fullmatch(r"pattern-(\d+)_severity-([\d.]+)\.nii\.gz", path.name) for path in paths}
+    images = {(int(name[1]), float(name[2])): _image(path) for path, name in names.items() if name}
+    limit = brain.colour_limit([abs(one.get_fdata()).max() for one in images.values()])
     pictures: dict[int, list[Picture]] = {}
-    for place, images in found.items():
-        title, alt, most = f"Pattern {place}", f"Pattern {place} shown on the atlas.", max(images)
-        several = {f"severity {severity:g}": images[severity] for severity in sorted(images)}
+    for place in dict.fromkeys(place for place, _ in images):
+        own = {severity: images[of, severity] for of, severity in sorted(images) if of == place}
+        title, alt, most = f"Pattern {place}", f"Pattern {place} shown on the atlas.", max(own)
+        several = {f"severity {severity:g}": image for severity, image in own.items()}
         glass = brain.glass(several, _UNIT, title=title, limit=limit)
-        slices = brain.stat_mosaic(images[most], _UNIT, title=f"{title}, severity {most:g}", limit=limit)
-        pictures[int(place)] = [
+        slices = brain.stat_mosaic(own[most], _UNIT, title=f"{title}, severity {most:g}", limit=limit)
+        pictures[place] = [
             gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at increasing severity."),
             gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."),
         ]
@@ -174,7 +157,8 @@ def _t_maps(folder: Path, row: pd.Series, where: str, gallery: Gallery) -> list[
     ]
 
 
-def _image(path: Path) -> Nifti1Image:
+def _image(path: Path) -> Any:
+    """Return a nibabel image whose values can be read."""
     import nibabel
 
     try:
@@ -201,10 +185,6 @@ def dose_section(view: RunView) -> dict[str, object] | None:
     table = view.analyses.get("dose_response")
     if table is None:
         return None
-    alt = (
-        "Mean of the strongest regions in patients, in standard deviations of the controls, against severity; "
-        "one panel per pattern. The table gives the values."
-    )
     columns = [
         counts("Pattern", table["pattern"]),
         words("Region", table["region"]),
@@ -214,7 +194,12 @@ def dose_section(view: RunView) -> dict[str, object] | None:
         limits(table["mean_low"], table["mean_high"]),
     ]
     return {
-        "picture": view.gallery.draw("dose_response", plots.dose_response(table), alt),
+        "picture": view.gallery.draw(
+            "dose_response",
+            plots.dose_response(table),
+            "Mean of the strongest regions in patients, in standard deviations of the controls, against severity; one "
+            "panel per pattern. The table gives the values.",
+        ),
         "table": Table("Regions of patients by severity", columns, source="analysis/dose_response.csv"),
     }
 
@@ -249,18 +234,20 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
 
 def _effects(effects: pd.DataFrame) -> Table:
     rows = effects.sort_values("effect", key=abs, ascending=False, kind="stable")
-    columns = [
-        counts("Pattern", rows["pattern"]),
-        words("Level", rows["level"]),
-        words("Region", rows["region"]),
-        measures("d", rows["effect"], 2, "+"),
-        limits(rows["low"], rows["high"]),
-        measures("t", rows["t"]),
-        probabilities("p", rows["p"]),
-        probabilities("q", rows["q"]),
-    ]
-    caption = "Regions of the subgroups compared with controls, strongest first"
-    return Table(caption, columns, source="analysis/subgroups.csv")
+    return Table(
+        "Regions of the subgroups compared with controls, strongest first",
+        [
+            counts("Pattern", rows["pattern"]),
+            words("Level", rows["level"]),
+            words("Region", rows["region"]),
+            measures("d", rows["effect"], 2, "+"),
+            limits(rows["low"], rows["high"]),
+            measures("t", rows["t"]),
+            probabilities("p", rows["p"]),
+            probabilities("q", rows["q"]),
+        ],
+        source="analysis/subgroups.csv",
+    )
 
 
 _CLEAR = 0.025  # at 0.05, 9 of 100 unrelated maps pass: regions are reassigned more freely than a smooth map rotates
@@ -275,11 +262,10 @@ def resemblance_section(view: RunView) -> dict[str, object]:
         return {"rows": [], "subcortex": None}
     cortex, subcortex = table[table["measure"] != _SUBCORTEX], table[table["measure"] == _SUBCORTEX]
     alt = "Correlation of each pattern with the case-control map of each disorder. The table gives the values."
-    known = not cortex.empty
     return {
         "rows": [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)],
         "n_regions": cortex["n_regions"].min(),
-        "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt) if known else None,
+        "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt) if len(cortex) else None,
         "table": _table(cortex, "Patterns and disorders, cortical"),
         "subcortex": None if subcortex.empty else _table(subcortex, "Patterns and disorders, subcortical"),
     }
@@ -296,16 +282,19 @@ def _row(part: pd.DataFrame) -> dict[str, object]:
 
 
 def _table(rows: pd.DataFrame, caption: str) -> Table:
-    columns = [
-        counts("Pattern", rows["pattern"]),
-        words("Measure", rows["measure"]),
-        words("Disorder", rows["disorder"]),
-        counts("Regions", rows["n_regions"]),
-        measures("r", rows["r"], 2, "+"),
-        probabilities("p", rows["p"]),
-        probabilities("p, corrected", rows["p_corrected"]),
-        measures("r beyond the mean", rows["beyond"], 2, "+"),
-        probabilities("its p", rows["beyond_p"]),
-        probabilities("its p, corrected", rows["beyond_p_corrected"]),
-    ]
-    return Table(caption, columns, source="analysis/resemblance.csv")
+    return Table(
+        caption,
+        [
+            counts("Pattern", rows["pattern"]),
+            words("Measure", rows["measure"]),
+            words("Disorder", rows["disorder"]),
+            counts("Regions", rows["n_regions"]),
+            measures("r", rows["r"], 2, "+"),
+            probabilities("p", rows["p"]),
+            probabilities("p, corrected", rows["p_corrected"]),
+            measures("r beyond the mean", rows["beyond"], 2, "+"),
+            probabilities("its p", rows["beyond_p"]),
+            probabilities("its p, corrected", rows["beyond_p_corrected"]),
+        ],
+        source="analysis/resemblance.csv",
+    )

@@ -29,39 +29,45 @@ def people_section(view: RunView) -> dict[str, object]:
     alt = (
         "Robust distance of each person from the controls over all regions, for each group; flagged people are marked."
     )
-    known = people["distance"].notna().any()
     return {
         "flow": [] if flow is None else _flow(flow, "Visits" if view.summary.visits else "People"),
         "n_used": int(people["used"].sum()),
         "n_flagged": len(flagged),
-        "picture": view.gallery.draw("outliers", plots.outlier_distances(people), alt, result=False) if known else None,
+        "picture": view.gallery.draw("outliers", plots.outlier_distances(people), alt, result=False)
+        if people["distance"].notna().any()
+        else None,
         "flagged": _flagged(flagged) if view.show_ids and len(flagged) else None,
     }
 
 
 def _flow(flow: pd.DataFrame, what: str) -> list[Table]:
     tables = []
-    for by_site, caption in ((False, f"{what} read, excluded and used"), (True, "The same by site")):
-        rows = flow[(flow["site"] != "all") == by_site]
+    for by_site, rows in flow.groupby(flow["site"] != "all"):
+        caption = "The same by site" if by_site else f"{what} read, excluded and used"
         reasons = [name for name in rows.columns[2:] if name in ("read", "used") or rows[name].any()]
-        columns = [words("Group", rows["group"].replace(GROUPS))]
-        columns += [counts(f"{name[:1].upper()}{name[1:]}", rows[name]) for name in reasons]
-        site = [words("Site", rows["site"])] if by_site else []
-        tables += [Table(caption, [*site, *columns], source="analysis/flow.csv")] if len(rows) else []
+        columns = [
+            *([words("Site", rows["site"])] if by_site else ()),
+            words("Group", rows["group"].replace(GROUPS)),
+            *(counts(f"{name[:1].upper()}{name[1:]}", rows[name]) for name in reasons),
+        ]
+        tables.append(Table(caption, columns, source="analysis/flow.csv"))
     return tables
 
 
 def _flagged(rows: pd.DataFrame) -> Table:
     used = ["yes" if used else f"no: {reason}" for used, reason in zip(rows["used"], rows["reason"], strict=True)]
-    columns = [
-        words("Participant", rows["participant_id"]),
-        *([words("Visit", rows["visit"])] if "visit" in rows else []),
-        words("Group", rows["group"].replace(GROUPS)),
-        words("Used", used),
-        measures("Distance", rows["distance"], 1),
-        words("What is unusual", rows["flags"]),
-    ]
-    return Table("People with unusual values", columns, source="people.csv")
+    return Table(
+        "People with unusual values",
+        [
+            words("Participant", rows["participant_id"]),
+            *([words("Visit", rows["visit"])] if "visit" in rows else []),
+            words("Group", rows["group"].replace(GROUPS)),
+            words("Used", used),
+            measures("Distance", rows["distance"], 1),
+            words("What is unusual", rows["flags"]),
+        ],
+        source="people.csv",
+    )
 
 
 def recovery_section(view: RunView) -> dict[str, object] | None:
@@ -71,8 +77,10 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
         return None
     known = view.run.truth.notna().all(axis=1) & (view.results.r_indices["group"] == "patient")
     figure = plots.recovery(view.run.truth[known], recovery.of(view.results.scores[known]), recovery.per_pattern)
-    pairs = zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
-    values = ", ".join(f"pattern {number}: {value:.3f}" for number, value in pairs)
+    values = ", ".join(
+        f"pattern {number}: {value:.3f}"
+        for number, value in zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
+    )
     alt = f"True severity against severity in patients. Concordance, {values}."
     return {"picture": view.gallery.draw("recovery", figure, alt, result=False)}
 
@@ -117,8 +125,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
     table = _people(view)
     if table.empty:
         return None
-    first = table[table["first_visit"]].set_index("participant_id")
-    first = first.sort_values(["group", *scores], ascending=False, kind="stable")
+    first = table[table["first_visit"]].sort_values(["group", *scores], ascending=False, kind="stable")
     sites, changes = _levels(table["site"]) or [], _changes(run)
     drivers, regions = _drivers(run, table)
     clinical = {name: _levels(table[name]) for name in view.variables if name in table}
@@ -129,7 +136,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
         | {"group": one["group"], "site": sites.index(one["site"]) if one["site"] in sites else None}
         | ({"change": changes[who]} if who in changes else {})
         | {"visits": [_visit(rows[place], view, drivers, clinical) for place in places[who]]}
-        for who, one in first.to_dict("index").items()
+        for who, one in first.set_index("participant_id").to_dict("index").items()
     ]
     data = {
         "ids": show_ids,
@@ -167,9 +174,9 @@ def _people(view: RunView) -> pd.DataFrame:
         if f"centile{place}" not in rows and len(known):  # as for models without held-out controls
             above = 100 * np.searchsorted(known, rows[name]) / len(known)
             rows[f"centile{place}"] = np.where(rows[name].isna(), np.nan, above)
-    first = rows[rows["first_visit"] & rows[names].notna().all(axis=1)]
-    first = first.sort_values("group", ascending=False, kind="stable")
-    return rows[rows["participant_id"].isin(first["participant_id"].head(view.most_people))]
+    complete = rows[rows["first_visit"] & rows[names].notna().all(axis=1)]
+    shown = complete.sort_values("group", ascending=False, kind="stable").head(view.most_people)
+    return rows[rows["participant_id"].isin(shown["participant_id"])]
 
 
 def _changes(run: Run) -> dict[str, list[list[float | None]]]:
@@ -191,14 +198,14 @@ def _levels(values: pd.Series) -> list[str] | None:
 
 def _drivers(run: Run, rows: pd.DataFrame) -> tuple[Drivers, list[str]]:
     """Return the regions that drive severities, and the names of all of these regions."""
-    empty = pd.DataFrame(columns=["participant_id", "rank", "region", "pattern", "change_sd", "z"])
-    table = run.analyses.get("drivers", empty)
+    table = run.analyses.get("drivers", pd.DataFrame(columns=["participant_id", "rank", "region"]))
     table = table[table["participant_id"].isin(rows["participant_id"])].sort_values("rank", kind="stable")
     places, names = pd.factorize(table["region"])
     found: Drivers = {}
     for place, row in zip(places, table.to_dict("records"), strict=True):
-        key = (row["participant_id"], row.get("visit", ""))
-        lists = found.setdefault(key, [[] for _ in range(run.summary.n_patterns)])
+        lists = found.setdefault(
+            (row["participant_id"], row.get("visit", "")), [[] for _ in range(run.summary.n_patterns)]
+        )
         lists[row["pattern"] - 1] += [int(place), *_rounded((row["change_sd"], row["z"]), 2)]
     return found, [*names]
 

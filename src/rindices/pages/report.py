@@ -68,8 +68,7 @@ class Work(NamedTuple):
             "year": str(self.year),
         }
         known = ",\n".join(f"  {name} = {{{value}}}".replace("&", r"\&") for name, value in fields.items() if value)
-        key = f"{people[0][0].lower()}{self.year}"
-        return f"@{kind}{{{key},\n{known}\n}}"
+        return f"@{kind}{{{people[0][0].lower()}{self.year},\n{known}\n}}"
 
 
 WORKS = (
@@ -211,16 +210,8 @@ SECTIONS = (
 LAYERS = {"difference": "Patients versus controls", "result": "Patterns", "checks": "Checks", "details": "Details"}
 
 
-class Layer(NamedTuple):
-    """One of the layers of a report, with its sections as they are shown."""
-
-    name: str
-    title: str
-    sections: list[tuple[Section, Markup]]
-
-
-def layers_of(view: RunView) -> list[Layer]:
-    """Return the layers of a report in order, without sections that have nothing to show.
+def layers_of(view: RunView) -> dict[str, list[tuple[Section, Markup]]]:
+    """Return the sections of each layer of a report as they are shown, without those that have nothing to show.
 
     If a model was applied to new people, they come first and the model after them.
     """
@@ -230,26 +221,20 @@ def layers_of(view: RunView) -> list[Layer]:
         sections["cards"] = sections["cards"]._replace(title="These people among the training sample")
         sections["groups"] = sections["groups"]._replace(layer="checks", title=LAYERS["difference"])
         sections["verdict"] = sections["verdict"]._replace(title="Could other variables explain it?")
-    titles = LAYERS | ({"result": "Result"} if view.summary.applied else {})
-    layers = {name: Layer(name, title, []) for name, title in titles.items()}
+    layers: dict[str, list[tuple[Section, Markup]]] = {name: [] for name in LAYERS}
     for one in sections.values():
         if html := section_html(one.name, view, one.contents(view)):
-            layers[one.layer].sections.append((one, html))
-    return [layer for layer in layers.values() if layer.sections]
+            layers[one.layer].append((one, html))
+    return {name: shown for name, shown in layers.items() if shown}
 
 
 def section_html(template: str, view: RunView, data: dict[str, object] | None) -> Markup:
     """Return a section of a run as HTML; empty if there is nothing to show."""
     if data is None:
         return Markup("")
-    run = view.run
-    common = {
-        "run": run,
-        "summary": run.summary,
-        "strip": view.gallery.strip,
-        "n_people": len(run.results.first_visits),
-    }
-    return Markup(render(f"{template}.html.j2", data=data, **common))  # escaped by the template
+    common = {"run": view.run, "summary": view.summary, "strip": view.gallery.strip}
+    n_people = len(view.results.first_visits)
+    return Markup(render(f"{template}.html.j2", data=data, n_people=n_people, **common))  # escaped by the template
 
 
 @dataclass(frozen=True)
@@ -330,6 +315,7 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
         name="R-indices",
         summary=view.summary,
         layers=layers_of(view),
+        titles=LAYERS | ({"result": "Result"} if view.summary.applied else {}),
         n_people=len(view.results.first_visits),
     )
     return Report(page, DONE, view.gallery)

@@ -61,32 +61,36 @@ def _balance_table(rows: pd.DataFrame) -> Table:
         f"V = {number(value)}" if kind == "category" and pd.notna(value) else number(value, 2, "+", " sd")
         for kind, value in zip(rows["kind"], rows["difference"], strict=True)
     ]
-    columns = [
-        *(words(name.capitalize(), rows[name]) for name in ("variable", "controls", "patients")),
-        measures("Difference", rows["difference"]).shown_as(differences),
-        probabilities("p, corrected", rows["p_corrected"]),
-        words("Remark", rows["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
-    ]
-    return Table("Comparison of controls and patients", columns)
+    return Table(
+        "Comparison of controls and patients",
+        [
+            *(words(name.capitalize(), rows[name]) for name in ("variable", "controls", "patients")),
+            measures("Difference", rows["difference"]).shown_as(differences),
+            probabilities("p, corrected", rows["p_corrected"]),
+            words("Remark", rows["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
+        ],
+    )
 
 
 def _check_table(check: pd.DataFrame) -> Table:
     controls = _with_q(check["coefficient"], check["q"]).mask(check["removed"], "removed")
     patients = _with_q(check["coefficient_patients"], check["q_patients"])
-    columns = [
-        counts("Pattern", check["pattern"]),
-        words("Variable", check["variable"]),
-        words("Statistic", check["statistic"]),
-        measures("Controls", check["coefficient"]).shown_as(controls),
-        measures("Patients", check["coefficient_patients"]).shown_as(patients),
-        words("Groups", check["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
-        measures("Difference", check["difference"]),
-        measures("Adjusted", check["adjusted"]),
-        measures("Explained", check["explained"]).shown_as(
-            number(100 * one, 0, unit=" %") for one in check["explained"]
-        ),
-    ]
-    return Table("Patterns and background variables", columns)
+    return Table(
+        "Patterns and background variables",
+        [
+            counts("Pattern", check["pattern"]),
+            words("Variable", check["variable"]),
+            words("Statistic", check["statistic"]),
+            measures("Controls", check["coefficient"]).shown_as(controls),
+            measures("Patients", check["coefficient_patients"]).shown_as(patients),
+            words("Groups", check["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
+            measures("Difference", check["difference"]),
+            measures("Adjusted", check["adjusted"]),
+            measures("Explained", check["explained"]).shown_as(
+                number(100 * one, 0, unit=" %") for one in check["explained"]
+            ),
+        ],
+    )
 
 
 def _with_q(coefficients: pd.Series, qs: pd.Series) -> pd.Series:
@@ -107,9 +111,10 @@ def search_section(view: RunView) -> dict[str, object] | None:
         f"{counted(int(chosen['n_patterns']), 'pattern')}, orthogonality {chosen['orthogonality']:g}, "
         f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table gives the values."
     )
-    figure = plots.agreement_over_settings(view.run.selection)
     return {
-        "picture": view.gallery.draw("agreement_over_settings", figure, alt, result=False),
+        "picture": view.gallery.draw(
+            "agreement_over_settings", plots.agreement_over_settings(view.run.selection), alt, result=False
+        ),
         "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
         "table": _settings_table(ordered),
         "misfit": fits,
@@ -124,11 +129,10 @@ def _with_remarks(best: pd.DataFrame, run: Run) -> pd.DataFrame:
     settings = zip(best["n_patterns"], best["orthogonality"], strict=True)
     # No more models than first-stage repetitions: the setting was not trained further. More: some models were faulty.
     first = 0 if search.exhaustive else search.first_stage_repetitions
-    dropped = (best["n_models"] <= first) & (first < best["n_models"].max())
     cases = {
         "chosen": best["chosen"].astype(bool),
         "runner-up": np.array([setting in runners_up for setting in settings]),
-        _DROPPED: dropped,
+        _DROPPED: (best["n_models"] <= first) & (first < best["n_models"].max()),
     }
     return best.assign(remark=np.select([*cases.values()], [*cases], ""))
 
@@ -140,9 +144,8 @@ def _settings_table(shown: pd.DataFrame) -> Table:
         words("Remark", shown["remark"]),
         counts("Models", shown["n_models"]),
         counts("Step", shown["step"]),
+        *([measures("Misfit", shown["misfit"], 1)] if "misfit" in shown else ()),
     ]
-    if "misfit" in shown:
-        columns += [measures("Misfit", shown["misfit"], 1)]
     for name in AGREEMENTS:
         title = name.replace("_", " ").capitalize()
         columns += [measures(title, shown[name], 3), limits(shown[f"{name}_low"], shown[f"{name}_high"], 3, of=title)]
@@ -171,10 +174,12 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
         *([limits(low, high, 3)] if intervals else []),
     ]
     step, is_curve = f"{int(chosen['step']):,}", view.run.selection["step"].nunique() > 1
-    values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
-    alt = f"Agreement between training runs over the steps of training. At the chosen step {step}: {values}."
-    known = chosen[list(AGREEMENTS)].notna().any()
-    figure = plots.agreement_over_training(view.run.selection)
+    known, picture = chosen[list(AGREEMENTS)].notna().any(), None
+    if known and is_curve:
+        values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
+        alt = f"Agreement between training runs over the steps of training. At the chosen step {step}: {values}."
+        figure = plots.agreement_over_training(view.run.selection)
+        picture = view.gallery.draw("agreement_over_training", figure, alt, result=False)
     excluded = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])
     reasons = [words("Repetition", excluded["member"]), words("Reason", excluded["reason"])]
     return {
@@ -183,7 +188,5 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
         "table": Table(f"Agreement at the chosen step {step}" if is_curve else "Agreement of repetitions", columns),
         "intervals": intervals,
         "n_models": int(chosen["n_models"]),
-        "picture": view.gallery.draw("agreement_over_training", figure, alt, result=False)
-        if known and is_curve
-        else None,
+        "picture": picture,
     }

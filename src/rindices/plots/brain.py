@@ -44,16 +44,12 @@ class Piece(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A view of the brain; its first piece is the outline of the whole."""
+    """A view of the brain with its width and height; its first piece is the outline of the whole."""
 
     view: str
     side: str
+    size: tuple[float, float]
     pieces: tuple[Piece, ...]
-
-    @property
-    def size(self) -> tuple[float, float]:
-        """Width and height."""
-        return _size(self.pieces[0].rings)
 
     @property
     def names(self) -> set[str]:
@@ -107,14 +103,12 @@ def panels_of(regions: Mapping[str, KnownColumn]) -> list[Panel]:
         overlays = outlines.get("overlay") or {}  # on top of the others, if the table has them
         for outline, rings in [*(outlines.get(atlas) or outlines.get("aseg") or {}).items(), *overlays.items()]:
             left, right = holders[outline, "left"], holders[outline, "right"]
-            if outline in overlays and not (left or right):
-                continue
-            if view == "middle":
-                pieces.append(Piece(rings, False, tuple(dict.fromkeys([*left, *right]))))
-            else:
-                halves = [("left", left), ("right", right)]
-                pieces += [Piece(rings, half == "right", tuple(own)) for half, own in halves if side in ("", half)]
-        panels.append(Panel(view, side, tuple(pieces)))
+            halves = {"": [*left, *right]} if view == "middle" else {"left": left, "right": right}
+            if left or right or outline not in overlays:
+                shown = {half: tuple(dict.fromkeys(own)) for half, own in halves.items() if side in ("", half)}
+                pieces += [Piece(rings, half == "right", own) for half, own in shown.items()]
+        across, down = np.concatenate(points_of(pieces[0].rings)).max(axis=0).tolist()
+        panels.append(Panel(view, side, (across, down), tuple(pieces)))
     cortex, slices = [one for one in panels if one.side], [one for one in panels if not one.side]
     for panel in reversed(slices.copy()):
         if panel.names <= {name for one in slices if one is not panel for name in one.names}:
@@ -147,12 +141,6 @@ def _outlines(view: str) -> dict[str, dict[str, str]]:
 def points_of(rings: str) -> list[np.ndarray]:
     """Return the points of each closed line of an outline."""
     return [np.array(ring.split(), dtype=float).reshape(-1, 2) for ring in rings.split("|")]
-
-
-@cache
-def _size(rings: str) -> tuple[float, float]:
-    across, down = np.concatenate(points_of(rings)).max(axis=0)
-    return float(across), float(down)
 
 
 COLOURS = matplotlib.colormaps["RdBu_r"]  # distinguishable with every common form of colour blindness
@@ -359,6 +347,5 @@ def _name_slice(axes: Axes, view: str, cut: float) -> None:
     where: Any = {"transform": axes.transAxes, "va": "top"}
     text = f"{view} = {cut:+.0f}".replace("-", "−") + side
     axes.text(0.5, -0.02, text, ha="center", fontsize=_SMALL - 1, **where)
-    if view == "z":
-        axes.text(0.03, 0.98, "L", ha="left", fontsize=_SMALL, color="black", **where)
-        axes.text(0.97, 0.98, "R", ha="right", fontsize=_SMALL, color="black", **where)
+    for across, letter, end in ((0.03, "L", "left"), (0.97, "R", "right")) if view == "z" else ():
+        axes.text(across, 0.98, letter, ha=end, fontsize=_SMALL, color="black", **where)

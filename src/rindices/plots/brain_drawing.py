@@ -35,16 +35,6 @@ _KEYS = {"unsure": "uncertain", "unknown": "no value"}
 UNIT = "change (sd of controls)"
 
 
-class View(NamedTuple):
-    """A view and its position in the drawing."""
-
-    panel: Panel
-    across: float
-    down: float
-    zoom: float
-    width: float
-
-
 class Placed(NamedTuple):
     """A piece in the drawing: the origin of its view, its look, and its name with its value.
 
@@ -59,15 +49,6 @@ class Placed(NamedTuple):
     look: str
     opacity: float | None
     title: str
-
-
-class Text(NamedTuple):
-    """A text, its position, and whether it starts, ends or is centred there."""
-
-    across: float
-    down: float
-    words: str
-    anchor: str = "middle"
 
 
 @dataclass(frozen=True)
@@ -149,24 +130,26 @@ class BrainDrawing:
         """Return the pixels per unit of outlines and the height of each line; lines of one kind share a scale."""
         fits: dict[bool, list[float]] = defaultdict(lambda: [_LARGEST])
         for line in self.lines:
-            room = self.width - _GAP * len(line)
-            fits[line[0].side != ""].append(room / sum(panel.size[0] for panel in line))
+            fits[line[0].side != ""].append((self.width - _GAP * len(line)) / sum(panel.size[0] for panel in line))
         fits[False] += fits[True]  # slices are not scaled up more than the cortex
         zooms = [min(fits[line[0].side != ""]) for line in self.lines]
         tallest = [max(panel.size[1] for panel in line) for line in self.lines]
         return [(zoom, zoom * size + _GAP) for zoom, size in zip(zooms, tallest, strict=True)]
 
-    def _views(self) -> Iterator[View]:
+    def _views(self) -> Iterator[tuple[Panel, float, float, float, float]]:
+        """Yield each view with its position across and down, its zoom, and its width in pixels."""
         down, zooms = float(_GAP), self._zooms()
         for line, (zoom, height) in zip(self.lines, zooms, strict=True):
             down, across = down + _HEAD, 0.0
             for panel in line:
-                yield View(panel, across, down, zoom, panel.size[0] * zoom)
-                across += panel.size[0] * zoom + _GAP
+                width = panel.size[0] * zoom
+                yield panel, across, down, zoom, width
+                across += width + _GAP
             down += height
 
     def _placed(self) -> Iterator[Placed]:
         change = {name: value for name, value in self.changes.items() if np.isfinite(value)}
+        levels = {name: f"{value:.2g}" if self.is_amount else signed(value) for name, value in change.items()}
         for panel, across, down, zoom, width in self._views():
             for piece in panel.pieces:
                 values = [change[name] for name in piece.names if name in change]
@@ -176,7 +159,7 @@ class BrainDrawing:
                 look = "unsure" if unsure else sign if values else "unknown"
                 opacity = round(min(1.0, abs(mean)), 3) if values and not unsure else None
                 told = (
-                    f"{self.regions[name].title} ({name}): {_level_text(change.get(name), not self.is_amount)}"
+                    f"{self.regions[name].title} ({name}): {f'{levels[name]} sd' if name in levels else 'no value'}"
                     for name in piece.names
                 )
                 yield Placed(
@@ -189,19 +172,20 @@ class BrainDrawing:
                     "; ".join(told),
                 )
 
-    def _texts(self) -> Iterator[Text]:
+    def _texts(self) -> Iterator[tuple[float, float, str, str]]:
+        """Yield each text with its position across and down, and whether it starts, ends or is centred there."""
         for panel, across, down, _, width in self._views():
-            yield Text(across + width / 2, down - 8, VIEWS[panel.view, panel.side])
+            yield across + width / 2, down - 8, VIEWS[panel.view, panel.side], "middle"
             if panel.view.startswith("coronal"):
-                yield Text(across, down - 8, "L", "start")
-                yield Text(across + width, down - 8, "R", "end")
+                yield across, down - 8, "L", "start"
+                yield across + width, down - 8, "R", "end"
         left, top, width, height = self._bar
         for share in (0, 0.5, 1) if self.is_amount else (0, 0.25, 0.5, 0.75, 1):
             words = f"{share * self.limit:g}" if self.is_amount else signed((2 * share - 1) * self.limit)
-            yield Text(left + share * width, top + height + 15, words)
-        yield Text(left + width / 2, top + height + 33, self.unit)
+            yield left + share * width, top + height + 15, words, "middle"
+        yield left + width / 2, top + height + 33, self.unit, "middle"
         for look, (across, down, wide, _) in self._swatches.items():
-            yield Text(across + wide + 6, down + height - 1, _KEYS[look], "start")
+            yield across + wide + 6, down + height - 1, _KEYS[look], "start"
 
     @property
     def _bar(self) -> Rect:
@@ -264,9 +248,9 @@ class BrainDrawing:
             lines = Line.make_compound_path(*(Line([*ring, ring[0]], closed=True) for ring in rings))
             patch = PathPatch(lines, facecolor=fill, hatch="////" if one.look == "unknown" else None, **edge)
             hover(axes.add_artist(patch), [one.title] if one.title else [])
+        sides = {"start": "left", "end": "right", "middle": "center"}
         for across, down, words, anchor in self._texts():
-            side = {"start": "left", "end": "right", "middle": "center"}[anchor]
-            axes.text(across, down, words, ha=side, va="baseline", fontsize=_TEXT * 72 / 96)
+            axes.text(across, down, words, ha=sides[anchor], va="baseline", fontsize=_TEXT * 72 / 96)
         left, top, width, height = self._bar
         above, shares = "black" if self.is_amount else HIGHER, np.linspace(0 if self.is_amount else -1, 1, 257)
         shades = [to_rgba(LOWER if share < 0 else above, abs(share)) for share in shares]
@@ -354,15 +338,10 @@ def draw_brain(
         kinds = [[panel for panel in panels if bool(panel.side) == cortex] for cortex in (True, False)]
     lines = tuple(tuple(kind[start : start + per_line]) for kind in kinds for start in range(0, len(kind), per_line))
     missing, end = tuple(name for name in table["region"].unique() if name not in names), colour_end(table["change_sd"])
-    looks = layout.width, frozenset(unsure), unit
-    return BrainDrawing(only, regions, lines, changes, end, missing, *looks)
+    return BrainDrawing(only, regions, lines, changes, end, missing, layout.width, frozenset(unsure), unit)
 
 
 @cache
 def _template() -> jinja2.Template:
     text = (Path(__file__).parent / "templates" / "brain.svg.j2").read_text(encoding="utf-8")
     return jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined).from_string(text)
-
-
-def _level_text(value: float | None, has_sign: bool) -> str:
-    return "no value" if value is None else f"{signed(value) if has_sign else f'{value:.2g}'} sd"

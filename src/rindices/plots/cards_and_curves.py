@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, NullLocator
 
 from rindices.plots.style import (
     GREY,
@@ -21,7 +20,7 @@ from rindices.plots.style import (
     look_of,
     make_panels,
     measure_of,
-    one_panel,
+    panels_in,
     present_groups,
     safe_label,
     score_columns,
@@ -53,7 +52,7 @@ def severity_histogram(people: pd.DataFrame, column: str, training: pd.DataFrame
     >>> [tick.get_text() for tick in axes.get_yticklabels()], axes.get_xlabel()
     (['Controls', 'Patients'], 'Severity (0: like controls)')
     """
-    figure, axes = one_panel(*_SIZE)
+    figure, [axes] = panels_in(*_SIZE)
     tables = [(people, "", True)] if training is None else [(training, "Training ", False), (people, "", True)]
     everybody = pd.concat([table[column] for table, *_ in tables]).dropna().to_numpy(dtype=float)
     edges, labels = _edges(everybody), list[str]()
@@ -65,8 +64,8 @@ def severity_histogram(people: pd.DataFrame, column: str, training: pd.DataFrame
                 labels.append(before + group.label.lower() if before else "People" if only else group.label)
                 _draw_group(axes, 1 - len(labels), values, group, labels[-1], edges, filled)
     axes.set_yticks([0.3 - place for place in range(len(labels))], labels, fontsize=_SMALL)
-    axes.set(xlim=(edges[0] - 0.04, edges[-1] + 0.04), ylim=(0.9 - len(labels), 1.25))
-    axes.set_xlabel(f"{measure_of(column).capitalize()} (0: like controls)")
+    label = f"{measure_of(column).capitalize()} (0: like controls)"
+    axes.set(xlim=(edges[0] - 0.04, edges[-1] + 0.04), ylim=(0.9 - len(labels), 1.25), xlabel=label)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.axvline(1, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
@@ -119,7 +118,7 @@ def severity_by_age(people: pd.DataFrame, column: str, age: str) -> Figure:
     >>> severity_by_age(people, "severity1", "age").axes[0].get_xlabel()
     'age'
     """
-    figure, axes = one_panel(*_SIZE)
+    figure, [axes] = panels_in(*_SIZE)
     for group in GROUPS:
         own = people.loc[people["group"] == group.key, [age, column]].dropna().to_numpy(dtype=float)
         if len(own):
@@ -153,7 +152,7 @@ def pattern_mixture(people: pd.DataFrame, limits: Sequence[float]) -> Figure:
     names = score_columns(people)
     number = (people[names].to_numpy(dtype=float) > np.asarray(limits)).sum(axis=1)
     present = present_groups(people)
-    (figure, axes), width = one_panel(_SIZE[0], 2.1), 0.84 / len(present)
+    (figure, [axes]), width = panels_in(_SIZE[0], 2.1), 0.84 / len(present)
     for rank, group in enumerate(present):
         own = number[(people["group"] == group.key).to_numpy()]
         shares = 100 * np.bincount(own, minlength=len(names) + 1) / len(own)
@@ -161,9 +160,8 @@ def pattern_mixture(people: pd.DataFrame, limits: Sequence[float]) -> Figure:
         axes.bar(places, shares, 0.92 * width, color=group.colour, label=group.label)
         for place, share in zip(places, shares, strict=True) if len(shares) * len(present) <= 10 else ():
             axes.text(place, share, f"{share:.0f}", ha="center", va="bottom", fontsize=_SMALL)
-    axes.set(xlabel="Number of patterns per person", ylabel="% of the group")
+    axes.set(xlabel="Number of patterns per person", ylabel="% of the group", ymargin=0.12)
     axes.set_xticks(range(len(names) + 1), ["none" if len(names) < 6 else "0", *map(str, range(1, len(names) + 1))])
-    axes.margins(y=0.12)
     figure.legend(loc="outside upper center", ncols=len(present), handlelength=1.0)
     return figure
 
@@ -196,7 +194,8 @@ def follow_up_curves(curves: pd.DataFrame, time: str = "time", *, competing: boo
     'Pattern 1'
     """
     patterns = sorted(map(int, curves["pattern"].unique()))
-    figure, panels = make_panels(len(patterns), _PANEL, _HEIGHT, sharey=True)
+    label = "Proportion with the event" if competing else "Proportion without the event"
+    figure, panels = make_panels(len(patterns), _PANEL, _HEIGHT, label)
     for axes, pattern in zip(panels, patterns, strict=True):
         own = curves[curves["pattern"] == pattern]
         for place, third in enumerate(sorted(map(int, own["third"].unique()), reverse=True)):
@@ -204,10 +203,8 @@ def follow_up_curves(curves: pd.DataFrame, time: str = "time", *, competing: boo
         axes.set_title(f"Pattern {pattern}", loc="left")
         axes.set(ylim=(0, 1.02), yticks=_SHARES)  # ticks that depend on the height would move the label
         axes.set_xlabel(safe_label(time), labelpad=_BELOW)
-    panels[0].set_ylabel("Proportion with the event" if competing else "Proportion without the event")
-    handles, labels = panels[0].get_legend_handles_labels()
     narrow = figure.get_figwidth() < 2 * _PANEL
-    figure.legend(handles, labels, loc="outside upper center", ncols=1 if narrow else 3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=1 if narrow else 3)
     return figure
 
 
@@ -246,7 +243,7 @@ def power_curves(chances: pd.DataFrame, n_controls: int, n_patients: int) -> Fig
     '1 sd'
     """
     strengths = sorted(chances["strength"].unique())
-    figure, panels = make_panels(len(strengths), _PANEL, _PANEL, sharey=True)
+    figure, panels = make_panels(len(strengths), _PANEL, _PANEL, "Probability of finding all patterns")
     for axes, strength in zip(panels, strengths, strict=True):
         for patterns, own in chances[chances["strength"] == strength].groupby("patterns"):
             colour, marker = look_of(int(patterns))
@@ -257,9 +254,6 @@ def power_curves(chances: pd.DataFrame, n_controls: int, n_patients: int) -> Fig
         axes.set(xscale="log", ylim=(-0.02, 1.02), yticks=_SHARES, xlabel="People per group")
         sizes = sorted(chances["people"].unique())[::2]
         axes.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    panels[0].set_ylabel("Probability of finding all patterns")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, title="Patterns", loc="outside right upper")
+        axes.minorticks_off()
+    figure.legend(*panels[0].get_legend_handles_labels(), title="Patterns", loc="outside right upper")
     return figure

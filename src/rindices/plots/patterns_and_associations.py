@@ -20,6 +20,7 @@ from rindices.plots.style import (
     hover,
     look_of,
     mark_legend,
+    panels_in,
     safe_label,
 )
 from rindices.regions import pair_sides, split_measure
@@ -83,20 +84,17 @@ def _named(variable: Any, level: Any) -> str:
 def _pattern_panels(parts: Sequence[pd.DataFrame]) -> tuple[Figure, list[Axes]]:
     """Return a figure with one panel per table, a row per name in it, and a mark with its interval per pattern.
 
-    The tables have the columns ``name``, ``pattern``, ``value``, ``low``, ``high``, ``filled`` and ``told``, the hover
-    text.
+    The tables have the columns ``name`` and ``pattern``, and those of `_draw_estimates` except ``row``.
     """
     patterns = sorted({int(pattern) for part in parts for pattern in part["pattern"]})
     figure, panels = _row_panels([part["name"].nunique() for part in parts], 0.12 + 0.09 * len(patterns))
     step = min(0.8 / len(patterns), 0.3)
     for axes, part in zip(panels, parts, strict=True):
-        names = list(part["name"].unique())
+        places, names = pd.factorize(part["name"])
         _name_rows(axes, names)
         for rank, pattern in enumerate(patterns):
-            own = part[part["pattern"] == pattern]
-            places = own["name"].map(names.index).astype(float) + (rank - (len(patterns) - 1) / 2) * step
-            limits, look = (own["low"], own["high"]), look_of(pattern)
-            _draw_estimates(axes, places, own["value"], limits, own["filled"], look, list(own["told"]))
+            own = part.assign(row=places + (rank - (len(patterns) - 1) / 2) * step)[part["pattern"] == pattern]
+            _draw_estimates(axes, own, look_of(pattern))
     # A legend fills its columns one after another, but is read row by row.
     by_column = [pattern for column in range(_LEGEND_COLUMNS) for pattern in patterns[column::_LEGEND_COLUMNS]]
     mark_legend(figure, [(*look_of(pattern), f"Pattern {pattern}") for pattern in by_column], _LEGEND_COLUMNS)
@@ -109,8 +107,9 @@ def _count_people(axes: Axes, part: pd.DataFrame) -> None:
     _write_beside(axes, [f"{'≤ ' if low < high else ''}{high:,}" for low, high in counts.to_numpy()], 40, "n")
     known = part.groupby("name", sort=False)["coefficient"].count()
     for place in np.flatnonzero(known == 0).tolist():
-        around: Any = {"va": "center", "color": GREY, "fontsize": _FONT}
-        axes.text(0.01, place, "no value", transform=axes.get_yaxis_transform(), **around)
+        axes.text(
+            0.01, place, "no value", transform=axes.get_yaxis_transform(), va="center", color=GREY, fontsize=_FONT
+        )
 
 
 def _scale(axes: Axes, part: pd.DataFrame, people: str) -> None:
@@ -222,6 +221,8 @@ def _strongest(rows: pd.DataFrame, top: int, known: Mapping[str, str]) -> pd.Dat
         f"{full} ({short})" if short and len(full + short) + 3 <= LONGEST_LABEL else full
         for full, short in map(labels.__getitem__, names)
     )
+    change, spread = rows["change_sd"], rows["spread_sd"]
+    rows = rows.assign(value=change, low=change - spread, high=change + spread, filled=change.notna())
     rows = rows.assign(side=sides, name=names, key=pd.Series(keys, rows.index, object), strength=strength)
     rows = rows.sort_values("strength", ascending=False, kind="stable")
     rows["row"] = pd.factorize(rows["key"])[0]
@@ -246,9 +247,8 @@ def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mappin
 
 
 def _limits(shown: pd.DataFrame) -> tuple[float, float]:
-    change, spread = shown["change_sd"], shown["spread_sd"].fillna(0.0)
-    ends = pd.concat([change - spread, change + spread, shown["decomposed_sd"]])
-    low, high = min(0.0, ends.min()), max(0.0, ends.max())
+    ends = shown[["value", "low", "high", "decomposed_sd"]].to_numpy(dtype=float)
+    low, high = np.nanmin(ends, initial=0.0), np.nanmax(ends, initial=0.0)
     margin = 0.04 * (high - low) or 1.0
     return low - margin, high + margin
 
@@ -259,13 +259,11 @@ def _draw_pattern(axes: Axes, rows: pd.DataFrame, colour: str) -> None:
     for place, pair in enumerate(by_row):
         if len(pair) == 2:
             axes.plot(pair["change_sd"], [place - ASIDE, place + ASIDE], color=GREY, linewidth=1, zorder=2)
+    told = [f"{row.side} {row.name}: {row.value:+.2f} sd" for row in rows.itertuples()]
     for side, (aside, marker) in _SIDES.items():
-        here = rows[rows["side"] == side]
-        change, spread, places = here["change_sd"], here["spread_sd"], here["row"] + aside
-        axes.plot(here["decomposed_sd"], places, marker, color=colour, alpha=0.35, markersize=5, markeredgewidth=0)
-        told = [f"{side} {name}: {value:+.2f} sd" for name, value in zip(here["name"], change, strict=True)]
-        ends = change - spread, change + spread
-        _draw_estimates(axes, places, change, ends, change.notna(), (colour, marker), told)
+        here = rows.assign(row=rows["row"] + aside, told=told)[rows["side"] == side]
+        axes.plot(here["decomposed_sd"], here["row"], marker, color=colour, alpha=0.35, markersize=5, markeredgewidth=0)
+        _draw_estimates(axes, here, (colour, marker))
     sided = (rows["side"] != "").any()
     offset, head = (_BESIDE_TWO, "left / right") if sided else (_BESIDE_ONE, "")
     _write_beside(axes, [_percent(pair["change_percent"]) for pair in by_row], offset, head)
@@ -305,10 +303,11 @@ def subgroup_dots(subgroups: pd.DataFrame, sizes: pd.DataFrame, top: int = 12) -
     figure, panels = _row_panels([len(regions) for *_, regions in parts], _LEVELS_HEIGHT, sharex=True)
     for axes, (number, rows, regions) in zip(panels, parts, strict=True):
         _name_rows(axes, regions)
+        shown = rows[rows["region"].isin(regions)]
+        shown = shown.assign(row=shown["region"].map(regions.index), value=shown["effect"], told="")
         for level, (aside, look) in _LEVELS.items():
-            own = rows[(rows["level"] == level) & rows["region"].isin(regions)]
-            places, significant = own["region"].map(regions.index).astype(float) + aside, own["q"] < SIGNIFICANT
-            _draw_estimates(axes, places, own["effect"], (own["low"], own["high"]), significant, look)
+            own = shown[shown["level"] == level]
+            _draw_estimates(axes, own.assign(row=own["row"] + aside, filled=own["q"] < SIGNIFICANT), look)
         axes.set_title(f"Pattern {number}", loc="left", fontweight="bold")
         axes.set_title(_sizes(sizes[sizes["pattern"] == number]), loc="right", fontsize=8.5)
         axes.tick_params(labelbottom=True)
@@ -320,8 +319,7 @@ def subgroup_dots(subgroups: pd.DataFrame, sizes: pd.DataFrame, top: int = 12) -
 
 def _sizes(sizes: pd.DataFrame) -> str:
     found = sizes.set_index("level").reindex(list(_LEVELS)).dropna(subset="n")
-    words = [f"{row.n:,.0f} {row.Index}{'' if row.used else ' (not tested)'}" for row in found.itertuples()]
-    return ", ".join(words)
+    return ", ".join(f"{row.n:,.0f} {row.Index}{'' if row.used else ' (not tested)'}" for row in found.itertuples())
 
 
 def _row_panels(
@@ -330,10 +328,9 @@ def _row_panels(
     """Return a figure with one panel per count of rows, stacked, with rows of equal height (inches)."""
     # A panel of one row still has a title and an axis to show.
     heights = [max(count, 2) * row_height for count in counts]
-    total = sum(heights) + _PANEL_EXTRAS * len(counts) + 0.5
-    figure = Figure(figsize=(width, total), layout="constrained")
-    panels = figure.subplots(len(counts), 1, squeeze=False, height_ratios=heights, sharex=sharex)
-    return figure, list(panels.ravel())
+    return panels_in(
+        width, sum(heights) + _PANEL_EXTRAS * len(counts) + 0.5, len(counts), heights=heights, sharex=sharex
+    )
 
 
 def _name_rows(axes: Axes, names: Sequence[object]) -> None:
@@ -356,25 +353,16 @@ def _write_beside(axes: Axes, texts: Sequence[str], offset: float, head: str) ->
         axes.annotate(text, (1, row), (offset, 0), xycoords=axes.get_yaxis_transform(), va="center", **place)
 
 
-def _draw_estimates(
-    axes: Axes,
-    rows: pd.Series,
-    values: pd.Series,
-    limits: tuple[pd.Series, pd.Series],
-    filled: pd.Series,
-    look: tuple[str, str],
-    told: Sequence[str] = (),
-) -> None:
+def _draw_estimates(axes: Axes, table: pd.DataFrame, look: tuple[str, str]) -> None:
     """Draw marks on rows, hollow where they are not filled, with their intervals where both limits are known.
 
-    `look` is their colour and marker; `told` holds the hover text of each.
+    The table has the columns ``row``, ``value``, ``low``, ``high``, ``filled`` and ``told``, the hover text; `look` is
+    the colour and marker.
     """
-    (low, high), (colour, marker) = limits, look
-    known = low.notna() & high.notna()
-    axes.hlines(rows[known], low[known], high[known], colors=colour, linewidth=1.1, zorder=2)
-    words = np.array(told or [""] * len(values), dtype=object)
-    for chosen, face in ((filled, colour), (~filled, "white")):
-        style: Any = {"markerfacecolor": face, "markeredgewidth": 1.1, "markersize": 4.5, "linestyle": "none"}
-        if chosen.any():
-            [marks] = axes.plot(values[chosen], rows[chosen], marker=marker, color=colour, zorder=3, **style)
-            hover(marks, words[chosen.to_numpy() & values.notna().to_numpy()])
+    colour, marker = look
+    known = table.dropna(subset=["low", "high"])
+    axes.hlines(known["row"], known["low"], known["high"], colors=colour, linewidth=1.1, zorder=2)
+    for filled, own in [*table.groupby("filled")][::-1]:
+        style: Any = {"markerfacecolor": colour if filled else "white", "markeredgewidth": 1.1, "markersize": 4.5}
+        [marks] = axes.plot(own["value"], own["row"], marker, color=colour, zorder=3, **style)
+        hover(marks, own.loc[own["value"].notna(), "told"])

@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator
 
-from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WIDTH, hover, one_panel, safe_label
+from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WIDTH, hover, panels_in, safe_label
 from rindices.problems import counted
 
 CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0
@@ -51,8 +51,7 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
     chosen = selection[selection["chosen"].astype(bool)].iloc[0]
     same = (selection["n_patterns"] == chosen["n_patterns"]) & (selection["orthogonality"] == chosen["orthogonality"])
     rows = selection[same].sort_values("step")
-    figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
-    upper, lower = figure.subplots(1, 2)
+    figure, [upper, lower] = panels_in(WIDTH, 2.7, columns=2)
     curves = (
         (upper, "pattern_agreement", "pattern agreement", INK, "o-"),
         (lower, "dimension_correlation", "dimension correlation", SHADES[1], "s--"),
@@ -61,8 +60,8 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
     for axes, column, label, colour, line in curves:
         if rows[column].notna().any():
             [curve] = axes.plot(rows["step"], rows[column], line, color=colour, label=label, markersize=4)
-            told = zip(rows["step"], rows[column], strict=True)
-            hover(curve, ["", *(f"Step {step:,}: {label} {value:.3f}" for step, value in told)])
+            steps = zip(rows["step"], rows[column], strict=True)
+            hover(curve, ["", *(f"Step {step:,}: {label} {value:.3f}" for step, value in steps)])
             axes.plot(chosen["step"], chosen[column], line[0], color=colour, markersize=9, markeredgecolor="black")
     correlations = rows[["dimension_correlation", "difference_correlation"]]
     _mark_chance(upper, CHANCE_CONCORDANCE, rows["pattern_agreement"].min(), "Concordance\n(0.5 = chance, 1 = same)")
@@ -70,8 +69,7 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
     for axes, label in ((upper, f"chosen: step {int(chosen['step']):,}"), (lower, "_")):
         axes.axvline(chosen["step"], color="black", linewidth=1, linestyle="-.", zorder=0, label=label)
         axes.set_xlabel("Training steps")
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.xaxis.set(major_locator=MaxNLocator(nbins=6, integer=True), major_formatter="{x:,.0f}")
     figure.legend(loc="outside upper center", ncols=4)
     return figure
 
@@ -108,8 +106,7 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
     best = _placed(selection[selection["best"].astype(bool)])
     chosen = best[best["chosen"].astype(bool)].iloc[0]
     shown = [panel for panel in _PANELS if panel[0] != "misfit" or ("misfit" in best and best["misfit"].notna().any())]
-    figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
-    panels = figure.subplots(1, len(shown))
+    figure, panels = panels_in(WIDTH, 3.0, columns=len(shown))
     numbers = sorted(map(int, best["n_patterns"].unique()))
     for axes, (column, chance, label) in zip(panels, shown, strict=True):
         for rank, rows in best.groupby("rank"):
@@ -142,13 +139,14 @@ def _placed(best: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _look(rank: Any) -> tuple[str, str]:
-    return SHADES[(rank - 1) % len(SHADES)], MARKERS[(rank - 1) % len(MARKERS)]
+def _look(rank: Any) -> tuple[str, str, Any]:
+    """Return the colour, marker and line of an orthogonality."""
+    return SHADES[(rank - 1) % len(SHADES)], MARKERS[(rank - 1) % len(MARKERS)], _LINES[(rank - 1) % len(_LINES)]
 
 
 def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None:
     """Draw the settings of one orthogonality."""
-    (colour, marker), line = _look(rank), _LINES[(rank - 1) % len(_LINES)]
+    colour, marker, line = _look(rank)
     found = rows[rows[column].notna()]
     axes.plot(found["place"], found[column], color=colour, linestyle=line, linewidth=1, alpha=0.6)
     known = rows.dropna(subset=[column, f"{column}_low", f"{column}_high"])
@@ -157,26 +155,26 @@ def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None
     around = np.clip(np.asarray(reach, dtype=float), 0, None)
     axes.errorbar(known["place"], known[column], around, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
     for row in found.to_dict("records"):
-        look: Any = {"color": colour, "markersize": SMALL_MARKER if row["fewer"] else MARKER, "markeredgewidth": 1.1}
-        face = "white" if row["fewer"] else colour
-        [mark] = axes.plot(row["place"], row[column], marker, zorder=3, markerfacecolor=face, **look)
+        size, face = (SMALL_MARKER, "white") if row["fewer"] else (MARKER, colour)
+        look: Any = {"color": colour, "markersize": size, "markeredgewidth": 1.1, "markerfacecolor": face}
+        [mark] = axes.plot(row["place"], row[column], marker, zorder=3, **look)
         setting = f"{counted(int(row['n_patterns']), 'pattern')}, orthogonality {row['orthogonality']:g}"
         hover(mark, [f"{setting}: {row[column]:.3f} ({counted(int(row['n_models']), 'model')})"])
 
 
 def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
     handles, weights = [], sorted(best["orthogonality"].unique())
-    for rank, weight in enumerate(weights if len(weights) > 1 else (), start=1):  # a single one is no choice
-        (colour, marker), line = _look(rank), _LINES[(rank - 1) % len(_LINES)]
+    several = len(weights) > 1  # a single one is no choice
+    for rank, weight in enumerate(weights if several else (), start=1):
+        colour, marker, line = _look(rank)
         look: Any = {"color": colour, "marker": marker, "linestyle": line, "markersize": MARKER - 1}
         handles.append(Line2D([], [], **look, label=f"orthogonality {weight:g}"))
-    which = counted(int(chosen["n_patterns"]), "pattern") + f", orthogonality {chosen['orthogonality']:g}" * (
-        len(weights) > 1
-    )
+    which = counted(int(chosen["n_patterns"]), "pattern")
+    which += f", orthogonality {chosen['orthogonality']:g}" if several else ""
     handles.append(Line2D([], [], **_RING, markersize=9, label=f"chosen: {which}"))
-    hollow = _RING | {"color": GREY, "markerfacecolor": "white"}
     if best["fewer"].any():
-        handles.append(Line2D([], [], **hollow, markersize=SMALL_MARKER, label="small and hollow: fewer models"))
+        look = _RING | {"color": GREY, "markerfacecolor": "white", "markersize": SMALL_MARKER}
+        handles.append(Line2D([], [], **look, label="small and hollow: fewer models"))
     return handles
 
 
@@ -200,7 +198,7 @@ def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) 
     """
     values, places = np.asarray(eigenvalues), np.arange(1, len(eigenvalues) + 1)
     beyond = values > limit
-    figure, axes = one_panel(WIDTH, 2.1)
+    figure, [axes] = panels_in(WIDTH, 2.1)
     axes.fill_between(places[: len(band)], 0, band, color=GREY, alpha=0.3, linewidth=0, label="permuted groups")
     axes.axhline(limit, color=INK, linewidth=1, linestyle="--", label=f"limit: {limit:.1f}")
     axes.plot(places, values, color=GREY, linewidth=1, zorder=1)
@@ -236,7 +234,7 @@ def two_maps(changes: pd.DataFrame, names: tuple[str, str], top: int = 15) -> Fi
     """
     largest = changes[["first", "second"]].abs().mean(axis=1)
     shown = changes.loc[largest.sort_values(ascending=False).index[:top]].reset_index(drop=True)
-    figure, axes = one_panel(6.0, 1.0 + _ROW * len(shown))
+    figure, [axes] = panels_in(6.0, 1.0 + _ROW * len(shown))
     axes.hlines(shown.index, shown["first"], shown["second"], color=GREY, linewidth=1)
     for name, column, colour, marker in ((names[0], "first", INK, "o"), (names[1], "second", GREY, "^")):
         axes.plot(shown[column], shown.index, marker, color=colour, label=safe_label(name), markersize=5)
@@ -257,7 +255,7 @@ def two_scores(first: pd.Series, second: pd.Series, names: tuple[str, str]) -> F
     >>> two_scores(pd.Series([0.1, 0.9]), pd.Series([0.2, 0.8]), ("A", "B")).axes[0].get_xlabel()
     'A'
     """
-    figure, axes = one_panel(_PANEL, _PANEL)
+    figure, [axes] = panels_in(_PANEL, _PANEL)
     axes.scatter(first, second, s=8, color=INK, alpha=0.4, linewidths=0)
     axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
     axes.set(xlabel=safe_label(names[0], _LETTERS), ylabel=safe_label(names[1], _LETTERS))

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from rindices.plots.style import (
     CROWD,
@@ -26,11 +26,10 @@ from rindices.plots.style import (
     look_of,
     make_panels,
     measure_of,
-    one_panel,
+    panels_in,
     present_groups,
     safe_label,
     score_columns,
-    short_name,
 )
 
 MOST_LINES, LINE_ASIDE = 6, 0.006  # error bars in one bin must not hide each other
@@ -62,7 +61,8 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
     'Pattern 1'
     """
     columns, present = score_columns(r_indices), present_groups(r_indices)
-    figure, panels = make_panels(len(columns), 3.0, 2.7, sharey=True)
+    label = f"{measure_of(columns[0]).capitalize()} (low = like controls)"
+    figure, panels = make_panels(len(columns), 3.0, 2.7, label)
     for place, (axes, column) in enumerate(zip(panels, columns, strict=True)):
         labels = []
         for position, group in enumerate(present):
@@ -74,8 +74,6 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
             axes.axhline(reference, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
         axes.set_xticks(range(len(present)), labels, fontsize=8.5)
         axes.set(xlim=(-0.5, len(present) - 0.4), title=f"Pattern {place + 1}")
-        if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
-            axes.set_ylabel(f"{measure_of(column).capitalize()} (low = like controls)")
     return figure
 
 
@@ -118,8 +116,9 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
     for axes, (name, known), (found, scores), value in parts:
         draw_points(axes, known, scores, area=6, colour=PATIENT, alpha=0.5)
         axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
-        axes.set_title(f"Pattern {str(found).lstrip(ascii_letters)}\nconcordance {value:.3f}")
-        axes.set(xlabel=f"Known severity {safe_label(name)}", ylabel=short_name(str(found)))
+        number, measure = str(found).lstrip(ascii_letters), "Severity " if measure_of(found) == "severity" else "R"
+        axes.set_title(f"Pattern {number}\nconcordance {value:.3f}")
+        axes.set(xlabel=f"Known severity {safe_label(name)}", ylabel=f"{measure}{number}")
     return figure
 
 
@@ -142,8 +141,7 @@ def dose_response(table: pd.DataFrame) -> Figure:
     'Pattern 1 (20 people per point)'
     """
     n_patterns = table["pattern"].nunique()
-    figure = Figure(figsize=(WIDTH, 2.2 * n_patterns + 0.2), layout="constrained")
-    panels = figure.subplots(n_patterns, 1, squeeze=False, sharey=True, sharex=True).ravel()
+    figure, panels = panels_in(WIDTH, 2.2 * n_patterns + 0.2, n_patterns, sharey=True, sharex=True)
     for axes, (number, rows) in zip(panels, table.groupby("pattern"), strict=True):
         axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
         regions = farthest(rows["mean"], rows["region"], MOST_LINES)
@@ -162,21 +160,11 @@ def dose_response(table: pd.DataFrame) -> Figure:
 
 def _draw_line(axes: Axes, line: pd.DataFrame, rank: int, colour: str) -> None:
     """Draw the means of a region with their intervals, slightly offset from the others."""
-    marker = MARKERS[rank % len(MARKERS)]
-    across = line["severity"] + (rank - (MOST_LINES - 1) / 2) * LINE_ASIDE
-    axes.plot(
-        across,
-        line["mean"],
-        color=colour,
-        marker=marker,
-        markersize=4,
-        linewidth=1.3,
-        zorder=3,
-        label=line["region"].iloc[0],
-    )
-    known = line["mean_low"].notna() & line["mean_high"].notna()
-    limits = line.loc[known, "mean_low"], line.loc[known, "mean_high"]
-    axes.vlines(across[known], *limits, colors=colour, linewidth=1, alpha=0.6, zorder=2)
+    line = line.assign(across=line["severity"] + (rank - (MOST_LINES - 1) / 2) * LINE_ASIDE)
+    look: Any = {"marker": MARKERS[rank % len(MARKERS)], "markersize": 4, "linewidth": 1.3, "zorder": 3}
+    axes.plot(line["across"], line["mean"], color=colour, label=line["region"].iloc[0], **look)
+    known = line.dropna(subset=["mean_low", "mean_high"])
+    axes.vlines(known["across"], known["mean_low"], known["mean_high"], colors=colour, linewidth=1, alpha=0.6, zorder=2)
 
 
 def _name_lines(axes: Axes) -> None:
@@ -224,7 +212,7 @@ def trajectories(visits: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
     'Years since the first visit'
     """
     columns, present = score_columns(visits), present_groups(visits)
-    figure, panels = make_panels(len(columns), 3.0, 2.9, sharey=True)
+    figure, panels = make_panels(len(columns), 3.0, 2.9, measure_of(columns[0]).capitalize())
     ordered = visits.sort_values("years", kind="stable")
     chosen = {
         group.key: ordered[ordered["participant_id"].isin(own.unique()[:MOST_PATHS])]
@@ -244,8 +232,6 @@ def trajectories(visits: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
                 axes.plot([0, end], [start, start + mean * end], color=group.colour, linewidth=2, zorder=5)
         axes.autoscale_view()
         axes.set(title=f"Pattern {place + 1}", xlabel="Years since the first visit")
-        if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
-            axes.set_ylabel(measure_of(column).capitalize())
     handles = [Line2D([], [], color=group.colour, linewidth=2, label=group.label) for group in present]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(present))
     return figure
@@ -272,15 +258,14 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
     """
     present, patterns = present_groups(change_summary), sorted(map(int, change_summary["pattern"].unique()))
     names = [str(name) for name in change.filter(regex="_per_year$")]
-    figure, axes = one_panel(WIDTH, 3.2)
+    figure, [axes] = panels_in(WIDTH, 3.2)
     axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
     handles = []
     for rank, group in enumerate(present):
         aside = (rank - (len(present) - 1) / 2) * 0.8 / len(present)
         for place, pattern in enumerate(patterns):
             values = change.loc[change["group"] == group.key, names[pattern - 1]].dropna().to_numpy(dtype=float)
-            jitter = np.random.default_rng(0).uniform(-0.2, 0.2, len(values)) / len(present)
-            around = place + aside + jitter
+            around = place + aside + np.random.default_rng(0).uniform(-0.2, 0.2, len(values)) / len(present)
             draw_points(axes, around, values, area=10, alpha=0.4, marker=group.marker, colour=group.colour)
         rows = change_summary[change_summary["group"] == group.key]
         places = rows["pattern"].map(patterns.index).astype(float) + aside
@@ -331,8 +316,7 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
     measures = {name: words for name, words in _MEASURES.items() if name in known and known[name].notna().any()}
     far_in = known["far_in"].astype(object).fillna("")  # empty cells may be read from a file as numbers (NaN)
     present = present_groups(known)
-    figure = Figure(figsize=(WIDTH, 0.8 + 0.6 * len(present)), layout="constrained")
-    panels = figure.subplots(1, len(measures), squeeze=False, sharey=True).ravel()
+    figure, panels = panels_in(WIDTH, 0.8 + 0.6 * len(present), columns=len(measures), sharey=True)
     for axes, (measure, words) in zip(panels, measures.items(), strict=True):
         marked = np.array([measure in str(one).split() for one in far_in])
         for row, group in enumerate(present):
@@ -344,8 +328,8 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
         axes.set(xlabel=f"{words}\n{marked.sum():,} of {len(known):,} are outliers in it (crosses)")
         axes.tick_params(axis="y", length=0)
         _widen(axes, known[measure])
-    panels[0].set_yticks(range(len(present)), [group.label for group in present])
-    panels[0].set_ylim(len(present) - 0.5, -0.5)
+    names = [group.label for group in present]
+    panels[0].set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
     return figure
 
 
@@ -353,6 +337,6 @@ def _widen(axes: Axes, values: pd.Series) -> None:
     """Make the scale logarithmic if a few people lie so far out that the rest would be squeezed together."""
     if values.min() > 0 and values.max() >= WIDE_RANGE * values.median():
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set(
+            major_locator=LogLocator(subs=(1.0, 2.0, 5.0)), major_formatter="{x:,g}", minor_formatter=NullFormatter()
+        )

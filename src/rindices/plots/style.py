@@ -108,11 +108,6 @@ def measure_of(name: object) -> str:
     return "severity" if str(name).startswith("severity") else "R-index"
 
 
-def short_name(name: str) -> str:
-    """Return the axis label of a column: ``Severity 1`` or ``R1``."""
-    return name.replace("severity", "Severity ").replace("r", "R", name[0] == "r")
-
-
 def look_of(pattern: int) -> tuple[str, str]:
     """Return the colour and marker of a pattern, the same in every figure; 42 patterns have different pairs."""
     return PATTERN_COLOURS[(pattern - 1) % len(PATTERN_COLOURS)], MARKERS[(pattern - 1) % len(MARKERS)]
@@ -151,10 +146,20 @@ def farthest(values: pd.Series, names: pd.Series, most: int) -> list[Any]:
     return list(reach.index[:most])
 
 
-def one_panel(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return a figure of the given size in inches with a single panel."""
+def panels_in(
+    width: float,
+    height: float,
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    sharex: bool = False,
+    sharey: bool = False,
+    heights: Sequence[float] | None = None,
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of the given size in inches with panels in rows, of equal or relative `heights`, and columns."""
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey, height_ratios=heights)
+    return figure, list(panels.ravel())
 
 
 def present_groups(people: pd.DataFrame) -> list[Group]:
@@ -162,16 +167,20 @@ def present_groups(people: pd.DataFrame) -> list[Group]:
     return [group for group in GROUPS if (people["group"] == group.key).any()]
 
 
-def make_panels(n_panels: int, width: float, height: float, *, sharey: bool = False) -> tuple[Figure, list[Axes]]:
-    """Return a figure with this many panels, each of the given size in inches."""
+def make_panels(n_panels: int, width: float, height: float, label: str = "") -> tuple[Figure, list[Axes]]:
+    """Return a figure with this many panels, each of the given size in inches.
+
+    With a label of the vertical axis, they have this axis in common, and it is written beside each row.
+    """
     columns = min(COLUMNS, n_panels)
     rows = -(-n_panels // columns)
     # A single narrow panel still needs room for its legend.
-    figure = Figure(figsize=(max(columns * width, 3.4), rows * height), layout="constrained")
-    axes = list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel())
-    for unused in axes[n_panels:]:
+    figure, panels = panels_in(max(columns * width, 3.4), rows * height, rows, columns, sharey=bool(label))
+    for first in panels[::columns]:
+        first.set_ylabel(label)
+    for unused in panels[n_panels:]:
         unused.remove()
-    return figure, axes[:n_panels]
+    return figure, panels[:n_panels]
 
 
 def draw_points(
@@ -196,7 +205,7 @@ FINE_DPI, COARSE_DPI, FINE_IMAGES = 200, 80, 3
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HOVER, _BETWEEN = "hover:", "\u241f"
 _STRIP, _LETTERS = "strip", 11  # characters per inch
-_REFERENCE = re.compile(r"url\(#([^)]*)\)")
+_LINK, _REFERENCE = re.compile("^#(.*)"), re.compile(r"url\(#([^)]*)\)")
 _FINE = re.compile(r"-?\d+\.\d{3,}")  # no screen shows a hundredth of a point
 
 
@@ -267,8 +276,9 @@ def figure_png(fig: Figure, path: Path) -> Path:
 def _any_letter() -> Iterator[None]:
     """Silence warnings about characters that the measuring font lacks: the reader's browser draws them."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
-        warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
+        warnings.filterwarnings(
+            "ignore", r"Glyph \d+ .* missing from|Matplotlib currently does not support .* natively"
+        )
         yield
 
 
@@ -291,12 +301,9 @@ def _tidy(data: bytes, name: str) -> str:
     used = set[str]()
     for node in root.iter():
         for key, value in node.attrib.items():
-            if key == f"{{{_XLINK}}}href" and value.startswith("#"):
-                used.add(value[1:])
-                node.set(key, f"#{name}{value[1:]}")
-            elif found := _REFERENCE.search(value):
+            if found := (_LINK if key == f"{{{_XLINK}}}href" else _REFERENCE).search(value):
                 used.add(found[1])
-                node.set(key, _REFERENCE.sub(rf"url(#{name}\1)", value))
+                node.set(key, value.replace(f"#{found[1]}", f"#{name}{found[1]}"))
     for node in list(root.iter()):
         own = node.attrib.pop("id", "")
         for name_of_lines in ("d", "x", "y"):
