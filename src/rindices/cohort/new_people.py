@@ -158,7 +158,7 @@ class _Check:
         sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),
-            VisitField(self.visit),
+            VisitField(self.visit or ""),
             DiagnosisField(contract.diagnosis_column),
             [CovariateField(spec.name, spec, new_sites=sites.get(spec.name)) for spec in contract.covariates],
             RegionField(contract.features, contract.ranges, unit=contract.unit, fills=not settings.complete_only),

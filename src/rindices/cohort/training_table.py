@@ -381,7 +381,7 @@ def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> Fi
     categories = {*dictionary.categories, settings.site}
     return FieldSet(
         IdField(settings.id, settings.visit),
-        VisitField(settings.visit),
+        VisitField(settings.visit or ""),
         _diagnosis(settings, dictionary),
         [
             CovariateField(name, is_category=name in categories, is_divisor=name == settings.proportion)

@@ -100,18 +100,13 @@ class CovariateField(NumberField):
         is_divisor: bool = False,
         new_sites: str | None = None,
     ) -> None:
-        reference = None
-        if spec is not None and spec.categories is None:
-            reference = np.array([[spec.minimum], [spec.maximum]], dtype=float)
-        super().__init__([name], reference)
+        super().__init__(name, reference=None if spec is None else np.array([[spec.minimum], [spec.maximum]], float))
         self._spec, self._is_site, self._is_divisor = spec, new_sites is not None, is_divisor
         # Numbers that label sites or scanners: a slope over them would be meaningless.
-        self._is_category: bool | None = is_category or name.casefold() in USUAL_NAMES["site"] or None
-        self._known: tuple[str, ...] | tuple[float, ...] | None = None
-        if spec is not None:
-            self._is_category = spec.categories is not None
-            self._known = None if new_sites == "uncorrected" else spec.categories or spec.codes
-        self._unknown, self._spellings = BadCells(), list[Problem]()
+        labels = is_category or name.casefold() in USUAL_NAMES["site"] or None
+        self._is_category = labels if spec is None else spec.categories is not None
+        self._known = None if spec is None or new_sites == "uncorrected" else spec.categories or spec.codes
+        self._unknown = BadCells()
 
     def learn(self, values: NDArray) -> CovariateSpec:
         """Summarise the values of the training people as categories, two codes, or a range."""
@@ -162,7 +157,7 @@ class CovariateField(NumberField):
             if same != level:
                 first = roster.at(int(np.flatnonzero((column == level).to_numpy())[0]))
                 there, here = (counted(int(counts[name]), "person", "people") for name in (same, level))
-                self._spellings.append(
+                self.problems.append(
                     Problem(
                         f"Column {self.name!r} has {same!r} ({there}) and {level!r} ({here}, the first in {first}), "
                         "which would count as two categories.",
@@ -172,7 +167,7 @@ class CovariateField(NumberField):
 
     def check(self) -> list[Problem]:
         """Return the problems of the covariate."""
-        problems = [problem._replace(where=()) for problem in super().check()] + self._spellings
+        problems = [problem._replace(where=()) for problem in super().check()] + self.problems
         spec = self._spec
         if (self.text.counts or self.impossible.counts) and problems and spec is not None:
             codes = map(shown, spec.codes or ())
@@ -199,9 +194,6 @@ class ScoreField(NumberField):
     """A clinical score: a number or a category, with gaps. Suspected missing-value codes are treated as gaps."""
 
     kind = "clinical score"
-
-    def __init__(self, name: str) -> None:
-        super().__init__([name])
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the score in some rows: numbers, or categories as text, with gaps as NaN."""

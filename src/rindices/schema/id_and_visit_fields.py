@@ -21,8 +21,8 @@ class IdField(Field):
     """Participant ids, each occurring once; with visits, each pair of id and visit once."""
 
     def __init__(self, name: str, visit: str | None = None) -> None:
-        super().__init__()
-        self.name, self._columns = name, [name] if visit is None else [name, visit]
+        super().__init__(name)
+        self._columns = [name] if visit is None else [name, visit]
         self._rows, self._visits = list[pd.DataFrame](), list[str]()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> pd.Index:
@@ -37,8 +37,7 @@ class IdField(Field):
         """Report missing or repeated ids and visits."""
         people = pd.concat(self._rows)
         for name, what in zip(self._columns, ("an id", "a visit"), strict=False):
-            rows = people.index[people[name].isna()].tolist()
-            if rows:
+            if rows := people.index[people[name].isna()].tolist():
                 text = f"Every row needs {what}, but column {name!r} is empty in {listed_rows(rows)}."
                 return [Problem(text, (f"fill in every {what.split()[1]}, or remove rows without one",))]
         again = people[people.duplicated(keep=False)]
@@ -49,10 +48,8 @@ class IdField(Field):
         more = f" ({counted(others, 'other')} repeated as well)" if others else ""
         if len(self._columns) == 1:
             text = f"Every person needs a unique id, but {key.iloc[0]!r} occurs in rows {places}{more}."
-            column = self._visits[0] if self._visits else Blank("COLUMN")
-            visits = Message(
-                "if these are visits by the same person, name the visit column with ", Remedy("visit", column)
-            )
+            column = Remedy("visit", [*self._visits, Blank("COLUMN")][0])
+            visits = Message("if these are visits by the same person, name the visit column with ", column)
             return [Problem(text, (visits, "make the ids unique"), (self.name,))]
         text = (
             f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "
@@ -144,7 +141,7 @@ class Timeline:
 
 
 class VisitField(Field):
-    """Visits: numbers, ISO dates or names such as ``ses-2``, ``baseline`` and ``m06``; or none.
+    """Visits: numbers, ISO dates or names such as ``ses-2``, ``baseline`` and ``m06``; without a name, none.
 
     Examples
     --------
@@ -153,14 +150,10 @@ class VisitField(Field):
     [0.5, 0.0, 1.0]
     """
 
-    def __init__(self, name: str | None) -> None:
-        super().__init__()
-        self.name, self._wrong_dates = name, list[Problem]()
-
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Timeline:
         """Return order and times of the visits in some rows."""
         ids = roster.ids
-        if self.name is None:
+        if not self.name:
             return Timeline(ids, np.zeros(len(ids)))
         column = batch[self.name].set_axis(ids).rename("visit")
         if text_of(column).isna().any():  # refused with the ids
@@ -193,17 +186,11 @@ class VisitField(Field):
     def _refuse(self, text: pd.Series, is_wrong: NDArray[np.bool_], roster: Roster) -> None:
         if is_wrong.any():
             first = int(is_wrong.argmax())
-            self._wrong_dates = [
-                Problem(
-                    f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
-                    f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all).",
-                    ("correct the dates and write them as YYYY-MM-DD",),
-                )
-            ]
-
-    def check(self) -> list[Problem]:
-        """Report invalid dates."""
-        return self._wrong_dates
+            text = (
+                f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
+                f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all)."
+            )
+            self.problems = [Problem(text, ("correct the dates and write them as YYYY-MM-DD",))]
 
 
 def _years_of_label(label: str) -> float | None:
