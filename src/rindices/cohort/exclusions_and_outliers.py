@@ -223,11 +223,14 @@ class Record:
 
     def leave_out_incomplete(self, observed: Observed, regions: Sequence[str]) -> None:
         """Leave out rows with missing or impossible values in covariates or regions, and note these cells."""
-        covariates = [("covariate", [name], seen) for name, seen in observed.covariates.items()]
-        parts = [*covariates, ("region", list(regions), observed.regions)]
-        reasons = [(f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts]
-        reasons += [("impossible value", columns, seen.impossible, seen) for _, columns, seen in parts]
-        for reason, columns, marked, seen in reasons:
+        parts = [
+            *(("covariate", [name], seen) for name, seen in observed.covariates.items()),
+            ("region", list(regions), observed.regions),
+        ]
+        for reason, columns, marked, seen in (
+            *((f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts),
+            *(("impossible value", columns, seen.impossible, seen) for _, columns, seen in parts),
+        ):
             for row in np.flatnonzero(np.any(marked, axis=1)).tolist():
                 texts = [
                     f"{columns[at]} is missing"

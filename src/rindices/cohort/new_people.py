@@ -150,11 +150,14 @@ class _Check:
         covariates = [spec.name for spec in contract.covariates]
         scores, self._free = self._named(columns, {*kept, *covariates, *contract.features})
         rename = Message("Rename the id column, or name it with ", Remedy("id", Blank("COLUMN")), ".")
-        require_column(columns, str(settings.id), "the participant ids", rename)
-        if self.visit:
-            require_column(columns, self.visit, "the visit", Message("Correct ", Remedy("visit"), "."))
-        for name in covariates:
-            require_column(columns, name, "a covariate of the model", "Add the column, coded as in the training table.")
+        coded = "Add the column, coded as in the training table."
+        for name, role, remedy in (
+            (str(settings.id), "the participant ids", rename),
+            (self.visit, "the visit", Message("Correct ", Remedy("visit"), ".")),
+            *((name, "a covariate of the model", coded) for name in covariates),
+        ):
+            if name:
+                require_column(columns, name, role, remedy)
         sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),

@@ -328,7 +328,6 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
     """Refuse the first impossible cell: a negative time, an event that is neither 0 nor 1, an impossible order."""
     given = dict.fromkeys(FOLLOW_UP, np.full(len(ids), np.nan)) | values
     time, occurred, last = given["time"], given["event"] == 1, given["last_without"]
-    odd = {name: np.isfinite(given[name]) & ~np.isin(given[name], (0, 1)) for name in ("event", "competing")}
     either = "Enter 1 if it occurred and 0 if it did not; use a separate column for other outcomes"
     order = "is not before the time of follow-up"
     for name, wrong, what, advice in (
@@ -336,7 +335,10 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
             (one, given[one] < 0, "is below 0", "Times are measured from the scan")
             for one in ("time", "entry", "last_without")
         ),
-        *((one, marked, "is neither 0 nor 1", either) for one, marked in odd.items()),
+        *(
+            (one, np.isfinite(given[one]) & ~np.isin(given[one], (0, 1)), "is neither 0 nor 1", either)
+            for one in ("event", "competing")
+        ),
         ("entry", given["entry"] >= time, order, "Exclude people who were never observed"),
         ("last_without", (last > time) | ((last >= time) & occurred), order, "The event must occur later"),
         ("competing", occurred & (given["competing"] == 1), "is 1, but so is the event", "Only the first event counts"),

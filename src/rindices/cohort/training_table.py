@@ -196,9 +196,13 @@ def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
 
     Covariates named only in the correction count as well, and the site may also be named as a covariate.
     """
-    parts = [(settings.id, "the participant id"), (settings.diagnosis, "the diagnosis"), (settings.visit, "the visit")]
-    parts += [(getattr(settings, name), part) for name, part in FOLLOW_UP.items()]
-    parts += [(name, "the site" if name == settings.site else "a covariate") for name in _named_covariates(settings)]
+    parts = [
+        (settings.id, "the participant id"),
+        (settings.diagnosis, "the diagnosis"),
+        (settings.visit, "the visit"),
+        *((getattr(settings, name), part) for name, part in FOLLOW_UP.items()),
+        *((name, "the site" if name == settings.site else "a covariate") for name in _named_covariates(settings)),
+    ]
     return [(name, part) for name, part in parts if name is not None]
 
 
@@ -254,18 +258,16 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     others = tuple(name for name in columns if name not in parts and name not in regions)
     empty = tuple(name for name in others if table[name].isna().all())
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
+    asked = settings.features is not None
     why: dict[str, tuple[str, Text]] = {
-        name: (part, Message(_CHANGED.get(part, "set by "), option)) for name, part, option in given
-    }
-    asked = (
-        Message("set by ", Remedy("features"))
-        if settings.features is not None
-        else Message("numbers without another role")
-    )
-    why |= dict.fromkeys(regions, ("a region", asked))
-    why |= {
-        name: ("no role", chosen.aside.get(name) or why_no_region(name, table[name], taken, settings))
-        for name in others
+        **{name: (part, Message(_CHANGED.get(part, "set by "), option)) for name, part, option in given},
+        **dict.fromkeys(
+            regions, ("a region", Message("set by ", Remedy("features")) if asked else "numbers without another role")
+        ),
+        **{
+            name: ("no role", chosen.aside.get(name) or why_no_region(name, table[name], taken, settings))
+            for name in others
+        },
     }
     without_values = [f"Columns without any values are excluded: {listed(empty)}."] if empty else []
     return Roles(

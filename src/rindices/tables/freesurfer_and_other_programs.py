@@ -216,33 +216,25 @@ def _first(stats: Path, names: Sequence[str]) -> str:
 
 def read_stats(path: Path) -> Stats:
     """Read a statistics file: lines that start with ``#`` are its header, the others are a table."""
-    said: dict[str, str] = {}
-    measures: dict[str, float] = {}
-    rows: dict[str, dict[str, str]] = {}
     text = path.read_text(encoding="utf-8", errors="replace")
-    problem = "" if text.endswith("\n") else "ends in the middle of a line"
-    for line in text.splitlines():
-        key, _, rest = line.removeprefix("# ").partition(" ")
-        cells = line.split()
-        if not line.startswith("#"):
-            columns = said.get("ColHeaders", "").split()
-            if cells and len(cells) == len(columns):
-                row = dict(zip(columns, cells, strict=True))
-                rows[row.get("StructName", "")] = row
-            elif cells:
-                problem = problem or "has a truncated row"
-        elif key == "Measure":
-            # Cortex, CortexVol, its meaning, 527104.25, mm^3; old versions omit the comma before the meaning.
-            parts = rest.split(", ")
-            measures[parts[1].split()[0]] = float(parts[-2])
-        else:
-            said.setdefault(key, rest.strip())
+    lines = [line for line in text.splitlines() if line.strip()]
+    header = [line.removeprefix("# ").partition(" ")[::2] for line in lines if line.startswith("#")]
+    said = {key: rest.strip() for key, rest in reversed(header) if key != "Measure"}  # the first of each counts
+    # Cortex, CortexVol, its meaning, 527104.25, mm^3; old versions omit the comma before the meaning.
+    parts = [rest.split(", ") for key, rest in header if key == "Measure"]
+    columns = said.get("ColHeaders", "").split()
+    cells = [line.split() for line in lines if not line.startswith("#")]
+    complete = [dict(zip(columns, row, strict=True)) for row in cells if len(row) == len(columns)]
+    rows = {row.get("StructName", ""): row for row in complete}
     expected = int(said.get("NRows") or len(rows))
-    if not rows:
-        problem = "has no rows"
-    elif len(rows) < expected:
-        problem = f"has {len(rows)} of {counted(expected, 'row')}"
-    return Stats(said, measures, rows, problem)
+    problems = (
+        (not rows, "has no rows"),
+        (len(rows) < expected, f"has {len(rows)} of {counted(expected, 'row')}"),
+        (not text.endswith("\n"), "ends in the middle of a line"),
+        (len(complete) < len(cells), "has a truncated row"),
+    )
+    problem = next((what for applies, what in problems if applies), "")
+    return Stats(said, {part[1].split()[0]: float(part[-2]) for part in parts}, rows, problem)
 
 
 def _program(folder: Path, aseg: Stats) -> str:

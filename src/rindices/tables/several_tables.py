@@ -5,7 +5,7 @@ Tables to be stacked contain different people and have one label each: ``CN=cont
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -89,24 +89,23 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
 
 def _pairs(here: set[str], there: set[str]) -> set[tuple[str, str]]:
     """Return pairs of ids from two tables that differ by ``sub-`` or by a suffix of one of them."""
-    found = set()
-    for ours, theirs, turned in ((here, there, False), (there, here, True)):
-        by_bare = defaultdict(list)
-        for name in theirs:
-            by_bare[name.removeprefix("sub-")].append(name)
-        for name in ours:
-            found |= {(other, name) if turned else (name, other) for form in _forms(name) for other in by_bare[form]}
-    return found
+    by_form = defaultdict[str, list[str]](list)
+    for other in there:
+        for form in _forms(other):
+            by_form[form].append(other)
+    return {
+        (one, other)
+        for one in here
+        for form in _forms(one)
+        for other in by_form[form]
+        if form in (_forms(one)[0], _forms(other)[0])
+    }
 
 
-def _forms(name: str) -> Iterable[str]:
+def _forms(name: str) -> list[str]:
+    """Return an id without ``sub-``, followed by its beginnings without a suffix."""
     bare = name.removeprefix("sub-")
     return [bare, *(bare[: found.start()] for found in _BORDER.finditer(bare) if found.start())]
-
-
-def not_found(number: int, ids: Iterable[str], what: str) -> Message:
-    """Return a message about people found in only one of two tables; their ids are dropped from stored messages."""
-    return Message(f"{counted(number, 'row')} {what} (participants {listed(dict.fromkeys(ids), 10)}).")
 
 
 def a_row_each_visit(
@@ -206,15 +205,16 @@ def join_by_id(
     both = [name for name in added.columns if name in frame.columns]
     agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in both}
     joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
-    for rows, ids, what in (
-        (~match, written, f"of {source} excluded, because these ids are not in the main table"),
-        (
-            absent,
-            frame[id_column],
-            f"of the main table not found in {source}; values from that table are missing for them",
-        ),
-    ):
-        notes += [not_found(int(rows.sum()), ids[rows], what)] if rows.any() else []
+    lacking = f"of the main table not found in {source}; values from that table are missing for them"
+    alone = (
+        (written[~match], f"of {source} excluded, because these ids are not in the main table"),
+        (frame[id_column][absent], lacking),
+    )
+    notes += [  # ids are dropped from stored messages
+        f"{counted(len(ids), 'row')} {what} (participants {listed(dict.fromkeys(ids), 10)})."
+        for ids, what in alone
+        if len(ids)
+    ]
     return joined, notes
 
 

@@ -160,11 +160,9 @@ def read_source(
 
 def _ids_note(found: str, asked: str) -> tuple[Text, ...]:
     """Report which column has the ids, if it is not the one requested."""
-    if found == asked:
-        return ()
-    return (
-        Message(f"Ids are read from column {found!r}; to use another, specify ", Remedy("id", Blank("COLUMN")), "."),
-    )
+    other = Remedy("id", Blank("COLUMN"))
+    note = Message(f"Ids are read from column {found!r}; to use another, specify ", other, ".")
+    return () if found == asked else (note,)
 
 
 def _bids_root(path: Path) -> Path | None:
