@@ -117,10 +117,11 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
     """Return a warning if a variable alone separates the groups completely or nearly so."""
     if not group_separation(controls, patients):
         return []
-    if controls.dtype.kind == "f":
-        completely = controls.max() < patients.min() or patients.max() < controls.min()
-    else:
-        completely = not {*controls} & {*patients}
+    completely = (
+        controls.max() < patients.min() or patients.max() < controls.min()
+        if controls.dtype.kind == "f"
+        else not {*controls} & {*patients}
+    )
     nearly = f"almost perfectly: the patterns may reflect {name} rather than disease."
     how = f"completely: disease cannot be separated from {name}." if completely else nearly
     return [f"{name} distinguishes controls from patients {how} The groups should overlap in it."]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rindices.cohort.comparability import refuse_apart
 from rindices.cohort.people import Outlier, Roles
 from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, listed_rows, refusal, shown
-from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, Groups, Observed, Seen
+from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Groups, Observed, Seen
 from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.schema.role_guesses import looks_like_score
 from rindices.settings import TableSettings
@@ -82,8 +82,7 @@ def find_outliers(
             f"distance {distance[position]:.2f} (usually below {np.exp(limit[position]):.2f}), "
             f"mainly because of {regions[most]} = {shown(float(block[position, most]))}"
         )
-        cells = ((regions[most], float(block[position, most])),)
-        found[position].append(Outlier(position, text, cells, ("distance",)))
+        found[position].append(Outlier(position, text, ((regions[most], float(block[position, most])),), ("distance",)))
     if sizes.mean() > 0.5:  # all regions together too small or too large
         size = np.log(ratio).mean(axis=1)
         low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
@@ -266,8 +265,15 @@ class Record:
         total, why = int(left_out.sum()), listed(f"{reason} ({number:,})" for reason, number in left_out.items())
         return [f"{total:,} of {len(self.reason):,} rows {'is' if total == 1 else 'are'} excluded: {why}."]
 
-    def table(self, people: dict[str, pd.Series | pd.Index | None]) -> pd.DataFrame:
-        """Return the record as a table, preceded by the columns of `people` that are not None."""
+    def table(self, observed: Observed, group: pd.Series, site: str | None = None) -> pd.DataFrame:
+        """Return the record as a table, preceded by who is in each row; the site is a column of the background."""
+        people = {
+            "participant_id": observed.roster.ids,
+            "visit": observed.timeline.visits,
+            "diagnosis": observed.labels,
+            "group": group,
+            "site": None if site is None else observed.background[site].fillna(NO_LABEL),
+        }
         flags = ["; ".join(self.flags[position]) for position in range(len(self.reason))]
         own = {"used": self.used, "reason": self.reason, **self.measures, "far_in": self.far_in, "flags": flags}
         return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)

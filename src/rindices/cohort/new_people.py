@@ -215,14 +215,8 @@ class _Check:
         return self._people(batch, observed, record) if record.used.any() else None
 
     def _people(self, batch: pd.DataFrame, observed: Observed, record: Record) -> People:
-        contract, used, roster = self._contract, record.used, observed.roster
+        contract, used = self._contract, record.used
         group = groups_of(observed.labels, contract.control_labels, contract.patient_labels)
-        who = {
-            "participant_id": roster.ids,
-            "visit": observed.timeline.visits,
-            "diagnosis": observed.labels,
-            "group": group,
-        }
         covariates, line = observed.background[used], observed.timeline.take(used)
         ignored = [f"Columns unknown to the model are ignored: {listed(self._unknown)}."] if self._unknown else []
         years, years_from, notes = years_since_first(line, batch[used], self.visit)
@@ -237,7 +231,7 @@ class _Check:
             years=years,
             years_from=years_from,
             first_visit=line.first(),
-            left_out=record.table(who)[~used],
+            left_out=record.table(observed, group)[~used],
             notes=(
                 *record.warning(),
                 *notes,

@@ -206,9 +206,9 @@ class Cohort(Rows):
         return int((self.group == group)[self.first_visit].sum())
 
     def __repr__(self) -> str:
-        others = counted(self.n_other, "other")
-        groups = f"{counted(self.n_controls, 'control')}, {counted(self.n_patients, 'patient')}, {others}"
-        groups += f", {counted(self.n_later, 'later visit')}" if self.n_later else ""
+        numbers = {"control": self.n_controls, "patient": self.n_patients, "other": self.n_other}
+        numbers |= {"later visit": self.n_later} if self.n_later else {}
+        groups = listed(counted(number, what) for what, number in numbers.items())
         names = listed(self.covariates.columns) or "none"
         return f"Cohort({groups}; {counted(self.features.shape[1], 'region')}; covariates: {names})"
 

@@ -19,7 +19,6 @@ from rindices.cohort.region_candidates import choose_regions, why_no_region
 from rindices.presets import Correction
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, check_choice, joined, listed
 from rindices.schema import (
-    NO_LABEL,
     BackgroundField,
     CovariateField,
     DiagnosisField,
@@ -328,8 +327,7 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     fields = _fields(roles, settings, dictionary)
     observed = fields.observe(table)
     problems = [one for one in problems if not {*one.where} & {*roles.others}] + [*roles.problems, *fields.check()]
-    told = (*notes, *roles.notes, *fields.notes)
-    return Looked(settings, dictionary, roles, observed, tuple(problems), told)
+    return Looked(settings, dictionary, roles, observed, tuple(problems), (*notes, *roles.notes, *fields.notes))
 
 
 def _cohort(looked: Looked) -> Cohort:
@@ -346,10 +344,6 @@ def _cohort(looked: Looked) -> Cohort:
     unit, seem = deviation_unit(
         settings.unit or unit_of(dictionary, roles.regions), controls, settings, roles.covariates
     )
-    who = {"participant_id": observed.roster.ids, "visit": observed.timeline.visits, "diagnosis": observed.labels}
-    who |= {"group": groups.group}
-    if settings.site is not None:
-        who["site"] = observed.background[settings.site].fillna(NO_LABEL)
     cohort = Cohort(
         features=pd.DataFrame(observed.regions.values[used], line.ids, roles.regions),
         diagnosis=observed.labels[used].rename("diagnosis"),
@@ -362,7 +356,7 @@ def _cohort(looked: Looked) -> Cohort:
         visit=line.visits,
         years=years,
         years_from=years_from,
-        people=record.table(who),
+        people=record.table(observed, groups.group, settings.site),
         ignored_columns=roles.others,
         source=looked.source,
         sha256=looked.sha256,

@@ -170,22 +170,23 @@ class CovariateField(NumberField):
         problems = [problem._replace(where=()) for problem in super().check()] + self.problems
         spec = self._spec
         if (self.text.counts or self.impossible.counts) and problems and spec is not None:
-            codes = map(shown, spec.codes or ())
-            mostly = "mostly " if spec.quantile else ""
-            was = " and ".join(codes) or f"{mostly}{shown(spec.minimum)} to {shown(spec.maximum)}"
+            limits = f"{'mostly ' if spec.quantile else ''}{shown(spec.minimum)} to {shown(spec.maximum)}"
+            was = " and ".join(map(shown, spec.codes or ())) or limits
             what = Message(problems[0].what, f"\nCovariate {self.name!r} was numeric in training ({was}).")
             problems[0] = Problem(what, ("code it as in the training table", *problems[0].remedies))
         if self._unknown.counts:
             place, value = self._unknown.first[self.name]
-            number = counted(self._unknown.counts[self.name], "person", "people")
             text = (
                 f"Covariate {self.name!r} was coded {listed(map(shown, self._known or ()), 10)} in training, but "
                 f"{listed(sorted(self._unknown.values), 10)} in this table.\n"
-                f"The first unknown value is {value!r} in {place} ({number} in all)."
+                f"The first unknown value is {value!r} in {place} "
+                f"({counted(self._unknown.counts[self.name], 'person', 'people')} in all)."
             )
-            uncorrected = Message("leave these people uncorrected with ", Remedy("new_sites", "uncorrected"))
-            adapt = Message("adapt the model with controls from the new site (", ADAPT, ")")
-            others = (adapt, uncorrected) if self._is_site else ("remove these people",)
+            of_site = (
+                Message("adapt the model with controls from the new site (", ADAPT, ")"),
+                Message("leave these people uncorrected with ", Remedy("new_sites", "uncorrected")),
+            )
+            others = of_site if self._is_site else ("remove these people",)
             problems.append(Problem(text, ("code it as in the training table", *others)))
         return problems
 

@@ -13,7 +13,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -34,12 +34,12 @@ class Measured:
     ----------
     person
         The id.
+    where
+        The file or folder.
     values
         Measures by column: regions, head size and quality.
     program
         The program that wrote them, with its version if known.
-    where
-        The file or folder.
     problem
         Why the person should not be used as is; empty if there is no problem.
     missing
@@ -49,9 +49,9 @@ class Measured:
     """
 
     person: str
-    values: Mapping[str, float]
-    program: str
     where: Path
+    values: Mapping[str, float] = field(default_factory=dict)
+    program: str = ""
     problem: str = ""
     missing: tuple[str, ...] = ()
     session: str = ""
@@ -95,42 +95,34 @@ class Stats(NamedTuple):
     problem: str
 
 
-class Subject(NamedTuple):
-    """A person's folder."""
-
-    name: str
-    folder: Path
-    problem: str
-
-
 def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
     """Return everyone in a ``SUBJECTS_DIR``; None if it has no ``stats`` folder."""
     subjects = list(_subjects(folder))
-    if not any((one.folder / "stats").is_dir() for one in subjects):
+    if not any((one.where / "stats").is_dir() for one in subjects):
         return None
-    templates = [one.name for one in subjects if any(fnmatch(one.name, form) for form in TEMPLATES)]
-    people = [one for one in subjects if one.name not in templates]
+    templates = [one.person for one in subjects if any(fnmatch(one.person, form) for form in TEMPLATES)]
+    people = [one for one in subjects if one.person not in templates]
     notes = [f"Ignored FreeSurfer templates: {listed(templates)}."] if templates else []
-    longitudinal = [one for one in people if ".long." in one.name or (one.folder / _BASE).is_file()]
     if settings.longitudinal:
-        people = [one for one in people if ".long." in one.name]
-    elif longitudinal:
+        people = [one for one in people if ".long." in one.person]
+    else:
         people = [
-            one._replace(problem=one.problem or "a folder of the longitudinal stream") if one in longitudinal else one
+            replace(one, problem=one.problem or "a folder of the longitudinal stream")
+            if ".long." in one.person or (one.where / _BASE).is_file()
+            else one
             for one in people
         ]
     stems = _parcellation(people, settings.atlas)
-    measures = tuple(settings.measures)
-    found = each(lambda one: _freesurfer_person(one, stems, measures), people, settings.jobs)
+    found = each(lambda one: _freesurfer_person(one, stems, settings.measures), people, settings.jobs)
     if not stems:
-        read = dict.fromkeys(f"{_first(one.folder / 'stats', _SEGMENTED)}.stats" for one in people if not one.problem)
+        read = dict.fromkeys(f"{_first(one.where / 'stats', _SEGMENTED)}.stats" for one in people if not one.problem)
         notes.append(f"No folder contains a cortical parcellation; only {listed(read)} was read.")
     elif settings.atlas is None and stems != PARCELLATIONS["dk"]:
         notes.append(f"There is no aparc.stats, so the cortical regions come from {stems[0]}.")
     return Found(tuple(found), "mm3", tuple(notes))
 
 
-def _subjects(folder: Path) -> Iterator[Subject]:
+def _subjects(folder: Path) -> Iterator[Measured]:
     """Yield people's folders, also one level deeper if sessions have folders of their own."""
     seen: dict[Path, str] = {}
     for path in sorted(folder.iterdir(), key=lambda path: (path.is_symlink(), path.name)):  # links are the copies
@@ -138,21 +130,22 @@ def _subjects(folder: Path) -> Iterator[Subject]:
         for place in [one.parent for one in inner] or [path]:
             name = "_".join(place.relative_to(folder).parts)
             if place.is_symlink() and not place.exists():
-                yield Subject(name, place, "a broken link")
+                yield Measured(name, place, problem="a broken link")
             elif place.is_dir() and any((place / one).is_dir() for one in ("stats", "mri", "surf")):
                 real = place.resolve()
                 twice = f"the same folder as {seen[real]}" if real in seen else ""
                 seen.setdefault(real, name)
-                yield Subject(name, place, twice or ("" if (place / "stats").is_dir() else "no folder stats"))
+                empty = "" if (place / "stats").is_dir() else "no folder stats"
+                yield Measured(name, place, problem=twice or empty)
 
 
-def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
+def _parcellation(people: list[Measured], atlas: str | None) -> tuple[str, ...]:
     """Return the possible names of a parcellation's files; empty if there are no such files."""
     if atlas is not None:
         check_choice(Remedy("atlas"), atlas, PARCELLATIONS)
     for key in (atlas,) if atlas else PARCELLATIONS:
         stems = PARCELLATIONS[key]
-        if any((one.folder / "stats" / f"lh.{stem}.stats").is_file() for one in people for stem in stems):
+        if any((one.where / "stats" / f"lh.{stem}.stats").is_file() for one in people for stem in stems):
             return stems
     if atlas:
         raise InputError(
@@ -163,8 +156,9 @@ def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
     return ()
 
 
-def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple[str, ...]) -> Measured:
-    stats, problems, missing = subject.folder / "stats", [subject.problem] * bool(subject.problem), []
+def _freesurfer_person(subject: Measured, stems: tuple[str, ...], measures: Iterable[str]) -> Measured:
+    """Return a person's folder with what its files contain."""
+    stats, problems, missing = subject.where / "stats", [subject.problem] * bool(subject.problem), []
     values: dict[str, float] = {}
     program = ""
     aseg = "aseg" if stems else _first(stats, _SEGMENTED)
@@ -179,7 +173,7 @@ def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple
             if content.problem:
                 problems.append(f"{path.name} {content.problem}")
             elif name == aseg:
-                program = _program(subject.folder, content)
+                program = _program(subject.where, content)
                 values |= _of_aseg(content)
             else:
                 values |= {
@@ -189,12 +183,12 @@ def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple
                 }
         except (KeyError, ValueError, IndexError):
             problems.append(f"{path.name} is damaged: a number or a column is missing")
-    person, _, template = subject.name.partition(".long.")
+    person, _, template = subject.person.partition(".long.")
     return Measured(
         template or person,
+        subject.where,
         values,
         program,
-        subject.folder,
         "; ".join(problems),
         tuple(missing) if not problems else (),
         person if template else "",
@@ -269,7 +263,7 @@ Quality = Mapping[str, tuple[Rows, list[str]]]  # of each person: a table with n
 
 def read_dlmuse(folder: Path, settings: GatherSettings) -> Found | None:
     """Return everyone in the tables of NiChart DLMUSE below a folder; None if there are none."""
-    return _found([table for table in _tables(folder, settings) if _is_muse(table.columns)], "DLMUSE", {})
+    return _found([table for table in _tables(folder, settings) if _n_muse(table) >= _MUSE_REGIONS], "DLMUSE", {})
 
 
 def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
@@ -294,9 +288,8 @@ def _found(tables: list[Rows], program: str, quality: Quality) -> Found | None:
     return Found(tuple(people), "mm3", tuple(notes)) if tables else None
 
 
-def _is_muse(columns: list[str]) -> bool:
-    known = known_columns(columns)
-    return sum(one.kind == "region" and one.source == "atlas_muse" for one in known.values()) >= _MUSE_REGIONS
+def _n_muse(table: Rows) -> int:
+    return [(one.kind, one.source) for one in known_columns(table.columns).values()].count(("region", "atlas_muse"))
 
 
 def _tables(folder: Path, settings: GatherSettings) -> Iterator[Rows]:
@@ -322,7 +315,7 @@ def _people(table: Rows, sums: list[str], program: str, quality: Quality) -> Ite
                 values |= {name: float(cell) for name, cell in named if name not in sums and cell.strip()}
             except ValueError as error:
                 problem = f"{source.file.name}: {error}"
-        yield Measured(person, values, program, table.file, problem)
+        yield Measured(person, table.file, values, program, problem)
 
 
 _ATLAS, _GREY_MATTER = "neuromorphometrics", "Vgm"
@@ -344,10 +337,10 @@ def _cat12_person(path: Path) -> Measured:
         numbers = atlas.findtext(f"data/{_GREY_MATTER}", "").strip("[] \n").split(";")
         volumes = [float(number) for number in numbers if number.strip()]
     except (ET.ParseError, ValueError) as error:
-        return Measured(person, {}, "CAT12", path, f"{path.name} cannot be read: {error}")
+        return Measured(person, path, {}, "CAT12", f"{path.name} cannot be read: {error}")
     if not names or len(names) != len(volumes):
-        return Measured(person, {}, "CAT12", path, f"{path.name} has no {_GREY_MATTER} of {_ATLAS}")
+        return Measured(person, path, {}, "CAT12", f"{path.name} has no {_GREY_MATTER} of {_ATLAS}")
     fluid = {name for name, one in known_regions(names).items() if one.title.endswith(_FLUID)}
     values = {name: volume for name, volume in zip(names, volumes, strict=True) if name not in fluid}
     revision = atlas.findtext("version", "")
-    return Measured(person, values, f"CAT12 r{revision}" if revision else "CAT12", path)
+    return Measured(person, path, values, f"CAT12 r{revision}" if revision else "CAT12")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from rindices.problems import InputError, Message, Remedy, Text, counted, did_you_mean, listed, listed_rows
+from rindices.problems import InputError, Remedy, Text, counted, did_you_mean, listed, listed_rows
 from rindices.schema.cells import numbers_of, plain_code, spreadsheet_rows, text_of, typed
 from rindices.schema.role_guesses import id_by_name, is_region_name
 from rindices.settings import TableSettings
@@ -77,14 +77,12 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
             Remedy("visit"),
             ".",
         )
-    if not pairs:
-        return theirs, []
-    renamed = {other: one for one, other in pairs}
-    such = f"for example, participants {' and '.join(map(repr, min(pairs)))}"
-    return theirs.replace(renamed), [
+    such = f"for example, participants {' and '.join(map(repr, min(pairs, default=())))}"
+    note = (
         f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} ({such}) and treated as "
         "the same person."
-    ]
+    )
+    return theirs.replace({other: one for one, other in pairs}), [note] if pairs else []
 
 
 def _pairs(here: set[str], there: set[str]) -> set[tuple[str, str]]:
@@ -245,12 +243,11 @@ def _refuse_bad_keys(
     if repeated.any():
         first = there[repeated].iloc[0]
         who = listed(map(repr, first.split("\t")), joiner=" and ")
-        apart = Message("Keep one row per person, or name the visit column with ", Remedy("visit", visit_column), ".")
-        remedy = Message("Keep one row per person and visit.") if len(keys) > 1 else apart
+        apart = (", or name the visit column with ", Remedy("visit", visit_column), ".")
         raise InputError(
             f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it "
-            "cannot be joined.\n",
-            remedy,
+            "cannot be joined.\nKeep one row per person",
+            *([" and visit."] if len(keys) > 1 else apart),
         )
 
 
@@ -316,8 +313,8 @@ def stacked(
             "names in all tables; to combine tables of the same people, join them instead."
         )
     below = [frame[everywhere].assign(**{diagnosis: part.label}) for part, frame in zip(parts, frames, strict=True)]
-    table = pd.concat(below, ignore_index=True)
-    table = table[[id_column, diagnosis, *(name for name in everywhere if name != id_column)]]
+    columns = [id_column, diagnosis, *(name for name in everywhere if name != id_column)]
+    table = pd.concat(below, ignore_index=True)[columns]
     ends = pd.Series([len(frame) for frame in frames]).cumsum() + 1
     rows = ", ".join(f"{file} up to row {end}" for file, end in zip(names, ends, strict=True))
     notes: list[Text] = [f"Row numbers continue from table to table: {rows}."]

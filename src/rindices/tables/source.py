@@ -67,8 +67,9 @@ def table_in_memory(frame: pd.DataFrame, id_column: str) -> pd.DataFrame:
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     repeated = frame.columns[frame.columns.duplicated()].unique()
     if len(repeated):
-        names = listed(map(repr, repeated))
-        raise InputError(f"Column names must be unique, but these are repeated: {names}.\nRename them.")
+        raise InputError(
+            f"Column names must be unique, but these are repeated: {listed(map(repr, repeated))}.\nRename them."
+        )
     if frame.empty:
         raise InputError("The table has no people.\nExpected one row per person.")
     return frame
@@ -194,8 +195,6 @@ def _sidecar(path: Path) -> Path | None:
 
 
 def _doi(root: Path | None) -> str | None:
-    description = None if root is None else root / "dataset_description.json"
-    if description is None or not description.is_file():
-        return None
-    doi = re.search(r'"DatasetDOI"\s*:\s*"([^"]+)"', description.read_text(encoding="utf-8-sig", errors="replace"))
-    return None if doi is None else doi[1]
+    files = [] if root is None else root.glob("dataset_description.json")
+    texts = [file.read_text(encoding="utf-8-sig", errors="replace") for file in files if file.is_file()]
+    return next((doi for text in texts for doi in re.findall(r'"DatasetDOI"\s*:\s*"([^"]+)"', text)), None)
