@@ -188,10 +188,10 @@ class Record:
     ----------
     reason
         Why each row is left out; empty if it is used.
-    measures, far_in
-        How far each row is from everyone else, and the measures by which it is an outlier.
+    measures
+        How far each row is from everyone else.
     outliers
-        Rows far from everyone else, whether left out or not.
+        Rows far from everyone else by position, whether left out or not.
     flags
         What is unusual about each row.
     doubts
@@ -208,7 +208,7 @@ class Record:
     def __init__(self, n_rows: int) -> None:
         self.reason = np.full(n_rows, "", dtype=object)
         self.measures = pd.DataFrame(np.nan, range(n_rows), list(MEASURES))
-        self.far_in, self.outliers, self.doubts = [""] * n_rows, list[Outlier](), list[Text]()
+        self.outliers, self.doubts = dict[int, Outlier](), list[Text]()
         self.flags = defaultdict[int, list[str]](list)
 
     @property
@@ -274,8 +274,14 @@ class Record:
             "group": group,
             "site": None if site is None else observed.background[site].fillna(NO_LABEL),
         }
-        flags = ["; ".join(self.flags[position]) for position in range(len(self.reason))]
-        own = {"used": self.used, "reason": self.reason, **self.measures, "far_in": self.far_in, "flags": flags}
+        far_in = {position: " ".join(one.far_in) for position, one in self.outliers.items()}
+        own = {
+            "used": self.used,
+            "reason": self.reason,
+            **self.measures,
+            "far_in": [far_in.get(position, "") for position in range(len(self.reason))],
+            "flags": ["; ".join(self.flags[position]) for position in range(len(self.reason))],
+        }
         return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
 
 
@@ -327,8 +333,7 @@ def _leave_out_outliers(
     who = positions[list(outliers)]
     for at, one in zip(who.tolist(), outliers.values(), strict=True):
         record.flags[at].append(one.text)
-        record.far_in[at] = " ".join(one.far_in)
-        record.outliers.append(one._replace(row=int(observed.roster.rows[at])))
+        record.outliers[at] = one._replace(row=int(observed.roster.rows[at]))
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     elif outliers:

@@ -96,11 +96,10 @@ def read_people(
     ['', '1 region outside the training range (a)']
     """
     settings = settings or ApplySettings()
-    settings = replace(settings, id=settings.id or contract.id_column)
-    text_columns = (str(settings.id), contract.diagnosis_column)
+    text_columns = (settings.id or contract.id_column, contract.diagnosis_column)
     if isinstance(table, pd.DataFrame):
-        frame = typed(table_in_memory(table, text_columns[0]), text_columns)
-        source = Source(frame, None, Dictionary(), (), id_column=text_columns[0])
+        in_memory = typed(table_in_memory(table, text_columns[0]), text_columns)
+        source = Source(in_memory, None, Dictionary(), (), id_column=text_columns[0])
     else:
         source = read_source(
             table,
@@ -122,8 +121,8 @@ def read_people(
     check = _Check(columns, contract, settings, source.dictionary)
     batches: Iterable[pd.DataFrame] = [frame]
     if file is not None:
-        as_text, comma = {*text_columns, source.id_column}, file.decimal_comma
-        parts = (typed(batch, as_text, decimal_comma=comma) for batch in file.batches())
+        as_text = {*text_columns, source.id_column}
+        parts = (typed(batch, as_text, decimal_comma=file.decimal_comma) for batch in file.batches())
         batches = [file.read()] if whole or check.visit else parts
     with with_notes(source.notes):
         for batch in batches:
@@ -194,9 +193,8 @@ class _Check:
             chosen[source] = expand_names(wanted, columns, source=source, pattern_columns=free)
             if taken := [name for name in chosen[source] if name in needed]:
                 raise InputError(f"The model needs column {taken[0]!r}.\nRemove it from ", Remedy(source), ".")
-        excluded = chosen.pop("exclude")
-        scores = tuple(dict.fromkeys(name for names in chosen.values() for name in names))
-        without_role = {*excluded, *scores, *self._contract.ignored_columns}
+        scores = tuple(dict.fromkeys(name for source in chosen if source != "exclude" for name in chosen[source]))
+        without_role = {*self._contract.ignored_columns}.union(*chosen.values())
         return scores, [name for name in free if name not in without_role and is_region_name(name)]
 
     def observe(self, batch: pd.DataFrame) -> People | None:

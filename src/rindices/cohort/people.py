@@ -257,7 +257,8 @@ def check_follow_up(
     """
     columns = follow_up_of(settings)
     for name in columns:
-        if (need := _NEEDS[name]) not in columns:
+        need = _NEEDS[name]
+        if need not in columns:
             raise InputError(
                 f"{FOLLOW_UP[name].capitalize()} is specified ({columns[name]!r}), but "
                 f"{FOLLOW_UP[need]} is not.\nName the missing column with ",

@@ -113,9 +113,10 @@ def choose_regions(
     if len(regions) < MIN_REGIONS:
         few = f"{len(regions)}{': ' + listed(regions) if regions else ''}"
         aside = listed(f"{name} ({why})" for name, why in sorted_out.aside.items())
-        none = f" Not regions: {aside}." if aside else ""
         raise InputError(
-            f"At least {MIN_REGIONS} regions are needed, but the table has {few}.{none}\nCheck ",
+            f"At least {MIN_REGIONS} regions are needed, but the table has {few}.",
+            f" Not regions: {aside}." if aside else "",
+            "\nCheck ",
             Remedy("features"),
             " and ",
             Remedy("exclude"),

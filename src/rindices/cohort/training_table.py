@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -166,8 +167,11 @@ def with_notes(notes: Sequence[Text]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        problems = (*error.problems, *map(Problem, notes))
-        raise InputError(joined([error.message, *notes], "\n"), problems=problems, remedies=error.remedies) from error
+        raise InputError(
+            joined([error.message, *notes], "\n"),
+            problems=[*error.problems, *map(Problem, notes)],
+            remedies=error.remedies,
+        ) from error
 
 
 def correction_of(settings: TableSettings) -> Correction | None:
@@ -208,9 +212,14 @@ def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
 def _named_covariates(settings: TableSettings) -> dict[str, Remedy]:
     """Return the first setting that names each covariate, including the site."""
     correction, options = correction_of(settings) or Correction(), dict[str, Remedy]()
-    pairs = [name for pair in correction.interactions for name in pair]
-    named = {"covariates": wanted_names(settings.covariates), "smooth": correction.smooth, "interactions": pairs}
-    for option, names in (named | {"proportion": (settings.proportion,), "site": (settings.site,)}).items():
+    named = {
+        "covariates": wanted_names(settings.covariates),
+        "smooth": correction.smooth,
+        "interactions": chain(*correction.interactions),
+        "proportion": (settings.proportion,),
+        "site": (settings.site,),
+    }
+    for option, names in named.items():
         options |= {name: Remedy(option) for name in names if name is not None and name not in options}
     return options
 
@@ -320,8 +329,8 @@ class Looked:
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
     """Examine a table of numbers and text, each column through its field."""
     check_choice(Remedy("small_sites"), settings.small_sites, ("refuse", "drop"))
-    codes, names = wanted_names(settings.missing), (settings.id, settings.diagnosis, settings.visit, settings.site)
-    dictionary = with_missing_codes(dictionary, list(table.columns), codes, kept=names)
+    kept = (settings.id, settings.diagnosis, settings.visit, settings.site)
+    dictionary = with_missing_codes(dictionary, list(table.columns), wanted_names(settings.missing), kept)
     table, notes, problems = apply_dictionary(table, dictionary)
     roles = assign_roles(table, settings, dictionary.categories)
     fields = _fields(roles, settings, dictionary)
@@ -366,7 +375,7 @@ def _cohort(looked: Looked) -> Cohort:
         background=background,
         doi=looked.doi,
         settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
-        outliers=tuple(record.outliers),
+        outliers=tuple(record.outliers.values()),
     )
     messages = [*looked.told, *looked.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
     return replace(cohort, messages=(*messages, *seem, *untimed, *changed_people(line.ids, cohort.group, background)))

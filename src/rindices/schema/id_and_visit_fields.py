@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,8 @@ class IdField(Field):
         """Report missing or repeated ids and visits."""
         people = pd.concat(self._rows)
         for name, what in zip(self._columns, ("an id", "a visit"), strict=False):
-            if rows := people.index[people[name].isna()].tolist():
+            rows = people.index[people[name].isna()].tolist()
+            if rows:
                 text = f"Every row needs {what}, but column {name!r} is empty in {listed_rows(rows)}."
                 return [Problem(text, (f"fill in every {what.split()[1]}, or remove rows without one",))]
         again = people[people.duplicated(keep=False)]
@@ -120,8 +121,13 @@ class Timeline:
 
     def take(self, rows: NDArray[np.bool_]) -> Timeline:
         """Return some of the visits."""
-        years, visits = None if self.years is None else self.years[rows], self.visits
-        return Timeline(self.ids[rows], self.rank[rows], years, self.exact, None if visits is None else visits[rows])
+        return replace(
+            self,
+            ids=self.ids[rows],
+            rank=self.rank[rows],
+            years=None if self.years is None else self.years[rows],
+            visits=None if self.visits is None else self.visits[rows],
+        )
 
     def learned_from(self, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mark the visits used for training: each person's first visit among those in use."""
@@ -153,10 +159,8 @@ class VisitField(Field):
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Timeline:
         """Return order and times of the visits in some rows."""
         ids = roster.ids
-        if not self.name:
-            return Timeline(ids, np.zeros(len(ids)))
-        column = batch[self.name].set_axis(ids).rename("visit")
-        if text_of(column).isna().any():  # refused with the ids
+        column = batch[self.name].set_axis(ids).rename("visit") if self.name else None
+        if column is None or text_of(column).isna().any():  # gaps are refused with the ids
             return Timeline(ids, np.zeros(len(ids)), visits=column)
         if is_numeric_dtype(column):
             numbers, column = column.to_numpy(dtype=np.float64), text_of(column)  # labels are not rounded

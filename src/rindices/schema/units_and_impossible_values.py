@@ -209,8 +209,7 @@ def _columns(deviation: pd.DataFrame, rows: NDArray[np.int64], group: pd.Series)
     columns = tuple(name for name, text in said.items() if text)
     lines = [f"Column {name!r}: the values of {said[name]} the others'." for name in columns]
     if len(lines) > 3:
-        more = counted(len(lines) - 3, "more column is", "more columns are")
-        lines = [*lines[:3], f"{more} affected in the same way."]
+        lines[3:] = [f"{counted(len(lines) - 3, 'more column is', 'more columns are')} affected in the same way."]
     return [Problem("\n".join(lines), (_ONE_UNIT,), columns)] if lines else []
 
 

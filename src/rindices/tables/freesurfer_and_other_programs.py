@@ -199,8 +199,7 @@ def _of_aseg(content: Stats) -> dict[str, float]:
     """Return volumes, head size, and the numbers of holes and Euler numbers of the surfaces."""
     values = {region: float(row["Volume_mm3"]) for region, row in content.rows.items()}
     values |= {key: content.measures[key] for key in ("eTIV", *_HOLES) if key in content.measures}
-    holes = {key: values[key] for key in _HOLES if key in values}
-    return values | {f"{key[:2]}EulerNumber": 2 - 2 * number for key, number in holes.items()}  # for n handles
+    return values | {f"{key[:2]}EulerNumber": 2 - 2 * values[key] for key in _HOLES if key in values}  # for n handles
 
 
 def _first(stats: Path, names: Sequence[str]) -> str:
@@ -235,8 +234,7 @@ def _program(folder: Path, aseg: Stats) -> str:
     """Return program and version; FreeSurfer leaves a build stamp, and FastSurfer its own parcellations."""
     if by_itself := _VERSION.search(aseg.said.get("FastSurfer_version", "")):
         return f"FastSurfer {by_itself[1]}"
-    is_fast = any((folder / "stats").glob("*.mapped.stats"))
-    name = "FastSurfer with FreeSurfer" if is_fast else "FreeSurfer"
+    name = "FastSurfer with FreeSurfer" if any((folder / "stats").glob("*.mapped.stats")) else "FreeSurfer"
     stamp = folder / "scripts" / "build-stamp.txt"
     said = stamp.read_text(encoding="utf-8", errors="replace") if stamp.is_file() else aseg.said.get("cvs_version", "")
     if version := _VERSION.search(said.strip()):
@@ -299,8 +297,7 @@ def _tables(folder: Path, settings: GatherSettings) -> Iterator[Rows]:
 
 def _read(path: Path) -> Rows | None:
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        first = file.readline(_LARGEST)
-        columns = [name.strip() for name in next(csv.reader([first]), [])]
+        columns = [name.strip() for name in next(csv.reader([file.readline(_LARGEST)]), [])]
         return Rows(path, columns, [row for row in csv.reader(file) if row]) if len(columns) > 1 else None
 
 
@@ -311,8 +308,11 @@ def _people(table: Rows, sums: list[str], program: str, quality: Quality) -> Ite
             problem = f"{table.file.name} has {len(cells) + 1} of {len(table.columns)} cells in this row"
         for source, row in ((table, cells), *([quality[person]] if person in quality else [])):
             try:
-                named = zip(source.columns[1:], row, strict=False)
-                values |= {name: float(cell) for name, cell in named if name not in sums and cell.strip()}
+                values |= {
+                    name: float(cell)
+                    for name, cell in zip(source.columns[1:], row, strict=False)
+                    if name not in sums and cell.strip()
+                }
             except ValueError as error:
                 problem = f"{source.file.name}: {error}"
         yield Measured(person, table.file, values, program, problem)
@@ -331,10 +331,9 @@ def read_cat12(folder: Path, settings: GatherSettings) -> Found | None:
 def _cat12_person(path: Path) -> Measured:
     person = path.stem.removeprefix("catROI_")
     try:
-        found = ET.parse(path).getroot().find(_ATLAS)
-        atlas = ET.Element(_ATLAS) if found is None else found
-        names = [str(item.text) for item in atlas.iterfind("names/item")]
-        numbers = atlas.findtext(f"data/{_GREY_MATTER}", "").strip("[] \n").split(";")
+        content = ET.parse(path).getroot()
+        names = [str(item.text) for item in content.iterfind(f"{_ATLAS}/names/item")]
+        numbers = content.findtext(f"{_ATLAS}/data/{_GREY_MATTER}", "").strip("[] \n").split(";")
         volumes = [float(number) for number in numbers if number.strip()]
     except (ET.ParseError, ValueError) as error:
         return Measured(person, path, {}, "CAT12", f"{path.name} cannot be read: {error}")
@@ -342,5 +341,5 @@ def _cat12_person(path: Path) -> Measured:
         return Measured(person, path, {}, "CAT12", f"{path.name} has no {_GREY_MATTER} of {_ATLAS}")
     fluid = {name for name, one in known_regions(names).items() if one.title.endswith(_FLUID)}
     values = {name: volume for name, volume in zip(names, volumes, strict=True) if name not in fluid}
-    revision = atlas.findtext("version", "")
+    revision = content.findtext(f"{_ATLAS}/version", "")
     return Measured(person, path, values, f"CAT12 r{revision}" if revision else "CAT12")

@@ -178,11 +178,10 @@ def join_by_id(
                 f"{source} is joined on column {id_column!r}, which is not in {name}."
                 f"{did_you_mean(id_column, [*map(str, table.columns)])}\nRename the id column."
             )
-    usual = theirs in (id_column, TableSettings.id)
-    notes: list[Text] = [] if usual else [f"{source} is joined by its column {theirs!r}."]
-    other = other.rename(columns={theirs: id_column})
-    written, differing = like_ours(text_of(frame[id_column]), text_of(other[id_column]), source)
-    other, notes = other.assign(**{id_column: written}), [*notes, *differing]
+    written, differing = like_ours(text_of(frame[id_column]), text_of(other[theirs]), source)
+    other = other.rename(columns={theirs: id_column}).assign(**{id_column: written})
+    unusual = theirs not in (id_column, TableSettings.id)
+    notes: list[Text] = [*([f"{source} is joined by its column {theirs!r}."] if unusual else []), *differing]
     keys = [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
     here, there = keys_of(frame, keys), keys_of(other, keys)
     _refuse_bad_keys(there, other, keys, visit_column, source)

@@ -130,15 +130,13 @@ def read_source(
         by_name = (id_by_name(later.columns) if guessed else None) or id_column
         return Source(pd.DataFrame(), later, Dictionary(), (later.file,), _ids_note(by_name, id_column), None, by_name)
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
-    names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
-    names |= {Path(table): Path(table).name for table in join}
+    names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype} | {Path(one): Path(one).name for one in join}
     main = [part.path for part in parts] or [path if root is None else root / _PARTICIPANTS]
     people = [_read(table, (id_column, diagnosis_column)) for table in main]
     others = {table: _read(table, (id_column, diagnosis_column)) for table in names}
     frame = people[0].frame
     own = own_ids(frame, id_column) if id_column == TableSettings.id else id_column
-    notes: list[Text] = [note for one in people for note in one.notes]
-    notes += _ids_note(own, id_column)
+    notes: list[Text] = [*(note for one in people for note in one.notes), *_ids_note(own, id_column)]
     if parts:
         frame, said = stacked(parts, [one.frame for one in people], own, diagnosis_column)
         notes += said

@@ -254,9 +254,9 @@ class Workbook:
             names = [_text(cell.value) for cell in header]
             for number, row in rows:
                 self._refuse_nameless(row, first, names)
-                named = zip(row, names, strict=False)
                 self._values[number] = [
-                    _cell_text(cell) if name in text_columns else cell.value for cell, name in named
+                    _cell_text(cell) if name in text_columns else cell.value
+                    for cell, name in zip(row, names, strict=False)
                 ]
         self.names = named_columns(names, path)
         formulas = []
