@@ -80,8 +80,8 @@ def _check_constant(features: pd.DataFrame, is_control: NDArray[np.bool_]) -> No
     names = [str(name) for name in n_others.index[n_others < _FEWEST_DIFFERENT]]
     if names:
         first = names[0]
-        who = "everyone" if features[first].nunique() == 1 else "every control"
-        who = f"every control but {n_others[first]}" if n_others[first] else who
+        controls = f"every control but {n_others[first]}" if n_others[first] else "every control"
+        who = "everyone" if features[first].nunique() == 1 else controls
         scores = Message("For scores, use ", Remedy("clinical", names), "; otherwise, exclude")
         raise InputError(
             f"Regions must vary among the controls (at least {_FEWEST_DIFFERENT} must differ from the rest), but "
@@ -146,12 +146,11 @@ def _check_covariates(
             )
         refuse_apart(name, values[is_control], values[is_patient])
         if pd.unique(values[is_control]).size == 1:
-            without = Remedy("site") if name == site else name
             raise InputError(
                 f"The effect of {name!r} cannot be estimated: it has the same value "
                 f"({shown(values[is_control][0])}) in "
                 f"all controls.\nOmit ",
-                without,
+                Remedy("site") if name == site else name,
                 ", or add controls with other values.",
             )
         if values.dtype.kind != "f":

@@ -73,7 +73,7 @@ def find_outliers(
     deviation[:, sizes] /= np.minimum(ratio, 1.0)
     distance = np.sqrt(np.mean(deviation**2, axis=1))
     measures = pd.DataFrame({"distance": distance}, columns=list(MEASURES))
-    found = defaultdict[int, list[Outlier]](list)  # for each measure
+    found = defaultdict[int, list[Outlier]](list)  # each measure by which somebody is one
     logarithm = np.log(np.maximum(distance, 1e-9))
     _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
     for position in np.flatnonzero(logarithm > limit).tolist():

@@ -73,8 +73,8 @@ def as_known(codes: Iterable[object], known: Sequence[str]) -> NDArray[np.object
     >>> as_known([1, "2.0", "x"], ["1.0", "2"]).tolist(), as_known([0, True], ["False", "True"]).tolist()
     (['1.0', '2', 'x'], ['False', 'True'])
     """
-    names = dict(zip("01", known, strict=True)) if [*known] == ["False", "True"] else {}
-    names |= {plain_code(category): category for category in known}
+    booleans = dict(zip("01", known, strict=True)) if [*known] == ["False", "True"] else {}
+    names = booleans | {plain_code(category): category for category in known}
     texts = [str(code) for code in codes]
     called = {text: names.get(plain_code(text), plain_code(text)) for text in set(texts)}
     return np.array([called[text] for text in texts], dtype=object)

@@ -190,11 +190,13 @@ class VisitField(Field):
     def _refuse(self, text: pd.Series, is_wrong: NDArray[np.bool_], roster: Roster) -> None:
         if is_wrong.any():
             first = int(is_wrong.argmax())
-            text = (
-                f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
-                f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all)."
-            )
-            self.problems = [Problem(text, ("correct the dates and write them as YYYY-MM-DD",))]
+            self.problems = [
+                Problem(
+                    f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
+                    f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all).",
+                    ("correct the dates and write them as YYYY-MM-DD",),
+                )
+            ]
 
 
 def _years_of_label(label: str) -> float | None:
@@ -305,12 +307,12 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
         several = values.groupby(level=0).nunique() > 1
         who = several.index[several].tolist()
         whose = f"{counted(len(who), 'person', 'people')} (participant{'' if len(who) == 1 else 's'} {listed(who)})"
-        if who and name:
-            warnings.append(f"Column {name!r} differs between the visits of {whose}. Correct the cells.")
-        elif who:
+        if who:
             warnings.append(
-                f"{whose} changed between control and patient from visit to visit. Correct the cells if these are not "
-                "changes of diagnosis."
+                f"Column {name!r} differs between the visits of {whose}. Correct the cells."
+                if name
+                else f"{whose} changed between control and patient from visit to visit. Correct the cells if these are "
+                "not changes of diagnosis."
             )
     return warnings
 
