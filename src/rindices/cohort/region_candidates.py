@@ -250,7 +250,9 @@ def _unidentified(numbers: pd.DataFrame, by_name: set[str]) -> tuple[str, ...]:
     whole = (filled == np.rint(filled)).all(axis=0)
     among_named = company.sum() >= max(_COMPANY, len(names) / 2)
     odd = among_named | (whole & (2 * whole.sum() < len(names)))
-    apart = closest_ties(filled, company if among_named else ~whole, open_) < max(_TIED, _CHANCE / len(numbers) ** 0.5)
+    apart = closest_ties(filled, company if among_named else ~whole, open_) < max(
+        _TIED, _CHANCE / np.sqrt(len(numbers))
+    )
     return tuple(
         names[place]
         for place, is_apart in zip(open_, apart.tolist(), strict=True)

@@ -64,7 +64,7 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
     ['sub-02', 'sub-01']
     """
     here, there = ({*ids.dropna()} for ids in (ours, theirs))
-    pairs = _pairs(here - there, there - here)
+    pairs = _pairs(here - there, there - here) | {(one, other) for other, one in _pairs(there - here, here - there)}
     partners: dict[str, list[str]] = defaultdict(list)
     for one, other in sorted(pairs):
         partners[one].append(other)
@@ -85,19 +85,12 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
     return theirs.replace({other: one for one, other in pairs}), [note] if pairs else []
 
 
-def _pairs(here: set[str], there: set[str]) -> set[tuple[str, str]]:
-    """Return pairs of ids from two tables that differ by ``sub-`` or by a suffix of one of them."""
-    by_form = defaultdict[str, list[str]](list)
-    for other in there:
-        for form in _forms(other):
-            by_form[form].append(other)
-    return {
-        (one, other)
-        for one in here
-        for form in _forms(one)
-        for other in by_form[form]
-        if form in (_forms(one)[0], _forms(other)[0])
-    }
+def _pairs(longer: set[str], shorter: set[str]) -> set[tuple[str, str]]:
+    """Return pairs of ids from two tables that differ by ``sub-`` or by a suffix of the first."""
+    by_bare = defaultdict[str, list[str]](list)
+    for name in shorter:
+        by_bare[name.removeprefix("sub-")].append(name)
+    return {(one, other) for one in longer for form in _forms(one) for other in by_bare[form]}
 
 
 def _forms(name: str) -> list[str]:
