@@ -267,7 +267,7 @@ class Record:
 
     def table(self, observed: Observed, group: pd.Series, site: str | None = None) -> pd.DataFrame:
         """Return the record as a table, preceded by who is in each row; the site is a column of the background."""
-        people = {
+        people: dict[str, pd.Series | pd.Index | None] = {
             "participant_id": observed.roster.ids,
             "visit": observed.timeline.visits,
             "diagnosis": observed.labels,

@@ -17,6 +17,7 @@ from rindices.problems import (
     InputError,
     Message,
     Remedy,
+    Text,
     check_choice,
     counted,
     did_you_mean,
@@ -150,13 +151,13 @@ class _Check:
         scores, self._free = self._named(columns, {*kept, *covariates, *contract.features})
         rename = Message("Rename the id column, or name it with ", Remedy("id", Blank("COLUMN")), ".")
         coded = "Add the column, coded as in the training table."
-        for name, role, remedy in (
+        needed: list[tuple[str, str, Text]] = [
             (str(settings.id), "the participant ids", rename),
-            (self.visit, "the visit", Message("Correct ", Remedy("visit"), ".")),
+            *([(self.visit, "the visit", Message("Correct ", Remedy("visit"), "."))] if self.visit else []),
             *((name, "a covariate of the model", coded) for name in covariates),
-        ):
-            if name:
-                require_column(columns, name, role, remedy)
+        ]
+        for name, role, remedy in needed:
+            require_column(columns, name, role, remedy)
         sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),

@@ -158,7 +158,7 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
         Remedy("features"),
         ".",
     )
-    notes = [
+    notes: list[Text] = [
         *_notes(aside, known),
         *([f"Constant columns are excluded: {_with_reasons(constant)}."] if constant else []),
         *([computed] if totals else []),
@@ -285,7 +285,7 @@ def _families(names: Sequence[str]) -> set[str]:
 def why_no_region(name: str, column: pd.Series, taken: Mapping[str, str], settings: TableSettings) -> Text:
     """Return why a column has no role."""
     reasons: tuple[tuple[bool, Text], ...] = (
-        (column.isna().all(), "no values"),
+        (bool(column.isna().all()), "no values"),
         (name in taken, taken.get(name, "")),
         (not is_region_name(name), "usually the name of something other than a region"),
         (not meant_as_numbers(column), "text, not numbers"),

@@ -5,7 +5,7 @@ Controls and patients are used for training; others are only scored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -212,7 +212,7 @@ def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
 def _named_covariates(settings: TableSettings) -> dict[str, Remedy]:
     """Return the first setting that names each covariate, including the site."""
     correction, options = correction_of(settings) or Correction(), dict[str, Remedy]()
-    named = {
+    named: dict[str, Iterable[str | None]] = {
         "covariates": wanted_names(settings.covariates),
         "smooth": correction.smooth,
         "interactions": chain(*correction.interactions),
@@ -266,12 +266,10 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     others = tuple(name for name in columns if name not in parts and name not in regions)
     empty = tuple(name for name in others if table[name].isna().all())
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
-    asked = settings.features is not None
+    by_user, by_default = Message("set by ", Remedy("features")), Message("numbers without another role")
     why: dict[str, tuple[str, Text]] = {
         **{name: (part, Message(_CHANGED.get(part, "set by "), option)) for name, part, option in given},
-        **dict.fromkeys(
-            regions, ("a region", Message("set by ", Remedy("features")) if asked else "numbers without another role")
-        ),
+        **dict.fromkeys(regions, ("a region", by_default if settings.features is None else by_user)),
         **{
             name: ("no role", chosen.aside.get(name) or why_no_region(name, table[name], taken, settings))
             for name in others

@@ -193,6 +193,7 @@ def _sidecar(path: Path) -> Path | None:
 
 
 def _doi(root: Path | None) -> str | None:
-    files = [] if root is None else root.glob("dataset_description.json")
-    texts = [file.read_text(encoding="utf-8-sig", errors="replace") for file in files if file.is_file()]
-    return next((doi for text in texts for doi in re.findall(r'"DatasetDOI"\s*:\s*"([^"]+)"', text)), None)
+    file = None if root is None else root / "dataset_description.json"
+    text = "" if file is None or not file.is_file() else file.read_text(encoding="utf-8-sig", errors="replace")
+    doi = re.search(r'"DatasetDOI"\s*:\s*"([^"]+)"', text)
+    return None if doi is None else doi[1]
