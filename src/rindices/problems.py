@@ -122,6 +122,8 @@ class InputError(ValueError):
         The message: text, and the settings it mentions.
     problems, remedies
         For a table: each problem, and what would help.
+    sheets
+        For a workbook of which one sheet has to be chosen: what names each, such as "people.xlsx#Baseline".
 
     Examples
     --------
@@ -129,10 +131,14 @@ class InputError(ValueError):
     "The table has no column 'age'. Give another with `covariates`."
     """
 
-    sheets: tuple[str, ...] = ()  # of a workbook, one of which has to be chosen: "people.xlsx#Baseline"
-
-    def __init__(self, *parts: Text, problems: Sequence[Problem] = (), remedies: Sequence[Text] = ()) -> None:
-        self.message = Message(*parts)
+    def __init__(
+        self,
+        *parts: Text,
+        problems: Sequence[Problem] = (),
+        remedies: Sequence[Text] = (),
+        sheets: Sequence[str] = (),
+    ) -> None:
+        self.message, self.sheets = Message(*parts), tuple(sheets)
         super().__init__(str(self.message))
         self.problems, self.remedies = tuple(problems) or (Problem(self.message),), tuple(remedies)
 

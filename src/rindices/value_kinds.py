@@ -74,11 +74,6 @@ class Kind:
     take: Callable[[Any], object] = lambda value: value
     write: Callable[[object], str] = _listed
 
-    @property
-    def is_number(self) -> bool:
-        """Whether it is one whole number."""
-        return self.type is int
-
 
 def _numbers(text: str) -> tuple[float, ...]:
     return tuple(float(part) for part in text.split(","))
@@ -232,12 +227,11 @@ def settings_of(settings: type) -> tuple[Setting, ...]:
     >>> first.name, first.parameter, first.read("2-4")
     ('n_patterns', 'patterns', (2, 3, 4))
     """
-    described = []
-    for one in fields(settings):
-        if (about := one.metadata.get("setting")) is not None:
-            option = about.option or one.name.replace("_", "-")
-            described.append(replace(about, name=one.name, default=one.default, option=option))
-    return tuple(described)
+    described = [(one, one.metadata["setting"]) for one in fields(settings) if "setting" in one.metadata]
+    return tuple(
+        replace(about, name=one.name, default=one.default, option=about.option or one.name.replace("_", "-"))
+        for one, about in described
+    )
 
 
 class TakesPlainValues:

@@ -17,6 +17,7 @@ SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
 _TIED = 0.4  # correlation in controls; each of 128 regions in healthy adults has 0.55 or more with its closest match
 _FEW_NAMES = 20
+_LEARNED = ("control", "patient")  # the groups used for training
 _FEWEST_DIFFERENT = 5  # controls whose value differs from the rest; with fewer, halves and folds may have none
 
 
@@ -24,7 +25,7 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     """Refuse regions and covariates that cannot be used for training, and return warnings about doubtful ones."""
     first = cohort.first_visit
     learned = cohort.group.where(first, "other")
-    controls, patients = ((learned == name).to_numpy() for name in ("control", "patient"))
+    controls, patients = ((learned == name).to_numpy() for name in _LEARNED)
     features = cohort.features.fillna(cohort.features.median())
     block, regions = features.to_numpy(), [str(name) for name in cohort.features.columns]
     _check_constant(features, controls)
@@ -79,8 +80,8 @@ def _check_constant(features: pd.DataFrame, is_control: NDArray[np.bool_]) -> No
     names = [str(name) for name in n_others.index[n_others < _FEWEST_DIFFERENT]]
     if names:
         first = names[0]
-        who = "everyone" if features[first].nunique() == 1 else "every control"
-        who = f"every control but {n_others[first]}" if n_others[first] else who
+        controls = f"every control but {n_others[first]}" if n_others[first] else "every control"
+        who = "everyone" if features[first].nunique() == 1 else controls
         scores = Message("For scores, use ", Remedy("clinical", names), "; otherwise, exclude")
         raise InputError(
             f"Regions must vary among the controls (at least {_FEWEST_DIFFERENT} must differ from the rest), but "
@@ -116,10 +117,11 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
     """Return a warning if a variable alone separates the groups completely or nearly so."""
     if not group_separation(controls, patients):
         return []
-    if controls.dtype.kind == "f":
-        completely = controls.max() < patients.min() or patients.max() < controls.min()
-    else:
-        completely = not {*controls} & {*patients}
+    completely = (
+        controls.max() < patients.min() or patients.max() < controls.min()
+        if controls.dtype.kind == "f"
+        else not {*controls} & {*patients}
+    )
     nearly = f"almost perfectly: the patterns may reflect {name} rather than disease."
     how = f"completely: disease cannot be separated from {name}." if completely else nearly
     return [f"{name} distinguishes controls from patients {how} The groups should overlap in it."]
@@ -144,12 +146,11 @@ def _check_covariates(
             )
         refuse_apart(name, values[is_control], values[is_patient])
         if pd.unique(values[is_control]).size == 1:
-            without = Remedy("site") if name == site else name
             raise InputError(
                 f"The effect of {name!r} cannot be estimated: it has the same value "
                 f"({shown(values[is_control][0])}) in "
                 f"all controls.\nOmit ",
-                without,
+                Remedy("site") if name == site else name,
                 ", or add controls with other values.",
             )
         if values.dtype.kind != "f":
@@ -186,11 +187,10 @@ def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None
 def _background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str]:
     """Return warnings about columns such as site and age that are not covariates but separate the groups."""
     warnings: list[str] = []
-    for name in background.columns:
-        has_value = background[name].notna().to_numpy()
-        values = [background[name][has_value & (group == which).to_numpy()] for which in ("control", "patient")]
-        if all(len(part) for part in values):
-            warnings += _separation_warnings(str(name), *(part.to_numpy() for part in values))
+    for name, column in background.items():
+        controls, patients = (column[(group == which).to_numpy()].dropna().to_numpy() for which in _LEARNED)
+        if controls.size and patients.size:
+            warnings += _separation_warnings(str(name), controls, patients)
     return warnings
 
 
@@ -259,35 +259,28 @@ def _region_warnings(
         Message(f"Treated as regions, although they look like {what}: {listed(names)}. ", _remedy(what, names), ".")
         for what, names in groups.items()
     ]
-    if len(measures) > 1:
-        which = listed(f"{len(names)} {what}" for what, names in measures.items())
-        warnings.append(
-            Message(
-                f"The regions mix several kinds of measure: {which}. Each region is scaled relative to the controls, "
-                "so they can be used together; to use only one kind, select its columns with ",
-                Remedy("features"),
-                ".",
-            )
-        )
-    if telling:
-        warnings.append(
-            Message(
-                f"Each of these columns alone separates controls from patients almost completely: {listed(telling)}. "
-                "Are they regions? If not, exclude them with ",
-                Remedy("exclude"),
-                ".",
-            )
-        )
-    if len(regions) > _MANY_REGIONS:
-        warnings.append(
-            Message(
-                f"{len(regions):,} regions need a lot of time and memory; the method is designed for 70 to 200. Select "
-                "the regions of one atlas with ",
-                Remedy("features"),
-                ".",
-            )
-        )
-    return warnings
+    which = listed(f"{len(names)} {what}" for what, names in measures.items())
+    doubts = (
+        (
+            len(measures) > 1,
+            f"The regions mix several kinds of measure: {which}. Each region is scaled relative to the controls, so "
+            "they can be used together; to use only one kind, select its columns with ",
+            "features",
+        ),
+        (
+            telling,
+            f"Each of these columns alone separates controls from patients almost completely: {listed(telling)}. "
+            "Are they regions? If not, exclude them with ",
+            "exclude",
+        ),
+        (
+            len(regions) > _MANY_REGIONS,
+            f"{len(regions):,} regions need a lot of time and memory; the method is designed for 70 to 200. Select the "
+            "regions of one atlas with ",
+            "features",
+        ),
+    )
+    return warnings + [Message(text, Remedy(setting), ".") for applies, text, setting in doubts if applies]
 
 
 def _remedy(what: str, names: list[str]) -> Message:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rindices.cohort.comparability import refuse_apart
 from rindices.cohort.people import Outlier, Roles
 from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, listed_rows, refusal, shown
-from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, Groups, Observed, Seen
+from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Groups, Observed, Seen
 from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.schema.role_guesses import looks_like_score
 from rindices.settings import TableSettings
@@ -73,38 +73,40 @@ def find_outliers(
     deviation[:, sizes] /= np.minimum(ratio, 1.0)
     distance = np.sqrt(np.mean(deviation**2, axis=1))
     measures = pd.DataFrame({"distance": distance}, columns=list(MEASURES))
-    notes, cells = defaultdict[int, list[str]](list), defaultdict[int, dict[str, float]](dict)
-    far_in = defaultdict[int, list[str]](list)
+    found = defaultdict[int, list[Outlier]](list)  # each measure by which somebody is one
     logarithm = np.log(np.maximum(distance, 1e-9))
     _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
     for position in np.flatnonzero(logarithm > limit).tolist():
         most = int(np.argmax(deviation[position]))
-        cells[position][regions[most]] = value = float(block[position, most])
-        notes[position].append(
+        text = (
             f"distance {distance[position]:.2f} (usually below {np.exp(limit[position]):.2f}), "
-            f"mainly because of {regions[most]} = {shown(value)}"
+            f"mainly because of {regions[most]} = {shown(float(block[position, most]))}"
         )
-        far_in[position].append("distance")
+        found[position].append(Outlier(position, text, ((regions[most], float(block[position, most])),), ("distance",)))
     if sizes.mean() > 0.5:  # all regions together too small or too large
         size = np.log(ratio).mean(axis=1)
         low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
         measures["size"] = 100 * np.expm1(size)
         for position in np.flatnonzero((size < low) | (size > high)).tolist():
             percent = measures["size"][position]
-            larger = "larger" if percent > 0 else "smaller"
-            notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual overall")
-            far_in[position].append("size")
+            text = f"regions {abs(percent):.0f} % {'larger' if percent > 0 else 'smaller'} than usual overall"
+            found[position].append(Outlier(position, text, (), ("size",)))
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
     measures["farthest"] = np.max(np.abs(block - centre) / spread, axis=1)
     for position in np.flatnonzero(far.any(axis=1)).tolist():
-        beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
-        cells[position] |= beyond
-        said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
-        notes[position].append(f"{said}, more than {_FAR_CELL:.0f} robust sd from the median")
-        far_in[position].append("farthest")
+        beyond = tuple((regions[at], float(block[position, at])) for at in np.flatnonzero(far[position]).tolist())
+        said = listed((f"{region} = {shown(value)}" for region, value in beyond), 3)
+        text = f"{said}, more than {_FAR_CELL:.0f} robust sd from the median"
+        found[position].append(Outlier(position, text, beyond, ("farthest",)))
     return measures, {
-        at: Outlier(at, "; ".join(notes[at]), tuple(cells[at].items()), tuple(far_in[at])) for at in sorted(notes)
+        at: Outlier(
+            at,
+            "; ".join(one.text for one in by_measure),
+            tuple(dict(cell for one in by_measure for cell in one.cells).items()),
+            tuple(measure for one in by_measure for measure in one.far_in),
+        )
+        for at, by_measure in sorted(found.items())
     }
 
 
@@ -165,15 +167,14 @@ def _columns_to_leave_out(
     if not names or len(regions) - len(names) < MIN_REGIONS:
         return
     gaps = np.any(seen.missing, axis=0) & ~np.any(seen.text, axis=0)
-    scores = [*strangers]
-    for name, values in zip(np.array(regions, dtype=object)[gaps], seen.values.T[gaps], strict=True):
-        complete = values[~np.isnan(values)]
-        if len(complete) < (1 - _MANY_GAPS) * len(values) or looks_like_score(name, complete, _DIFFERENT):
-            scores.append(name)
-    scores = list(dict.fromkeys(scores))
-    if scores and gaps.sum() <= _MOST_SCORES:
-        one = len(scores) == 1
-        them, are = ("it", "it is a score, not a region") if one else ("them", "they are scores, not regions")
+    least = (1 - _MANY_GAPS) * len(seen.values)
+    measured = {regions[at]: seen.values[~np.isnan(seen.values[:, at]), at] for at in np.flatnonzero(gaps).tolist()}
+    odd = [name for name, one in measured.items() if len(one) < least or looks_like_score(name, one, _DIFFERENT)]
+    scores = list(dict.fromkeys([*strangers, *odd]))
+    if scores and len(measured) <= _MOST_SCORES:
+        them, are = (
+            ("it", "it is a score, not a region") if len(scores) == 1 else ("them", "they are scores, not regions")
+        )
         yield Message(f"name {them} with ", Remedy("clinical", scores), f" if {are}")
     # If most columns are affected, the cells are at fault, not the columns.
     if names := names if 2 * len(names) <= len(regions) else [*strangers]:
@@ -187,10 +188,12 @@ class Record:
     ----------
     reason
         Why each row is left out; empty if it is used.
-    measures, far_in
-        How far each row is from everyone else, and the measures by which it is an outlier.
+    measures
+        How far each row is from everyone else.
     outliers
-        Rows far from everyone else, whether left out or not.
+        Rows far from everyone else by position, whether left out or not.
+    flags
+        What is unusual about each row.
     doubts
         Messages about possible errors in the rows that are used.
 
@@ -205,8 +208,8 @@ class Record:
     def __init__(self, n_rows: int) -> None:
         self.reason = np.full(n_rows, "", dtype=object)
         self.measures = pd.DataFrame(np.nan, range(n_rows), list(MEASURES))
-        self.far_in, self.outliers, self.doubts = [""] * n_rows, list[Outlier](), list[Text]()
-        self._flags: dict[int, list[str]] = {}
+        self.outliers, self.doubts = dict[int, Outlier](), list[Text]()
+        self.flags = defaultdict[int, list[str]](list)
 
     @property
     def used(self) -> NDArray[np.bool_]:
@@ -217,17 +220,16 @@ class Record:
         """Leave out the marked rows; for a row that is already left out, the first reason stands."""
         self.reason[marked & self.used] = reason
 
-    def note(self, position: int, text: str) -> None:
-        """Record what is unusual about a row."""
-        self._flags.setdefault(position, []).append(text)
-
     def leave_out_incomplete(self, observed: Observed, regions: Sequence[str]) -> None:
         """Leave out rows with missing or impossible values in covariates or regions, and note these cells."""
-        covariates = [("covariate", [name], seen) for name, seen in observed.covariates.items()]
-        parts = [*covariates, ("region", list(regions), observed.regions)]
-        reasons = [(f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts]
-        reasons += [("impossible value", columns, seen.impossible, seen) for _, columns, seen in parts]
-        for reason, columns, marked, seen in reasons:
+        parts = [
+            *(("covariate", [name], seen) for name, seen in observed.covariates.items()),
+            ("region", list(regions), observed.regions),
+        ]
+        for reason, columns, marked, seen in (
+            *((f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts),
+            *(("impossible value", columns, seen.impossible, seen) for _, columns, seen in parts),
+        ):
             for row in np.flatnonzero(np.any(marked, axis=1)).tolist():
                 texts = [
                     f"{columns[at]} is missing"
@@ -235,7 +237,7 @@ class Record:
                     else f"{columns[at]} = {shown(float(seen.values[row, at]))} is impossible"
                     for at in np.flatnonzero(marked[row]).tolist()
                 ]
-                self.note(row, listed(texts, 5))
+                self.flags[row].append(listed(texts, 5))
             self.leave_out(np.any(marked, axis=1), reason)
 
     def note_filled(self, seen: Seen, regions: Sequence[str]) -> None:
@@ -243,7 +245,7 @@ class Record:
         gaps, names = np.isnan(seen.values) & self.used[:, None], np.array(regions, dtype=object)
         rows = np.flatnonzero(gaps.any(axis=1)).tolist()
         for row in rows:
-            self.note(row, missing_regions(names[gaps[row]]))
+            self.flags[row].append(missing_regions(names[gaps[row]]))
         if rows:
             self.doubts.append(
                 Message(
@@ -263,10 +265,23 @@ class Record:
         total, why = int(left_out.sum()), listed(f"{reason} ({number:,})" for reason, number in left_out.items())
         return [f"{total:,} of {len(self.reason):,} rows {'is' if total == 1 else 'are'} excluded: {why}."]
 
-    def table(self, people: dict[str, pd.Series | pd.Index | None]) -> pd.DataFrame:
-        """Return the record as a table, preceded by the columns of `people` that are not None."""
-        flags = ["; ".join(self._flags.get(position, ())) for position in range(len(self.reason))]
-        own = {"used": self.used, "reason": self.reason, **self.measures, "far_in": self.far_in, "flags": flags}
+    def table(self, observed: Observed, group: pd.Series, site: str | None = None) -> pd.DataFrame:
+        """Return the record as a table, preceded by who is in each row; the site is a column of the background."""
+        people: dict[str, pd.Series | pd.Index | None] = {
+            "participant_id": observed.roster.ids,
+            "visit": observed.timeline.visits,
+            "diagnosis": observed.labels,
+            "group": group,
+            "site": None if site is None else observed.background[site].fillna(NO_LABEL),
+        }
+        far_in = {position: " ".join(one.far_in) for position, one in self.outliers.items()}
+        own = {
+            "used": self.used,
+            "reason": self.reason,
+            **self.measures,
+            "far_in": [far_in.get(position, "") for position in range(len(self.reason))],
+            "flags": ["; ".join(self.flags[position]) for position in range(len(self.reason))],
+        }
         return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
 
 
@@ -317,9 +332,8 @@ def _leave_out_outliers(
     record.measures.loc[positions] = measures.to_numpy()
     who = positions[list(outliers)]
     for at, one in zip(who.tolist(), outliers.values(), strict=True):
-        record.note(at, one.text)
-        record.far_in[at] = " ".join(one.far_in)
-        record.outliers.append(one._replace(row=int(observed.roster.rows[at])))
+        record.flags[at].append(one.text)
+        record.outliers[at] = one._replace(row=int(observed.roster.rows[at]))
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     elif outliers:

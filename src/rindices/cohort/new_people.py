@@ -17,6 +17,7 @@ from rindices.problems import (
     InputError,
     Message,
     Remedy,
+    Text,
     check_choice,
     counted,
     did_you_mean,
@@ -96,11 +97,10 @@ def read_people(
     ['', '1 region outside the training range (a)']
     """
     settings = settings or ApplySettings()
-    settings = replace(settings, id=settings.id or contract.id_column)
-    text_columns = (str(settings.id), contract.diagnosis_column)
+    text_columns = (settings.id or contract.id_column, contract.diagnosis_column)
     if isinstance(table, pd.DataFrame):
-        frame = typed(table_in_memory(table, text_columns[0]), text_columns)
-        source = Source(frame, None, Dictionary(), (), id_column=text_columns[0])
+        in_memory = typed(table_in_memory(table, text_columns[0]), text_columns)
+        source = Source(in_memory, None, Dictionary(), (), id_column=text_columns[0])
     else:
         source = read_source(
             table,
@@ -122,8 +122,8 @@ def read_people(
     check = _Check(columns, contract, settings, source.dictionary)
     batches: Iterable[pd.DataFrame] = [frame]
     if file is not None:
-        as_text, comma = {*text_columns, source.id_column}, file.decimal_comma
-        parts = (typed(batch, as_text, decimal_comma=comma) for batch in file.batches())
+        as_text = {*text_columns, source.id_column}
+        parts = (typed(batch, as_text, decimal_comma=file.decimal_comma) for batch in file.batches())
         batches = [file.read()] if whole or check.visit else parts
     with with_notes(source.notes):
         for batch in batches:
@@ -150,15 +150,18 @@ class _Check:
         covariates = [spec.name for spec in contract.covariates]
         scores, self._free = self._named(columns, {*kept, *covariates, *contract.features})
         rename = Message("Rename the id column, or name it with ", Remedy("id", Blank("COLUMN")), ".")
-        require_column(columns, str(settings.id), "the participant ids", rename)
-        if self.visit:
-            require_column(columns, self.visit, "the visit", Message("Correct ", Remedy("visit"), "."))
-        for name in covariates:
-            require_column(columns, name, "a covariate of the model", "Add the column, coded as in the training table.")
+        coded = "Add the column, coded as in the training table."
+        needed: list[tuple[str, str, Text]] = [
+            (str(settings.id), "the participant ids", rename),
+            *([(self.visit, "the visit", Message("Correct ", Remedy("visit"), "."))] if self.visit else []),
+            *((name, "a covariate of the model", coded) for name in covariates),
+        ]
+        for name, role, remedy in needed:
+            require_column(columns, name, role, remedy)
         sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),
-            VisitField(self.visit),
+            VisitField(self.visit or ""),
             DiagnosisField(contract.diagnosis_column),
             [CovariateField(spec.name, spec, new_sites=sites.get(spec.name)) for spec in contract.covariates],
             RegionField(contract.features, contract.ranges, unit=contract.unit, fills=not settings.complete_only),
@@ -191,9 +194,8 @@ class _Check:
             chosen[source] = expand_names(wanted, columns, source=source, pattern_columns=free)
             if taken := [name for name in chosen[source] if name in needed]:
                 raise InputError(f"The model needs column {taken[0]!r}.\nRemove it from ", Remedy(source), ".")
-        excluded = chosen.pop("exclude")
-        scores = tuple(dict.fromkeys(name for names in chosen.values() for name in names))
-        without_role = {*excluded, *scores, *self._contract.ignored_columns}
+        scores = tuple(dict.fromkeys(name for source in chosen if source != "exclude" for name in chosen[source]))
+        without_role = {*self._contract.ignored_columns}.union(*chosen.values())
         return scores, [name for name in free if name not in without_role and is_region_name(name)]
 
     def observe(self, batch: pd.DataFrame) -> People | None:
@@ -212,14 +214,8 @@ class _Check:
         return self._people(batch, observed, record) if record.used.any() else None
 
     def _people(self, batch: pd.DataFrame, observed: Observed, record: Record) -> People:
-        contract, used, roster = self._contract, record.used, observed.roster
+        contract, used = self._contract, record.used
         group = groups_of(observed.labels, contract.control_labels, contract.patient_labels)
-        who = {
-            "participant_id": roster.ids,
-            "visit": observed.timeline.visits,
-            "diagnosis": observed.labels,
-            "group": group,
-        }
         covariates, line = observed.background[used], observed.timeline.take(used)
         ignored = [f"Columns unknown to the model are ignored: {listed(self._unknown)}."] if self._unknown else []
         years, years_from, notes = years_since_first(line, batch[used], self.visit)
@@ -234,7 +230,7 @@ class _Check:
             years=years,
             years_from=years_from,
             first_visit=line.first(),
-            left_out=record.table(who)[~used],
+            left_out=record.table(observed, group)[~used],
             notes=(
                 *record.warning(),
                 *notes,

@@ -206,9 +206,9 @@ class Cohort(Rows):
         return int((self.group == group)[self.first_visit].sum())
 
     def __repr__(self) -> str:
-        others = counted(self.n_other, "other")
-        groups = f"{counted(self.n_controls, 'control')}, {counted(self.n_patients, 'patient')}, {others}"
-        groups += f", {counted(self.n_later, 'later visit')}" if self.n_later else ""
+        numbers = {"control": self.n_controls, "patient": self.n_patients, "other": self.n_other}
+        numbers |= {"later visit": self.n_later} if self.n_later else {}
+        groups = listed(counted(number, what) for what, number in numbers.items())
         names = listed(self.covariates.columns) or "none"
         return f"Cohort({groups}; {counted(self.features.shape[1], 'region')}; covariates: {names})"
 
@@ -257,10 +257,10 @@ def check_follow_up(
     """
     columns = follow_up_of(settings)
     for name in columns:
-        if _NEEDS[name] not in columns:
-            need = _NEEDS[name]
+        need = _NEEDS[name]
+        if need not in columns:
             raise InputError(
-                f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} is specified ({columns[name]!r}), but "
+                f"{FOLLOW_UP[name].capitalize()} is specified ({columns[name]!r}), but "
                 f"{FOLLOW_UP[need]} is not.\nName the missing column with ",
                 Remedy(need, Blank("COLUMN")),
                 ".",
@@ -306,7 +306,7 @@ def _left_out(columns: dict[str, str], values: dict[str, np.ndarray], asked: NDA
     }
     n_lacking = {name: int((asked & needed[name] & ~known[name]).sum()) for name in columns if name in needed}
     return [
-        f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} (column {columns[name]!r}) is missing for "
+        f"{FOLLOW_UP[name].capitalize()} (column {columns[name]!r}) is missing for "
         f"{counted(n, 'person', 'people')}, who {'is' if n == 1 else 'are'} left out of the "
         f"{'curves' if name == 'competing' else 'hazard ratios and curves'}. Fill in the cells if possible."
         for name, n in n_lacking.items()
@@ -327,31 +327,29 @@ def _numbers(values: pd.Series) -> np.ndarray:
 
 def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values: dict[str, np.ndarray]) -> None:
     """Refuse the first impossible cell: a negative time, an event that is neither 0 nor 1, an impossible order."""
-    time, nothing = values["time"], np.full(len(ids), np.nan)
-
-    def refuse(name: str, wrong: np.ndarray, what: str, advice: str) -> None:
+    given = dict.fromkeys(FOLLOW_UP, np.full(len(ids), np.nan)) | values
+    time, occurred, last = given["time"], given["event"] == 1, given["last_without"]
+    either = "Enter 1 if it occurred and 0 if it did not; use a separate column for other outcomes"
+    order = "is not before the time of follow-up"
+    for name, wrong, what, advice in (
+        *(
+            (one, given[one] < 0, "is below 0", "Times are measured from the scan")
+            for one in ("time", "entry", "last_without")
+        ),
+        *(
+            (one, np.isfinite(given[one]) & ~np.isin(given[one], (0, 1)), "is neither 0 nor 1", either)
+            for one in ("event", "competing")
+        ),
+        ("entry", given["entry"] >= time, order, "Exclude people who were never observed"),
+        ("last_without", (last > time) | ((last >= time) & occurred), order, "The event must occur later"),
+        ("competing", occurred & (given["competing"] == 1), "is 1, but so is the event", "Only the first event counts"),
+    ):
         if wrong.any():
             place, people = int(wrong.argmax()), counted(pd.Index(ids)[wrong].nunique(), "person", "people")
             raise InputError(
-                f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} {what}: column {columns[name]!r}, person "
-                f"{ids[place]}, found {shown(float(values[name][place]))} ({people} in all)."
+                f"{FOLLOW_UP[name].capitalize()} {what}: column {columns[name]!r}, person {ids[place]}, found "
+                f"{shown(float(values[name][place]))} ({people} in all)."
                 f"\n{advice}. Correct the cells or leave them empty, or name another column with ",
                 Remedy(name, Blank("COLUMN")),
                 ".",
             )
-
-    for name in ("time", "entry", "last_without"):
-        refuse(name, values.get(name, nothing) < 0, "is below 0", "Times are measured from the scan")
-    for name in ("event", "competing"):
-        odd = values.get(name, nothing)
-        is_odd = np.isfinite(odd) & ~np.isin(odd, (0, 1))
-        advice = "Enter 1 if it occurred and 0 if it did not; use a separate column for other outcomes"
-        refuse(name, is_odd, "is neither 0 nor 1", advice)
-    late = values.get("entry", nothing) >= time
-    refuse("entry", late, "is not before the time of follow-up", "Exclude people who were never observed")
-    wrong = (values.get("last_without", nothing) > time) | (
-        (values.get("last_without", nothing) >= time) & (values["event"] == 1)
-    )
-    refuse("last_without", wrong, "is not before the time of follow-up", "The event must occur later")
-    both = (values["event"] == 1) & (values.get("competing", nothing) == 1)
-    refuse("competing", both, "is 1, but so is the event", "Only the first event counts")

@@ -29,6 +29,7 @@ from rindices.settings import TableSettings
 from rindices.value_kinds import expand_names, wanted_names
 
 _MUSE = "nichart_dlmuse"  # whose tables contain all regions besides their sums
+_MUSE_SUM = "a sum of MUSE's regions"
 _FAMILY = 4  # columns whose names differ only in a number
 _COMPANY = 10  # columns that are regions by name; with at least so many, all others have to resemble them
 _TIED = 0.5  # correlation with a region; each of 128 regions in healthy adults has 0.55 or more with its closest match
@@ -112,9 +113,10 @@ def choose_regions(
     if len(regions) < MIN_REGIONS:
         few = f"{len(regions)}{': ' + listed(regions) if regions else ''}"
         aside = listed(f"{name} ({why})" for name, why in sorted_out.aside.items())
-        none = f" Not regions: {aside}." if aside else ""
         raise InputError(
-            f"At least {MIN_REGIONS} regions are needed, but the table has {few}.{none}\nCheck ",
+            f"At least {MIN_REGIONS} regions are needed, but the table has {few}.",
+            f" Not regions: {aside}." if aside else "",
+            "\nCheck ",
             Remedy("features"),
             " and ",
             Remedy("exclude"),
@@ -150,18 +152,17 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     others = numbers.drop(columns=[*constant, *totals])
     strangers = _unidentified(others, {name for name in others if name in known})
     regions = tuple(str(name) for name in others if name not in strangers)
-    notes = _notes(aside, known)
-    if constant:
-        notes.append(f"Constant columns are excluded: {_with_reasons(constant)}.")
-    if totals:
-        notes.append(
-            Message(
-                f"Excluded because they are computed from other columns: {_with_reasons(totals)}. To include them, "
-                "name all regions with ",
-                Remedy("features"),
-                ".",
-            )
-        )
+    computed = Message(
+        f"Excluded because they are computed from other columns: {_with_reasons(totals)}. To include them, name all "
+        "regions with ",
+        Remedy("features"),
+        ".",
+    )
+    notes: list[Text] = [
+        *_notes(aside, known),
+        *([f"Constant columns are excluded: {_with_reasons(constant)}."] if constant else []),
+        *([computed] if totals else []),
+    ]
     return Candidates(regions, aside | constant | totals, strangers, notes)
 
 
@@ -193,7 +194,7 @@ def _with_reasons(columns: Mapping[str, str]) -> str:
 def _no_region(name: str, known: KnownColumn | None) -> str:
     """Return why a name is certainly not that of a region; empty if it may be."""
     if known is not None and known.kind == "total" and known.source == _MUSE:
-        return "a sum of MUSE's regions"
+        return _MUSE_SUM
     if known is not None and known.kind not in ("region", "total"):
         return (
             f"{known.kind} ({known.title})"
@@ -206,23 +207,24 @@ def _no_region(name: str, known: KnownColumn | None) -> str:
 
 def _notes(aside: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
     """Report which columns are left out by name, and what they can be used for."""
-    notes: list[Text] = []
-    by_reason: dict[str, list[str]] = {}
-    for name, why in aside.items():
-        kind = known[name].kind if name in known else why
-        if kind in _USES:
-            several = _USES[kind] == "covariates"
-            role = Remedy(_USES[kind], [name] if several else name)
-            notes.append(Message(f"{name} is the {kind}, not a region: use it with ", role, "."))
-        else:
-            by_reason.setdefault("a sum of MUSE's regions" if kind == "total" else kind, []).append(name)
-    for why, names in by_reason.items():
+    kinds = {name: known[name].kind if name in known and why != _MUSE_SUM else why for name, why in aside.items()}
+    notes: list[Text] = [
+        Message(
+            f"{name} is the {kind}, not a region: use it with ",
+            Remedy(_USES[kind], [name] if _USES[kind] == "covariates" else name),
+            ".",
+        )
+        for name, kind in kinds.items()
+        if kind in _USES
+    ]
+    for why in dict.fromkeys(kind for kind in kinds.values() if kind not in _USES):
+        names = [name for name, kind in kinds.items() if kind == why]
         left_out = f"Not treated as regions because of their names: {listed(names, 3)} ({why})."
         them = "it" if len(names) == 1 else "them"
         use = (f" Use {them} with ", Remedy("clinical", names), ".") if why == "score" else ()
         back = (f" To include {them}, name all regions with ", Remedy("features"), ".")
         notes.append(Message(left_out, *use, *(back if why in ("score", _QUALITY) else ())))
-        if why.endswith("MUSE's regions"):
+        if why == _MUSE_SUM:
             notes.append(
                 Message("To compute the 72 regions of the authors' models, use ", Remedy("features", "muse72"), ".")
             )
@@ -232,10 +234,10 @@ def _notes(aside: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
 def _unidentified(numbers: pd.DataFrame, by_name: set[str]) -> tuple[str, ...]:
     """Return the columns that neither their names nor their values identify as regions."""
     names, finite = [str(name) for name in numbers], numbers.where(numbers.abs() <= LARGEST)
-    by_name = by_name | {name for pair in pairs_of_sides(names) for name in pair}
-    by_name |= {
+    measured = {
         name for name in names if kind_of(name).measure != "measure" or any(map(_WORDS.fullmatch, words_of(name)))
     }
+    by_name = by_name | measured | {name for pair in pairs_of_sides(names) for name in pair}
     families = _families(names)
     codes = [is_code(finite[name].dropna().to_numpy()) for name in names]
     suspected = np.array([kind_of(name).suspicion == "total" for name in names], bool)  # which a warning covers
@@ -244,19 +246,20 @@ def _unidentified(numbers: pd.DataFrame, by_name: set[str]) -> tuple[str, ...]:
     )
     company = known & ~suspected
     open_ = np.flatnonzero(~known & ~suspected).tolist()
-    if not open_:
-        return ()
     filled = finite.fillna(finite.median()).fillna(0.0).to_numpy()
     whole = (filled == np.rint(filled)).all(axis=0)
     among_named = company.sum() >= max(_COMPANY, len(names) / 2)
-    others = company if among_named else ~whole
-    found = []
-    for place, tie in zip(open_, closest_ties(filled, others, open_), strict=True):
-        apart = tie < max(_TIED, _CHANCE / np.sqrt(len(numbers)))
-        odd = among_named or (whole[place] and 2 * whole.sum() < len(names))
-        if codes[place] or (apart and odd) or (whole[place] and looks_like_score(names[place], filled[:, place])):
-            found.append(names[place])
-    return tuple(found)
+    odd = among_named | (whole & (2 * whole.sum() < len(names)))
+    apart = closest_ties(filled, company if among_named else ~whole, open_) < max(
+        _TIED, _CHANCE / np.sqrt(len(numbers))
+    )
+    return tuple(
+        names[place]
+        for place, is_apart in zip(open_, apart.tolist(), strict=True)
+        if codes[place]
+        or (is_apart and odd[place])
+        or (whole[place] and looks_like_score(names[place], filled[:, place]))
+    )
 
 
 def closest_ties(values: NDArray[np.float64], others: NDArray[np.bool_], places: Sequence[int]) -> NDArray[np.float64]:
@@ -281,14 +284,11 @@ def _families(names: Sequence[str]) -> set[str]:
 
 def why_no_region(name: str, column: pd.Series, taken: Mapping[str, str], settings: TableSettings) -> Text:
     """Return why a column has no role."""
-    if column.isna().all():
-        return "no values"
-    if name in taken:
-        return taken[name]
-    if not is_region_name(name):
-        return "usually the name of something other than a region"
-    if not meant_as_numbers(column):
-        return "text, not numbers"
-    if settings.features is not None:
-        return Message("not named by ", Remedy("features"))
-    return Message("excluded with ", Remedy("exclude"))
+    reasons: tuple[tuple[bool, Text], ...] = (
+        (bool(column.isna().all()), "no values"),
+        (name in taken, taken.get(name, "")),
+        (not is_region_name(name), "usually the name of something other than a region"),
+        (not meant_as_numbers(column), "text, not numbers"),
+        (settings.features is not None, Message("not named by ", Remedy("features"))),
+    )
+    return next((why for applies, why in reasons if applies), Message("excluded with ", Remedy("exclude")))

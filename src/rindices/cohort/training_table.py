@@ -5,9 +5,10 @@ Controls and patients are used for training; others are only scored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +20,6 @@ from rindices.cohort.region_candidates import choose_regions, why_no_region
 from rindices.presets import Correction
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, check_choice, joined, listed
 from rindices.schema import (
-    NO_LABEL,
     BackgroundField,
     CovariateField,
     DiagnosisField,
@@ -167,8 +167,11 @@ def with_notes(notes: Sequence[Text]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        problems = (*error.problems, *map(Problem, notes))
-        raise InputError(joined([error.message, *notes], "\n"), problems=problems, remedies=error.remedies) from error
+        raise InputError(
+            joined([error.message, *notes], "\n"),
+            problems=[*error.problems, *map(Problem, notes)],
+            remedies=error.remedies,
+        ) from error
 
 
 def correction_of(settings: TableSettings) -> Correction | None:
@@ -196,18 +199,27 @@ def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
 
     Covariates named only in the correction count as well, and the site may also be named as a covariate.
     """
-    parts = [(settings.id, "the participant id"), (settings.diagnosis, "the diagnosis"), (settings.visit, "the visit")]
-    parts += [(getattr(settings, name), part) for name, part in FOLLOW_UP.items()]
-    parts += [(name, "the site" if name == settings.site else "a covariate") for name in _named_covariates(settings)]
+    parts = [
+        (settings.id, "the participant id"),
+        (settings.diagnosis, "the diagnosis"),
+        (settings.visit, "the visit"),
+        *((getattr(settings, name), part) for name, part in FOLLOW_UP.items()),
+        *((name, "the site" if name == settings.site else "a covariate") for name in _named_covariates(settings)),
+    ]
     return [(name, part) for name, part in parts if name is not None]
 
 
 def _named_covariates(settings: TableSettings) -> dict[str, Remedy]:
     """Return the first setting that names each covariate, including the site."""
     correction, options = correction_of(settings) or Correction(), dict[str, Remedy]()
-    pairs = [name for pair in correction.interactions for name in pair]
-    named = {"covariates": wanted_names(settings.covariates), "smooth": correction.smooth, "interactions": pairs}
-    for option, names in (named | {"proportion": (settings.proportion,), "site": (settings.site,)}).items():
+    named: dict[str, Iterable[str | None]] = {
+        "covariates": wanted_names(settings.covariates),
+        "smooth": correction.smooth,
+        "interactions": chain(*correction.interactions),
+        "proportion": (settings.proportion,),
+        "site": (settings.site,),
+    }
+    for option, names in named.items():
         options |= {name: Remedy(option) for name in names if name is not None and name not in options}
     return options
 
@@ -254,18 +266,14 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     others = tuple(name for name in columns if name not in parts and name not in regions)
     empty = tuple(name for name in others if table[name].isna().all())
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
+    by_user, by_default = Message("set by ", Remedy("features")), Message("numbers without another role")
     why: dict[str, tuple[str, Text]] = {
-        name: (part, Message(_CHANGED.get(part, "set by "), option)) for name, part, option in given
-    }
-    asked = (
-        Message("set by ", Remedy("features"))
-        if settings.features is not None
-        else Message("numbers without another role")
-    )
-    why |= dict.fromkeys(regions, ("a region", asked))
-    why |= {
-        name: ("no role", chosen.aside.get(name) or why_no_region(name, table[name], taken, settings))
-        for name in others
+        **{name: (part, Message(_CHANGED.get(part, "set by "), option)) for name, part, option in given},
+        **dict.fromkeys(regions, ("a region", by_default if settings.features is None else by_user)),
+        **{
+            name: ("no role", chosen.aside.get(name) or why_no_region(name, table[name], taken, settings))
+            for name in others
+        },
     }
     without_values = [f"Columns without any values are excluded: {listed(empty)}."] if empty else []
     return Roles(
@@ -319,15 +327,14 @@ class Looked:
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
     """Examine a table of numbers and text, each column through its field."""
     check_choice(Remedy("small_sites"), settings.small_sites, ("refuse", "drop"))
-    codes, names = wanted_names(settings.missing), (settings.id, settings.diagnosis, settings.visit, settings.site)
-    dictionary = with_missing_codes(dictionary, list(table.columns), codes, kept=names)
+    kept = (settings.id, settings.diagnosis, settings.visit, settings.site)
+    dictionary = with_missing_codes(dictionary, list(table.columns), wanted_names(settings.missing), kept)
     table, notes, problems = apply_dictionary(table, dictionary)
     roles = assign_roles(table, settings, dictionary.categories)
     fields = _fields(roles, settings, dictionary)
     observed = fields.observe(table)
     problems = [one for one in problems if not {*one.where} & {*roles.others}] + [*roles.problems, *fields.check()]
-    told = (*notes, *roles.notes, *fields.notes)
-    return Looked(settings, dictionary, roles, observed, tuple(problems), told)
+    return Looked(settings, dictionary, roles, observed, tuple(problems), (*notes, *roles.notes, *fields.notes))
 
 
 def _cohort(looked: Looked) -> Cohort:
@@ -344,10 +351,6 @@ def _cohort(looked: Looked) -> Cohort:
     unit, seem = deviation_unit(
         settings.unit or unit_of(dictionary, roles.regions), controls, settings, roles.covariates
     )
-    who = {"participant_id": observed.roster.ids, "visit": observed.timeline.visits, "diagnosis": observed.labels}
-    who |= {"group": groups.group}
-    if settings.site is not None:
-        who["site"] = observed.background[settings.site].fillna(NO_LABEL)
     cohort = Cohort(
         features=pd.DataFrame(observed.regions.values[used], line.ids, roles.regions),
         diagnosis=observed.labels[used].rename("diagnosis"),
@@ -360,7 +363,7 @@ def _cohort(looked: Looked) -> Cohort:
         visit=line.visits,
         years=years,
         years_from=years_from,
-        people=record.table(who),
+        people=record.table(observed, groups.group, settings.site),
         ignored_columns=roles.others,
         source=looked.source,
         sha256=looked.sha256,
@@ -370,7 +373,7 @@ def _cohort(looked: Looked) -> Cohort:
         background=background,
         doi=looked.doi,
         settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
-        outliers=tuple(record.outliers),
+        outliers=tuple(record.outliers.values()),
     )
     messages = [*looked.told, *looked.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
     return replace(cohort, messages=(*messages, *seem, *untimed, *changed_people(line.ids, cohort.group, background)))
@@ -381,7 +384,7 @@ def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> Fi
     categories = {*dictionary.categories, settings.site}
     return FieldSet(
         IdField(settings.id, settings.visit),
-        VisitField(settings.visit),
+        VisitField(settings.visit or ""),
         _diagnosis(settings, dictionary),
         [
             CovariateField(name, is_category=name in categories, is_divisor=name == settings.proportion)

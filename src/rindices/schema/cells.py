@@ -23,7 +23,7 @@ _CODE = re.compile(r"^\s*[+-]?0\d+\s*$", re.MULTILINE)  # 007 is a name, not a n
 _THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$", flags=re.MULTILINE)
 _COMMA = re.compile(r"^[+-]?\d+,\d+$", flags=re.MULTILINE)
 _COMMA_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+_DECIMAL_COMMA = re.compile(r"\A([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)\Z")
 # A number written for human readers: with a sign such as <, thousands separators, a decimal comma, a unit or an error.
 # Dates, times, and codes such as 007 or 011_S_0002 do not match.
 _LIKE_NUMBER = re.compile(
@@ -73,8 +73,8 @@ def as_known(codes: Iterable[object], known: Sequence[str]) -> NDArray[np.object
     >>> as_known([1, "2.0", "x"], ["1.0", "2"]).tolist(), as_known([0, True], ["False", "True"]).tolist()
     (['1.0', '2', 'x'], ['False', 'True'])
     """
-    names = dict(zip("01", known, strict=True)) if [*known] == ["False", "True"] else {}
-    names |= {plain_code(category): category for category in known}
+    booleans = dict(zip("01", known, strict=True)) if [*known] == ["False", "True"] else {}
+    names = booleans | {plain_code(category): category for category in known}
     texts = [str(code) for code in codes]
     called = {text: names.get(plain_code(text), plain_code(text)) for text in set(texts)}
     return np.array([called[text] for text in texts], dtype=object)
@@ -125,7 +125,7 @@ def _as_numbers(column: pd.Series, *, decimal_comma: bool) -> pd.Series:
     text = text_of(column)
     if text.str.fullmatch(_CODE).any():
         return text
-    with_points = _with_points(text) if decimal_comma else text
+    with_points = text.str.replace(_DECIMAL_COMMA, r"\1.\2", regex=True).astype(object) if decimal_comma else text
     numbers = numbers_of(with_points)
     n_lost, n_cells = np.isnan(numbers).sum() - text.isna().sum(), text.notna().sum()
     if not n_lost:
@@ -138,19 +138,11 @@ def _plain_numbers(column: pd.Series) -> NDArray[np.float64] | None:
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return numbers_of(column)
     cells = column.to_numpy(dtype=object)
-    kinds = {*map(type, cells)}
-    written = cells if kinds == {str} else [cell for cell in cells if isinstance(cell, str)]
-    if kinds <= {str, float} and not _CODE.search("\n".join(written)):
+    if {*map(type, cells)} <= {str, float} and not _CODE.search("\n".join(map(str, cells))):
         with contextlib.suppress(ValueError):
             numbers = cells.astype(np.float64)
             return None if {cell for cell in cells[np.isnan(numbers)] if isinstance(cell, str)} else numbers
     return None
-
-
-def _with_points(text: pd.Series) -> pd.Series:
-    return text.map(
-        lambda cell: cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell, na_action="ignore"
-    ).astype(object)
 
 
 def refuse_thousands(frame: pd.DataFrame) -> None:

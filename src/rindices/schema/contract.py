@@ -194,8 +194,8 @@ class FieldSet(NamedTuple):
 
     @property
     def _every(self) -> list[Field]:
-        some = (self.people, self.visit, self.diagnosis, *self.covariates, self.regions)
-        return [*some, *self.scores, *self.background]
+        some = (*self.covariates, self.regions, *self.scores, *self.background)
+        return [self.people, self.visit, self.diagnosis, *some]
 
     def check(self) -> list[Problem]:
         """Return the problems of all rows so far; a problem shared by several fields is listed only once."""

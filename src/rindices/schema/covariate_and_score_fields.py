@@ -100,18 +100,13 @@ class CovariateField(NumberField):
         is_divisor: bool = False,
         new_sites: str | None = None,
     ) -> None:
-        reference = None
-        if spec is not None and spec.categories is None:
-            reference = np.array([[spec.minimum], [spec.maximum]], dtype=float)
-        super().__init__([name], reference)
+        super().__init__(name, reference=None if spec is None else np.array([[spec.minimum], [spec.maximum]], float))
         self._spec, self._is_site, self._is_divisor = spec, new_sites is not None, is_divisor
         # Numbers that label sites or scanners: a slope over them would be meaningless.
-        self._is_category: bool | None = is_category or name.casefold() in USUAL_NAMES["site"] or None
-        self._known: tuple[str, ...] | tuple[float, ...] | None = None
-        if spec is not None:
-            self._is_category = spec.categories is not None
-            self._known = None if new_sites == "uncorrected" else spec.categories or spec.codes
-        self._unknown, self._spellings = BadCells(), list[Problem]()
+        labels = is_category or name.casefold() in USUAL_NAMES["site"] or None
+        self._is_category = labels if spec is None else spec.categories is not None
+        self._known = None if spec is None or new_sites == "uncorrected" else spec.categories or spec.codes
+        self._unknown = BadCells()
 
     def learn(self, values: NDArray) -> CovariateSpec:
         """Summarise the values of the training people as categories, two codes, or a range."""
@@ -162,7 +157,7 @@ class CovariateField(NumberField):
             if same != level:
                 first = roster.at(int(np.flatnonzero((column == level).to_numpy())[0]))
                 there, here = (counted(int(counts[name]), "person", "people") for name in (same, level))
-                self._spellings.append(
+                self.problems.append(
                     Problem(
                         f"Column {self.name!r} has {same!r} ({there}) and {level!r} ({here}, the first in {first}), "
                         "which would count as two categories.",
@@ -172,25 +167,26 @@ class CovariateField(NumberField):
 
     def check(self) -> list[Problem]:
         """Return the problems of the covariate."""
-        problems = [problem._replace(where=()) for problem in super().check()] + self._spellings
+        problems = [problem._replace(where=()) for problem in super().check()] + self.problems
         spec = self._spec
         if (self.text.counts or self.impossible.counts) and problems and spec is not None:
-            codes = map(shown, spec.codes or ())
-            mostly = "mostly " if spec.quantile else ""
-            was = " and ".join(codes) or f"{mostly}{shown(spec.minimum)} to {shown(spec.maximum)}"
+            limits = f"{'mostly ' if spec.quantile else ''}{shown(spec.minimum)} to {shown(spec.maximum)}"
+            was = " and ".join(map(shown, spec.codes or ())) or limits
             what = Message(problems[0].what, f"\nCovariate {self.name!r} was numeric in training ({was}).")
             problems[0] = Problem(what, ("code it as in the training table", *problems[0].remedies))
         if self._unknown.counts:
             place, value = self._unknown.first[self.name]
-            number = counted(self._unknown.counts[self.name], "person", "people")
             text = (
                 f"Covariate {self.name!r} was coded {listed(map(shown, self._known or ()), 10)} in training, but "
                 f"{listed(sorted(self._unknown.values), 10)} in this table.\n"
-                f"The first unknown value is {value!r} in {place} ({number} in all)."
+                f"The first unknown value is {value!r} in {place} "
+                f"({counted(self._unknown.counts[self.name], 'person', 'people')} in all)."
             )
-            uncorrected = Message("leave these people uncorrected with ", Remedy("new_sites", "uncorrected"))
-            adapt = Message("adapt the model with controls from the new site (", ADAPT, ")")
-            others = (adapt, uncorrected) if self._is_site else ("remove these people",)
+            of_site = (
+                Message("adapt the model with controls from the new site (", ADAPT, ")"),
+                Message("leave these people uncorrected with ", Remedy("new_sites", "uncorrected")),
+            )
+            others = of_site if self._is_site else ("remove these people",)
             problems.append(Problem(text, ("code it as in the training table", *others)))
         return problems
 
@@ -199,9 +195,6 @@ class ScoreField(NumberField):
     """A clinical score: a number or a category, with gaps. Suspected missing-value codes are treated as gaps."""
 
     kind = "clinical score"
-
-    def __init__(self, name: str) -> None:
-        super().__init__([name])
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the score in some rows: numbers, or categories as text, with gaps as NaN."""

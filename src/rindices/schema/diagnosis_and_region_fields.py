@@ -55,8 +55,8 @@ class DiagnosisField(Field):
     def __init__(
         self, name: str, control: Labels = None, patients: Labels = None, meanings: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__()
-        self.name, self._control, self._patients, self._where = name, control, patients, f"column {name!r}"
+        super().__init__(name)
+        self._control, self._patients, self._where = control, patients, f"column {name!r}"
         self._codes: dict[str, list[str]] = {}
         for code, meaning in (meanings or {}).items():
             self._codes.setdefault(meaning.casefold(), []).append(code)
@@ -217,8 +217,8 @@ class RegionField(NumberField):
         unit: str | None = None,
         fills: bool = False,
     ) -> None:
-        super().__init__(columns, reference)
-        self._fills, self._unit, self._kept, self._units = fills, unit, list[NDArray[np.float64]](), list[Problem]()
+        super().__init__(*columns, reference=reference)
+        self._fills, self._unit, self._kept = fills, unit, list[NDArray[np.float64]]()
 
     def learn(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a low quantile, the median and a high quantile (rows) of each region, rounded."""
@@ -239,7 +239,7 @@ class RegionField(NumberField):
             people, medians = np.concatenate(self._kept), np.full(len(self.columns), np.nan)
             measured = ~np.isnan(people).all(axis=0)
             medians[measured] = np.nanmedian(people[:, measured], axis=0)
-            self._units = unit_problems(medians, len(people), self.columns, self._reference, self._unit)
+            self.problems = unit_problems(medians, len(people), self.columns, self._reference, self._unit)
         return seen
 
     def _impossible(self, block: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -256,7 +256,7 @@ class RegionField(NumberField):
 
     def check(self) -> list[Problem]:
         """Return the problems of cells and of units; the first people of a long table suffice to judge units."""
-        return super().check() + ([] if self.text.counts else self._units)
+        return super().check() + ([] if self.text.counts else self.problems)
 
 
 def missing_regions(names: Sequence[str]) -> str:

@@ -70,20 +70,22 @@ class Seen(NamedTuple):
 
 
 class Field:
-    """One role of a column, or of several columns.
+    """One role of a column, or of several columns, of which `name` is the first.
 
     Attributes
     ----------
     notes
         Messages for the user about how cells were handled.
+    problems
+        What was found to be wrong while rows were observed.
     """
 
-    def __init__(self) -> None:
-        self.notes = list[Text]()
+    def __init__(self, name: str) -> None:
+        self.name, self.notes, self.problems = name, list[Text](), list[Problem]()
 
     def check(self) -> list[Problem]:
         """Return the problems of all rows so far."""
-        return []
+        return self.problems
 
 
 class BadCells:
@@ -126,22 +128,18 @@ class NumberField(Field):
 
     kind = "number"
 
-    def __init__(self, columns: Sequence[str], reference: NDArray[np.float64] | None = None) -> None:
-        super().__init__()
-        self.columns, self.name, self._reference = list(columns), columns[0], reference
+    def __init__(self, *columns: str, reference: NDArray[np.float64] | None = None) -> None:
+        super().__init__(columns[0])
+        self.columns, self._reference = list(columns), reference
         self.text, self.missing, self.impossible = BadCells(), BadCells(), BadCells()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the numbers in some rows."""
-        text = np.zeros((len(batch), len(self.columns)), dtype=bool)
-        try:  # row by row, as the text is laid out in memory; most tables have neither gaps nor words
-            block = np.ascontiguousarray(batch[self.columns].to_numpy()).astype(np.float64, copy=False)
-        except (ValueError, TypeError):
-            block = np.empty(text.shape)
-            for position, name in enumerate(self.columns):
-                block[:, position] = numbers_of(batch[name])
-                if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
-                    text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
+        block = np.ascontiguousarray(np.column_stack([numbers_of(batch[name]) for name in self.columns]))
+        text = np.zeros(block.shape, dtype=bool)
+        for position, name in enumerate(self.columns):
+            if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
+                text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
         missing = self._unusable_gaps(block, np.isnan(block) & ~text)
         impossible = self._impossible(block, block if self._reference is None else self._reference)
 

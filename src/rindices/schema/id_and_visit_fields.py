@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -21,8 +21,8 @@ class IdField(Field):
     """Participant ids, each occurring once; with visits, each pair of id and visit once."""
 
     def __init__(self, name: str, visit: str | None = None) -> None:
-        super().__init__()
-        self.name, self._columns = name, [name] if visit is None else [name, visit]
+        super().__init__(name)
+        self._columns = [name] if visit is None else [name, visit]
         self._rows, self._visits = list[pd.DataFrame](), list[str]()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> pd.Index:
@@ -49,10 +49,8 @@ class IdField(Field):
         more = f" ({counted(others, 'other')} repeated as well)" if others else ""
         if len(self._columns) == 1:
             text = f"Every person needs a unique id, but {key.iloc[0]!r} occurs in rows {places}{more}."
-            column = self._visits[0] if self._visits else Blank("COLUMN")
-            visits = Message(
-                "if these are visits by the same person, name the visit column with ", Remedy("visit", column)
-            )
+            column = Remedy("visit", [*self._visits, Blank("COLUMN")][0])
+            visits = Message("if these are visits by the same person, name the visit column with ", column)
             return [Problem(text, (visits, "make the ids unique"), (self.name,))]
         text = (
             f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "
@@ -123,8 +121,13 @@ class Timeline:
 
     def take(self, rows: NDArray[np.bool_]) -> Timeline:
         """Return some of the visits."""
-        years, visits = None if self.years is None else self.years[rows], self.visits
-        return Timeline(self.ids[rows], self.rank[rows], years, self.exact, None if visits is None else visits[rows])
+        return replace(
+            self,
+            ids=self.ids[rows],
+            rank=self.rank[rows],
+            years=None if self.years is None else self.years[rows],
+            visits=None if self.visits is None else self.visits[rows],
+        )
 
     def learned_from(self, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mark the visits used for training: each person's first visit among those in use."""
@@ -144,7 +147,7 @@ class Timeline:
 
 
 class VisitField(Field):
-    """Visits: numbers, ISO dates or names such as ``ses-2``, ``baseline`` and ``m06``; or none.
+    """Visits: numbers, ISO dates or names such as ``ses-2``, ``baseline`` and ``m06``; without a name, none.
 
     Examples
     --------
@@ -153,17 +156,11 @@ class VisitField(Field):
     [0.5, 0.0, 1.0]
     """
 
-    def __init__(self, name: str | None) -> None:
-        super().__init__()
-        self.name, self._wrong_dates = name, list[Problem]()
-
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Timeline:
         """Return order and times of the visits in some rows."""
         ids = roster.ids
-        if self.name is None:
-            return Timeline(ids, np.zeros(len(ids)))
-        column = batch[self.name].set_axis(ids).rename("visit")
-        if text_of(column).isna().any():  # refused with the ids
+        column = batch[self.name].set_axis(ids).rename("visit") if self.name else None
+        if column is None or text_of(column).isna().any():  # gaps are refused with the ids
             return Timeline(ids, np.zeros(len(ids)), visits=column)
         if is_numeric_dtype(column):
             numbers, column = column.to_numpy(dtype=np.float64), text_of(column)  # labels are not rounded
@@ -193,17 +190,13 @@ class VisitField(Field):
     def _refuse(self, text: pd.Series, is_wrong: NDArray[np.bool_], roster: Roster) -> None:
         if is_wrong.any():
             first = int(is_wrong.argmax())
-            self._wrong_dates = [
+            self.problems = [
                 Problem(
                     f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
                     f"{text.iloc[first]!r} ({counted(int(is_wrong.sum()), 'such cell')} in all).",
                     ("correct the dates and write them as YYYY-MM-DD",),
                 )
             ]
-
-    def check(self) -> list[Problem]:
-        """Report invalid dates."""
-        return self._wrong_dates
 
 
 def _years_of_label(label: str) -> float | None:
@@ -314,12 +307,12 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
         several = values.groupby(level=0).nunique() > 1
         who = several.index[several].tolist()
         whose = f"{counted(len(who), 'person', 'people')} (participant{'' if len(who) == 1 else 's'} {listed(who)})"
-        if who and name:
-            warnings.append(f"Column {name!r} differs between the visits of {whose}. Correct the cells.")
-        elif who:
+        if who:
             warnings.append(
-                f"{whose} changed between control and patient from visit to visit. Correct the cells if these are not "
-                "changes of diagnosis."
+                f"Column {name!r} differs between the visits of {whose}. Correct the cells."
+                if name
+                else f"{whose} changed between control and patient from visit to visit. Correct the cells if these are "
+                "not changes of diagnosis."
             )
     return warnings
 

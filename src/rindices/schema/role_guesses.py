@@ -169,12 +169,11 @@ def guessed_settings(columns: Sequence[str]) -> TableSettings:
         names = usual_columns(columns, setting)
         if names and getattr(settings, setting) not in columns:
             settings = replace(settings, **{setting: names if setting == "covariates" else names[0]})  # type: ignore[arg-type]
-    ids = id_by_name(columns)
-    return settings if ids is None or settings.id in columns else replace(settings, id=ids)
+    return settings
 
 
 def usual_columns(columns: Iterable[str], setting: str) -> tuple[str, ...]:
-    """Return the columns with a usual name for a role, the most usual first.
+    """Return the columns with a usual name for a role, the most usual first; ids may be those of FreeSurfer's tables.
 
     Examples
     --------
@@ -182,19 +181,19 @@ def usual_columns(columns: Iterable[str], setting: str) -> tuple[str, ...]:
     ('AGE', 'Sex')
     """
     by_name = {str(name).casefold(): str(name) for name in reversed([*columns])}
-    return tuple(by_name[name] for name in USUAL_NAMES[setting] if name in by_name)
+    tables = [by_name[name] for name in reversed(by_name) if setting == "id" and _STATS_TABLE.fullmatch(name)]
+    return (*(by_name[name] for name in USUAL_NAMES[setting] if name in by_name), *tables)
 
 
 def id_by_name(columns: Sequence[str]) -> str | None:
-    """Return the column with a usual name for ids, including those of FreeSurfer's tables; None if there is none.
+    """Return the column with the most usual name for ids; None if there is none.
 
     Examples
     --------
     >>> id_by_name(["MRID", "DL_MUSE_Volume_47"]), id_by_name(["lh.aparc.thickness", "lh_insula_thickness"])
     ('MRID', 'lh.aparc.thickness')
     """
-    tables = [name for name in columns if _STATS_TABLE.fullmatch(name.casefold())]
-    return next(iter([*usual_columns(columns, "id"), *tables]), None)
+    return next(iter(usual_columns(columns, "id")), None)
 
 
 def is_region_name(name: str) -> bool:
@@ -276,13 +275,12 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
     thickness = np.array([kind.measure == "thickness" for kind in kinds], bool)
     for place in np.flatnonzero(plain).tolist():
         of_people = values[measured[:, place], place]
+        alike = plain & (thickness == thickness[place])
         if is_code(of_people):
             kinds[place] = kinds[place]._replace(
                 suspicion="code", why=f"only {len(np.unique(of_people))} different values"
             )
-            continue
-        alike = plain & (thickness == thickness[place])
-        if alike.sum() >= _FEWEST_REGIONS and 3 * medians[place] > np.abs(medians[alike]).sum():
+        elif alike.sum() >= _FEWEST_REGIONS and 3 * medians[place] > np.abs(medians[alike]).sum():
             kinds[place] = kinds[place]._replace(
                 suspicion="total", why="its size, more than half of all other regions together"
             )

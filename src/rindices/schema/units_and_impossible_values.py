@@ -166,12 +166,13 @@ def unit_problems(
         guess = f"the model was trained on values in {unit}" if unit else "another unit?"
         text = f"The values seem to be {times} than in training ({guess}).\nFor example {names[first]!r}: {here}."
         return [Problem(text, ("convert the regions to the unit of the training table",))]
-    which = listed(names[position] for position in single)
+    columns = tuple(names[position] for position in single)
     text = (
-        f"{counted(len(single), 'region seems', 'regions seem')} to be in a different unit from the others: {which}.\n"
+        f"{counted(len(single), 'region seems', 'regions seem')} to be in a different unit from the others: "
+        f"{listed(columns)}.\n"
         f"Column {names[first]!r} is {times} than in training ({here})."
     )
-    return [Problem(text, ("correct the values in the table",), tuple(names[position] for position in single))]
+    return [Problem(text, ("correct the values in the table",), columns)]
 
 
 def whole_power(powers: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -208,8 +209,7 @@ def _columns(deviation: pd.DataFrame, rows: NDArray[np.int64], group: pd.Series)
     columns = tuple(name for name, text in said.items() if text)
     lines = [f"Column {name!r}: the values of {said[name]} the others'." for name in columns]
     if len(lines) > 3:
-        more = counted(len(lines) - 3, "more column is", "more columns are")
-        lines = [*lines[:3], f"{more} affected in the same way."]
+        lines[3:] = [f"{counted(len(lines) - 3, 'more column is', 'more columns are')} affected in the same way."]
     return [Problem("\n".join(lines), (_ONE_UNIT,), columns)] if lines else []
 
 
@@ -231,8 +231,8 @@ def _sides(centre: pd.Series) -> list[Problem]:
     ]
 
 
-def _in_another_unit(deviation: NDArray[np.float64], group: pd.Series) -> NDArray[np.bool_] | None:
-    """Mark people who lie a power of ten away from the others, if nearly everyone lies near one; otherwise return None.
+def _in_another_unit(deviation: NDArray[np.float64], group: pd.Series) -> NDArray[np.bool_]:
+    """Mark people who lie a power of ten away from the others, if nearly everyone lies near one; otherwise nobody.
 
     If these are exactly the controls, the others are marked: either unit could be the right one, and patients are
     compared with controls.
@@ -248,28 +248,23 @@ def _in_another_unit(deviation: NDArray[np.float64], group: pd.Series) -> NDArra
         apart = abs(np.median(deviation[marked]) - np.median(deviation[known & ~marked]))
         if abs(apart - power) <= _EXACT:
             return known & ~marked if (marked == (group == "control").to_numpy()).all() else marked
-    return None
+    return np.zeros_like(known)
 
 
 def _difference(deviation: NDArray[np.float64], rows: NDArray[np.int64], group: pd.Series) -> str:
-    """Say who lies a power of ten away from the others, and by how much; empty if nobody does."""
+    """Say who lies a power of ten away from the others, a whole group or some rows, and by how much; or nothing."""
     other = _in_another_unit(deviation, group)
-    if other is None:
+    if not other.any():
         return ""
     power = np.nanmedian(deviation[other]) - np.nanmedian(deviation[~other])
-    return f"{_marked_people(other, rows, group)} are {_times(power)}"
+    names = [name for name in ("control", "patient", "other") if (other == (group == name).to_numpy()).all()]
+    number = f"{int(other.sum()):,} of {len(other):,} people"
+    who = f"all {names[0]}s ({number})" if names else f"{number} ({listed_rows(rows[other], 10)})"
+    return f"{who} are {_times(power)}"
 
 
 def _times(power: float) -> str:
     return f"{10 ** abs(round(power)):,} times {'larger' if power > 0 else 'smaller'} than"
-
-
-def _marked_people(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -> str:
-    """Describe who is marked: a whole group, or a number of people with their rows."""
-    groups = group.to_numpy(dtype=object)
-    whole = [name for name in ("control", "patient", "other") if marked.any() and (marked == (groups == name)).all()]
-    number = f"{int(marked.sum()):,} of {len(marked):,} people"
-    return f"all {whole[0]}s ({number})" if whole else f"{number} ({listed_rows(rows[marked], 10)})"
 
 
 UNIT = "z-scores"

@@ -254,13 +254,12 @@ def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
         else ""
     )
     possible = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
-    remedies = ("correct the table", "add the level or missing code to the dictionary")
     return [
         Problem(
             f"Column {cells.name!r} has a list of levels in its dictionary, but row "
             f"{spreadsheet_rows(cells.to_frame())[strange[0]]} contains {cells.iloc[strange[0]]!r}{more}.\nLevels: "
             f"{possible}.",
-            remedies,
+            ("correct the table", "add the level or missing code to the dictionary"),
             (str(cells.name),),
         )
     ]

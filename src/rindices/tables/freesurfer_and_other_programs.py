@@ -13,7 +13,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -34,12 +34,12 @@ class Measured:
     ----------
     person
         The id.
+    where
+        The file or folder.
     values
         Measures by column: regions, head size and quality.
     program
         The program that wrote them, with its version if known.
-    where
-        The file or folder.
     problem
         Why the person should not be used as is; empty if there is no problem.
     missing
@@ -49,9 +49,9 @@ class Measured:
     """
 
     person: str
-    values: Mapping[str, float]
-    program: str
     where: Path
+    values: Mapping[str, float] = field(default_factory=dict)
+    program: str = ""
     problem: str = ""
     missing: tuple[str, ...] = ()
     session: str = ""
@@ -95,42 +95,34 @@ class Stats(NamedTuple):
     problem: str
 
 
-class Subject(NamedTuple):
-    """A person's folder."""
-
-    name: str
-    folder: Path
-    problem: str
-
-
 def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
     """Return everyone in a ``SUBJECTS_DIR``; None if it has no ``stats`` folder."""
     subjects = list(_subjects(folder))
-    if not any((one.folder / "stats").is_dir() for one in subjects):
+    if not any((one.where / "stats").is_dir() for one in subjects):
         return None
-    templates = [one.name for one in subjects if any(fnmatch(one.name, form) for form in TEMPLATES)]
-    people = [one for one in subjects if one.name not in templates]
+    templates = [one.person for one in subjects if any(fnmatch(one.person, form) for form in TEMPLATES)]
+    people = [one for one in subjects if one.person not in templates]
     notes = [f"Ignored FreeSurfer templates: {listed(templates)}."] if templates else []
-    longitudinal = [one for one in people if ".long." in one.name or (one.folder / _BASE).is_file()]
     if settings.longitudinal:
-        people = [one for one in people if ".long." in one.name]
-    elif longitudinal:
+        people = [one for one in people if ".long." in one.person]
+    else:
         people = [
-            one._replace(problem=one.problem or "a folder of the longitudinal stream") if one in longitudinal else one
+            replace(one, problem=one.problem or "a folder of the longitudinal stream")
+            if ".long." in one.person or (one.where / _BASE).is_file()
+            else one
             for one in people
         ]
     stems = _parcellation(people, settings.atlas)
-    measures = tuple(settings.measures)
-    found = each(lambda one: _freesurfer_person(one, stems, measures), people, settings.jobs)
+    found = each(lambda one: _freesurfer_person(one, stems, settings.measures), people, settings.jobs)
     if not stems:
-        read = dict.fromkeys(f"{_first(one.folder / 'stats', _SEGMENTED)}.stats" for one in people if not one.problem)
+        read = dict.fromkeys(f"{_first(one.where / 'stats', _SEGMENTED)}.stats" for one in people if not one.problem)
         notes.append(f"No folder contains a cortical parcellation; only {listed(read)} was read.")
     elif settings.atlas is None and stems != PARCELLATIONS["dk"]:
         notes.append(f"There is no aparc.stats, so the cortical regions come from {stems[0]}.")
     return Found(tuple(found), "mm3", tuple(notes))
 
 
-def _subjects(folder: Path) -> Iterator[Subject]:
+def _subjects(folder: Path) -> Iterator[Measured]:
     """Yield people's folders, also one level deeper if sessions have folders of their own."""
     seen: dict[Path, str] = {}
     for path in sorted(folder.iterdir(), key=lambda path: (path.is_symlink(), path.name)):  # links are the copies
@@ -138,21 +130,22 @@ def _subjects(folder: Path) -> Iterator[Subject]:
         for place in [one.parent for one in inner] or [path]:
             name = "_".join(place.relative_to(folder).parts)
             if place.is_symlink() and not place.exists():
-                yield Subject(name, place, "a broken link")
+                yield Measured(name, place, problem="a broken link")
             elif place.is_dir() and any((place / one).is_dir() for one in ("stats", "mri", "surf")):
                 real = place.resolve()
                 twice = f"the same folder as {seen[real]}" if real in seen else ""
                 seen.setdefault(real, name)
-                yield Subject(name, place, twice or ("" if (place / "stats").is_dir() else "no folder stats"))
+                empty = "" if (place / "stats").is_dir() else "no folder stats"
+                yield Measured(name, place, problem=twice or empty)
 
 
-def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
+def _parcellation(people: list[Measured], atlas: str | None) -> tuple[str, ...]:
     """Return the possible names of a parcellation's files; empty if there are no such files."""
     if atlas is not None:
         check_choice(Remedy("atlas"), atlas, PARCELLATIONS)
     for key in (atlas,) if atlas else PARCELLATIONS:
         stems = PARCELLATIONS[key]
-        if any((one.folder / "stats" / f"lh.{stem}.stats").is_file() for one in people for stem in stems):
+        if any((one.where / "stats" / f"lh.{stem}.stats").is_file() for one in people for stem in stems):
             return stems
     if atlas:
         raise InputError(
@@ -163,8 +156,9 @@ def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
     return ()
 
 
-def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple[str, ...]) -> Measured:
-    stats, problems, missing = subject.folder / "stats", [subject.problem] * bool(subject.problem), []
+def _freesurfer_person(subject: Measured, stems: tuple[str, ...], measures: Iterable[str]) -> Measured:
+    """Return a person's folder with what its files contain."""
+    stats, problems, missing = subject.where / "stats", [subject.problem] * bool(subject.problem), []
     values: dict[str, float] = {}
     program = ""
     aseg = "aseg" if stems else _first(stats, _SEGMENTED)
@@ -179,7 +173,7 @@ def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple
             if content.problem:
                 problems.append(f"{path.name} {content.problem}")
             elif name == aseg:
-                program = _program(subject.folder, content)
+                program = _program(subject.where, content)
                 values |= _of_aseg(content)
             else:
                 values |= {
@@ -189,12 +183,12 @@ def _freesurfer_person(subject: Subject, stems: tuple[str, ...], measures: tuple
                 }
         except (KeyError, ValueError, IndexError):
             problems.append(f"{path.name} is damaged: a number or a column is missing")
-    person, _, template = subject.name.partition(".long.")
+    person, _, template = subject.person.partition(".long.")
     return Measured(
         template or person,
+        subject.where,
         values,
         program,
-        subject.folder,
         "; ".join(problems),
         tuple(missing) if not problems else (),
         person if template else "",
@@ -205,8 +199,7 @@ def _of_aseg(content: Stats) -> dict[str, float]:
     """Return volumes, head size, and the numbers of holes and Euler numbers of the surfaces."""
     values = {region: float(row["Volume_mm3"]) for region, row in content.rows.items()}
     values |= {key: content.measures[key] for key in ("eTIV", *_HOLES) if key in content.measures}
-    holes = {key: values[key] for key in _HOLES if key in values}
-    return values | {f"{key[:2]}EulerNumber": 2 - 2 * number for key, number in holes.items()}  # for n handles
+    return values | {f"{key[:2]}EulerNumber": 2 - 2 * values[key] for key in _HOLES if key in values}  # for n handles
 
 
 def _first(stats: Path, names: Sequence[str]) -> str:
@@ -216,41 +209,32 @@ def _first(stats: Path, names: Sequence[str]) -> str:
 
 def read_stats(path: Path) -> Stats:
     """Read a statistics file: lines that start with ``#`` are its header, the others are a table."""
-    said: dict[str, str] = {}
-    measures: dict[str, float] = {}
-    rows: dict[str, dict[str, str]] = {}
     text = path.read_text(encoding="utf-8", errors="replace")
-    problem = "" if text.endswith("\n") else "ends in the middle of a line"
-    for line in text.splitlines():
-        key, _, rest = line.removeprefix("# ").partition(" ")
-        cells = line.split()
-        if not line.startswith("#"):
-            columns = said.get("ColHeaders", "").split()
-            if cells and len(cells) == len(columns):
-                row = dict(zip(columns, cells, strict=True))
-                rows[row.get("StructName", "")] = row
-            elif cells:
-                problem = problem or "has a truncated row"
-        elif key == "Measure":
-            # Cortex, CortexVol, its meaning, 527104.25, mm^3; old versions omit the comma before the meaning.
-            parts = rest.split(", ")
-            measures[parts[1].split()[0]] = float(parts[-2])
-        else:
-            said.setdefault(key, rest.strip())
+    lines = [line for line in text.splitlines() if line.strip()]
+    header = [line.removeprefix("# ").partition(" ")[::2] for line in lines if line.startswith("#")]
+    said = {key: rest.strip() for key, rest in reversed(header) if key != "Measure"}  # the first of each counts
+    # Cortex, CortexVol, its meaning, 527104.25, mm^3; old versions omit the comma before the meaning.
+    parts = [rest.split(", ") for key, rest in header if key == "Measure"]
+    columns = said.get("ColHeaders", "").split()
+    cells = [line.split() for line in lines if not line.startswith("#")]
+    complete = [dict(zip(columns, row, strict=True)) for row in cells if len(row) == len(columns)]
+    rows = {row.get("StructName", ""): row for row in complete}
     expected = int(said.get("NRows") or len(rows))
-    if not rows:
-        problem = "has no rows"
-    elif len(rows) < expected:
-        problem = f"has {len(rows)} of {counted(expected, 'row')}"
-    return Stats(said, measures, rows, problem)
+    problems = (
+        (not rows, "has no rows"),
+        (len(rows) < expected, f"has {len(rows)} of {counted(expected, 'row')}"),
+        (not text.endswith("\n"), "ends in the middle of a line"),
+        (len(complete) < len(cells), "has a truncated row"),
+    )
+    problem = next((what for applies, what in problems if applies), "")
+    return Stats(said, {part[1].split()[0]: float(part[-2]) for part in parts}, rows, problem)
 
 
 def _program(folder: Path, aseg: Stats) -> str:
     """Return program and version; FreeSurfer leaves a build stamp, and FastSurfer its own parcellations."""
     if by_itself := _VERSION.search(aseg.said.get("FastSurfer_version", "")):
         return f"FastSurfer {by_itself[1]}"
-    is_fast = any((folder / "stats").glob("*.mapped.stats"))
-    name = "FastSurfer with FreeSurfer" if is_fast else "FreeSurfer"
+    name = "FastSurfer with FreeSurfer" if any((folder / "stats").glob("*.mapped.stats")) else "FreeSurfer"
     stamp = folder / "scripts" / "build-stamp.txt"
     said = stamp.read_text(encoding="utf-8", errors="replace") if stamp.is_file() else aseg.said.get("cvs_version", "")
     if version := _VERSION.search(said.strip()):
@@ -277,7 +261,7 @@ Quality = Mapping[str, tuple[Rows, list[str]]]  # of each person: a table with n
 
 def read_dlmuse(folder: Path, settings: GatherSettings) -> Found | None:
     """Return everyone in the tables of NiChart DLMUSE below a folder; None if there are none."""
-    return _found([table for table in _tables(folder, settings) if _is_muse(table.columns)], "DLMUSE", {})
+    return _found([table for table in _tables(folder, settings) if _n_muse(table) >= _MUSE_REGIONS], "DLMUSE", {})
 
 
 def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
@@ -302,9 +286,8 @@ def _found(tables: list[Rows], program: str, quality: Quality) -> Found | None:
     return Found(tuple(people), "mm3", tuple(notes)) if tables else None
 
 
-def _is_muse(columns: list[str]) -> bool:
-    known = known_columns(columns)
-    return sum(one.kind == "region" and one.source == "atlas_muse" for one in known.values()) >= _MUSE_REGIONS
+def _n_muse(table: Rows) -> int:
+    return [(one.kind, one.source) for one in known_columns(table.columns).values()].count(("region", "atlas_muse"))
 
 
 def _tables(folder: Path, settings: GatherSettings) -> Iterator[Rows]:
@@ -314,8 +297,7 @@ def _tables(folder: Path, settings: GatherSettings) -> Iterator[Rows]:
 
 def _read(path: Path) -> Rows | None:
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        first = file.readline(_LARGEST)
-        columns = [name.strip() for name in next(csv.reader([first]), [])]
+        columns = [name.strip() for name in next(csv.reader([file.readline(_LARGEST)]), [])]
         return Rows(path, columns, [row for row in csv.reader(file) if row]) if len(columns) > 1 else None
 
 
@@ -326,11 +308,14 @@ def _people(table: Rows, sums: list[str], program: str, quality: Quality) -> Ite
             problem = f"{table.file.name} has {len(cells) + 1} of {len(table.columns)} cells in this row"
         for source, row in ((table, cells), *([quality[person]] if person in quality else [])):
             try:
-                named = zip(source.columns[1:], row, strict=False)
-                values |= {name: float(cell) for name, cell in named if name not in sums and cell.strip()}
+                values |= {
+                    name: float(cell)
+                    for name, cell in zip(source.columns[1:], row, strict=False)
+                    if name not in sums and cell.strip()
+                }
             except ValueError as error:
                 problem = f"{source.file.name}: {error}"
-        yield Measured(person, values, program, table.file, problem)
+        yield Measured(person, table.file, values, program, problem)
 
 
 _ATLAS, _GREY_MATTER = "neuromorphometrics", "Vgm"
@@ -346,16 +331,15 @@ def read_cat12(folder: Path, settings: GatherSettings) -> Found | None:
 def _cat12_person(path: Path) -> Measured:
     person = path.stem.removeprefix("catROI_")
     try:
-        found = ET.parse(path).getroot().find(_ATLAS)
-        atlas = ET.Element(_ATLAS) if found is None else found
-        names = [str(item.text) for item in atlas.iterfind("names/item")]
-        numbers = atlas.findtext(f"data/{_GREY_MATTER}", "").strip("[] \n").split(";")
+        content = ET.parse(path).getroot()
+        names = [str(item.text) for item in content.iterfind(f"{_ATLAS}/names/item")]
+        numbers = content.findtext(f"{_ATLAS}/data/{_GREY_MATTER}", "").strip("[] \n").split(";")
         volumes = [float(number) for number in numbers if number.strip()]
     except (ET.ParseError, ValueError) as error:
-        return Measured(person, {}, "CAT12", path, f"{path.name} cannot be read: {error}")
+        return Measured(person, path, {}, "CAT12", f"{path.name} cannot be read: {error}")
     if not names or len(names) != len(volumes):
-        return Measured(person, {}, "CAT12", path, f"{path.name} has no {_GREY_MATTER} of {_ATLAS}")
+        return Measured(person, path, {}, "CAT12", f"{path.name} has no {_GREY_MATTER} of {_ATLAS}")
     fluid = {name for name, one in known_regions(names).items() if one.title.endswith(_FLUID)}
     values = {name: volume for name, volume in zip(names, volumes, strict=True) if name not in fluid}
-    revision = atlas.findtext("version", "")
-    return Measured(person, values, f"CAT12 r{revision}" if revision else "CAT12", path)
+    revision = content.findtext(f"{_ATLAS}/version", "")
+    return Measured(person, path, values, f"CAT12 r{revision}" if revision else "CAT12")

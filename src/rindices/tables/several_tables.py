@@ -5,12 +5,12 @@ Tables to be stacked contain different people and have one label each: ``CN=cont
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from rindices.problems import InputError, Message, Remedy, Text, counted, did_you_mean, listed, listed_rows
+from rindices.problems import InputError, Remedy, Text, counted, did_you_mean, listed, listed_rows
 from rindices.schema.cells import numbers_of, plain_code, spreadsheet_rows, text_of, typed
 from rindices.schema.role_guesses import id_by_name, is_region_name
 from rindices.settings import TableSettings
@@ -64,7 +64,7 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
     ['sub-02', 'sub-01']
     """
     here, there = ({*ids.dropna()} for ids in (ours, theirs))
-    pairs = _pairs(here - there, there - here)
+    pairs = _pairs(here - there, there - here) | {(one, other) for other, one in _pairs(there - here, here - there)}
     partners: dict[str, list[str]] = defaultdict(list)
     for one, other in sorted(pairs):
         partners[one].append(other)
@@ -77,36 +77,26 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
             Remedy("visit"),
             ".",
         )
-    if not pairs:
-        return theirs, []
-    renamed = {other: one for one, other in pairs}
-    such = f"for example, participants {' and '.join(map(repr, min(pairs)))}"
-    return theirs.replace(renamed), [
+    such = f"for example, participants {' and '.join(map(repr, min(pairs, default=())))}"
+    note = (
         f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} ({such}) and treated as "
         "the same person."
-    ]
+    )
+    return theirs.replace({other: one for one, other in pairs}), [note] if pairs else []
 
 
-def _pairs(here: set[str], there: set[str]) -> set[tuple[str, str]]:
-    """Return pairs of ids from two tables that differ by ``sub-`` or by a suffix of one of them."""
-    found = set()
-    for ours, theirs, turned in ((here, there, False), (there, here, True)):
-        by_bare = defaultdict(list)
-        for name in theirs:
-            by_bare[name.removeprefix("sub-")].append(name)
-        for name in ours:
-            found |= {(other, name) if turned else (name, other) for form in _forms(name) for other in by_bare[form]}
-    return found
+def _pairs(longer: set[str], shorter: set[str]) -> set[tuple[str, str]]:
+    """Return pairs of ids from two tables that differ by ``sub-`` or by a suffix of the first."""
+    by_bare = defaultdict[str, list[str]](list)
+    for name in shorter:
+        by_bare[name.removeprefix("sub-")].append(name)
+    return {(one, other) for one in longer for form in _forms(one) for other in by_bare[form]}
 
 
-def _forms(name: str) -> Iterable[str]:
+def _forms(name: str) -> list[str]:
+    """Return an id without ``sub-``, followed by its beginnings without a suffix."""
     bare = name.removeprefix("sub-")
     return [bare, *(bare[: found.start()] for found in _BORDER.finditer(bare) if found.start())]
-
-
-def not_found(number: int, ids: Iterable[str], what: str) -> Message:
-    """Return a message about people found in only one of two tables; their ids are dropped from stored messages."""
-    return Message(f"{counted(number, 'row')} {what} (participants {listed(dict.fromkeys(ids), 10)}).")
 
 
 def a_row_each_visit(
@@ -181,11 +171,10 @@ def join_by_id(
                 f"{source} is joined on column {id_column!r}, which is not in {name}."
                 f"{did_you_mean(id_column, [*map(str, table.columns)])}\nRename the id column."
             )
-    usual = theirs in (id_column, TableSettings.id)
-    notes: list[Text] = [] if usual else [f"{source} is joined by its column {theirs!r}."]
-    other = other.rename(columns={theirs: id_column})
-    written, differing = like_ours(text_of(frame[id_column]), text_of(other[id_column]), source)
-    other, notes = other.assign(**{id_column: written}), [*notes, *differing]
+    written, differing = like_ours(text_of(frame[id_column]), text_of(other[theirs]), source)
+    other = other.rename(columns={theirs: id_column}).assign(**{id_column: written})
+    unusual = theirs not in (id_column, TableSettings.id)
+    notes: list[Text] = [*([f"{source} is joined by its column {theirs!r}."] if unusual else []), *differing]
     keys = [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
     here, there = keys_of(frame, keys), keys_of(other, keys)
     _refuse_bad_keys(there, other, keys, visit_column, source)
@@ -206,15 +195,16 @@ def join_by_id(
     both = [name for name in added.columns if name in frame.columns]
     agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in both}
     joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
-    for rows, ids, what in (
-        (~match, written, f"of {source} excluded, because these ids are not in the main table"),
-        (
-            absent,
-            frame[id_column],
-            f"of the main table not found in {source}; values from that table are missing for them",
-        ),
-    ):
-        notes += [not_found(int(rows.sum()), ids[rows], what)] if rows.any() else []
+    lacking = f"of the main table not found in {source}; values from that table are missing for them"
+    alone = (
+        (written[~match], f"of {source} excluded, because these ids are not in the main table"),
+        (frame[id_column][absent], lacking),
+    )
+    notes += [  # ids are dropped from stored messages
+        f"{counted(len(ids), 'row')} {what} (participants {listed(dict.fromkeys(ids), 10)})."
+        for ids, what in alone
+        if len(ids)
+    ]
     return joined, notes
 
 
@@ -245,12 +235,11 @@ def _refuse_bad_keys(
     if repeated.any():
         first = there[repeated].iloc[0]
         who = listed(map(repr, first.split("\t")), joiner=" and ")
-        apart = Message("Keep one row per person, or name the visit column with ", Remedy("visit", visit_column), ".")
-        remedy = Message("Keep one row per person and visit.") if len(keys) > 1 else apart
+        apart = (", or name the visit column with ", Remedy("visit", visit_column), ".")
         raise InputError(
             f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it "
-            "cannot be joined.\n",
-            remedy,
+            "cannot be joined.\nKeep one row per person",
+            *([" and visit."] if len(keys) > 1 else apart),
         )
 
 
@@ -316,8 +305,8 @@ def stacked(
             "names in all tables; to combine tables of the same people, join them instead."
         )
     below = [frame[everywhere].assign(**{diagnosis: part.label}) for part, frame in zip(parts, frames, strict=True)]
-    table = pd.concat(below, ignore_index=True)
-    table = table[[id_column, diagnosis, *(name for name in everywhere if name != id_column)]]
+    columns = [id_column, diagnosis, *(name for name in everywhere if name != id_column)]
+    table = pd.concat(below, ignore_index=True)[columns]
     ends = pd.Series([len(frame) for frame in frames]).cumsum() + 1
     rows = ", ".join(f"{file} up to row {end}" for file, end in zip(names, ends, strict=True))
     notes: list[Text] = [f"Row numbers continue from table to table: {rows}."]

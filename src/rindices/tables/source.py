@@ -67,8 +67,9 @@ def table_in_memory(frame: pd.DataFrame, id_column: str) -> pd.DataFrame:
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     repeated = frame.columns[frame.columns.duplicated()].unique()
     if len(repeated):
-        names = listed(map(repr, repeated))
-        raise InputError(f"Column names must be unique, but these are repeated: {names}.\nRename them.")
+        raise InputError(
+            f"Column names must be unique, but these are repeated: {listed(map(repr, repeated))}.\nRename them."
+        )
     if frame.empty:
         raise InputError("The table has no people.\nExpected one row per person.")
     return frame
@@ -129,15 +130,13 @@ def read_source(
         by_name = (id_by_name(later.columns) if guessed else None) or id_column
         return Source(pd.DataFrame(), later, Dictionary(), (later.file,), _ids_note(by_name, id_column), None, by_name)
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
-    names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
-    names |= {Path(table): Path(table).name for table in join}
+    names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype} | {Path(one): Path(one).name for one in join}
     main = [part.path for part in parts] or [path if root is None else root / _PARTICIPANTS]
     people = [_read(table, (id_column, diagnosis_column)) for table in main]
     others = {table: _read(table, (id_column, diagnosis_column)) for table in names}
     frame = people[0].frame
     own = own_ids(frame, id_column) if id_column == TableSettings.id else id_column
-    notes: list[Text] = [note for one in people for note in one.notes]
-    notes += _ids_note(own, id_column)
+    notes: list[Text] = [*(note for one in people for note in one.notes), *_ids_note(own, id_column)]
     if parts:
         frame, said = stacked(parts, [one.frame for one in people], own, diagnosis_column)
         notes += said
@@ -160,11 +159,9 @@ def read_source(
 
 def _ids_note(found: str, asked: str) -> tuple[Text, ...]:
     """Report which column has the ids, if it is not the one requested."""
-    if found == asked:
-        return ()
-    return (
-        Message(f"Ids are read from column {found!r}; to use another, specify ", Remedy("id", Blank("COLUMN")), "."),
-    )
+    other = Remedy("id", Blank("COLUMN"))
+    note = Message(f"Ids are read from column {found!r}; to use another, specify ", other, ".")
+    return () if found == asked else (note,)
 
 
 def _bids_root(path: Path) -> Path | None:
@@ -196,8 +193,7 @@ def _sidecar(path: Path) -> Path | None:
 
 
 def _doi(root: Path | None) -> str | None:
-    description = None if root is None else root / "dataset_description.json"
-    if description is None or not description.is_file():
-        return None
-    doi = re.search(r'"DatasetDOI"\s*:\s*"([^"]+)"', description.read_text(encoding="utf-8-sig", errors="replace"))
+    file = None if root is None else root / "dataset_description.json"
+    text = "" if file is None or not file.is_file() else file.read_text(encoding="utf-8-sig", errors="replace")
+    doi = re.search(r'"DatasetDOI"\s*:\s*"([^"]+)"', text)
     return None if doi is None else doi[1]

@@ -69,8 +69,7 @@ def labelled_parts(path: str | Path) -> tuple[Part, ...]:
     >>> [part.label for part in labelled_parts("CN=controls.csv,SCZ=patients.csv")], labelled_parts("people.csv")
     (['CN', 'SCZ'], ())
     """
-    texts = _BETWEEN.split(str(path))
-    found = [_LABELLED.fullmatch(text.strip()) for text in texts]
+    found = [_LABELLED.fullmatch(text.strip()) for text in _BETWEEN.split(str(path))]
     if os.path.exists(path) or None in found:
         return ()
     parts = tuple(Part(one[1].strip(), Path(one[2].strip())) for one in found if one is not None)

@@ -254,9 +254,9 @@ class Workbook:
             names = [_text(cell.value) for cell in header]
             for number, row in rows:
                 self._refuse_nameless(row, first, names)
-                named = zip(row, names, strict=False)
                 self._values[number] = [
-                    _cell_text(cell) if name in text_columns else cell.value for cell, name in named
+                    _cell_text(cell) if name in text_columns else cell.value
+                    for cell, name in zip(row, names, strict=False)
                 ]
         self.names = named_columns(names, path)
         formulas = []
@@ -313,9 +313,7 @@ def _numbered(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
     """Yield the number of each row, and its cells up to the last that is not empty."""
     sheet.reset_dimensions()  # what a file claims about its size may be wrong
     for number, row in enumerate(sheet.iter_rows(max_row=_LAST_ROW), start=1):
-        width = len(row)
-        while width and not _text(row[width - 1].value):
-            width -= 1
+        width = next((last for last in range(len(row), 0, -1) if _text(row[last - 1].value)), 0)
         yield number, row[:width]
 
 
@@ -361,13 +359,12 @@ def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
             "Expected a header and one row per person."
         )
     if len(seen) > 1:
-        several = InputError(
+        raise InputError(
             what := f"{path.name} has {len(seen)} non-empty sheets: {listed(map(repr, seen), 12)}.",
             f"\nAdd the sheet to use after the file name: '{path.name}#{seen[0]}'.",
             problems=[Problem(what)],  # a page has a button for each sheet
+            sheets=[f"{path.name}#{name}" for name in seen],
         )
-        several.sheets = tuple(f"{path.name}#{name}" for name in seen)
-        raise several
     return seen[0]
 
 
