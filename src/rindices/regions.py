@@ -24,8 +24,6 @@ _WRITTEN = {
     "adni": re.compile(r"(st\d+(?:cv|sv|sa|ta|ts))(?:_ucsf.*)?"),
     "nichart_dlmuse": re.compile(r"(?:(?:h|dl|raw)_)*(?:dl)?(muse_volume_\d+)"),
 }
-
-
 _UNITS = {"volume": "mm3", "area": "mm2", "thickness": "mm"}
 
 
@@ -162,8 +160,7 @@ def _outlines(row: dict[str, str]) -> tuple[str, ...]:
 
 @cache
 def _read(path: Path) -> list[dict[str, str]]:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    return list(csv.DictReader(line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")))
 
 
 ATLASES = ("dk", "muse", "destrieux")  # of the cortex; ties go to the first. FreeSurfer's aseg goes with each
@@ -192,8 +189,6 @@ _COMPANY = 5  # regions of a source that are needed for its names without a meas
 _BESIDE_ATLASES = ("freesurfer", "synthseg", "enigma", "cat12", "nichart_dlmuse")  # with names of atlases
 _SUM, _COVERED = 5, 0.8  # least number of outlines of a sum, and least share of them that its parts cover
 _MUSE_REGIONS, _MUSE_SHARE = 40, 0.9  # least number of bare MUSE numbers, and least share of all bare numbers
-
-
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # of eTIV, lhCortexVol, age_at_scan
 MEASURES: dict[str, str] = {
     **dict.fromkeys(("vol", "vols", "volume", "volumes", "gmv", "wmv", "grayvol", "grayvolume"), "volume"),
@@ -391,10 +386,9 @@ def _region(written: str, atlas: str) -> KnownColumn | None:
     meanings = _meanings(written, atlas)
     # One region, on one side or on both.
     whats = {one and one._replace(side="") for one in meanings}
-    if len(whats) != 1 or None in whats or meanings[0] is None:
-        return None
-    sides = {meaning.side for meaning in meanings if meaning}
-    return meanings[0]._replace(side=sides.pop() if len(sides) == 1 else "")
+    what = whats.pop() if len(whats) == 1 else None
+    sides = {one.side for one in meanings if one}
+    return what and what._replace(side=sides.pop() if len(sides) == 1 else "")
 
 
 @lru_cache(maxsize=20_000)

@@ -24,8 +24,6 @@ from rindices.problems import InputError, Remedy, counted, joined, listed
 from rindices.settings import GatherSettings, PowerSettings, TableSettings
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rindices.cohort import Cohort
     from rindices.run.check_table import CheckedTable
 
@@ -215,16 +213,14 @@ def power(*, asked: PowerSettings) -> None:
             Remedy("figure"),
             ".",
         )
+    n_regions = asked.n_regions
     if asked.like is None:
-        table, n_regions = (
-            first_look_and_power.chances(asked.n_controls, asked.n_patients, asked.n_regions),
-            asked.n_regions,
-        )
+        table = first_look_and_power.chances(asked.n_controls, asked.n_patients, n_regions)
     else:
-        table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
-    sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
+        table, n_regions = first_look_and_power.like_own(asked.like, asked.n_controls, asked.n_patients)
     console.print(
-        f"{sizes}, {counted(n_regions, 'region')}: probability of finding all patterns, and error in the severities."
+        f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}, "
+        f"{counted(n_regions, 'region')}: probability of finding all patterns, and error in the severities."
     )
     for row in table.to_dict("records"):
         console.print(
@@ -247,23 +243,3 @@ def power(*, asked: PowerSettings) -> None:
             else:
                 beside.write_bytes(plots.figure_svg(figure).encode())
         show_places({"Figure": asked.figure})
-
-
-def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, int]:
-    """Simulate studies from the user's own healthy people; return their results and the number of regions."""
-    import numpy as np
-    import pandas as pd
-
-    from rindices.run import first_look_and_power
-    from rindices.simulate.healthy_people import own_people
-    from rindices.tables import read_table
-
-    try:
-        people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
-    except InputError as error:  # it names the setting of `simulate`
-        raise InputError(*(Remedy("like") if part == Remedy("controls") else part for part in error.message)) from error
-    columns = [people.table[name] for name in ("age", "sex") if name in people.table]
-    numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
-    design = np.column_stack(numbers) if numbers else None
-    healthy = people.table[people.regions].to_numpy(float)
-    return first_look_and_power.like(healthy, design, n_controls, n_patients), len(people.regions)

@@ -162,8 +162,8 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
             given[name] = replace(usual, **values)
         function(**given)
 
-    needed_first = sorted(parameters, key=lambda one: one.default is not one.empty)
-    run.__signature__ = own.replace(parameters=needed_first)  # type: ignore[attr-defined]
+    parameters.sort(key=lambda one: one.default is not one.empty)  # those without a default come first
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
 
@@ -187,9 +187,12 @@ def _parameter(about: Setting, usual: Any) -> inspect.Parameter:
 
 def given_options(context: typer.Context, *kinds: type) -> list[str]:
     """Return the options given on the command line that are settings of these classes."""
-    names = [about.parameter for kind in kinds for about in settings_of(kind)]
-    sources = {name: str(context.get_parameter_source(name)) for name in names}
-    return [f"--{name.replace('_', '-')}" for name, source in sources.items() if source.endswith("COMMANDLINE")]
+    return [
+        f"--{about.option}"
+        for kind in kinds
+        for about in settings_of(kind)
+        if str(context.get_parameter_source(about.parameter)).endswith("COMMANDLINE")
+    ]
 
 
 Model = Annotated[Path, argument("The model.safetensors of a finished run.")]

@@ -151,13 +151,15 @@ def _follow_up(
     """Return the follow-up columns and warnings about them; raise if they are given without a report."""
     named = follow_up_of(settings)
     if named and not whole:
-        ask = Remedy("report", Blank("FILE"))
         raise InputError(
-            joined(map(Remedy, named), ", "), " can only be used with a report.\nRequest one with ", ask, "."
+            joined(map(Remedy, named), ", "),
+            " can only be used with a report.\nRequest one with ",
+            Remedy("report", Blank("FILE")),
+            ".",
         )
     asked = people.first_visit & (people.group != "control").to_numpy()
-    covariates = [spec for spec in contract.covariates if spec.name != contract.site_column]
-    return named, check_follow_up(settings, people.clinical, people.features.index, asked, len(covariates))
+    n_covariates = sum(spec.name != contract.site_column for spec in contract.covariates)
+    return named, check_follow_up(settings, people.clinical, people.features.index, asked, n_covariates)
 
 
 def people_for(

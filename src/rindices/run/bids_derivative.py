@@ -151,12 +151,17 @@ def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, ob
 
 
 def _description(summary: Summary) -> dict[str, object]:
-    made_by = {"Name": "rindices", "Version": summary.versions["rindices"]}
     return {
         "Name": f"R-indices of {summary.source}" if summary.source else "R-indices",
         "BIDSVersion": "1.10.1",
         "DatasetType": "derivative",
-        "GeneratedBy": [made_by | {"Description": "Surreal-GAN R-indices from regional brain measures"}],
+        "GeneratedBy": [
+            {
+                "Name": "rindices",
+                "Version": summary.versions["rindices"],
+                "Description": "Surreal-GAN R-indices from regional brain measures",
+            }
+        ],
         "HowToAcknowledge": f"Please cite: {_CITATION}",
         "ReferencesAndLinks": [_CITATION],
         **({"SourceDatasets": [{"DOI": summary.source_doi}]} if summary.source_doi else {}),

@@ -34,6 +34,8 @@ from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, 
 from rindices.run.plan import balance_of, time_needed
 from rindices.schema.role_guesses import pairs_of_sides
 from rindices.settings import SearchSettings
+from rindices.simulate.healthy_people import own_people
+from rindices.tables import read_table
 from rindices.training.starts import power_of_uniform
 
 PATTERNS, STRENGTHS = (1, 2, 3), (0.5, 1.0, 2.0)
@@ -217,6 +219,19 @@ def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_pati
         chance = {"studies": LIKE, "chance": means["found"], "low": low, "high": high}
         rows.append({"patterns": patterns, "strength": strength} | chance | means[["error", "concordance"]].to_dict())
     return pd.DataFrame(rows)
+
+
+def like_own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, int]:
+    """Return the result of `like` for the healthy people in a table, and the number of their regions."""
+    try:
+        people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
+    except InputError as error:  # it names the setting of `simulate`
+        raise InputError(*(Remedy("like") if part == Remedy("controls") else part for part in error.message)) from error
+    columns = [people.table[name] for name in ("age", "sex") if name in people.table]
+    numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
+    design = np.column_stack(numbers) if numbers else None
+    healthy = people.table[people.regions].to_numpy(float)
+    return like(healthy, design, n_controls, n_patients), len(people.regions)
 
 
 def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:

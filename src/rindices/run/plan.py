@@ -86,8 +86,11 @@ class PlannedRun(NamedTuple):
 
 def versions() -> dict[str, str]:
     """Return the versions that results depend on."""
-    ours = {"rindices": rindices.__version__, "python": platform.python_version()}
-    return ours | {name: version(name) for name in _VERSIONS}
+    return {
+        "rindices": rindices.__version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in _VERSIONS},
+    }
 
 
 def planned(
@@ -113,8 +116,7 @@ def planned(
     check_level(output.level)
     check_scan_noise(output.scan_noise, _numbers(search), visits=table.visit is not None)
     record.check_free(out)
-    files = (*files_of(path), *paths_of(table.join))
-    _check_places(out, output.figures, (table.dictionary, *map(str, files)))
+    _check_places(out, output.figures, (table.dictionary, *files_of(path), *paths_of(table.join)))
     return plan_of(look(path, table).cohort(), path, out, table, search, output)
 
 
@@ -139,8 +141,7 @@ def plan_of(
         "exclude": wanted_names(table.exclude) if summed else (),
         "unit": cohort.unit,
     }
-    described = record.RunTable(**said, path=str(path), sha256=cohort.sha256)
-    return PlannedRun(out, cohort, described, search, output)
+    return PlannedRun(out, cohort, record.RunTable(**said, path=str(path), sha256=cohort.sha256), search, output)
 
 
 def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | None = None) -> PlannedRun:
@@ -184,7 +185,7 @@ def check_search(search: SearchSettings) -> None:
         raise InputError(Remedy("n_patterns"), f" should be between 1 and {_MOST_PATTERNS}, but got {listed(beyond)}.")
 
 
-def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...]) -> None:
+def _check_places(out: Path, figures: Path | None, inputs: tuple[str | Path | None, ...]) -> None:
     """Refuse input tables and figures inside the run folder, where files of the run could overwrite them."""
     for path in inputs:
         if path is not None and out.resolve() in Path(path).resolve().parents:
@@ -219,9 +220,12 @@ def look(path: str | Path, table: TableSettings, read: Callable[..., Source] = r
     table = _with_scores(table)
     if table.features != MUSE72:
         return look_at(path, table, read=read)
-    sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
-    prepare = partial(with_muse72, exclude=table.exclude, complete=True, covariates=table.covariates)
-    return look_at(path, sums, prepare=prepare, read=read)
+    return look_at(
+        path,
+        replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT),
+        prepare=partial(with_muse72, exclude=table.exclude, complete=True, covariates=table.covariates),
+        read=read,
+    )
 
 
 def balance_of(cohort: Cohort) -> pd.DataFrame:

@@ -122,8 +122,10 @@ def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
     """Preprocess people, once for all results; people from new sites are not corrected for site."""
     covariates = model.preprocessing_.leave_new_sites(people.covariates)
     with warnings.catch_warnings(action="ignore", category=OutsideTraining):  # their flags say so
-        known = isinstance(people, Cohort)  # a cohort was checked on reading, with all values of its table
-        return model.prepare(people.features, covariates if covariates.shape[1] else None, checked=known)
+        # A cohort was checked on reading, with all values of its table.
+        return model.prepare(
+            people.features, covariates if covariates.shape[1] else None, checked=isinstance(people, Cohort)
+        )
 
 
 def _patterns(model: SurrealGAN, people: Scaled, group: np.ndarray) -> pd.DataFrame:
@@ -183,8 +185,8 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
         background = variables.drop(columns=[*summary.clinical, *summary.follow_up.values()])
         if background.shape[1]:
             # Division by head size need not remove its effect, so what remains is tested.
-            kept = summary.correction.proportion
-            removed = [name for name in summary.covariates if name != kept and not summary.applied]
+            size = summary.correction.proportion
+            removed = [name for name in summary.covariates if name != size and not summary.applied]
             differing = [str(row["variable"]) for row in summary.balance or () if row["imbalanced"]]
             imbalanced = None if summary.balance is None else differing
             tables["group_check"] = analysis.group_check(scores, background, group, removed, imbalanced)
@@ -338,8 +340,10 @@ def _prognosis(results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
         people = np.ones(len(people), bool)
     covariates = variables[[name for name in summary.covariates if name != site]]
     own = (scores[people], follow_up.of(people))
-    table = analysis.prognosis(*own, covariates[people])
-    return {"prognosis": table, "survival_curves": analysis.survival_curves(*own)}
+    return {
+        "prognosis": analysis.prognosis(*own, covariates[people]),
+        "survival_curves": analysis.survival_curves(*own),
+    }
 
 
 def _stored(model: SurrealGAN, *columns: str) -> pd.DataFrame:
