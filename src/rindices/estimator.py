@@ -233,8 +233,11 @@ class SurrealGAN(FittedEstimator):
         """Write the fitted model to a safetensors file, which contains numbers and text but no code."""
         check_is_fitted(self, "models_")
         check_writable(Path(path), "path")
-        given = {field.name: getattr(self, field.name) for field in fields(EstimatorParameters)}
-        given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
+        given = {
+            **{field.name: getattr(self, field.name) for field in fields(EstimatorParameters)},
+            "preset": get_preset(self.preset),
+            "random_state": self.seed_,
+        }
         header = Header(
             members=tuple(self.members_),
             step=self.step_,

@@ -118,8 +118,7 @@ def set_output(*, quiet: bool = False, log_json: bool = False) -> None:
 def log(event: str, **fields: object) -> None:
     """Write a line of JSON, if JSON output was requested."""
     if _json_lines:
-        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event} | fields
-        typer.echo(json.dumps(line, default=str))
+        typer.echo(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event} | fields, default=str))
 
 
 def warn(sentences: Iterable[Text]) -> None:
@@ -133,8 +132,7 @@ def warn(sentences: Iterable[Text]) -> None:
 def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
     """Return how many regions of each kind there are, with a few names."""
     groups = "; ".join(f"{len(names)} {kind} ({listed(names, 4)})" for kind, names in kinds.items())
-    total = counted(sum(map(len, kinds.values())), "region")
-    return f"{groups}." if [*kinds] == ["regions"] else f"{total}: {groups}."
+    return f"{groups}." if [*kinds] == ["regions"] else f"{counted(sum(map(len, kinds.values())), 'region')}: {groups}."
 
 
 def show_verdict(summary: Summary, whose: str = "") -> None:

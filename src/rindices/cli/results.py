@@ -331,8 +331,7 @@ def compare(
         if numbers:
             console.print(f"Unmatched in the {side}: pattern {listed(numbers)}.")
     if out is not None:
-        page = write_comparison(compared, out, show_ids=output.show_ids)
-        show_places({"Page": page, "Tables": out})
+        show_places({"Page": write_comparison(compared, out, show_ids=output.show_ids), "Tables": out})
 
 
 @command()

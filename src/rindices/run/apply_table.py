@@ -174,8 +174,7 @@ def people_for(
     contract, sums = read_header(model).contract, None
     settings = replace(settings, complete_only=settings.complete_only or not fills_gaps(model))
     if contract.features == MUSE72_NAMES:  # sums of single regions, if the table has these
-        covariates = [spec.name for spec in contract.covariates]
-        sums = partial(with_muse72, exclude=settings.exclude, covariates=covariates)
+        sums = partial(with_muse72, exclude=settings.exclude, covariates=[spec.name for spec in contract.covariates])
         settings = replace(settings, exclude=())
     return read_people(path, contract, settings, prepare=sums, progress=progress, whole=whole)
 

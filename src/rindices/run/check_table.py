@@ -297,7 +297,6 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
     """Return the fields of `CheckedTable` that describe the people."""
     balance = balance_of(cohort)
     reasons = cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts()
-    flow = flow_table(cohort.people)[["site", "group", "read", "used"]]
     return {
         "control_labels": cohort.control_labels,
         "patient_labels": cohort.patient_labels,
@@ -305,7 +304,7 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
         "n_patients": cohort.n_patients,
         "n_other": cohort.n_other,
         "left_out": {str(reason): int(number) for reason, number in reasons.items()},
-        "flow": tuple(flow.to_dict("records")),
+        "flow": tuple(flow_table(cohort.people)[["site", "group", "read", "used"]].to_dict("records")),
         "balance": tuple(balance.astype(object).where(balance.notna(), None).to_dict("records")),
         "outliers": tuple(FoundOutlier(row=one.row, text=one.text, cells=dict(one.cells)) for one in cohort.outliers),
         **_warning_fields((*cohort.messages, *balance_warnings(balance)), curtain, wording),

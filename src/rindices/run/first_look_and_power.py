@@ -316,8 +316,7 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
         return f"The only possible verdict is “no difference”; {likely_missed(*spectrum.detectable)}"
     good = "reproducible, or weak (for comparing groups only)"
     if differing:
-        also = listed(differing, joiner=" and ")
-        good = f"confounded, because the groups also differ in {also}"
+        good = f"confounded, because the groups also differ in {listed(differing, joiner=' and ')}"
     return f"Possible verdicts: {good}; or not found again, if two halves of the sample do not agree."
 
 
@@ -328,9 +327,11 @@ def _few(cohort: Cohort, differs: bool) -> str:
     if number >= len(regions):
         return ""
     sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
-    said = f" With {counted(number, group)} and {counted(len(regions), 'region')}, "
     missed = "weaker additional patterns may be missed" if differs else "a smaller difference would be missed"
-    return f"{said}{missed}: {sides}choose fewer regions, or add people."
+    return (
+        f" With {counted(number, group)} and {counted(len(regions), 'region')}, {missed}: "
+        f"{sides}choose fewer regions, or add people."
+    )
 
 
 def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[PreviewedPattern, ...]:

@@ -134,8 +134,9 @@ def plan_of(
     # If regions were summed, record which columns were left out; otherwise the list of regions suffices.
     asked, summed = cohort.settings, table.features == MUSE72
     several = [one.name for one in settings_of(TableSettings) if one.kind.several and one.default == ()]
-    said = asdict(asked) | {name: wanted_names(getattr(asked, name)) for name in several}
-    said |= {
+    said = {
+        **asdict(asked),
+        **{name: wanted_names(getattr(asked, name)) for name in several},
         "join": tuple(map(str, paths_of(asked.join))),
         "features": MUSE72 if summed else tuple(map(str, cohort.features.columns)),
         "exclude": wanted_names(table.exclude) if summed else (),
