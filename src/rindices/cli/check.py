@@ -84,16 +84,15 @@ def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable
     from rindices.run.first_look_and_power import with_first_look
 
     checked = with_first_look(checked, cohort, on_command_line)
-    if (look := checked.look) is None:
-        return checked
-    console.print(f"{look.headline} {look.verdicts}", style="bold")
-    if look.chances:
-        console.print(look.chances)
-    for one in look.patterns:
-        pairs = zip(one.regions[:_MOST_REGIONS], one.changes, strict=False)
-        regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs if change)
-        console.print(f"  Pattern {one.pattern} of a linear model, in sd of controls at severity 1: {regions}")
-    warn(look.warnings)
+    if (look := checked.look) is not None:
+        console.print(f"{look.headline} {look.verdicts}", style="bold")
+        if look.chances:
+            console.print(look.chances)
+        for one in look.patterns:
+            pairs = zip(one.regions[:_MOST_REGIONS], one.changes, strict=False)
+            regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs if change)
+            console.print(f"  Pattern {one.pattern} of a linear model, in sd of controls at severity 1: {regions}")
+        warn(look.warnings)
     return checked
 
 

@@ -1,7 +1,5 @@
 """The application, the options that several commands share, and how their text is read."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import re
@@ -142,13 +140,13 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, tuple[Any, list[Setting]]] = {}
     for one in own.parameters.values():
         kind, *only = get_args(one.annotation) if get_origin(one.annotation) is Annotated else (one.annotation,)
-        if not (isinstance(kind, type) and is_dataclass(kind)):
+        if isinstance(kind, type) and is_dataclass(kind):
+            usual = kind() if one.default is one.empty else one.default
+            shown = [about for about in settings_of(kind) if not only or about.name in only]
+            groups[one.name] = usual, shown
+            parameters += [_parameter(about, getattr(usual, about.name)) for about in shown]
+        else:
             parameters.append(one)
-            continue
-        usual = kind() if one.default is one.empty else one.default
-        shown = [about for about in settings_of(kind) if not only or about.name in only]
-        groups[one.name] = usual, shown
-        parameters += [_parameter(about, getattr(usual, about.name)) for about in shown]
 
     @functools.wraps(function)
     def run(**given: Any) -> None:

@@ -13,8 +13,7 @@ from rindices.judging.agreement_and_misfit import concordance
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.layout import write_sheet
 from rindices.problems import InputError, Remedy, counted, listed
-from rindices.record import Run, read_run
-from rindices.record.run_folder import shown_setting
+from rindices.record import Run, read_run, shown_setting
 from rindices.regions import known_regions
 from rindices.schema import MIN_REGIONS
 
@@ -246,11 +245,9 @@ def _settings(first: Run, second: Run) -> tuple[tuple[str, str, str], ...]:
     )
 
 
-def check_comparison_folder(out: Path | None, *runs: Path) -> None:
+def check_comparison_folder(out: Path, *runs: Path) -> None:
     """Refuse, before any work is done, a folder that holds other files, in particular a run."""
     check_folder(out, "out")
-    if out is None:
-        return
     strangers = sorted(path.name for path in out.glob("*") if path.name not in _FILES)
     within = [str(run) for run in runs if run.resolve() in (out.resolve(), *out.resolve().parents)]
     if strangers or within:

@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-import rindices
-from rindices import record
+from rindices import __version__, record
 from rindices.analysis import group_balance
 from rindices.cohort import Cohort, Looked, look_at
 from rindices.cohort.training_table import named_parts
@@ -87,7 +86,7 @@ class PlannedRun(NamedTuple):
 def versions() -> dict[str, str]:
     """Return the versions that results depend on."""
     return {
-        "rindices": rindices.__version__,
+        "rindices": __version__,
         "python": platform.python_version(),
         **{name: version(name) for name in _VERSIONS},
     }

@@ -24,7 +24,6 @@ from rindices.model import read_header
 from rindices.pages.layout import render
 from rindices.pages.report import write_report
 from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, listed, refusal
-from rindices.record.documents import Document, in_words
 from rindices.run.apply_table import apply_table
 from rindices.schema import Contract, Roster, ScoreField
 from rindices.scoring.intervals import few
@@ -238,7 +237,7 @@ _GIVE = "Provide a file written by rindices share."
 _CENTILES = (0.05, 0.5, 0.95)  # of ages; not the extremes, which belong to single people
 
 
-class Manifest(Document):
+class Manifest(record.Document):
     """What is in the archive: its format, who wrote it, the level of the intervals, and the checksum of each file."""
 
     format: int
@@ -393,7 +392,7 @@ def _unpack(path: Path, folder: Path) -> Manifest:
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.\n{_GIVE}") from error
     except ValidationError as error:
-        raise InputError(f"In {path}, {MANIFEST} cannot be used: {in_words(error)}.\n{_GIVE}") from error
+        raise InputError(f"In {path}, {MANIFEST} cannot be used: {record.in_words(error)}.\n{_GIVE}") from error
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise InputError(f"{path} cannot be read as a zip file ({type(error).__name__}).\n{_GIVE}") from error
     changed = [name for name in FILES if manifest.sha256.get(name) != record.sha256_of(folder / name)]
