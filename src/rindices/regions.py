@@ -1,9 +1,8 @@
 """Names of regions: their side, their twin on the other side, and what atlases, programs and studies mean by them.
 
-The meaning of a name is read from ``region_dictionaries``, one file per source. An atlas (``atlas_*.csv``) lists
-regions with all their names. A program or study lists its own columns: regions by the atlas's name, and totals, head
-size, quality and the like. Each file starts with its origin. Names that only one program or study uses, such as
-``ST29SV``, are in `known_columns`.
+The meaning of a name is read from ``region_dictionaries``, one file per source, which starts with its origin. An atlas
+(``atlas_*.csv``) lists regions with all their names. A program or study lists its own columns: regions by the atlas's
+name, and totals, head size and quality. Names that only one of them uses, such as ``ST29SV``, are in `known_columns`.
 """
 
 import csv
@@ -164,7 +163,6 @@ def _read(path: Path) -> list[dict[str, str]]:
 
 
 ATLASES = ("dk", "muse", "destrieux")  # of the cortex; ties go to the first. FreeSurfer's aseg goes with each
-
 _WORDS = "left|right|lh|rh"
 _BETWEEN = r"[-_. ]+"
 # From the clearest to the most ambiguous: the first that matches counts.
@@ -245,8 +243,23 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     >>> pair_sides(["lHip", "rHip", "lAmy", "Vermis"])
     {'lHip': ('left', 'Hip'), 'rHip': ('right', 'Hip')}
     """
-    sided = _sides(list(names))
-    every, counts = {name for name, *_ in sided}, Counter((side, base) for _, side, base in sided)
+    every = list(names)
+    written, sided = _with_muse_numbers(every), list[tuple[str, str, str]]()
+    numbered = atlas_meanings("muse")
+    # The side of a number, or of a study's name, is in a dictionary; what remains is its title for the region.
+    meanings = {
+        name: one
+        for name in every
+        for one in (*map(numbered.get, muse_numbers(written[name])[:1]), *source_columns(written[name]))
+        if one and one.kind == "region" and one.side
+    }
+    several = len({one.measure for one in meanings.values()}) > 1
+    for name in every:
+        side, base = split_side(name)
+        if not side and name in meanings:
+            side, base = meanings[name].side, meanings[name].what + f", {meanings[name].measure}" * several
+        sided.append((name, side, base))
+    counts = Counter((side, base) for _, side, base in sided)
     # Two lefts, or a region with the name of the pair, would make the common name ambiguous.
     return {
         name: (side, base)
@@ -361,24 +374,6 @@ def _with_muse_numbers(names: Iterable[str]) -> dict[str, str]:
     if len(muse) >= _MUSE_REGIONS and len(muse) >= _MUSE_SHARE * len(bare):
         every |= {name: f"MUSE_Volume_{name}" for name in muse}
     return every
-
-
-def _sides(names: list[str]) -> list[tuple[str, str, str]]:
-    """Return names with side and rest; if the side comes from a dictionary, the rest is its title for the region."""
-    written, sided = _with_muse_numbers(names), []
-    meanings = {name: one for name in names for one in _numbered_or_of_study(written[name]) if one.side}
-    several = len({one.measure for one in meanings.values()}) > 1
-    for name in names:
-        side, base = split_side(name)
-        if not side and name in meanings:
-            side, base = meanings[name].side, meanings[name].what + f", {meanings[name].measure}" * several
-        sided.append((name, side, base))
-    return sided
-
-
-def _numbered_or_of_study(name: str) -> list[KnownColumn]:
-    numbered = [atlas_meanings("muse").get(number) for number in muse_numbers(name)]
-    return [one for one in (*numbered[:1], *source_columns(name)) if one and one.kind == "region"]
 
 
 def _region(written: str, atlas: str) -> KnownColumn | None:

@@ -68,14 +68,13 @@ def check(
         typer.echo(checked.model_dump_json(indent=2))
     if report is not None:
         show_places({"Page": _write_page(checked, report)})
-    if checked.usable:
-        time = f" Training takes {checked.look.time}." if checked.look else ""
-        console.print(f"fit can train on this table.{time}", style="green")
-        return
-    ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in checked.fixes), " "))
-    helps = f" Ways to fix this: {'; '.join(checked.remedies)}." if checked.remedies else ""
-    console.print(f"fit would reject this table.{helps}{ready}", style="red")
-    raise typer.Exit(USER_ERROR)
+    if not checked.usable:
+        ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in checked.fixes), " "))
+        helps = f" Ways to fix this: {'; '.join(checked.remedies)}." if checked.remedies else ""
+        console.print(f"fit would reject this table.{helps}{ready}", style="red")
+        raise typer.Exit(USER_ERROR)
+    time = f" Training takes {checked.look.time}." if checked.look else ""
+    console.print(f"fit can train on this table.{time}", style="green")
 
 
 def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable:
@@ -146,8 +145,10 @@ def _show_people(checked: CheckedTable) -> None:
     for row in checked.balance:
         measure = "difference" if row["kind"] == "number" else "Cramér's V"
         size = "" if row["difference"] is None else f" ({measure} {row['difference']:.2f})"
-        line = f"{row['variable']}: controls {row['controls']}; patients {row['patients']}{size}"
-        console.print(line, style="yellow" if row["imbalanced"] else None)
+        console.print(
+            f"{row['variable']}: controls {row['controls']}; patients {row['patients']}{size}",
+            style="yellow" if row["imbalanced"] else None,
+        )
     for one in checked.outliers[:_MOST_OUTLIERS]:
         console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
     if len(checked.outliers) > _MOST_OUTLIERS:

@@ -196,8 +196,7 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
         speed = tasks[stage].speed
         note = f"{speed:,.0f} steps/s" if speed else "(preparing)" if done < total else ""
         bars.update(tasks[stage].id, completed=done, note=note)
-        pause = _JSON_SECONDS if _json_lines else _LINE_SECONDS
-        due = new or done == total or time.monotonic() - last_line > pause
+        due = new or done == total or time.monotonic() - last_line > (_JSON_SECONDS if _json_lines else _LINE_SECONDS)
         if due and (_json_lines or not console.is_terminal or not total):
             last_line = time.monotonic()
             left = tasks[stage].time_remaining

@@ -157,10 +157,12 @@ def _describe_cohort(cohort: Cohort) -> None:
     """Show the people and the columns that were read."""
     from rindices.schema.role_guesses import grouped, kinds_of
 
-    labels = f"{', '.join(cohort.control_labels)} versus {', '.join(cohort.patient_labels)}"
     people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]
     people += [counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []
-    console.print(f"Read {cohort.source}: {', '.join(people)} ({labels}).")
+    console.print(
+        f"Read {cohort.source}: {', '.join(people)} "
+        f"({', '.join(cohort.control_labels)} versus {', '.join(cohort.patient_labels)})."
+    )
     names = [str(name) for name in cohort.features.columns]
     console.print(regions_in_words(grouped(names, kinds_of(names, cohort.features.to_numpy()))))
     size = cohort.settings.proportion

@@ -289,9 +289,8 @@ def time_needed(
 
 def _has_accelerator() -> bool:
     """Return whether JAX would train on a GPU, without starting JAX, which would occupy the GPU's memory."""
-    wanted = os.environ.get("JAX_PLATFORMS", "cuda")
     plugins = any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
-    return plugins and "cuda" in wanted and Path("/dev/nvidiactl").exists()
+    return plugins and "cuda" in os.environ.get("JAX_PLATFORMS", "cuda") and Path("/dev/nvidiactl").exists()
 
 
 @threadpool_limits.wrap(limits=1, user_api="blas")

@@ -27,14 +27,7 @@ from rindices.problems import Blank, InputError, Message, Remedy, Text, counted,
 from rindices.run.apply_table import apply_table
 from rindices.schema import Contract, Roster, ScoreField
 from rindices.scoring.intervals import few
-from rindices.settings import (
-    FOLLOW_UP,
-    ApplySettings,
-    ImageSettings,
-    OutputSettings,
-    ReportSettings,
-    ShareSettings,
-)
+from rindices.settings import FOLLOW_UP, ApplySettings, ImageSettings, OutputSettings, ReportSettings, ShareSettings
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, require_column, with_missing_codes
 from rindices.value_kinds import check_scan_noise, expand_names, wanted_names
 
