@@ -32,7 +32,7 @@ _LARGEST_RATIO = 10.0
 
 def find_outliers(
     block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]
-) -> tuple[pd.DataFrame, dict[int, Outlier]]:
+) -> tuple[pd.DataFrame, dict[int, Outlier], dict[int, list[str]]]:
     """Find people who are far from the controls, and far from their own group as well.
 
     Patients differ from controls because of their disease, and more so the more severe it is: they are outliers only if
@@ -53,8 +53,8 @@ def find_outliers(
         For each person: ``distance`` (root mean square over regions of the deviation from the controls' median, in
         robust sd of controls), ``size`` (of all regions together, in % above or below the controls' median) and
         ``farthest`` (the largest deviation of a region, in robust sd of everyone).
-    outliers
-        Outliers by position, which also serves as their row.
+    outliers, far_in
+        Outliers by position, which also serves as their row, and the measures by which each is one.
 
     Examples
     --------
@@ -103,9 +103,7 @@ def find_outliers(
         said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
         notes[position].append(f"{said}, more than {_FAR_CELL:.0f} robust sd from the median")
         far_in[position].append("farthest")
-    return measures, {
-        at: Outlier(at, "; ".join(notes[at]), tuple(cells[at].items()), tuple(far_in[at])) for at in sorted(notes)
-    }
+    return measures, {at: Outlier(at, "; ".join(notes[at]), cells[at]) for at in sorted(notes)}, far_in
 
 
 def _usual_range(
@@ -313,13 +311,13 @@ def _leave_out_outliers(
     positions = np.flatnonzero(record.used)
     values = observed.regions.values[positions]
     block = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)  # a median is not unusual
-    measures, outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
+    measures, outliers, far_in = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.measures.loc[positions] = measures.to_numpy()
     who = positions[list(outliers)]
-    for at, one in zip(who.tolist(), outliers.values(), strict=True):
+    for at, (position, one) in zip(who.tolist(), outliers.items(), strict=True):
         record.note(at, one.text)
-        record.far_in[at] = " ".join(one.far_in)
-        record.outliers.append(one._replace(row=int(observed.roster.rows[at])))
+        record.far_in[at] = " ".join(far_in[position])
+        record.outliers.append(Outlier(int(observed.roster.rows[at]), one.text, one.cells))
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     elif outliers:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pandas as pd
 
 from rindices import record
-from rindices.cohort import People, read_people
-from rindices.cohort.people import check_follow_up, follow_up_of
+from rindices.cohort import People, check_follow_up, follow_up_of, read_people
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model import fills_gaps, read_header

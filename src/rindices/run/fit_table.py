@@ -15,8 +15,7 @@ import pandas as pd
 
 from rindices import record
 from rindices.analysis import balance_warnings
-from rindices.cohort import Cohort, correction_of
-from rindices.cohort.people import follow_up_of
+from rindices.cohort import Cohort, correction_of, follow_up_of
 from rindices.core import devices, inference
 from rindices.files import atomic_file, write_text
 from rindices.judging import Separated

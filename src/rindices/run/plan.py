@@ -20,8 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from rindices import __version__, record
 from rindices.analysis import group_balance
-from rindices.cohort import Cohort, Looked, look_at
-from rindices.cohort.training_table import named_parts
+from rindices.cohort import Cohort, Looked, look_at, named_parts
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.presets import adjusted, get_preset

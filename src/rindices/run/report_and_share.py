@@ -18,7 +18,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from rindices import record
-from rindices.cohort.people import check_follow_up, follow_up_of
+from rindices.cohort import check_follow_up, follow_up_of
 from rindices.files import atomic_file, private_folder, write_csv, write_text
 from rindices.model import read_header
 from rindices.pages.layout import render
