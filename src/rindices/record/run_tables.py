@@ -295,9 +295,8 @@ def _check_together(folder: Path, summary: Summary, results: Results, ids: Mappi
 
     `ids` are the people in tables whose rows match those of the R-indices by position.
     """
-    group = results.first_visits["group"]
     for name, key in GROUPS.items():
-        number, expected = int((group == name).sum()), getattr(summary, key)
+        number, expected = int((results.first_visits["group"] == name).sum()), getattr(summary, key)
         if number != expected:
             raise damaged(
                 folder / R_INDICES,

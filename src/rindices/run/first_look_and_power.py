@@ -195,8 +195,18 @@ def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_pati
                 raise InputError(f"A study of this size cannot be tested: {error}.\nPlan a larger study.") from error
         means = pd.DataFrame(studies).mean()
         low, high = binomtest(round(LIKE * means["found"]), LIKE).proportion_ci(method="wilson")
-        chance = {"studies": LIKE, "chance": means["found"], "low": low, "high": high}
-        rows.append({"patterns": patterns, "strength": strength} | chance | means[["error", "concordance"]].to_dict())
+        rows.append(
+            {
+                "patterns": patterns,
+                "strength": strength,
+                "studies": LIKE,
+                "chance": means["found"],
+                "low": low,
+                "high": high,
+                "error": means["error"],
+                "concordance": means["concordance"],
+            }
+        )
     return pd.DataFrame(rows)
 
 

@@ -253,8 +253,9 @@ def _with_true_change(
 ) -> pd.DataFrame:
     """Return changes with intervals for the true changes; NaN if severities have none, or the noise is unknown."""
     names = results.score_names
-    ends = [f"{name}_{end}" for name in names for end in ("change_low", "change_high", "reliable")]
-    change = change.assign(**dict.fromkeys(ends, np.nan))
+    change = change.assign(
+        **{f"{name}_{end}": np.nan for name in names for end in ("change_low", "change_high", "reliable")}
+    )
     sd = np.zeros(len(names)) if scans is not None else given[0]
     if not has_intervals(model.scale_, len(model.members_)) or np.isnan(sd).any():
         return change
