@@ -10,6 +10,7 @@ compares the command's estimates for other sizes with new studies.
 from __future__ import annotations
 
 import argparse
+import hashlib
 from itertools import product
 from pathlib import Path
 
@@ -17,8 +18,30 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from rindices.run.first_look_and_power import PATTERNS, REGIONS, SIZES, STRENGTHS, chances, simulated_study, stamp
+from rindices import linear
+from rindices.judging import spectrum
+from rindices.run.first_look_and_power import (
+    N_PERMUTATIONS,
+    PATTERNS,
+    REGIONS,
+    SHARE,
+    SIZES,
+    STRENGTHS,
+    chances,
+    simulated_study,
+)
 from rindices.simulate.healthy_people import drawn_people
+
+
+def stamp() -> str:
+    """Return a fingerprint of the procedure behind the table: the constants of the look and of the linear model."""
+    versions = {
+        f"{module.__name__}.{name}": value
+        for module in (spectrum, linear)
+        for name, value in vars(module).items()
+        if name.isupper() and isinstance(value, int | float | tuple)
+    }
+    return hashlib.sha256(repr((sorted(versions.items()), N_PERMUTATIONS, SHARE)).encode()).hexdigest()[:12]
 
 
 def one_study(

@@ -65,6 +65,7 @@ MAY_IMPORT = {
         "plots",
         "analysis",
         "imaging",
+        "simulate",
         "interop",
         "record",
         "pages",

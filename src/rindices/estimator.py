@@ -173,16 +173,15 @@ class SurrealGAN(FittedEstimator):
         preset = self.preset_with(self.n_patterns, self.orthogonality)
         training = training_set(self, preset, X, y, covariates)
         execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
-        point = Point(self.n_patterns, preset.weights.orthogonality)
-        swept = sweep(training.study, [point], self.n_repetitions, execution)
+        points = [Point(self.n_patterns, preset.weights.orthogonality)]
+        swept = sweep(training.study, points, self.n_repetitions, execution)
         return self._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
 
     def _keep(self, training: TrainingSet, chosen: Judged, selected: Selected) -> Self:
         """Set all fitted attributes from the models of the chosen setting."""
         study = training.study
         preset, used = study.settings.preset, chosen.best_checkpoint
-        weights = preset.weights._replace(orthogonality=chosen.point.orthogonality)
-        self.preset_ = replace(preset, weights=weights)
+        self.preset_ = replace(preset, weights=preset.weights._replace(orthogonality=chosen.point.orthogonality))
         self.seed_ = study.settings.seed
         self.contract_, self.preprocessing_ = training.contract, training.preprocessing
         self.step_, self.agreement_ = used.step, used.agreement
@@ -208,8 +207,9 @@ class SurrealGAN(FittedEstimator):
         self.scale_, honest, unseen = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
         if self.scale_.quantiles is not None and few(len(controls), int(study.patient.sum())):
             n_patterns = chosen.point.n_patterns
-            people = controls, study.residuals[study.patient]
-            halves = maps_of_halves(*people, n_patterns, study.method(n_patterns), study.settings.seed)
+            halves = maps_of_halves(
+                controls, study.residuals[study.patient], n_patterns, study.method(n_patterns), study.settings.seed
+            )
             self.scale_ = widened(self.scale_, scored, healthy.brains, composition, halves, study.settings.seed)
         self._controls = Controls(unseen, healthy.brains - controls, np.flatnonzero(~study.patient))
         self.familiar_ = fit_familiar(
@@ -233,8 +233,11 @@ class SurrealGAN(FittedEstimator):
         """Write the fitted model to a safetensors file, which contains numbers and text but no code."""
         check_is_fitted(self, "models_")
         check_writable(Path(path), "path")
-        given = {field.name: getattr(self, field.name) for field in fields(EstimatorParameters)}
-        given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
+        given = {
+            **{field.name: getattr(self, field.name) for field in fields(EstimatorParameters)},
+            "preset": get_preset(self.preset),
+            "random_state": self.seed_,
+        }
         header = Header(
             members=tuple(self.members_),
             step=self.step_,

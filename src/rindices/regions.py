@@ -1,9 +1,8 @@
 """Names of regions: their side, their twin on the other side, and what atlases, programs and studies mean by them.
 
-The meaning of a name is read from ``region_dictionaries``, one file per source. An atlas (``atlas_*.csv``) lists
-regions with all their names. A program or study lists its own columns: regions by the atlas's name, and totals, head
-size, quality and the like. Each file starts with its origin. Names that only one program or study uses, such as
-``ST29SV``, are in `known_columns`.
+The meaning of a name is read from ``region_dictionaries``, one file per source, which starts with its origin. An atlas
+(``atlas_*.csv``) lists regions with all their names. A program or study lists its own columns: regions by the atlas's
+name, and totals, head size and quality. Names that only one of them uses, such as ``ST29SV``, are in `known_columns`.
 """
 
 import csv
@@ -24,8 +23,6 @@ _WRITTEN = {
     "adni": re.compile(r"(st\d+(?:cv|sv|sa|ta|ts))(?:_ucsf.*)?"),
     "nichart_dlmuse": re.compile(r"(?:(?:h|dl|raw)_)*(?:dl)?(muse_volume_\d+)"),
 }
-
-
 _UNITS = {"volume": "mm3", "area": "mm2", "thickness": "mm"}
 
 
@@ -162,12 +159,10 @@ def _outlines(row: dict[str, str]) -> tuple[str, ...]:
 
 @cache
 def _read(path: Path) -> list[dict[str, str]]:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    return list(csv.DictReader(line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")))
 
 
 ATLASES = ("dk", "muse", "destrieux")  # of the cortex; ties go to the first. FreeSurfer's aseg goes with each
-
 _WORDS = "left|right|lh|rh"
 _BETWEEN = r"[-_. ]+"
 # From the clearest to the most ambiguous: the first that matches counts.
@@ -192,8 +187,6 @@ _COMPANY = 5  # regions of a source that are needed for its names without a meas
 _BESIDE_ATLASES = ("freesurfer", "synthseg", "enigma", "cat12", "nichart_dlmuse")  # with names of atlases
 _SUM, _COVERED = 5, 0.8  # least number of outlines of a sum, and least share of them that its parts cover
 _MUSE_REGIONS, _MUSE_SHARE = 40, 0.9  # least number of bare MUSE numbers, and least share of all bare numbers
-
-
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # of eTIV, lhCortexVol, age_at_scan
 MEASURES: dict[str, str] = {
     **dict.fromkeys(("vol", "vols", "volume", "volumes", "gmv", "wmv", "grayvol", "grayvolume"), "volume"),
@@ -250,8 +243,23 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     >>> pair_sides(["lHip", "rHip", "lAmy", "Vermis"])
     {'lHip': ('left', 'Hip'), 'rHip': ('right', 'Hip')}
     """
-    sided = _sides(list(names))
-    every, counts = {name for name, *_ in sided}, Counter((side, base) for _, side, base in sided)
+    every = list(names)
+    written, sided = _with_muse_numbers(every), list[tuple[str, str, str]]()
+    numbered = atlas_meanings("muse")
+    # The side of a number, or of a study's name, is in a dictionary; what remains is its title for the region.
+    meanings = {
+        name: one
+        for name in every
+        for one in (*map(numbered.get, muse_numbers(written[name])[:1]), *source_columns(written[name]))
+        if one and one.kind == "region" and one.side
+    }
+    several = len({one.measure for one in meanings.values()}) > 1
+    for name in every:
+        side, base = split_side(name)
+        if not side and name in meanings:
+            side, base = meanings[name].side, meanings[name].what + f", {meanings[name].measure}" * several
+        sided.append((name, side, base))
+    counts = Counter((side, base) for _, side, base in sided)
     # Two lefts, or a region with the name of the pair, would make the common name ambiguous.
     return {
         name: (side, base)
@@ -368,33 +376,14 @@ def _with_muse_numbers(names: Iterable[str]) -> dict[str, str]:
     return every
 
 
-def _sides(names: list[str]) -> list[tuple[str, str, str]]:
-    """Return names with side and rest; if the side comes from a dictionary, the rest is its title for the region."""
-    written, sided = _with_muse_numbers(names), []
-    meanings = {name: one for name in names for one in _numbered_or_of_study(written[name]) if one.side}
-    several = len({one.measure for one in meanings.values()}) > 1
-    for name in names:
-        side, base = split_side(name)
-        if not side and name in meanings:
-            side, base = meanings[name].side, meanings[name].what + f", {meanings[name].measure}" * several
-        sided.append((name, side, base))
-    return sided
-
-
-def _numbered_or_of_study(name: str) -> list[KnownColumn]:
-    numbered = [atlas_meanings("muse").get(number) for number in muse_numbers(name)]
-    return [one for one in (*numbered[:1], *source_columns(name)) if one and one.kind == "region"]
-
-
 def _region(written: str, atlas: str) -> KnownColumn | None:
     """Return what a name means in an atlas; None if it is unknown or a sum of different regions."""
     meanings = _meanings(written, atlas)
     # One region, on one side or on both.
     whats = {one and one._replace(side="") for one in meanings}
-    if len(whats) != 1 or None in whats or meanings[0] is None:
-        return None
-    sides = {meaning.side for meaning in meanings if meaning}
-    return meanings[0]._replace(side=sides.pop() if len(sides) == 1 else "")
+    what = whats.pop() if len(whats) == 1 else None
+    sides = {one.side for one in meanings if one}
+    return what and what._replace(side=sides.pop() if len(sides) == 1 else "")
 
 
 @lru_cache(maxsize=20_000)

@@ -100,11 +100,10 @@ class SurrealGANSearch(RIndexEstimator):
     ) -> Self:
         """Test the table, train, choose and judge; the arguments are those of `SurrealGAN.fit`."""
         points = self._points()  # first, because this checks the settings
-        preset = self.preset_with(points[0].n_patterns, points[0].orthogonality)
         best = SurrealGAN(**{shared.name: getattr(self, shared.name) for shared in fields(RIndexEstimator)})
         tell = progress or (lambda _: None)
         tell(Progress("Preparing the regions"))
-        training = training_set(best, preset, X, y, covariates)
+        training = training_set(best, self.preset_with(*points[0]), X, y, covariates)
         study = training.study
         tell(Progress("Comparing patients and controls"))
         self.spectrum_, untestable = study.spectrum

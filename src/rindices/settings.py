@@ -7,7 +7,7 @@ of training itself are in `rindices.presets`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rindices.presets import PRESETS
 from rindices.value_kinds import (
@@ -59,33 +59,52 @@ FOLLOW_UP = {
     "last_without": "the last time without the event",
     "competing": "the competing event",
 }
-# Their contents in more detail, what applies if they are not given, and their labels on the page.
-_FOLLOWED = {
-    "time": ("the time from the scan to the event, or to the last contact", "", "time"),
-    "event": ("1 if the event occurred at that time, 0 if it did not", "", "event"),
-    "entry": ("the time at which observation began", "0", "entry"),
-    "last_without": (
-        "the last time at which the person was known to be free of the event",
-        "times are exact",
-        "last time without",
-    ),
-    "competing": ("1 if another event, such as death, came first", "", "competing event"),
-}
-
-
-def _follow_up(name: str) -> Any:
-    """Return a setting that names a follow-up column: in training tables, for new people, and added later."""
-    what, unset, label = _FOLLOWED[name]
-    return setting(None, TEXT, f"Follow-up: column with {what}.", unset=unset, label=label)
 
 
 @dataclass(frozen=True)
-class TableSettings(TakesPlainValues):
-    """The role of each column of a table, and which people are used: ``[table]`` in run.toml.
+class FollowUpSettings(TakesPlainValues):
+    """The columns of follow-up: in training tables, for new people, and added later.
 
-    Names may be given as text separated by commas, a sequence, or a file with one name per line; `features`,
-    `exclude` and `clinical` also accept patterns such as ``l*``. Interactions are written ``age:sex`` (`Correction`).
+    In a class of settings, fields of the last base class come first, and its own last: so they do in its options.
     """
+
+    time: str | None = setting(
+        None,
+        TEXT,
+        "Follow-up: column with the time from the scan to the event, or to the last contact.",
+        label="time",
+    )
+    event: str | None = setting(
+        None,
+        TEXT,
+        "Follow-up: column with 1 if the event occurred at that time, 0 if it did not.",
+        label="event",
+    )
+    entry: str | None = setting(
+        None,
+        TEXT,
+        "Follow-up: column with the time at which observation began.",
+        unset="0",
+        label="entry",
+    )
+    last_without: str | None = setting(
+        None,
+        TEXT,
+        "Follow-up: column with the last time at which the person was known to be free of the event.",
+        unset="times are exact",
+        label="last time without",
+    )
+    competing: str | None = setting(
+        None,
+        TEXT,
+        "Follow-up: column with 1 if another event, such as death, came first.",
+        label="competing event",
+    )
+
+
+@dataclass(frozen=True)
+class ColumnRoles(TakesPlainValues):
+    """The roles of the columns of a training table."""
 
     id: str = setting("participant_id", TEXT, "Column with the participants' ids.", label="id")
     diagnosis: str = setting("diagnosis", TEXT, "Column with the diagnosis labels.", label="diagnosis")
@@ -115,11 +134,16 @@ class TableSettings(TakesPlainValues):
         "by id.",
         label="clinical score",
     )
-    time: str | None = _follow_up("time")
-    event: str | None = _follow_up("event")
-    entry: str | None = _follow_up("entry")
-    last_without: str | None = _follow_up("last_without")
-    competing: str | None = _follow_up("competing")
+
+
+@dataclass(frozen=True)
+class TableSettings(FollowUpSettings, ColumnRoles):
+    """The role of each column of a table, and which people are used: ``[table]`` in run.toml.
+
+    Names may be given as text separated by commas, a sequence, or a file with one name per line; `features`,
+    `exclude` and `clinical` also accept patterns such as ``l*``. Interactions are written ``age:sex`` (`Correction`).
+    """
+
     join: Names = setting((), FILES, _JOIN)
     dictionary: str | None = setting(None, FILE, "Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")
     missing: Names = setting((), NAMES, _MISSING)
@@ -206,18 +230,19 @@ class OutputSettings(TakesPlainValues):
 
 
 @dataclass(frozen=True)
-class ApplySettings(TakesPlainValues):
-    """How a table of new people is read for a model; settings not given are those of the training table."""
+class NewColumns(TakesPlainValues):
+    """The roles of the columns of a table of new people."""
 
     id: str | None = setting(None, TEXT, "Column with the participants' ids.", unset="as in training")
     visit: str | None = setting(None, TEXT, "Column that distinguishes a person's visits.")
     exclude: Names = setting((), NAMES, _EXCLUDE)
     clinical: Names = setting((), NAMES, "For the report: columns of the table with clinical scores.")
-    time: str | None = _follow_up("time")
-    event: str | None = _follow_up("event")
-    entry: str | None = _follow_up("entry")
-    last_without: str | None = _follow_up("last_without")
-    competing: str | None = _follow_up("competing")
+
+
+@dataclass(frozen=True)
+class ApplySettings(FollowUpSettings, NewColumns):
+    """How a table of new people is read for a model; settings not given are those of the training table."""
+
     join: Names = setting((), FILES, _JOIN)
     missing: Names = setting((), NAMES, _MISSING)
     drop_missing: bool = setting(False, FLAG, _DROP_MISSING)
@@ -230,8 +255,8 @@ class ApplySettings(TakesPlainValues):
 
 
 @dataclass(frozen=True)
-class ReportSettings(TakesPlainValues):
-    """How the report of a run is rewritten; settings not given are as before."""
+class LaterScores(TakesPlainValues):
+    """A table of scores that is added to a run, and the scores that are removed from it."""
 
     clinical: Path | None = setting(
         None, PATH, "Table of clinical scores or follow-up, joined by id; they become part of the run."
@@ -240,11 +265,12 @@ class ReportSettings(TakesPlainValues):
     visit: str = setting("visit", TEXT, "Column with the visits in that table, if the run has visits.")
     missing: Names = setting((), NAMES, _MISSING)
     remove_scores: Names = setting((), NAMES, "Clinical scores to remove from the run, separated by commas.")
-    time: str | None = _follow_up("time")
-    event: str | None = _follow_up("event")
-    entry: str | None = _follow_up("entry")
-    last_without: str | None = _follow_up("last_without")
-    competing: str | None = _follow_up("competing")
+
+
+@dataclass(frozen=True)
+class ReportSettings(FollowUpSettings, LaterScores):
+    """How the report of a run is rewritten; settings not given are as before."""
+
     limits: tuple[float, float] | None = setting(
         None,
         LIMITS,

@@ -14,9 +14,8 @@ from rindices import SearchSettings, SurrealGANSearch, TableSettings, read_cohor
 from rindices.analysis import group_balance
 from rindices.cli.console_and_exits import long_wait
 from rindices.core import devices
-from rindices.judging import spectrum
 from rindices.judging.verdict_and_separation import differences_that_count
-from rindices.problems import InputError, roughly
+from rindices.problems import roughly
 from rindices.run import first_look_and_power, plan
 from rindices.run.check_table import CheckedTable, check_table
 from rindices.run.first_look_and_power import first_look, look_pictures
@@ -342,14 +341,7 @@ def test_the_command_says_it_and_draws_it(tmp_path):
     assert "Probability of finding all patterns" in (tmp_path / "power.svg").read_text(encoding="utf-8")
 
 
-def test_a_table_of_another_training_is_refused(monkeypatch):
-    first_look_and_power._grid.cache_clear()
-    monkeypatch.setattr(spectrum, "LEVEL", 0.01)
-    with pytest.raises(InputError, match="another version of the training procedure"):
-        first_look_and_power.chances(60, 80)
-    assert first_look_and_power.in_words(60, 80, 68) == ""
-    monkeypatch.undo()
-    first_look_and_power._grid.cache_clear()
+def test_what_studies_of_this_size_find_is_said_in_words():
     assert "simulated studies of this size" in first_look_and_power.in_words(60, 80, 68)
 
 

@@ -109,7 +109,7 @@ class Dropped:
 @exits.guarded
 def command():
     Dropped()
-    exits.interruptible(lambda: time.sleep(3600), "Go on.", exits.Ending())
+    exits.interruptible(lambda _: time.sleep(3600), "Go on.")
 """
 # As some C++ libraries do; others end the process with a message of their own.
 MADE_ANOTHER_ERROR = """

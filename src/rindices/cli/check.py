@@ -24,8 +24,6 @@ from rindices.problems import InputError, Remedy, counted, joined, listed
 from rindices.settings import GatherSettings, PowerSettings, TableSettings
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rindices.cohort import Cohort
     from rindices.run.check_table import CheckedTable
 
@@ -70,14 +68,13 @@ def check(
         typer.echo(checked.model_dump_json(indent=2))
     if report is not None:
         show_places({"Page": _write_page(checked, report)})
-    if checked.usable:
-        time = f" Training takes {checked.look.time}." if checked.look else ""
-        console.print(f"fit can train on this table.{time}", style="green")
-        return
-    ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in checked.fixes), " "))
-    helps = f" Ways to fix this: {'; '.join(checked.remedies)}." if checked.remedies else ""
-    console.print(f"fit would reject this table.{helps}{ready}", style="red")
-    raise typer.Exit(USER_ERROR)
+    if not checked.usable:
+        ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in checked.fixes), " "))
+        helps = f" Ways to fix this: {'; '.join(checked.remedies)}." if checked.remedies else ""
+        console.print(f"fit would reject this table.{helps}{ready}", style="red")
+        raise typer.Exit(USER_ERROR)
+    time = f" Training takes {checked.look.time}." if checked.look else ""
+    console.print(f"fit can train on this table.{time}", style="green")
 
 
 def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable:
@@ -86,16 +83,15 @@ def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable
     from rindices.run.first_look_and_power import with_first_look
 
     checked = with_first_look(checked, cohort, on_command_line)
-    if (look := checked.look) is None:
-        return checked
-    console.print(f"{look.headline} {look.verdicts}", style="bold")
-    if look.chances:
-        console.print(look.chances)
-    for one in look.patterns:
-        pairs = zip(one.regions[:_MOST_REGIONS], one.changes, strict=False)
-        regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs if change)
-        console.print(f"  Pattern {one.pattern} of a linear model, in sd of controls at severity 1: {regions}")
-    warn(look.warnings)
+    if (look := checked.look) is not None:
+        console.print(f"{look.headline} {look.verdicts}", style="bold")
+        if look.chances:
+            console.print(look.chances)
+        for one in look.patterns:
+            pairs = zip(one.regions[:_MOST_REGIONS], one.changes, strict=False)
+            regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs if change)
+            console.print(f"  Pattern {one.pattern} of a linear model, in sd of controls at severity 1: {regions}")
+        warn(look.warnings)
     return checked
 
 
@@ -149,8 +145,10 @@ def _show_people(checked: CheckedTable) -> None:
     for row in checked.balance:
         measure = "difference" if row["kind"] == "number" else "Cramér's V"
         size = "" if row["difference"] is None else f" ({measure} {row['difference']:.2f})"
-        line = f"{row['variable']}: controls {row['controls']}; patients {row['patients']}{size}"
-        console.print(line, style="yellow" if row["imbalanced"] else None)
+        console.print(
+            f"{row['variable']}: controls {row['controls']}; patients {row['patients']}{size}",
+            style="yellow" if row["imbalanced"] else None,
+        )
     for one in checked.outliers[:_MOST_OUTLIERS]:
         console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
     if len(checked.outliers) > _MOST_OUTLIERS:
@@ -215,16 +213,14 @@ def power(*, asked: PowerSettings) -> None:
             Remedy("figure"),
             ".",
         )
+    n_regions = asked.n_regions
     if asked.like is None:
-        table, n_regions = (
-            first_look_and_power.chances(asked.n_controls, asked.n_patients, asked.n_regions),
-            asked.n_regions,
-        )
+        table = first_look_and_power.chances(asked.n_controls, asked.n_patients, n_regions)
     else:
-        table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
-    sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
+        table, n_regions = first_look_and_power.like_own(asked.like, asked.n_controls, asked.n_patients)
     console.print(
-        f"{sizes}, {counted(n_regions, 'region')}: probability of finding all patterns, and error in the severities."
+        f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}, "
+        f"{counted(n_regions, 'region')}: probability of finding all patterns, and error in the severities."
     )
     for row in table.to_dict("records"):
         console.print(
@@ -247,23 +243,3 @@ def power(*, asked: PowerSettings) -> None:
             else:
                 beside.write_bytes(plots.figure_svg(figure).encode())
         show_places({"Figure": asked.figure})
-
-
-def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, int]:
-    """Simulate studies from the user's own healthy people; return their results and the number of regions."""
-    import numpy as np
-    import pandas as pd
-
-    from rindices.run import first_look_and_power
-    from rindices.simulate.healthy_people import own_people
-    from rindices.tables import read_table
-
-    try:
-        people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
-    except InputError as error:  # it names the setting of `simulate`
-        raise InputError(*(Remedy("like") if part == Remedy("controls") else part for part in error.message)) from error
-    columns = [people.table[name] for name in ("age", "sex") if name in people.table]
-    numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
-    design = np.column_stack(numbers) if numbers else None
-    healthy = people.table[people.regions].to_numpy(float)
-    return first_look_and_power.like(healthy, design, n_controls, n_patients), len(people.regions)

@@ -18,10 +18,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -118,8 +118,7 @@ def set_output(*, quiet: bool = False, log_json: bool = False) -> None:
 def log(event: str, **fields: object) -> None:
     """Write a line of JSON, if JSON output was requested."""
     if _json_lines:
-        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event} | fields
-        typer.echo(json.dumps(line, default=str))
+        typer.echo(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event} | fields, default=str))
 
 
 def warn(sentences: Iterable[Text]) -> None:
@@ -133,8 +132,7 @@ def warn(sentences: Iterable[Text]) -> None:
 def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
     """Return how many regions of each kind there are, with a few names."""
     groups = "; ".join(f"{len(names)} {kind} ({listed(names, 4)})" for kind, names in kinds.items())
-    total = counted(sum(map(len, kinds.values())), "region")
-    return f"{groups}." if [*kinds] == ["regions"] else f"{total}: {groups}."
+    return f"{groups}." if [*kinds] == ["regions"] else f"{counted(sum(map(len, kinds.values())), 'region')}: {groups}."
 
 
 def show_verdict(summary: Summary, whose: str = "") -> None:
@@ -146,14 +144,15 @@ def show_verdict(summary: Summary, whose: str = "") -> None:
 
 def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
     """Show where the results are, and a closing line."""
-    places = {
-        "R-indices": out / "r_indices.csv",
-        "Patterns": out / "patterns.csv",
-        "Model": out / "model.safetensors",
-        "Picture": out / "r_indices.png",
-        "Report": out / "report.html" if report else None,
-    }
-    show_places(places)
+    show_places(
+        {
+            "R-indices": out / "r_indices.csv",
+            "Patterns": out / "patterns.csv",
+            "Model": out / "model.safetensors",
+            "Picture": out / "r_indices.png",
+            "Report": out / "report.html" if report else None,
+        }
+    )
     log("done", status="done", exit_code=0, out=str(out), **fields)
     console.print(last, style="green")
 
@@ -176,8 +175,12 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
 
     Without a terminal, it prints a line from time to time.
     """
-    shares = TextColumn("{task.percentage:>3.0f}% {task.fields[note]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), shares, TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}% {task.fields[note]}"),
+        TimeRemainingColumn(),
+    )
     tasks: dict[str, Task] = {}
     last_line = float("-inf")
 
@@ -193,8 +196,7 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
         speed = tasks[stage].speed
         note = f"{speed:,.0f} steps/s" if speed else "(preparing)" if done < total else ""
         bars.update(tasks[stage].id, completed=done, note=note)
-        pause = _JSON_SECONDS if _json_lines else _LINE_SECONDS
-        due = new or done == total or time.monotonic() - last_line > pause
+        due = new or done == total or time.monotonic() - last_line > (_JSON_SECONDS if _json_lines else _LINE_SECONDS)
         if due and (_json_lines or not console.is_terminal or not total):
             last_line = time.monotonic()
             left = tasks[stage].time_remaining
@@ -219,7 +221,6 @@ USER_ERROR, INNER_ERROR, INTERRUPTED = 2, 3, 130
 _NOTHING_WRITTEN = "Stopped before the results were complete, so no results were written."
 
 _asked_to_stop: list[int] = []  # signals
-_Result = TypeVar("_Result")
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -282,25 +283,14 @@ def _in_words(error: Exception) -> str:
     return f"Internal error in rindices: {trouble}\nFailed. {remedy}"
 
 
-# The first to acquire it wins: a request to stop, or a run about to become complete, which never releases it.
-Ending = threading.Lock
-
-
-def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: threading.Lock) -> _Result:
+def interruptible(work: Callable[[Callable[[], object]], Summary], how_to_go_on: str) -> Summary:
     """Run long work in a thread, so that Ctrl-C and the end of a job's time take effect at once.
 
     Neither can interrupt a computation, but all that matters is on disk in complete files: the process can simply end.
-    The work acquires `ending` before it becomes complete; after that, it is too late to stop it.
+    The work calls its argument before it becomes complete; after that, it is too late to stop it.
     """
-    outcome: Future[_Result] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:  # noqa: BLE001 (raised again below)
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
+    ending = threading.Lock()  # the first to acquire it wins, and never releases it
+    outcome = ThreadPoolExecutor(1).submit(work, ending.acquire)
     try:
         while not wait([outcome], timeout=0.1).done:
             if _asked_to_stop:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rindices.cli.console_and_exits import (
-    Ending,
     console,
     end,
     interruptible,
@@ -69,14 +69,13 @@ def simulate(
     from rindices.tables import read_table
 
     severities, correlation, controls = asked.severities, asked.severity_correlation, asked.controls
-    matrix = None if correlation is None else _correlation(correlation)
     sources = [Path(path) for path in (controls, correlation, severities) if path is not None]
     check_output(out, "out", TABLE, *sources)
     check_output(truth, "truth", TABLE, *sources)
     is_named = severities in SEVERITIES or not Path(severities).is_file()
     tables = {
         "severities": severities if is_named else read_table(severities),
-        "severity_correlation": matrix,
+        "severity_correlation": None if correlation is None else _correlation(correlation),
         "controls": None if controls is None else read_table(controls),
     }
     cohort = simulate_cohort(kind, **vars(asked) | tables)
@@ -158,10 +157,12 @@ def _describe_cohort(cohort: Cohort) -> None:
     """Show the people and the columns that were read."""
     from rindices.schema.role_guesses import grouped, kinds_of
 
-    labels = f"{', '.join(cohort.control_labels)} versus {', '.join(cohort.patient_labels)}"
     people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]
     people += [counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []
-    console.print(f"Read {cohort.source}: {', '.join(people)} ({labels}).")
+    console.print(
+        f"Read {cohort.source}: {', '.join(people)} "
+        f"({', '.join(cohort.control_labels)} versus {', '.join(cohort.patient_labels)})."
+    )
     names = [str(name) for name in cohort.features.columns]
     console.print(regions_in_words(grouped(names, kinds_of(names, cohort.features.to_numpy()))))
     size = cohort.settings.proportion
@@ -214,11 +215,10 @@ def _way_to_missing_output(plan: PlannedRun) -> str:
     summary = read_summary(out)
     if summary.level != output.level:
         return f"Its intervals have the level {summary.level:g}: repeat the command with --overwrite to change it."
-    limits = "{:g},{:g}".format(*output.limits)
     asked = {
         " --show-ids": output.show_ids,
         f" --figures {output.figures}": output.figures is not None,
-        f" --subgroup-limits {limits}": output.limits != OutputSettings.limits,
+        " --subgroup-limits {:g},{:g}".format(*output.limits): output.limits != OutputSettings.limits,
         f" --scan-noise {','.join(map(str, output.scan_noise))}": bool(output.scan_noise),
     }
     report = "".join(option for option, is_asked in asked.items() if is_asked)
@@ -236,9 +236,8 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
         from rindices.run.fit_table import run_plan
         from rindices.training.execution import parallel
     console.print(f"Training on {place.result()}{long_wait(plan.cohort.features.size)}.")
-    ending = Ending()
 
-    def work() -> Summary:
+    def work(ending: Callable[[], object]) -> Summary:
         with parallel(execution.dask, execution.workers), training_bars() as bars:
             return run_plan(
                 plan,
@@ -246,13 +245,11 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
                 command=" ".join(map(quoted, ["rindices", *sys.argv[1:]])),
                 truth=truth,
                 progress=bars,
-                ending=ending.acquire,
+                ending=ending,
                 wording=on_command_line,
             )
 
-    return interruptible(
-        work, f"To resume, repeat the same command; the models already trained are in {plan.out}.", ending
-    )
+    return interruptible(work, f"To resume, repeat the same command; the models already trained are in {plan.out}.")
 
 
 @command()

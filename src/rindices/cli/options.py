@@ -1,7 +1,5 @@
 """The application, the options that several commands share, and how their text is read."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import re
@@ -142,13 +140,13 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, tuple[Any, list[Setting]]] = {}
     for one in own.parameters.values():
         kind, *only = get_args(one.annotation) if get_origin(one.annotation) is Annotated else (one.annotation,)
-        if not (isinstance(kind, type) and is_dataclass(kind)):
+        if isinstance(kind, type) and is_dataclass(kind):
+            usual = kind() if one.default is one.empty else one.default
+            shown = [about for about in settings_of(kind) if not only or about.name in only]
+            groups[one.name] = usual, shown
+            parameters += [_parameter(about, getattr(usual, about.name)) for about in shown]
+        else:
             parameters.append(one)
-            continue
-        usual = kind() if one.default is one.empty else one.default
-        shown = [about for about in settings_of(kind) if not only or about.name in only]
-        groups[one.name] = usual, shown
-        parameters += [_parameter(about, getattr(usual, about.name)) for about in shown]
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
@@ -162,8 +160,8 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
             given[name] = replace(usual, **values)
         function(**given)
 
-    needed_first = sorted(parameters, key=lambda one: one.default is not one.empty)
-    run.__signature__ = own.replace(parameters=needed_first)  # type: ignore[attr-defined]
+    parameters.sort(key=lambda one: one.default is not one.empty)  # those without a default come first
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
 
@@ -187,9 +185,12 @@ def _parameter(about: Setting, usual: Any) -> inspect.Parameter:
 
 def given_options(context: typer.Context, *kinds: type) -> list[str]:
     """Return the options given on the command line that are settings of these classes."""
-    names = [about.parameter for kind in kinds for about in settings_of(kind)]
-    sources = {name: str(context.get_parameter_source(name)) for name in names}
-    return [f"--{name.replace('_', '-')}" for name, source in sources.items() if source.endswith("COMMANDLINE")]
+    return [
+        f"--{about.option}"
+        for kind in kinds
+        for about in settings_of(kind)
+        if str(context.get_parameter_source(about.parameter)).endswith("COMMANDLINE")
+    ]
 
 
 Model = Annotated[Path, argument("The model.safetensors of a finished run.")]

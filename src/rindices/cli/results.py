@@ -305,7 +305,8 @@ def compare(
     """
     from rindices.run.compare_runs import check_comparison_folder, compare_runs, write_comparison
 
-    check_comparison_folder(out, first, second)
+    if out is not None:
+        check_comparison_folder(out, first, second)
     compared = compare_runs(first, second)
     for run in (compared.first, compared.second):
         show_verdict(run.summary, f"{run.folder} ({counted(run.summary.n_patterns, 'pattern')}): ")
@@ -331,8 +332,7 @@ def compare(
         if numbers:
             console.print(f"Unmatched in the {side}: pattern {listed(numbers)}.")
     if out is not None:
-        page = write_comparison(compared, out, show_ids=output.show_ids)
-        show_places({"Page": page, "Tables": out})
+        show_places({"Page": write_comparison(compared, out, show_ids=output.show_ids), "Tables": out})
 
 
 @command()

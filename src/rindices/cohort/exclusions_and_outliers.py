@@ -32,7 +32,7 @@ _LARGEST_RATIO = 10.0
 
 def find_outliers(
     block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]
-) -> tuple[pd.DataFrame, dict[int, Outlier]]:
+) -> tuple[pd.DataFrame, dict[int, Outlier], dict[int, list[str]]]:
     """Find people who are far from the controls, and far from their own group as well.
 
     Patients differ from controls because of their disease, and more so the more severe it is: they are outliers only if
@@ -53,8 +53,8 @@ def find_outliers(
         For each person: ``distance`` (root mean square over regions of the deviation from the controls' median, in
         robust sd of controls), ``size`` (of all regions together, in % above or below the controls' median) and
         ``farthest`` (the largest deviation of a region, in robust sd of everyone).
-    outliers
-        Outliers by position, which also serves as their row.
+    outliers, far_in
+        Outliers by position, which also serves as their row, and the measures by which each is one.
 
     Examples
     --------
@@ -73,41 +73,37 @@ def find_outliers(
     deviation[:, sizes] /= np.minimum(ratio, 1.0)
     distance = np.sqrt(np.mean(deviation**2, axis=1))
     measures = pd.DataFrame({"distance": distance}, columns=list(MEASURES))
-    found = defaultdict[int, list[Outlier]](list)  # each measure by which somebody is one
+    notes, cells = defaultdict[int, list[str]](list), defaultdict[int, dict[str, float]](dict)
+    far_in = defaultdict[int, list[str]](list)
     logarithm = np.log(np.maximum(distance, 1e-9))
     _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
     for position in np.flatnonzero(logarithm > limit).tolist():
         most = int(np.argmax(deviation[position]))
-        text = (
+        cells[position][regions[most]] = value = float(block[position, most])
+        notes[position].append(
             f"distance {distance[position]:.2f} (usually below {np.exp(limit[position]):.2f}), "
-            f"mainly because of {regions[most]} = {shown(float(block[position, most]))}"
+            f"mainly because of {regions[most]} = {shown(value)}"
         )
-        found[position].append(Outlier(position, text, ((regions[most], float(block[position, most])),), ("distance",)))
+        far_in[position].append("distance")
     if sizes.mean() > 0.5:  # all regions together too small or too large
         size = np.log(ratio).mean(axis=1)
         low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
         measures["size"] = 100 * np.expm1(size)
         for position in np.flatnonzero((size < low) | (size > high)).tolist():
             percent = measures["size"][position]
-            text = f"regions {abs(percent):.0f} % {'larger' if percent > 0 else 'smaller'} than usual overall"
-            found[position].append(Outlier(position, text, (), ("size",)))
+            larger = "larger" if percent > 0 else "smaller"
+            notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual overall")
+            far_in[position].append("size")
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
     measures["farthest"] = np.max(np.abs(block - centre) / spread, axis=1)
     for position in np.flatnonzero(far.any(axis=1)).tolist():
-        beyond = tuple((regions[at], float(block[position, at])) for at in np.flatnonzero(far[position]).tolist())
-        said = listed((f"{region} = {shown(value)}" for region, value in beyond), 3)
-        text = f"{said}, more than {_FAR_CELL:.0f} robust sd from the median"
-        found[position].append(Outlier(position, text, beyond, ("farthest",)))
-    return measures, {
-        at: Outlier(
-            at,
-            "; ".join(one.text for one in by_measure),
-            tuple(dict(cell for one in by_measure for cell in one.cells).items()),
-            tuple(measure for one in by_measure for measure in one.far_in),
-        )
-        for at, by_measure in sorted(found.items())
-    }
+        beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
+        cells[position] |= beyond
+        said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
+        notes[position].append(f"{said}, more than {_FAR_CELL:.0f} robust sd from the median")
+        far_in[position].append("farthest")
+    return measures, {at: Outlier(at, "; ".join(notes[at]), cells[at]) for at in sorted(notes)}, far_in
 
 
 def _usual_range(
@@ -190,8 +186,10 @@ class Record:
         Why each row is left out; empty if it is used.
     measures
         How far each row is from everyone else.
+    far_in
+        The measures by which a row is an outlier, by position.
     outliers
-        Rows far from everyone else by position, whether left out or not.
+        Rows far from everyone else, whether left out or not.
     flags
         What is unusual about each row.
     doubts
@@ -208,7 +206,7 @@ class Record:
     def __init__(self, n_rows: int) -> None:
         self.reason = np.full(n_rows, "", dtype=object)
         self.measures = pd.DataFrame(np.nan, range(n_rows), list(MEASURES))
-        self.outliers, self.doubts = dict[int, Outlier](), list[Text]()
+        self.far_in, self.outliers, self.doubts = dict[int, str](), list[Outlier](), list[Text]()
         self.flags = defaultdict[int, list[str]](list)
 
     @property
@@ -274,12 +272,11 @@ class Record:
             "group": group,
             "site": None if site is None else observed.background[site].fillna(NO_LABEL),
         }
-        far_in = {position: " ".join(one.far_in) for position, one in self.outliers.items()}
         own = {
             "used": self.used,
             "reason": self.reason,
             **self.measures,
-            "far_in": [far_in.get(position, "") for position in range(len(self.reason))],
+            "far_in": [self.far_in.get(position, "") for position in range(len(self.reason))],
             "flags": ["; ".join(self.flags[position]) for position in range(len(self.reason))],
         }
         return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
@@ -328,12 +325,13 @@ def _leave_out_outliers(
     positions = np.flatnonzero(record.used)
     values = observed.regions.values[positions]
     block = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)  # a median is not unusual
-    measures, outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
+    measures, outliers, far_in = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.measures.loc[positions] = measures.to_numpy()
     who = positions[list(outliers)]
-    for at, one in zip(who.tolist(), outliers.values(), strict=True):
+    for at, (position, one) in zip(who.tolist(), outliers.items(), strict=True):
         record.flags[at].append(one.text)
-        record.outliers[at] = one._replace(row=int(observed.roster.rows[at]))
+        record.far_in[at] = " ".join(far_in[position])
+        record.outliers.append(Outlier(int(observed.roster.rows[at]), one.text, one.cells))
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     elif outliers:

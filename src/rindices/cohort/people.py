@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,13 +11,13 @@ from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text,
 from rindices.settings import FOLLOW_UP, ApplySettings, ReportSettings, TableSettings
 
 
-class Outlier(NamedTuple):
-    """A person far from everyone else: the row of the table, what is unusual, the cells, and the measures."""
+@dataclass(frozen=True)
+class Outlier:
+    """A person far from everyone else: the row of the table, what is unusual, and the regions with their values."""
 
     row: int
     text: str
-    cells: tuple[tuple[str, float], ...]
-    far_in: tuple[str, ...] = ()
+    cells: dict[str, float]
 
 
 @dataclass(frozen=True)

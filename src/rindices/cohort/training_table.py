@@ -373,7 +373,7 @@ def _cohort(looked: Looked) -> Cohort:
         background=background,
         doi=looked.doi,
         settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
-        outliers=tuple(record.outliers.values()),
+        outliers=tuple(record.outliers),
     )
     messages = [*looked.told, *looked.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
     return replace(cohort, messages=(*messages, *seem, *untimed, *changed_people(line.ids, cohort.group, background)))

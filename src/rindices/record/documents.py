@@ -89,8 +89,9 @@ class RunSettings(Document):
     def sections(self) -> dict[str, dict[str, Plain]]:
         """Return the sections as they are written; settings not given are None."""
         asked = {"table": {"path": self.table.path} | asdict(self.table), "training": asdict(self.training)}
-        text = json.dumps(self.model_dump(exclude_unset=True) | asked, default=str)
-        written: dict[str, dict[str, Plain]] = json.loads(text)
+        written: dict[str, dict[str, Plain]] = json.loads(
+            json.dumps(self.model_dump(exclude_unset=True) | asked, default=str)
+        )
         return {name: written[name] for name in RunSettings.model_fields if name in written}
 
     def text(self) -> str:
@@ -107,9 +108,11 @@ class RunSettings(Document):
 
     def _compared(self) -> dict[tuple[str, str], Plain]:
         """Return all that distinguishes runs, by section and name; the same table may be at another path."""
-        every = {(section, name): value for section, of in self.sections().items() for name, value in of.items()}
         return {
-            key: value for key, value in every.items() if key[0] not in ("command", "plan") and key != ("table", "path")
+            (section, name): value
+            for section, of in self.sections().items()
+            for name, value in of.items()
+            if section not in ("command", "plan") and (section, name) != ("table", "path")
         }
 
     def changes(self, later: RunSettings) -> dict[tuple[str, str], tuple[Plain, Plain]]:

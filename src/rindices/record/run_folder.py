@@ -348,8 +348,7 @@ def _logged(path: Path) -> tuple[list[Event], str]:
 def _agreement_so_far(folder: Path) -> tuple[AgreementSoFar, ...]:
     """Return the agreement of the models trained so far, by number of patterns."""
     paths = [path for of in (TRAINED, JOURNAL) for path in sorted((folder / of).glob("data-*.safetensors"))]
-    names = tuple((str(path), path.stat().st_mtime_ns) for path in paths if path.exists())
-    return _agreement_of(names)
+    return _agreement_of(tuple((str(path), path.stat().st_mtime_ns) for path in paths if path.exists()))
 
 
 @lru_cache(maxsize=8)

@@ -128,8 +128,9 @@ class Results:
     @property
     def kinds(self) -> dict[str, str]:
         """Whether each variable is a number or a category, which a CSV file does not record."""
-        is_number = {name: self.variables[name].dtype.kind == "f" for name in self.variables}
-        return {str(name): "number" if number else "category" for name, number in is_number.items()}
+        return {
+            str(name): "number" if self.variables[name].dtype.kind == "f" else "category" for name in self.variables
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,12 +253,11 @@ def _read(path: Path, required: Sequence[str], text: Collection[str] = _TEXT) ->
         names = pd.read_csv(path, nrows=0, encoding="utf-8").columns
         as_text = {name: str for name in names if plain_text(name) in text}
         empty = {name: [""] for name in names if name not in as_text}
-        rows = pd.read_csv(path, dtype=as_text, keep_default_na=False, na_values=empty, encoding="utf-8")
+        table = plain(pd.read_csv(path, dtype=as_text, keep_default_na=False, na_values=empty, encoding="utf-8"))
     except FileNotFoundError as error:
         raise damaged(path, "is missing") from error
     except (OSError, ValueError) as error:
         raise damaged(path, f"is not a table ({str(error).strip()})") from error
-    table = plain(rows)
     lacking = [name for name in required if name not in table]
     if lacking:
         raise damaged(path, f"has no column {lacking[0]!r}")
@@ -274,8 +274,8 @@ def _present_tables(folder: Path, required: Mapping[str, tuple[str, ...]]) -> di
 
 
 def _selection(path: Path, n_patterns: int) -> pd.DataFrame:
-    counts = ("n_patterns", "orthogonality", "step", "n_models", "best", "chosen")
-    table = _read(path, (*counts, *(f"{name}{end}" for name in AGREEMENTS for end in ("", "_low", "_high"))))
+    agreements = (f"{name}{end}" for name in AGREEMENTS for end in ("", "_low", "_high"))
+    table = _read(path, ("n_patterns", "orthogonality", "step", "n_models", "best", "chosen", *agreements))
     chosen = table[table["chosen"].astype(bool)]
     if len(chosen) != 1 or chosen["n_patterns"].iloc[0] != n_patterns:
         raise damaged(path, f"should have one chosen row, of {n_patterns} patterns")
@@ -295,9 +295,8 @@ def _check_together(folder: Path, summary: Summary, results: Results, ids: Mappi
 
     `ids` are the people in tables whose rows match those of the R-indices by position.
     """
-    group = results.first_visits["group"]
     for name, key in GROUPS.items():
-        number, expected = int((group == name).sum()), getattr(summary, key)
+        number, expected = int((results.first_visits["group"] == name).sum()), getattr(summary, key)
         if number != expected:
             raise damaged(
                 folder / R_INDICES,

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pandas as pd
 
 from rindices import record
-from rindices.cohort import People, read_people
-from rindices.cohort.people import check_follow_up, follow_up_of
+from rindices.cohort import People, check_follow_up, follow_up_of, read_people
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model import fills_gaps, read_header
@@ -151,13 +150,15 @@ def _follow_up(
     """Return the follow-up columns and warnings about them; raise if they are given without a report."""
     named = follow_up_of(settings)
     if named and not whole:
-        ask = Remedy("report", Blank("FILE"))
         raise InputError(
-            joined(map(Remedy, named), ", "), " can only be used with a report.\nRequest one with ", ask, "."
+            joined(map(Remedy, named), ", "),
+            " can only be used with a report.\nRequest one with ",
+            Remedy("report", Blank("FILE")),
+            ".",
         )
     asked = people.first_visit & (people.group != "control").to_numpy()
-    covariates = [spec for spec in contract.covariates if spec.name != contract.site_column]
-    return named, check_follow_up(settings, people.clinical, people.features.index, asked, len(covariates))
+    n_covariates = sum(spec.name != contract.site_column for spec in contract.covariates)
+    return named, check_follow_up(settings, people.clinical, people.features.index, asked, n_covariates)
 
 
 def people_for(
@@ -172,8 +173,7 @@ def people_for(
     contract, sums = read_header(model).contract, None
     settings = replace(settings, complete_only=settings.complete_only or not fills_gaps(model))
     if contract.features == MUSE72_NAMES:  # sums of single regions, if the table has these
-        covariates = [spec.name for spec in contract.covariates]
-        sums = partial(with_muse72, exclude=settings.exclude, covariates=covariates)
+        sums = partial(with_muse72, exclude=settings.exclude, covariates=[spec.name for spec in contract.covariates])
         settings = replace(settings, exclude=())
     return read_people(path, contract, settings, prepare=sums, progress=progress, whole=whole)
 

@@ -142,8 +142,10 @@ def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, ob
     for name in map(str, table.columns):
         entry = next(entry for pattern, entry in _COLUMNS.items() if re.fullmatch(pattern, name))
         entries[name] = json.loads(json.dumps(entry).replace("#", re.sub(r"\D", "", name)))
-    groups = {"control": summary.control_labels, "patient": summary.patient_labels}
-    meaning = {label: f"counted as {group}" for group, labels in groups.items() for label in labels}
+    meaning = {
+        **dict.fromkeys(summary.control_labels, "counted as control"),
+        **dict.fromkeys(summary.patient_labels, "counted as patient"),
+    }
     labels = sorted({label for label in table["diagnosis"].astype(str) if label != "n/a"})
     levels = {label: meaning.get(plain_text(label), "neither control nor patient") for label in labels}
     entries["diagnosis"] |= {"Levels": levels} if levels else {}
@@ -151,12 +153,17 @@ def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, ob
 
 
 def _description(summary: Summary) -> dict[str, object]:
-    made_by = {"Name": "rindices", "Version": summary.versions["rindices"]}
     return {
         "Name": f"R-indices of {summary.source}" if summary.source else "R-indices",
         "BIDSVersion": "1.10.1",
         "DatasetType": "derivative",
-        "GeneratedBy": [made_by | {"Description": "Surreal-GAN R-indices from regional brain measures"}],
+        "GeneratedBy": [
+            {
+                "Name": "rindices",
+                "Version": summary.versions["rindices"],
+                "Description": "Surreal-GAN R-indices from regional brain measures",
+            }
+        ],
         "HowToAcknowledge": f"Please cite: {_CITATION}",
         "ReferencesAndLinks": [_CITATION],
         **({"SourceDatasets": [{"DOI": summary.source_doi}]} if summary.source_doi else {}),

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from rindices.analysis import balance_warnings, flow_table
-from rindices.cohort import Cohort, Looked
+from rindices.cohort import Cohort, Looked, Outlier
 from rindices.judging import Evidence
 from rindices.problems import Curtain, InputError, Problem, Remedy, Text, Value, Wording, in_python, remedies_in, worded
 from rindices.record.documents import Document, Rows
@@ -62,14 +62,6 @@ class FoundRemedy(Document):
 
     setting: str
     value: bool | int | float | str | tuple[str, ...]
-
-
-class FoundOutlier(Document):
-    """Somebody far from everybody else: the row of the table, what is unusual, and the regions and values."""
-
-    row: int
-    text: str
-    cells: dict[str, float]
 
 
 class PreviewedPattern(Document):
@@ -163,7 +155,7 @@ class CheckedTable(Document):
     left_out: dict[str, int] = Field(default={})
     flow: Rows = ()
     balance: Rows = ()
-    outliers: tuple[FoundOutlier, ...] = ()
+    outliers: tuple[Outlier, ...] = ()
     warnings: tuple[str, ...] = ()
     advice: tuple[FoundRemedy, ...] = ()
     look: FirstLook | None = None
@@ -297,7 +289,6 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
     """Return the fields of `CheckedTable` that describe the people."""
     balance = balance_of(cohort)
     reasons = cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts()
-    flow = flow_table(cohort.people)[["site", "group", "read", "used"]]
     return {
         "control_labels": cohort.control_labels,
         "patient_labels": cohort.patient_labels,
@@ -305,9 +296,9 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
         "n_patients": cohort.n_patients,
         "n_other": cohort.n_other,
         "left_out": {str(reason): int(number) for reason, number in reasons.items()},
-        "flow": tuple(flow.to_dict("records")),
+        "flow": tuple(flow_table(cohort.people)[["site", "group", "read", "used"]].to_dict("records")),
         "balance": tuple(balance.astype(object).where(balance.notna(), None).to_dict("records")),
-        "outliers": tuple(FoundOutlier(row=one.row, text=one.text, cells=dict(one.cells)) for one in cohort.outliers),
+        "outliers": cohort.outliers,
         **_warning_fields((*cohort.messages, *balance_warnings(balance)), curtain, wording),
     }
 

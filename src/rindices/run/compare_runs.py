@@ -1,6 +1,5 @@
 """Comparison of two runs: matched patterns, people in both, maps, settings, and who moved."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +13,7 @@ from rindices.judging.agreement_and_misfit import concordance
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.layout import write_sheet
 from rindices.problems import InputError, Remedy, counted, listed
-from rindices.record import Run, read_run
-from rindices.record.run_folder import shown_setting
+from rindices.record import Run, read_run, shown_setting
 from rindices.regions import known_regions
 from rindices.schema import MIN_REGIONS
 
@@ -109,10 +107,9 @@ def compare_runs(first: Path, second: Path) -> ComparedRuns:
             f"common.\nAt least {FEWEST} patients with the same ids, or {MIN_REGIONS} regions with the same names, are "
             "needed to match the patterns of the two runs."
         )
-    blocks = [scores[patients][[f"{side}{name}" for name in run.results.score_names]] for side, run in _sides(runs)]
-    tables = blocks if by_people else list(maps)
-    order = _matched(*(table.to_numpy(float) for table in tables), by_people=by_people)
-    pairs = [_pair(runs, scores, maps, *numbers, patients) for numbers in order]
+    blocks = [scores[patients].filter(regex=rf"^{side}_severity\d+$") for side in ("first", "second")]
+    order = _matched(*(table.to_numpy(float) for table in (blocks if by_people else maps)), by_people=by_people)
+    pairs = [_pair(scores, maps, *numbers, patients) for numbers in order]
     pairs.sort(key=lambda pair: -np.nan_to_num(pair.concordance if by_people else pair.map_correlation))
     rest = [
         tuple(n for n in range(1, run.summary.n_patterns + 1) if n not in [pair[side] for pair in pairs])
@@ -123,16 +120,12 @@ def compare_runs(first: Path, second: Path) -> ComparedRuns:
         tuple(pairs),
         (rest[0], rest[1]),
         "people" if by_people else "maps",
-        _people(scores, runs, pairs),
+        _people(scores, pairs),
         _regions(maps, pairs),
         int(patients.sum()),
         _settings(*runs),
         warnings,
     )
-
-
-def _sides(runs: tuple[Run, Run]) -> Iterator[tuple[str, Run]]:
-    return zip(("first_", "second_"), runs, strict=True)
 
 
 def _common_scores(first: Run, second: Run) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -195,7 +188,6 @@ def _concordance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _pair(
-    runs: tuple[Run, Run],
     scores: pd.DataFrame,
     maps: tuple[pd.DataFrame, pd.DataFrame],
     first: int,
@@ -203,11 +195,8 @@ def _pair(
     patients: np.ndarray,
 ) -> Pair:
     """Describe two matched patterns."""
-    names = [
-        f"{side}{run.results.score_names[n - 1]}" for (side, run), n in zip(_sides(runs), (first, second), strict=True)
-    ]
+    names = f"first_severity{first}", f"second_severity{second}"
     a, b = (scores[name].to_numpy(float) for name in names)
-    enough_regions = len(maps[0]) >= MIN_REGIONS
     limits = [f"{name}_{end}" for name in names for end in ("low", "high")]
     moved = None
     if all(name in scores for name in limits):
@@ -217,19 +206,19 @@ def _pair(
         first,
         second,
         _concordance(a[patients], b[patients]),
-        float(np.corrcoef(maps[0][first], maps[1][second])[0, 1]) if enough_regions else np.nan,
+        float(np.corrcoef(maps[0][first], maps[1][second])[0, 1]) if len(maps[0]) >= MIN_REGIONS else np.nan,
         float(np.mean(b - a)) if len(a) else np.nan,
         float(np.std(b - a, ddof=1)) if len(a) > 1 else np.nan,
         moved,
     )
 
 
-def _people(scores: pd.DataFrame, runs: tuple[Run, Run], pairs: list[Pair]) -> pd.DataFrame:
+def _people(scores: pd.DataFrame, pairs: list[Pair]) -> pd.DataFrame:
     """Return everyone in both runs with the scores of matched patterns, those who moved most first."""
     who = scores[[name for name in ("participant_id", "visit", "group") if name in scores]].copy()
     for number, pair in enumerate(pairs, start=1):
-        for (side, run), place in zip(_sides(runs), pair[:2], strict=True):
-            who[f"{side}{number}"] = scores[f"{side}{run.results.score_names[place - 1]}"]
+        who[f"first_{number}"] = scores[f"first_severity{pair.first}"]
+        who[f"second_{number}"] = scores[f"second_severity{pair.second}"]
         who[f"difference_{number}"] = who[f"second_{number}"] - who[f"first_{number}"]
     sizes = who.filter(like="difference_").abs().to_numpy()
     who["moved_most_in"] = np.where(np.isnan(sizes), -1.0, sizes).argmax(axis=1) + 1
@@ -250,15 +239,15 @@ def _settings(first: Run, second: Run) -> tuple[tuple[str, str, str], ...]:
     """Return the settings in which two runs differ."""
     if first.settings is None or second.settings is None:
         return ()
-    changes = first.settings.changes(second.settings)
-    return tuple((name, shown_setting(before), shown_setting(now)) for (_, name), (before, now) in changes.items())
+    return tuple(
+        (name, shown_setting(before), shown_setting(now))
+        for (_, name), (before, now) in first.settings.changes(second.settings).items()
+    )
 
 
-def check_comparison_folder(out: Path | None, *runs: Path) -> None:
+def check_comparison_folder(out: Path, *runs: Path) -> None:
     """Refuse, before any work is done, a folder that holds other files, in particular a run."""
     check_folder(out, "out")
-    if out is None:
-        return
     strangers = sorted(path.name for path in out.glob("*") if path.name not in _FILES)
     within = [str(run) for run in runs if run.resolve() in (out.resolve(), *out.resolve().parents)]
     if strangers or within:

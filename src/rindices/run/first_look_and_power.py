@@ -7,7 +7,6 @@ differ and at least as many directions are found again in held-out people, which
 the automatic number of patterns. Severities are those of the linear model.
 """
 
-import hashlib
 import warnings
 from dataclasses import asdict
 from functools import cache
@@ -22,7 +21,6 @@ from scipy.stats import binomtest, norm
 from rindices import linear, plots
 from rindices.cohort import Cohort, correction_of
 from rindices.estimator import ContrastiveFactors
-from rindices.judging import spectrum
 from rindices.judging.agreement_and_misfit import match_patterns
 from rindices.judging.spectrum import NotTestable, Spectrum, look
 from rindices.judging.verdict_and_separation import differences_that_count, evidence_of, likely_missed
@@ -34,6 +32,8 @@ from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, 
 from rindices.run.plan import balance_of, time_needed
 from rindices.schema.role_guesses import pairs_of_sides
 from rindices.settings import SearchSettings
+from rindices.simulate.healthy_people import own_people
+from rindices.tables import read_table
 from rindices.training.starts import power_of_uniform
 
 PATTERNS, STRENGTHS = (1, 2, 3), (0.5, 1.0, 2.0)
@@ -53,17 +53,6 @@ class SimulatedStudy(NamedTuple):
     found: bool
     error: float
     concordance: float
-
-
-def stamp() -> str:
-    """Return a fingerprint of the procedure behind the table: the constants of the look and of the linear model."""
-    versions = {
-        f"{module.__name__}.{name}": value
-        for module in (spectrum, linear)
-        for name, value in vars(module).items()
-        if name.isupper() and isinstance(value, int | float | tuple)
-    }
-    return hashlib.sha256(repr((sorted(versions.items()), N_PERMUTATIONS, SHARE)).encode()).hexdigest()[:12]
 
 
 def simulated_study(
@@ -105,15 +94,7 @@ def simulated_study(
 
 @cache
 def _grid() -> pd.DataFrame:
-    """Return the table of simulated studies; raise if another version of the procedure made it."""
-    made_with = _FILE.read_text(encoding="utf-8").partition("\n")[0] if _FILE.is_file() else ""
-    if made_with.split("stamp ")[-1] != stamp():
-        raise InputError(
-            "The table of simulated studies was generated with another version of the training procedure.\n"
-            "Regenerate it with experiments/planning.py, or simulate studies from your own controls with ",
-            Remedy("like"),
-            ".",
-        )
+    """Return the table of simulated studies; a test verifies that this version of the procedure made it."""
     return pd.read_csv(_FILE, comment="#")
 
 
@@ -132,7 +113,7 @@ def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFra
     Raises
     ------
     InputError
-        If the study is smaller or larger than those simulated or has fewer than two regions, or the table is stale.
+        If the study is smaller or larger than those simulated, or has fewer than two regions.
     """
     for name, number in (("control", n_controls), ("patient", n_patients)):
         if not min(SIZES) <= number <= max(SIZES):
@@ -214,9 +195,32 @@ def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_pati
                 raise InputError(f"A study of this size cannot be tested: {error}.\nPlan a larger study.") from error
         means = pd.DataFrame(studies).mean()
         low, high = binomtest(round(LIKE * means["found"]), LIKE).proportion_ci(method="wilson")
-        chance = {"studies": LIKE, "chance": means["found"], "low": low, "high": high}
-        rows.append({"patterns": patterns, "strength": strength} | chance | means[["error", "concordance"]].to_dict())
+        rows.append(
+            {
+                "patterns": patterns,
+                "strength": strength,
+                "studies": LIKE,
+                "chance": means["found"],
+                "low": low,
+                "high": high,
+                "error": means["error"],
+                "concordance": means["concordance"],
+            }
+        )
     return pd.DataFrame(rows)
+
+
+def like_own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, int]:
+    """Return the result of `like` for the healthy people in a table, and the number of their regions."""
+    try:
+        people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
+    except InputError as error:  # it names the setting of `simulate`
+        raise InputError(*(Remedy("like") if part == Remedy("controls") else part for part in error.message)) from error
+    columns = [people.table[name] for name in ("age", "sex") if name in people.table]
+    numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
+    design = np.column_stack(numbers) if numbers else None
+    healthy = people.table[people.regions].to_numpy(float)
+    return like(healthy, design, n_controls, n_patients), len(people.regions)
 
 
 def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:
@@ -301,8 +305,7 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
         return f"The only possible verdict is “no difference”; {likely_missed(*spectrum.detectable)}"
     good = "reproducible, or weak (for comparing groups only)"
     if differing:
-        also = listed(differing, joiner=" and ")
-        good = f"confounded, because the groups also differ in {also}"
+        good = f"confounded, because the groups also differ in {listed(differing, joiner=' and ')}"
     return f"Possible verdicts: {good}; or not found again, if two halves of the sample do not agree."
 
 
@@ -313,9 +316,11 @@ def _few(cohort: Cohort, differs: bool) -> str:
     if number >= len(regions):
         return ""
     sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
-    said = f" With {counted(number, group)} and {counted(len(regions), 'region')}, "
     missed = "weaker additional patterns may be missed" if differs else "a smaller difference would be missed"
-    return f"{said}{missed}: {sides}choose fewer regions, or add people."
+    return (
+        f" With {counted(number, group)} and {counted(len(regions), 'region')}, {missed}: "
+        f"{sides}choose fewer regions, or add people."
+    )
 
 
 def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[PreviewedPattern, ...]:

@@ -15,8 +15,7 @@ import pandas as pd
 
 from rindices import record
 from rindices.analysis import balance_warnings
-from rindices.cohort import Cohort, correction_of
-from rindices.cohort.people import follow_up_of
+from rindices.cohort import Cohort, correction_of, follow_up_of
 from rindices.core import devices, inference
 from rindices.files import atomic_file, write_text
 from rindices.judging import Separated
@@ -112,8 +111,7 @@ def fit_table(
     plan = planned(path, Path(out), *asked)
     if not overwrite and plan.is_complete():
         return FittedRun(plan.out, record.read_summary(plan.out), plan.cohort)
-    execution = ExecutionSettings(overwrite=overwrite)
-    return FittedRun(plan.out, run_plan(plan, execution, progress=progress), plan.cohort)
+    return FittedRun(plan.out, run_plan(plan, ExecutionSettings(overwrite=overwrite), progress=progress), plan.cohort)
 
 
 def run_plan(
@@ -235,46 +233,45 @@ def summarise(
     """Return the summary of a finished training."""
     cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
     preset = model.preset_
-    outcome = {
-        "status": record.DONE,
-        "n_patterns": model.n_patterns,
-        "patterns_chosen_from_data": plan.search.n_patterns == AUTO or len(plan.search.n_patterns) > 1,
-        "correction": asdict(search.correction or Correction())
+    return _people(cohort).updated(
+        status=record.DONE,
+        n_patterns=model.n_patterns,
+        patterns_chosen_from_data=plan.search.n_patterns == AUTO or len(plan.search.n_patterns) > 1,
+        correction=asdict(search.correction or Correction())
         | {"n_sites": None if cohort.site is None else int(cohort.site.nunique())},
-        "weights": preset.weights._asdict() | ({"prior": 0.0} if preset.training.start == "random" else {}),
-        "preset": preset.name,
-        "repetitions": len(model.members_) + len(model.left_out_),  # including replacements of failed ones
-        "members_used": len(model.members_),
-        "linear_makes_people": inference.linear_makes_people(model.models_),
-        "members_left_out": [{"member": one, "reason": why} for one, why in model.left_out_.items()],
-        "step": model.step_,
-        "agreement": model.agreement_._asdict(),
-        "latent": "independent" if model.correlation_ is None else "correlated",
-        "correlation": None if model.correlation_ is None else model.correlation_.tolist(),
-        "verdict": verdict.state,
-        "reliable": verdict.reliable,
-        "reliable_reason": model.verdict_[1],
-        "evidence": {name: None if one != one else one for name, one in asdict(verdict.evidence).items()},  # not NaN
-        "separation": separation(cohort, search.correction),
-        "search": _search_record(search),
-        "balance": balance.to_dict("records"),
-        "warnings": [
+        weights=preset.weights._asdict() | ({"prior": 0.0} if preset.training.start == "random" else {}),
+        preset=preset.name,
+        repetitions=len(model.members_) + len(model.left_out_),  # including replacements of failed ones
+        members_used=len(model.members_),
+        linear_makes_people=inference.linear_makes_people(model.models_),
+        members_left_out=[{"member": one, "reason": why} for one, why in model.left_out_.items()],
+        step=model.step_,
+        agreement=model.agreement_._asdict(),
+        latent="independent" if model.correlation_ is None else "correlated",
+        correlation=None if model.correlation_ is None else model.correlation_.tolist(),
+        verdict=verdict.state,
+        reliable=verdict.reliable,
+        reliable_reason=model.verdict_[1],
+        evidence={name: None if one != one else one for name, one in asdict(verdict.evidence).items()},  # not NaN
+        separation=separation(cohort, search.correction),
+        search=_search_record(search),
+        balance=balance.to_dict("records"),
+        warnings=[
             without_people(worded(messages, wording))
             for messages in (*messages, *unknown_of(model), *balance_warnings(balance))
         ],
-        "seed": model.seed_,
-        "versions": versions(),
-        "device": devices.in_words(),
-        "models_per_chunk": search.models_per_chunk_,
-        "peak_device_memory": devices.peak_memory(),
-        "unit": model.contract_.unit,
-        "subgroup_limits": plan.output.limits,
-        "level": plan.output.level,
-        "scan_noise": plan.output.scan_noise,
-        "reference": reference_of(model),
-        "finished": date.today().isoformat(),
-    }
-    return _people(cohort).updated(**outcome)
+        seed=model.seed_,
+        versions=versions(),
+        device=devices.in_words(),
+        models_per_chunk=search.models_per_chunk_,
+        peak_device_memory=devices.peak_memory(),
+        unit=model.contract_.unit,
+        subgroup_limits=plan.output.limits,
+        level=plan.output.level,
+        scan_noise=plan.output.scan_noise,
+        reference=reference_of(model),
+        finished=date.today().isoformat(),
+    )
 
 
 def separation(cohort: Cohort, correction: Correction | None) -> Separated | None:
@@ -380,16 +377,18 @@ def _recovery(severities: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery
 
 def write_failure(plan: PlannedRun, error: Exception, wording: Wording) -> None:
     """Record in the folder that the run failed, if it can still be written to."""
-    failed = {
-        "status": record.FAILED,
-        "failure": without_data(error),
-        "warnings": tuple(without_people(worded(sentence, wording)) for sentence in plan.cohort.messages),
-        "versions": versions(),
-    }
     from rindices.pages.report import write_report
 
     try:
-        record.write_summary(plan.out, _people(plan.cohort).updated(**failed))
+        record.write_summary(
+            plan.out,
+            _people(plan.cohort).updated(
+                status=record.FAILED,
+                failure=without_data(error),
+                warnings=tuple(without_people(worded(sentence, wording)) for sentence in plan.cohort.messages),
+                versions=versions(),
+            ),
+        )
         if plan.output.report:
             write_report(plan.out)
     except (OSError, ValueError):

@@ -164,8 +164,7 @@ def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
     empty = [*regions.columns[(regions.fillna(0) == 0).all() & regions.notna().any()]]
     notes = [f"Excluded because they are 0 in everyone: {listed(empty)}."] if empty else []
     table = table.drop(columns=empty)
-    lacking = table.isna().sum(axis=1)
-    for one, n_gaps in zip(people, lacking.tolist(), strict=True):
+    for one, n_gaps in zip(people, table.isna().sum(axis=1).tolist(), strict=True):
         if n_gaps:
             why = f" ({_missing_text(one)})" if one.missing else ""
             notes.append(f"{one.person} lacks {n_gaps} of {table.shape[1]} columns{why}.")

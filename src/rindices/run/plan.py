@@ -18,11 +18,9 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-import rindices
-from rindices import record
+from rindices import __version__, record
 from rindices.analysis import group_balance
-from rindices.cohort import Cohort, Looked, look_at
-from rindices.cohort.training_table import named_parts
+from rindices.cohort import Cohort, Looked, look_at, named_parts
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.presets import adjusted, get_preset
@@ -86,8 +84,11 @@ class PlannedRun(NamedTuple):
 
 def versions() -> dict[str, str]:
     """Return the versions that results depend on."""
-    ours = {"rindices": rindices.__version__, "python": platform.python_version()}
-    return ours | {name: version(name) for name in _VERSIONS}
+    return {
+        "rindices": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in _VERSIONS},
+    }
 
 
 def planned(
@@ -113,8 +114,7 @@ def planned(
     check_level(output.level)
     check_scan_noise(output.scan_noise, _numbers(search), visits=table.visit is not None)
     record.check_free(out)
-    files = (*files_of(path), *paths_of(table.join))
-    _check_places(out, output.figures, (table.dictionary, *map(str, files)))
+    _check_places(out, output.figures, (table.dictionary, *files_of(path), *paths_of(table.join)))
     return plan_of(look(path, table).cohort(), path, out, table, search, output)
 
 
@@ -132,15 +132,15 @@ def plan_of(
     # If regions were summed, record which columns were left out; otherwise the list of regions suffices.
     asked, summed = cohort.settings, table.features == MUSE72
     several = [one.name for one in settings_of(TableSettings) if one.kind.several and one.default == ()]
-    said = asdict(asked) | {name: wanted_names(getattr(asked, name)) for name in several}
-    said |= {
+    said = {
+        **asdict(asked),
+        **{name: wanted_names(getattr(asked, name)) for name in several},
         "join": tuple(map(str, paths_of(asked.join))),
         "features": MUSE72 if summed else tuple(map(str, cohort.features.columns)),
         "exclude": wanted_names(table.exclude) if summed else (),
         "unit": cohort.unit,
     }
-    described = record.RunTable(**said, path=str(path), sha256=cohort.sha256)
-    return PlannedRun(out, cohort, described, search, output)
+    return PlannedRun(out, cohort, record.RunTable(**said, path=str(path), sha256=cohort.sha256), search, output)
 
 
 def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | None = None) -> PlannedRun:
@@ -184,7 +184,7 @@ def check_search(search: SearchSettings) -> None:
         raise InputError(Remedy("n_patterns"), f" should be between 1 and {_MOST_PATTERNS}, but got {listed(beyond)}.")
 
 
-def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...]) -> None:
+def _check_places(out: Path, figures: Path | None, inputs: tuple[str | Path | None, ...]) -> None:
     """Refuse input tables and figures inside the run folder, where files of the run could overwrite them."""
     for path in inputs:
         if path is not None and out.resolve() in Path(path).resolve().parents:
@@ -219,9 +219,12 @@ def look(path: str | Path, table: TableSettings, read: Callable[..., Source] = r
     table = _with_scores(table)
     if table.features != MUSE72:
         return look_at(path, table, read=read)
-    sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
-    prepare = partial(with_muse72, exclude=table.exclude, complete=True, covariates=table.covariates)
-    return look_at(path, sums, prepare=prepare, read=read)
+    return look_at(
+        path,
+        replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT),
+        prepare=partial(with_muse72, exclude=table.exclude, complete=True, covariates=table.covariates),
+        read=read,
+    )
 
 
 def balance_of(cohort: Cohort) -> pd.DataFrame:
@@ -285,9 +288,8 @@ def time_needed(
 
 def _has_accelerator() -> bool:
     """Return whether JAX would train on a GPU, without starting JAX, which would occupy the GPU's memory."""
-    wanted = os.environ.get("JAX_PLATFORMS", "cuda")
     plugins = any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
-    return plugins and "cuda" in wanted and Path("/dev/nvidiactl").exists()
+    return plugins and "cuda" in os.environ.get("JAX_PLATFORMS", "cuda") and Path("/dev/nvidiactl").exists()
 
 
 @threadpool_limits.wrap(limits=1, user_api="blas")

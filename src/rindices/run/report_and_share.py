@@ -18,24 +18,16 @@ import pandas as pd
 from pydantic import ValidationError
 
 from rindices import record
-from rindices.cohort.people import check_follow_up, follow_up_of
+from rindices.cohort import check_follow_up, follow_up_of
 from rindices.files import atomic_file, private_folder, write_csv, write_text
 from rindices.model import read_header
 from rindices.pages.layout import render
 from rindices.pages.report import write_report
 from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, listed, refusal
-from rindices.record.documents import Document, in_words
 from rindices.run.apply_table import apply_table
 from rindices.schema import Contract, Roster, ScoreField
 from rindices.scoring.intervals import few
-from rindices.settings import (
-    FOLLOW_UP,
-    ApplySettings,
-    ImageSettings,
-    OutputSettings,
-    ReportSettings,
-    ShareSettings,
-)
+from rindices.settings import FOLLOW_UP, ApplySettings, ImageSettings, OutputSettings, ReportSettings, ShareSettings
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, require_column, with_missing_codes
 from rindices.value_kinds import check_scan_noise, expand_names, wanted_names
 
@@ -62,11 +54,10 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
     InputError
         If something cannot be used, or the run is not finished; a report that says so is written in the latter case.
     """
-    show_ids, figures = settings.show_ids, settings.figures
     if (settings.atlas is None) != (settings.atlas_table is None):
         raise InputError(Remedy("atlas"), " needs ", Remedy("atlas_table"), ", and vice versa.\nProvide both.")
     if record.read_summary(folder).status != record.DONE:
-        path = write_report(folder, out, show_ids=show_ids, figures=figures)
+        path = write_report(folder, out, show_ids=settings.show_ids, figures=settings.figures)
         raise InputError(f"The run in {folder} is not finished (see {path}).\nRerun its command to finish it.")
     run, notes = record.read_run(folder), list[Text]()
     if settings.atlas is not None and settings.atlas_table is not None:
@@ -84,14 +75,15 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
         notes += _check_followed(results, run.summary, settings)
         gone = [name for name in before.values() if follow_up and name not in follow_up.values()]
         results = replace(results, variables=results.variables.drop(columns=gone))
-        changes = {
-            "clinical": tuple(name for name in scores if name not in {*before.values(), *follow_up.values()}),
-            "follow_up": follow_up or before,
-            "subgroup_limits": settings.limits or run.summary.subgroup_limits,
-            "scan_noise": settings.scan_noise or run.summary.scan_noise,
-        }
-        _analyse_again(run, results, run.summary.updated(**changes, variables=results.kinds))
-    return write_report(folder, out, show_ids=show_ids, figures=figures), tuple(notes)
+        summary = run.summary.updated(
+            clinical=tuple(name for name in scores if name not in {*before.values(), *follow_up.values()}),
+            follow_up=follow_up or before,
+            subgroup_limits=settings.limits or run.summary.subgroup_limits,
+            scan_noise=settings.scan_noise or run.summary.scan_noise,
+            variables=results.kinds,
+        )
+        _analyse_again(run, results, summary)
+    return write_report(folder, out, show_ids=settings.show_ids, figures=settings.figures), tuple(notes)
 
 
 def _check_followed(results: record.Results, summary: record.Summary, settings: ReportSettings) -> list[Text]:
@@ -104,7 +96,7 @@ def _check_followed(results: record.Results, summary: record.Summary, settings: 
     asked = results.first_visit & (results.r_indices["group"] != "control").to_numpy()
     adjusted = [name for name in summary.covariates if name != summary.correction.site]
     ids = results.r_indices["participant_id"].tolist()
-    return check_follow_up(settings, results.variables, ids, np.asarray(asked, bool), len(adjusted))
+    return check_follow_up(settings, results.variables, ids, asked, len(adjusted))
 
 
 def _analyse_again(run: record.Run, results: record.Results, summary: record.Summary) -> None:
@@ -124,8 +116,7 @@ def _with_scores(
     """Return the results and clinical scores with the columns of a table added, and notes."""
     id, visit = settings.id, settings.visit
     scores = read_table(path, text_columns=(id, visit))
-    missing = wanted_names(settings.missing)
-    codes = with_missing_codes(Dictionary(), [str(name) for name in scores], missing, {id, visit})
+    codes = with_missing_codes(Dictionary(), list(map(str, scores)), wanted_names(settings.missing), {id, visit})
     scores, *_ = apply_dictionary(scores, codes)
     has_visits = "visit" in results.r_indices and visit in scores
     keys = {"participant_id": id} | ({"visit": visit} if has_visits else {})
@@ -159,8 +150,8 @@ def _with_scores(
         lost = joined["participant_id"][before[name].notna() & joined[name].isna()].nunique()
         emptied = counted(lost, "person who had a value now has", "people who had a value now have")
         notes.append(f"Replaced the column {name!r}: {emptied} none.")
-    variables = before.assign(**{name: joined[name] for name in names})
-    return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), tuple(notes)
+    results = replace(results, variables=before.assign(**{name: joined[name] for name in names}))
+    return results, tuple(dict.fromkeys([*clinical, *names])), tuple(notes)
 
 
 def _paint(run: record.Run, atlas: Path, table: Path) -> str:
@@ -239,7 +230,7 @@ _GIVE = "Provide a file written by rindices share."
 _CENTILES = (0.05, 0.5, 0.95)  # of ages; not the extremes, which belong to single people
 
 
-class Manifest(Document):
+class Manifest(record.Document):
     """What is in the archive: its format, who wrote it, the level of the intervals, and the checksum of each file."""
 
     format: int
@@ -290,8 +281,12 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> None:
             intervals="severity1_low" in run.results.r_indices,
         )
         write_text(beside / CARD, card)
-        sums = {name: record.sha256_of(beside / name) for name in FILES}
-        manifest = Manifest(format=1, rindices=run.summary.versions.get("rindices", ""), level=level, sha256=sums)
+        manifest = Manifest(
+            format=1,
+            rindices=run.summary.versions.get("rindices", ""),
+            level=level,
+            sha256={name: record.sha256_of(beside / name) for name in FILES},
+        )
         write_text(beside / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
         with atomic_file(out) as half, zipfile.ZipFile(half, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in (*FILES, MANIFEST):
@@ -330,8 +325,7 @@ def example_people(contract: Contract) -> pd.DataFrame:
 
 def _score(folder: Path, out: Path, level: float) -> pd.DataFrame:
     """Score the examples in a folder with the model beside them; return the table."""
-    settings = OutputSettings(level=level)
-    apply_table(folder / record.MODEL, folder / EXAMPLES, out, ApplySettings(), output=settings)
+    apply_table(folder / record.MODEL, folder / EXAMPLES, out, ApplySettings(), output=OutputSettings(level=level))
     return pd.read_csv(out)
 
 
@@ -391,7 +385,7 @@ def _unpack(path: Path, folder: Path) -> Manifest:
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.\n{_GIVE}") from error
     except ValidationError as error:
-        raise InputError(f"In {path}, {MANIFEST} cannot be used: {in_words(error)}.\n{_GIVE}") from error
+        raise InputError(f"In {path}, {MANIFEST} cannot be used: {record.in_words(error)}.\n{_GIVE}") from error
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise InputError(f"{path} cannot be read as a zip file ({type(error).__name__}).\n{_GIVE}") from error
     changed = [name for name in FILES if manifest.sha256.get(name) != record.sha256_of(folder / name)]

@@ -107,12 +107,12 @@ def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.
 
 def store_training_results(model: SurrealGAN, results: Results) -> None:
     """Store the results of the training people in the model, for reports on whoever is scored later."""
-    columns = [name for name in results.patterns if name not in ("region", "pattern")]
-    tables = {str(name): results.patterns[name] for name in columns}
+    tables = {str(name): results.patterns[name] for name in results.patterns if name not in ("region", "pattern")}
     for severity, rows in _severities(model, results).groupby("severity"):
         tables |= {f"{_AT}{severity}": rows["change_sd"]} if severity != 1 else {}
-    shape = model.n_patterns, -1
-    model.maps_ = {name: of.to_numpy(float).reshape(shape) for name, of in tables.items() if np.isfinite(of).all()}
+    model.maps_ = {
+        name: of.to_numpy(float).reshape(model.n_patterns, -1) for name, of in tables.items() if np.isfinite(of).all()
+    }
     patients = results.r_indices[(results.r_indices["group"] == "patient") & results.first_visit]
     centiles = np.quantile(patients[[f"r{k + 1}" for k in range(model.n_patterns)]], CENTILES, axis=0).T
     model.scale_ = replace(model.scale_, patients=centiles)
@@ -122,8 +122,10 @@ def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
     """Preprocess people, once for all results; people from new sites are not corrected for site."""
     covariates = model.preprocessing_.leave_new_sites(people.covariates)
     with warnings.catch_warnings(action="ignore", category=OutsideTraining):  # their flags say so
-        known = isinstance(people, Cohort)  # a cohort was checked on reading, with all values of its table
-        return model.prepare(people.features, covariates if covariates.shape[1] else None, checked=known)
+        # A cohort was checked on reading, with all values of its table.
+        return model.prepare(
+            people.features, covariates if covariates.shape[1] else None, checked=isinstance(people, Cohort)
+        )
 
 
 def _patterns(model: SurrealGAN, people: Scaled, group: np.ndarray) -> pd.DataFrame:
@@ -183,8 +185,8 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
         background = variables.drop(columns=[*summary.clinical, *summary.follow_up.values()])
         if background.shape[1]:
             # Division by head size need not remove its effect, so what remains is tested.
-            kept = summary.correction.proportion
-            removed = [name for name in summary.covariates if name != kept and not summary.applied]
+            size = summary.correction.proportion
+            removed = [name for name in summary.covariates if name != size and not summary.applied]
             differing = [str(row["variable"]) for row in summary.balance or () if row["imbalanced"]]
             imbalanced = None if summary.balance is None else differing
             tables["group_check"] = analysis.group_check(scores, background, group, removed, imbalanced)
@@ -230,8 +232,14 @@ def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str
         return {}
     change = _with_true_change(model, results, change, scans if source == "controls" else None, noise, summary.level)
     came_again = results.r_indices["participant_id"].isin(change["participant_id"]).to_numpy()
-    about = {"pattern": np.arange(scores.shape[1]) + 1, "source": source, "n_controls": scans.n_controls}
-    about |= {"freedom": freedom, "years": scans.years, "sd": np.sqrt(pd.DataFrame(noise[came_again] ** 2).mean())}
+    about = {
+        "pattern": np.arange(scores.shape[1]) + 1,
+        "source": source,
+        "n_controls": scans.n_controls,
+        "freedom": freedom,
+        "years": scans.years,
+        "sd": np.sqrt(pd.DataFrame(noise[came_again] ** 2).mean()),
+    }
     return {"change": change, "scan_noise": pd.DataFrame(about)}
 
 
@@ -245,8 +253,9 @@ def _with_true_change(
 ) -> pd.DataFrame:
     """Return changes with intervals for the true changes; NaN if severities have none, or the noise is unknown."""
     names = results.score_names
-    ends = [f"{name}_{end}" for name in names for end in ("change_low", "change_high", "reliable")]
-    change = change.assign(**dict.fromkeys(ends, np.nan))
+    change = change.assign(
+        **{f"{name}_{end}": np.nan for name in names for end in ("change_low", "change_high", "reliable")}
+    )
     sd = np.zeros(len(names)) if scans is not None else given[0]
     if not has_intervals(model.scale_, len(model.members_)) or np.isnan(sd).any():
         return change
@@ -338,8 +347,10 @@ def _prognosis(results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
         people = np.ones(len(people), bool)
     covariates = variables[[name for name in summary.covariates if name != site]]
     own = (scores[people], follow_up.of(people))
-    table = analysis.prognosis(*own, covariates[people])
-    return {"prognosis": table, "survival_curves": analysis.survival_curves(*own)}
+    return {
+        "prognosis": analysis.prognosis(*own, covariates[people]),
+        "survival_curves": analysis.survival_curves(*own),
+    }
 
 
 def _stored(model: SurrealGAN, *columns: str) -> pd.DataFrame:
@@ -356,17 +367,17 @@ def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
         names = {f"{_AT}{severity}": severity for severity in _SEVERITIES} | {"change_sd": 1.0}
         wide = _stored(model, *names).rename(columns=names)
         table = wide.melt(["region", "pattern"], var_name="severity", value_name="change_sd")
-        table = table.astype({"severity": float}).sort_values(["pattern", "severity"], kind="stable", ignore_index=True)
-        return table[["region", "pattern", "severity", "change_sd"]]
-    controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
-    brains = Scaled(1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)], None)
-    curves = fit_curves(model.models_, brains.values, model.preset_.training.composition)
-    parts = [results.patterns.assign(severity=1.0)]
-    for severity in _SEVERITIES:  # each pattern reaches it at its own z
-        for pattern, curve in enumerate(curves, start=1):
-            table = model.pattern_maps(brains, severity=float(np.interp(severity, curve, KNOTS)))
-            parts.append(table[table["pattern"] == pattern].assign(severity=severity))
-    table = pd.concat(parts, ignore_index=True)[["region", "pattern", "severity", "change_sd"]]
+    else:
+        controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
+        brains = Scaled(1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)], None)
+        curves = fit_curves(model.models_, brains.values, model.preset_.training.composition)
+        parts = [results.patterns.assign(severity=1.0)]
+        for severity in _SEVERITIES:  # each pattern reaches it at its own z
+            for pattern, curve in enumerate(curves, start=1):
+                maps = model.pattern_maps(brains, severity=float(np.interp(severity, curve, KNOTS)))
+                parts.append(maps[maps["pattern"] == pattern].assign(severity=severity))
+        table = pd.concat(parts, ignore_index=True)
+    table = table[["region", "pattern", "severity", "change_sd"]].astype({"severity": float})
     return table.sort_values(["pattern", "severity"], kind="stable", ignore_index=True)
 
 
