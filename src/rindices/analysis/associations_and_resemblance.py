@@ -33,8 +33,10 @@ FEWEST_IN_CATEGORY = 3
 STATISTICS = {"continuous": "Pearson r", "dichotomous": "point-biserial r", "categorical": "eta²"}
 _WHOLE = ["coefficient", "low", "high", "p"]
 _PARTIAL = ["partial", "partial_low", "partial_high", "partial_p"]
-_COLUMNS = ["people", "pattern", "variable", "level", "kind", "statistic", "n"]
-_COLUMNS += [*_WHOLE, "q", *_PARTIAL, "partial_q", "note"]
+_COLUMNS = [
+    *("people", "pattern", "variable", "level", "kind", "statistic", "n"),
+    *(*_WHOLE, "q", *_PARTIAL, "partial_q", "note"),
+]
 
 
 def associations(

@@ -16,7 +16,7 @@ import pandas as pd
 from pydantic import JsonValue, TypeAdapter
 from pydantic import dataclasses as checked
 
-from rindices.linear import ledoit_wolf
+from rindices.linear import Whitening
 from rindices.preprocessing.covariates import Covariate, CovariateResidualizer, count_columns, numbers_of
 from rindices.preprocessing.sites import UNCORRECTED, SiteHarmonizer
 from rindices.presets import SCALED_SD, Correction
@@ -100,9 +100,7 @@ def whitening_matrix(controls: np.ndarray, strength: float) -> np.ndarray | None
     """
     if strength == 0:
         return None
-    covariance = ledoit_wolf((controls - controls.mean(axis=0)) / SCALED_SD)[0]
-    values, vectors = np.linalg.eigh(covariance)
-    zca = (vectors / np.sqrt(values)) @ vectors.T
+    zca = Whitening.of((controls - controls.mean(axis=0)) / SCALED_SD).inverse_root
     return strength * zca + (1 - strength) * np.eye(len(zca))
 
 

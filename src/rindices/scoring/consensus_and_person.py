@@ -20,7 +20,6 @@ import pandas as pd
 from scipy.special import ndtr
 
 from rindices.core import inference
-from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters, n_patterns
 from rindices.judging.agreement_and_misfit import faults, match_patterns, pairwise
 from rindices.judging.selection import Judged, usable_models
@@ -106,7 +105,9 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     aligned, correlations = [], []
     for member in kept:
         (trajectory, rows, k), order = trajectories[member], orders[member]
-        aligned.append(reorder_patterns(trajectory.weights_of(k, n_patterns, judged.best_checkpoint.step), order))
+        aligned.append(
+            inference.reorder_patterns(trajectory.weights_of(k, n_patterns, judged.best_checkpoint.step), order)
+        )
         correlations.append(trajectory.correlations[rows[judged.best], k][np.ix_(order, order)])
     models = jax.tree.map(lambda *leaves: np.stack(leaves), *aligned)
     return Selected(models, kept, dict(sorted(left_out.items())), np.mean(correlations, axis=0))
