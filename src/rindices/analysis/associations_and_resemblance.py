@@ -319,12 +319,17 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
                 "n_regions": seen.size,
             }
             if measure == _SUBCORTEX:
-                r = _standardised(others.to_numpy()) @ _standardised(seen.ravel())
-                rows.append(pd.DataFrame(about | {"r": r}))
-                continue
-            plain, beyond = _compared(seen, others.to_numpy(), spins(tuple(regions), n_spins, seed))
-            about |= {"r": plain.found, "p": plain.p, "p_corrected": plain.p_corrected}
-            about |= {"chance": np.percentile(plain.spun.max(axis=1), _CHANCE)}
-            about |= {"beyond": beyond.found, "beyond_p": beyond.p, "beyond_p_corrected": beyond.p_corrected}
-            rows.append(pd.DataFrame(about))
+                numbers = {"r": _standardised(others.to_numpy()) @ _standardised(seen.ravel())}
+            else:
+                plain, beyond = _compared(seen, others.to_numpy(), spins(tuple(regions), n_spins, seed))
+                numbers = {
+                    "r": plain.found,
+                    "p": plain.p,
+                    "p_corrected": plain.p_corrected,
+                    "chance": np.percentile(plain.spun.max(axis=1), _CHANCE),
+                    "beyond": beyond.found,
+                    "beyond_p": beyond.p,
+                    "beyond_p_corrected": beyond.p_corrected,
+                }
+            rows.append(pd.DataFrame(about | numbers))
     return (pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()).reindex(columns=_RESEMBLANCE_COLUMNS)

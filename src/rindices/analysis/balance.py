@@ -230,8 +230,9 @@ def corrected_p(
         Seed of the permutations.
     """
     blocks = np.zeros(len(patient), int) if site is None else pd.factorize(site)[0] + 1
-    tested = [_Tested.of(column, blocks) for _, column in variables.items()]
-    weights = _weights(tested, patient, regions)
+    every = [_Tested.of(column, blocks) for _, column in variables.items()]
+    tested, corrected = [one for one in every if one.varies], np.full(len(every), np.nan)
+    weights = _weights(tested, len(every), patient, regions)
     rng, p_values = np.random.default_rng([seed, len(patient)]), []
     labels = [(patient[:, None], patient[:, None])]
     step = max(1, min(N_PERMUTATIONS, _CHUNK // max(len(patient), 1)))
@@ -242,11 +243,12 @@ def corrected_p(
         centred = _shared(tested, partial(_Tested.centred, free=free, within=within))
         p_values.append([one.p(left) / weight for (one, left), weight in zip(centred, weights, strict=True)])
     testable = np.array([not np.isnan(one[0]) for one in p_values[0]], bool)
-    if not testable.any():
-        return np.full(len(tested), np.nan)
-    smallest = np.concatenate([np.nanmin(np.array(part)[testable], axis=0) for part in p_values])
-    own = np.array([one[0] for one in p_values[0]])
-    return np.where(testable, (smallest <= own[:, None] * (1 + 1e-9)).mean(axis=1), np.nan)
+    if testable.any():
+        smallest = np.concatenate([np.nanmin(np.array(part)[testable], axis=0) for part in p_values])
+        own = np.array([one[0] for one in p_values[0]])
+        shares = (smallest <= own[:, None] * (1 + 1e-9)).mean(axis=1)
+        corrected[[one.varies for one in every]] = np.where(testable, shares, np.nan)
+    return corrected
 
 
 def _permuted(patient: np.ndarray, blocks: np.ndarray, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
@@ -265,7 +267,7 @@ class _Tested:
         self.people, self.columns, self.places = people, columns, places
         self.within = places.shape[1] > 0
         self.varies = columns.shape[1] > 0
-        self.known = people.tobytes(), self.within, self.varies
+        self.known = people.tobytes(), self.within
 
     @classmethod
     def of(cls, column: pd.Series, blocks: np.ndarray) -> Self:
@@ -282,12 +284,10 @@ class _Tested:
     def centred(self, free: np.ndarray, within: np.ndarray) -> np.ndarray:
         """Return labels ``(people, permutations)``, permuted freely or within sites, minus the mean of each site."""
         labels = within if self.within else free
-        return residuals(labels[self.people].astype(float), self.places) if self.varies else labels
+        return residuals(labels[self.people].astype(float), self.places)
 
     def p(self, centred: np.ndarray) -> np.ndarray:
         """Return the p values of centred labels, from the share of their variance that the columns explain."""
-        if not self.varies:
-            return np.full(centred.shape[1], np.nan)
         total = np.sum(np.square(centred), axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.sum(np.square(self.columns.T @ centred), axis=0) / total
@@ -295,15 +295,11 @@ class _Tested:
 
     def within_groups(self, patient: np.ndarray, regions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return a basis of groups and sites, and the residuals of regions given this basis."""
-        if not self.varies:
-            return regions, regions
         given = basis(np.column_stack([self.places, patient[self.people]]))
         return given, residuals(regions[self.people], given)
 
     def explained(self, given: np.ndarray, values: np.ndarray) -> float:
         """Return the mean share of regional variance explained within groups and sites, beyond chance."""
-        if not self.varies:
-            return 0.0
         columns = basis(residuals(self.columns, given))
         total = np.sum(np.square(values), axis=0)
         share = np.sum(np.square(columns.T @ values), axis=0)[total > 0] / total[total > 0]
@@ -324,9 +320,9 @@ def _indicators(blocks: np.ndarray) -> np.ndarray:
     return basis((numbers[:, None] == np.arange(1, numbers.max(initial=0) + 1)).astype(float))
 
 
-def _weights(tested: list[_Tested], patient: np.ndarray, regions: np.ndarray | None) -> np.ndarray:
-    """Return the share of the error rate that each variable gets."""
-    equal = np.full(len(tested), 1 / max(len(tested), 1))
+def _weights(tested: list[_Tested], n_variables: int, patient: np.ndarray, regions: np.ndarray | None) -> np.ndarray:
+    """Return the share of the error rate that each tested variable gets."""
+    equal = np.full(len(tested), 1 / max(n_variables, 1))
     if regions is None:
         return equal
     filled = np.where(np.isnan(regions), np.nanmedian(regions, axis=0), regions)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 Layer = dict[str, Array]
@@ -105,15 +106,12 @@ def n_patterns(models: Parameters) -> int:
 def initialise(key: Array, real: Sizes) -> Parameters:
     """Draw the initial weights of one model from N(0, 0.1²); biases are zero."""
     shape_of = shapes(real)[:4]
-    n_weights = sum(math.prod(layer["weight"]) for network in shape_of for layer in network.values())
+    ends = np.cumsum([math.prod(layer["weight"]) for network in shape_of for layer in network.values()])
     # One draw for all layers compiles several times faster than a draw for each.
-    left = _INITIAL_SD * jax.random.normal(key, (n_weights,))
+    parts = iter(jnp.split(_INITIAL_SD * jax.random.normal(key, (ends[-1],)), ends[:-1]))
 
     def layer(shape: dict[str, tuple[int, ...]]) -> Layer:
-        nonlocal left
-        size = math.prod(shape["weight"])
-        weight = {"weight": left[:size].reshape(shape["weight"])}
-        left = left[size:]
+        weight = {"weight": next(parts).reshape(shape["weight"])}
         return weight | ({"bias": jnp.zeros(shape["bias"])} if "bias" in shape else {})
 
     return Parameters(*({name: layer(shape) for name, shape in network.items()} for network in shape_of))

@@ -67,17 +67,10 @@ _ADAM = optax.scale_by_adam(b1=0.5, b2=0.999)
 
 def optimisers(training: Training) -> Parameters:
     """Adam as in the authors' code: gradients clipped (f, D), with L2 decay (f, g₁, g₂); rates are applied later."""
-
-    def chain(clip: bool, decay: bool) -> optax.GradientTransformation:
-        parts = [_ADAM]
-        if decay and training.weight_decay:
-            parts.insert(0, optax.add_decayed_weights(training.weight_decay))
-        if clip and training.gradient_clip is not None:
-            parts.insert(0, optax.clip_by_global_norm(training.gradient_clip))
-        return optax.chain(*parts)
-
-    plain = chain(clip=False, decay=True)
-    return Parameters(chain(clip=True, decay=True), plain, plain, chain(clip=True, decay=False))
+    clips = [] if training.gradient_clip is None else [optax.clip_by_global_norm(training.gradient_clip)]
+    decays = [optax.add_decayed_weights(training.weight_decay)] if training.weight_decay else []
+    decayed = optax.chain(*decays, _ADAM)
+    return Parameters(optax.chain(*clips, *decays, _ADAM), decayed, decayed, optax.chain(*clips, _ADAM))
 
 
 def initial_state(key: Array, real: Sizes, with_padding: Sizes, training: Training) -> TrainState:

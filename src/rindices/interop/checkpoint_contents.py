@@ -4,11 +4,9 @@ It holds options and, under whole numbers, one or more training states (entries)
 torch's layout, in which the weights of a layer are outputs × inputs; ours are inputs × outputs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -105,7 +103,7 @@ class OfficialModel:
                 return one
         return None
 
-    def as_published(self) -> OfficialModel:
+    def as_published(self) -> Self:
         """Return the model with its patterns in the order of the publication, if it is a published one."""
         order = np.array(self.published.order if self.published else range(self.n_patterns))
         correlation = None if self.correlation is None else self.correlation[np.ix_(order, order)]

@@ -3,13 +3,11 @@
 It also covers head size, one scale for all regions, and the decorrelation of regions.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -38,7 +36,7 @@ class HeadSize(NamedTuple):
     mean: float
 
     @classmethod
-    def fit(cls, covariates: pd.DataFrame, name: str) -> HeadSize:
+    def fit(cls, covariates: pd.DataFrame, name: str) -> Self:
         """Take the mean of controls."""
         return cls(name, float(_sizes(covariates, name).mean()))
 
@@ -80,7 +78,7 @@ class ControlScaler:
     sd: np.ndarray
 
     @classmethod
-    def fit(cls, controls: np.ndarray) -> ControlScaler:
+    def fit(cls, controls: np.ndarray) -> Self:
         """Take mean and sd of controls."""
         return cls(controls.mean(axis=0), controls.std(axis=0))
 
@@ -125,9 +123,7 @@ class Preprocessing:
     harmonizer: SiteHarmonizer | None = None
 
     @classmethod
-    def fit(
-        cls, controls: np.ndarray, covariates: pd.DataFrame | None, correction: Correction | None = None
-    ) -> Preprocessing:
+    def fit(cls, controls: np.ndarray, covariates: pd.DataFrame | None, correction: Correction | None = None) -> Self:
         """Estimate everything in controls; without a `correction`, all covariates have linear effects."""
         correction = correction or Correction()
         covariates = pd.DataFrame() if covariates is None else covariates
@@ -171,9 +167,7 @@ class Preprocessing:
             features = correction.inverse_transform(features, table)
         return features
 
-    def with_new_sites(
-        self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False
-    ) -> Preprocessing:
+    def with_new_sites(self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False) -> Self:
         """Learn further sites from their controls; nothing else changes."""
         if self.harmonizer is None:
             raise InputError(

@@ -4,12 +4,10 @@ Implemented here rather than taken from combatlearn, which requires everyone's s
 estimates private, whereas a model file has to store them. A test compares the two.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -24,6 +22,22 @@ UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scann
 _CONVERGED = 1e-10
 _MOST_ROUNDS = 1000
 _NOTHING_LEFT = 1e-9  # of the sd; less is rounding error
+
+
+class SiteErrors(NamedTuple):
+    """Errors of site effects estimated in few controls, for each person; 0 if unknown or if nothing is corrected.
+
+    Attributes
+    ----------
+    shared
+        Error of offsets that covaries between regions as people's values do, in sd of people.
+    offsets, scales : ndarray of shape (people, regions)
+        Variance of the region-specific error of offsets, and of the logarithm of scales.
+    """
+
+    shared: np.ndarray
+    offsets: np.ndarray
+    scales: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +95,7 @@ class SiteHarmonizer:
         *,
         smooth: Sequence[str] = (),
         interactions: Pairs = (),
-    ) -> SiteHarmonizer:
+    ) -> Self:
         """Estimate the sites' effects in controls; the effects of all covariates other than `name` are preserved."""
         labels = np.array([plain_code(value) for value in covariate_of(covariates, name)], dtype=object)
         sites, site, sizes = np.unique(labels, return_inverse=True, return_counts=True)
@@ -102,9 +116,7 @@ class SiteHarmonizer:
         found = controls.mean(axis=0), sd, offsets, np.sqrt(scales), 1 / np.sqrt(sizes)
         return cls(name, tuple(sites.tolist()), kept, *found)
 
-    def with_new_sites(
-        self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False
-    ) -> SiteHarmonizer:
+    def with_new_sites(self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False) -> Self:
         """Learn further sites from their controls; mean, sd, effects of covariates and known sites stay as they are."""
         labels = as_known(covariate_of(covariates, self.name), self.sites)
         sites, site, sizes = np.unique(labels, return_inverse=True, return_counts=True)
@@ -175,22 +187,6 @@ class SiteHarmonizer:
     def _places(self, labels: np.ndarray) -> np.ndarray:
         """Return the index of each person's site: the last if it is left uncorrected, −1 if it is unknown."""
         return pd.Index([*self.sites, UNCORRECTED], dtype=object).get_indexer(pd.Index(labels))
-
-
-class SiteErrors(NamedTuple):
-    """Errors of site effects estimated in few controls, for each person; 0 if unknown or if nothing is corrected.
-
-    Attributes
-    ----------
-    shared
-        Error of offsets that covaries between regions as people's values do, in sd of people.
-    offsets, scales : ndarray of shape (people, regions)
-        Variance of the region-specific error of offsets, and of the logarithm of scales.
-    """
-
-    shared: np.ndarray
-    offsets: np.ndarray
-    scales: np.ndarray
 
 
 def _errors_left(error: float, offsets: np.ndarray, scales: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

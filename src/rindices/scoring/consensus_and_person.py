@@ -8,11 +8,9 @@ people, who are synthesised from the controls by the learned patterns, at severi
 What counts as far is learned from controls who were left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -240,10 +238,10 @@ class Scaled(NamedTuple):
     covariates: pd.DataFrame | None
     gaps: np.ndarray | None = None
 
-    def of(self, rows: np.ndarray) -> Scaled:
+    def of(self, rows: np.ndarray) -> Self:
         """Return some of the people."""
         covariates = None if self.covariates is None else self.covariates[rows]
-        return Scaled(self.values[rows], covariates, None if self.gaps is None else self.gaps[rows])
+        return type(self)(self.values[rows], covariates, None if self.gaps is None else self.gaps[rows])
 
 
 class Scores(NamedTuple):

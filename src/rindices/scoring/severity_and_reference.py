@@ -8,10 +8,8 @@ vary less than healthy people do. Each repetition leaves some out; a control is 
 learn from that control.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -196,7 +194,7 @@ class HeldOut(NamedTuple):
     always: np.ndarray
 
     @classmethod
-    def of(cls, scores: np.ndarray, held_out: np.ndarray, n_repetitions: int) -> HeldOut:
+    def of(cls, scores: np.ndarray, held_out: np.ndarray, n_repetitions: int) -> Self:
         """Fit it to scores of controls ``(repetitions, controls, patterns)``; `n_repetitions` are in the consensus."""
         seen, (known, left) = scores.mean(axis=0), (np.asarray(held_out.any(axis=axis)) for axis in (0, 1))
         if known.sum() < 2:
