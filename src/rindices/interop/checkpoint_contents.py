@@ -86,7 +86,7 @@ class OfficialModel:
     @property
     def n_patterns(self) -> int:
         """Number of patterns."""
-        return self.models.transformation["severity"]["weight"].shape[1]
+        return networks.n_patterns(self.models)
 
     @property
     def n_regions(self) -> int:
@@ -97,11 +97,8 @@ class OfficialModel:
     def published(self) -> Published | None:
         """The published model that it is, if any."""
         ranges = np.stack([self.covariate_minimum, self.covariate_maximum], axis=1)
-        for one in PUBLISHED:
-            same_range = len(ranges) == 2 and np.allclose(ranges[1], one.covariate_range, rtol=1e-6)
-            if same_range and self.n_patterns == len(one.order):
-                return one
-        return None
+        candidates = [one for one in PUBLISHED if len(ranges) == 2 and len(one.order) == self.n_patterns]
+        return next((one for one in candidates if np.allclose(ranges[1], one.covariate_range, rtol=1e-6)), None)
 
     def as_published(self) -> Self:
         """Return the model with its patterns in the order of the publication, if it is a published one."""
@@ -155,7 +152,6 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
     scaler = _scaler(content)
     models = _models(state, len(scaler.mean))
     minimum, maximum, effects = _correction(content, len(scaler.mean))
-    n_patterns = models.transformation["severity"]["weight"].shape[1]
     return OfficialModel(
         entry=chosen,
         models=models,
@@ -163,7 +159,7 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
         covariate_minimum=minimum,
         covariate_maximum=maximum,
         effects=effects,
-        correlation=_correlation(state.get("phi", content.get("phi")), n_patterns),
+        correlation=_correlation(state.get("phi", content.get("phi")), networks.n_patterns(models)),
         n_updates=_updates(state.get("optimizer_M")),
     )
 
