@@ -250,7 +250,15 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     >>> pair_sides(["lHip", "rHip", "lAmy", "Vermis"])
     {'lHip': ('left', 'Hip'), 'rHip': ('right', 'Hip')}
     """
-    sided = _sides(list(names))
+    given = list(names)
+    written, sided = _with_muse_numbers(given), []
+    meanings = {name: one for name in given for one in _numbered_or_of_study(written[name]) if one.side}
+    several = len({one.measure for one in meanings.values()}) > 1
+    for name in given:
+        side, base = split_side(name)
+        if not side and name in meanings:  # the side comes from a dictionary, and so does the rest
+            side, base = meanings[name].side, meanings[name].what + f", {meanings[name].measure}" * several
+        sided.append((name, side, base))
     every, counts = {name for name, *_ in sided}, Counter((side, base) for _, side, base in sided)
     # Two lefts, or a region with the name of the pair, would make the common name ambiguous.
     return {
@@ -366,19 +374,6 @@ def _with_muse_numbers(names: Iterable[str]) -> dict[str, str]:
     if len(muse) >= _MUSE_REGIONS and len(muse) >= _MUSE_SHARE * len(bare):
         every |= {name: f"MUSE_Volume_{name}" for name in muse}
     return every
-
-
-def _sides(names: list[str]) -> list[tuple[str, str, str]]:
-    """Return names with side and rest; if the side comes from a dictionary, the rest is its title for the region."""
-    written, sided = _with_muse_numbers(names), []
-    meanings = {name: one for name in names for one in _numbered_or_of_study(written[name]) if one.side}
-    several = len({one.measure for one in meanings.values()}) > 1
-    for name in names:
-        side, base = split_side(name)
-        if not side and name in meanings:
-            side, base = meanings[name].side, meanings[name].what + f", {meanings[name].measure}" * several
-        sided.append((name, side, base))
-    return sided
 
 
 def _numbered_or_of_study(name: str) -> list[KnownColumn]:

@@ -198,8 +198,10 @@ class Preprocessing:
 
 
 def _check_roles(correction: Correction, covariates: pd.DataFrame) -> None:
-    shaped = [("smooth", name) for name in correction.smooth]
-    shaped += [("interactions", name) for pair in correction.interactions for name in pair]
+    shaped = [
+        *(("smooth", name) for name in correction.smooth),
+        *(("interactions", name) for pair in correction.interactions for name in pair),
+    ]
     removed = [("proportion", correction.proportion), ("site", correction.site)]
     for role, name in [*shaped, *removed]:
         if name is not None and name not in covariates:

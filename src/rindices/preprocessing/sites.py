@@ -110,11 +110,8 @@ class SiteHarmonizer:
         sd = np.sqrt(((without - means[site]) ** 2).mean(axis=0))
         overall = controls.std(axis=0)
         sd = np.where(sd > _NOTHING_LEFT * overall, sd, overall)  # without residuals, regions are refused later
-        variances = group_means(((without - means[site]) / sd) ** 2, site) * (sizes / (sizes - 1))[:, None]
-        shrunk = [shrink(*estimates) for estimates in zip(means / sd, variances, sizes.tolist(), strict=True)]
-        offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
-        found = controls.mean(axis=0), sd, offsets, np.sqrt(scales), 1 / np.sqrt(sizes)
-        return cls(name, tuple(sites.tolist()), kept, *found)
+        effects = _shrunk_effects(means / sd, (without - means[site]) / sd, site, sizes)
+        return cls(name, tuple(sites.tolist()), kept, controls.mean(axis=0), sd, *effects)
 
     def with_new_sites(self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False) -> Self:
         """Learn further sites from their controls; mean, sd, effects of covariates and known sites stay as they are."""
@@ -124,15 +121,13 @@ class SiteHarmonizer:
         effect = 0.0 if self.kept is None else self.kept.effect(covariates)
         away = (controls - self.mean - effect) / self.sd
         means = group_means(away, site)
-        variances = group_means((away - means[site]) ** 2, site) * (sizes / (sizes - 1))[:, None]
-        shrunk = [shrink(*estimates) for estimates in zip(means, variances, sizes.tolist(), strict=True)]
-        offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
+        offsets, scales, errors = _shrunk_effects(means, away - means[site], site, sizes)
         return replace(
             self,
             sites=(*self.sites, *sites.tolist()),
             offsets=np.vstack([self.offsets, offsets]),
-            scales=np.vstack([self.scales, np.sqrt(scales)]),
-            errors=np.append(np.zeros(len(self.sites)) if self.errors is None else self.errors, 1 / np.sqrt(sizes)),
+            scales=np.vstack([self.scales, scales]),
+            errors=np.append(np.zeros(len(self.sites)) if self.errors is None else self.errors, errors),
         )
 
     def errors_left(self, covariates: pd.DataFrame) -> SiteErrors:
@@ -212,6 +207,16 @@ def _shrunk_by(shrunk: np.ndarray, sampling: float) -> tuple[float, float]:
     spreads = np.geomspace(sampling / 100, 100 * sampling, 200)
     spread = np.interp(np.var(shrunk), spreads**3 / (spreads + sampling) ** 2, spreads)
     return float(spread / (spread + sampling)), float(max(spread - sampling, 0.0))
+
+
+def _shrunk_effects(
+    means: np.ndarray, away: np.ndarray, site: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return offsets, scales and the errors of offsets, from sites' means and people's deviations from these, in sd."""
+    variances = group_means(away**2, site) * (sizes / (sizes - 1))[:, None]
+    shrunk = [shrink(*estimates) for estimates in zip(means, variances, sizes.tolist(), strict=True)]
+    offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
+    return offsets, np.sqrt(scales), 1 / np.sqrt(sizes)
 
 
 def shrink(offsets: np.ndarray, variances: np.ndarray, n_people: int) -> tuple[np.ndarray, np.ndarray]:
