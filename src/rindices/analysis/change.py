@@ -141,7 +141,8 @@ def group_change(
 
 
 def _row(line: Line) -> tuple[object, ...]:
-    return line.start, *with_error(line.slope, line.error, line.freedom), line.random_effects, line.note
+    estimate = with_error(*np.array([[line.slope], [line.error]]), line.freedom)
+    return line.start, *(of[0] for of in estimate), line.random_effects, line.note
 
 
 def _less(a: Line, b: Line) -> Line:
