@@ -153,8 +153,13 @@ def _double(models: Parameters) -> Parameters:
 
 @jax.jit
 def _r_indices(models: Parameters, brains: Array) -> Array:
-    def one(model: Parameters) -> Array:
-        return _with_linear(model, _network_reading(model, brains) if model.decomposer else 0.0, brains)
+    def one(model: Parameters) -> Any:
+        """Return the R-indices of the networks, averaged with those of the accompanying linear model, if any."""
+        read = _network_reading(model, brains) if model.decomposer else 0.0
+        if model.linear is None:
+            return read
+        reading = model.linear["reading"]
+        return (1 - reading["share"]) * read + reading["share"] * (reading["bias"] + (brains - 1) @ reading["weight"])
 
     return jax.lax.map(one, _double(models))
 
@@ -168,14 +173,6 @@ def _network_reading(model: Parameters, brains: Array) -> Array:
     }
     hidden = networks.decompose({"patterns": merged}, brains)
     return networks.finish_reconstruction(model.reconstructor, hidden).sum(axis=1)
-
-
-def _with_linear(model: Parameters, read: Any, brains: Array) -> Array:
-    """Average the networks' R-indices with those of the accompanying linear model, if there is one."""
-    if model.linear is None:
-        return read
-    reading = model.linear["reading"]
-    return (1 - reading["share"]) * read + reading["share"] * (reading["bias"] + (brains - 1) @ reading["weight"])
 
 
 @jax.jit
