@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.interop.muse import MUSE72_NAMES, muse72, muse_regions
+from rindices.interop.muse import MUSE72_NAMES, MUSE_REGIONS, muse72
 from tests.interop.archives import checkpoint, save
 from tests.interop.test_official import plain_r_indices
 from tests.pages.page import missing
@@ -16,7 +16,7 @@ from tests.test_cli import TINY, succeed, summary_of, told
 @pytest.fixture(scope="module")
 def muse_table():
     """80 people in mm³: single regions under their MUSE names, and two sums of regions."""
-    rng, numbers = np.random.default_rng(0), muse_regions().index
+    rng, numbers = np.random.default_rng(0), list(MUSE_REGIONS)
     values = rng.uniform(0.7, 1.3, (80, len(numbers))) * rng.uniform(0.5, 1.5, len(numbers))
     volumes = pd.DataFrame(1.2e6 * values / values.sum(axis=1, keepdims=True), columns=numbers)
     table = volumes.add_prefix("MUSE_Volume_").assign(MUSE_Volume_601=6e5, MUSE_Volume_702=1.2e6)

@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "analysis": ["regions"],
     "imaging": ["analysis"],
     "simulate": [],
-    "interop": ["schema", "core", "preprocessing", "judging", "scoring", "estimator"],
+    "interop": ["regions", "schema", "core", "preprocessing", "judging", "scoring", "estimator"],
     "record": ["judging"],
     "pages": ["regions", "plots", "record"],
     "run": [

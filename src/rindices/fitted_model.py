@@ -167,8 +167,7 @@ class FittedEstimator(RIndexEstimator, FittedModel):
 
         Some patients exceed 1; healthy people average slightly above 0.
         """
-        r_indices = self.scores(X, covariates).r_indices
-        return self.scale_.severities(r_indices)
+        return self.scale_.severities(self.scores(X, covariates).r_indices)
 
     def intervals(
         self, X: Any, covariates: Any = None, level: float = OutputSettings.level

@@ -73,18 +73,6 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> Gener
 class TooFewPatients(InputError, np.linalg.LinAlgError):
     """Too few patients to distinguish the patterns; where models are only compared, this counts as a failed fit."""
 
-    def __init__(self, n_patients: int, n_patterns: int) -> None:
-        super().__init__(
-            f"{counted(n_patterns, 'pattern')} cannot be distinguished in the {counted(n_patients, 'patient')} "
-            "that each training run uses.\nAdd patients, or request fewer patterns with ",
-            Remedy("n_patterns"),
-            ".",
-        )
-        self._numbers = n_patients, n_patterns
-
-    def __reduce__(self) -> tuple[type[Self], tuple[int, int]]:
-        return type(self), self._numbers  # errors travel between processes
-
 
 def ledoit_wolf(people: np.ndarray, *, assume_centered: bool = False) -> tuple[np.ndarray, float]:
     """Return scikit-learn's Ledoit-Wolf covariance and its shrinkage; with many people, in a third of the time."""
@@ -210,7 +198,12 @@ def _independent(projected: np.ndarray, seed: int) -> np.ndarray:
 
 def _check_number(patients: np.ndarray, n_patterns: int) -> None:
     if len(patients) < max(2, n_patterns):
-        raise TooFewPatients(len(patients), n_patterns)
+        raise TooFewPatients(
+            f"{counted(n_patterns, 'pattern')} cannot be distinguished in the {counted(len(patients), 'patient')} "
+            "that each training run uses.\nAdd patients, or request fewer patterns with ",
+            Remedy("n_patterns"),
+            ".",
+        )
 
 
 def _rotated_start(

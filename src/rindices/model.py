@@ -127,11 +127,10 @@ def write_model(
         for layer, weights in (layers or {}).items()
         for kind, array in weights.items()
     }
-    arrays |= arrays_of(preprocessing)
-    arrays |= {f"scale.{name}": of for name, of in vars(scale).items() if of is not None}
+    arrays |= arrays_of(preprocessing) | {f"scale.{name}": of for name, of in vars(scale).items() if of is not None}
     if familiar is not None:
-        arrays |= {f"familiar.{name}": of for name, of in vars(familiar.population).items()}
-        arrays |= {"familiar.usual": familiar.usual, "familiar.surprise": familiar.surprise}
+        known = vars(familiar.population) | {"usual": familiar.usual, "surprise": familiar.surprise}
+        arrays |= {f"familiar.{name}": of for name, of in known.items()}
     arrays |= {f"maps.{name}": np.asarray(of, np.float64) for name, of in maps.items()}
     write_arrays(path, texts, text, arrays)
     return path

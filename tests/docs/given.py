@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 
-from rindices.interop.muse import muse_regions
+from rindices.interop.muse import MUSE_REGIONS
 from tests.conftest import N_REGIONS
 from tests.imaging.made_up import SHAPE, write_image
 from tests.tables.trees import subjects_dir
@@ -61,7 +61,7 @@ def new_people():
 
 def muse():
     """Return volumes of all MUSE regions in mm³; patients lose part of the first ones."""
-    rng, people, numbers = np.random.default_rng(3), table({"CN": 40, "AD": 40}), muse_regions().index
+    rng, people, numbers = np.random.default_rng(3), table({"CN": 40, "AD": 40}), list(MUSE_REGIONS)
     volumes = pd.DataFrame({f"MUSE_Volume_{number}": rng.normal(8000, 500, len(people)) for number in numbers})
     volumes.iloc[:, :20] *= 1 - 0.3 * (people["diagnosis"] == "AD").to_numpy()[:, None] * rng.uniform(size=(80, 1))
     return people[["participant_id", "diagnosis", "age", "sex"]].join(volumes.round(1))

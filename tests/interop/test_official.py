@@ -18,7 +18,7 @@ from rindices.core import networks
 from rindices.interop import torch_archive
 from rindices.interop.checkpoint_contents import read_checkpoint
 from rindices.interop.checkpoint_to_model import import_official
-from rindices.interop.muse import MUSE72_NAMES, muse72, muse_regions, with_muse72
+from rindices.interop.muse import MUSE72_NAMES, MUSE_REGIONS, muse72, with_muse72
 from rindices.interop.torch_archive import ArchiveError, read_archive
 from rindices.run.apply_table import people_for
 from rindices.settings import ApplySettings
@@ -583,35 +583,30 @@ VENTRICLES = {4, 11, 49, 50, 51, 52}
 @pytest.fixture(scope="module")
 def volumes():
     """Volumes (mm³) of three people by region number; each brain totals 1.1 litres."""
-    regions = muse_regions()
-    values = np.random.default_rng(0).uniform(0.5, 1.5, (3, len(regions)))
-    return pd.DataFrame(1.1e6 * values / values.sum(axis=1, keepdims=True), columns=regions.index)
+    values = np.random.default_rng(0).uniform(0.5, 1.5, (3, len(MUSE_REGIONS)))
+    return pd.DataFrame(1.1e6 * values / values.sum(axis=1, keepdims=True), columns=list(MUSE_REGIONS))
 
 
 def test_table_of_regions():
-    regions = muse_regions()
-    assert (regions.index.is_unique, {*regions.index[regions["tissue"] == "ventricle"]}) == (True, VENTRICLES)
-    assert set(regions.groupby("name")["hemisphere"].agg(lambda column: tuple(sorted(column)))) == {
-        ("none",),
-        ("left", "right"),
-    }
+    assert {number for number, region in MUSE_REGIONS.items() if "ventricle" in region.what} == VENTRICLES
+    sides = pd.DataFrame(MUSE_REGIONS.values()).groupby("what")["side"].agg(lambda column: tuple(sorted(column)))
+    assert set(sides) == {("",), ("left", "right")}
     # From 100 on, even numbers are right-sided; the basal forebrain (75, 76) is numbered the other way round.
-    large = regions["hemisphere"][regions.index >= 100]
-    assert ((large == "right") == (large.index % 2 == 0)).all()
-    assert regions.loc[[75, 76], "hemisphere"].tolist() == ["left", "right"]
+    assert all(
+        (region.side == "right") == (number % 2 == 0) for number, region in MUSE_REGIONS.items() if number >= 100
+    )
+    assert [MUSE_REGIONS[number].side for number in (75, 76)] == ["left", "right"]
 
 
 def test_recipe_is_in_the_published_order():
     starts = [name.split(" ")[0].removeprefix("MUSE_") for name in MUSE72_NAMES]
     assert (starts[:9], starts[-1]) == (["35", "71", "72", "73", "95", "23+30", "31+32", "36+37", "38+39"], "206+207")
-    assert sorted([int(n) for start in starts for n in start.split("+")]) == sorted(
-        set(muse_regions().index) - VENTRICLES
-    )
+    assert sorted([int(n) for start in starts for n in start.split("+")]) == sorted(set(MUSE_REGIONS) - VENTRICLES)
 
 
 def full_name(number):
-    region = muse_regions().loc[number]
-    return region["name"] if region["hemisphere"] == "none" else f"{region['hemisphere']} {region['name']}".title()
+    region = MUSE_REGIONS[number]
+    return region.title.title() if region.side else region.what
 
 
 def side_last(number):

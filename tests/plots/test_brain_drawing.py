@@ -5,12 +5,13 @@ import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.interop.muse import MUSE72_NAMES, muse_regions
+from rindices.interop.muse import MUSE72_NAMES
 from rindices.plots.brain import measures_of, outlined_regions
 from rindices.plots.brain_drawing import Layout, draw_brain
 from rindices.regions import known_regions, source_meanings
@@ -40,7 +41,8 @@ EMBEDDED = json.loads((files("rindices.simulate") / "reference_population.json")
 
 
 def muse(form):
-    rows = [row for row in muse_regions().reset_index().to_dict("records") if row["short"] or "{short}" not in form]
+    table = pd.read_csv(Path(__file__).with_name("muse_regions.csv"), keep_default_na=False)  # as MUSE writes them
+    rows = [row for row in table.to_dict("records") if row["short"] or "{short}" not in form]
     sides = {"left": "Left ", "right": "Right ", "none": ""}
     return [form.format(side=sides[row["hemisphere"]], **row) for row in rows]
 

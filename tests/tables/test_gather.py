@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.interop.muse import muse_regions
+from rindices.interop.muse import MUSE_REGIONS
 from rindices.run.gather_folder import gather_folder
 from rindices.settings import GatherSettings
 from rindices.tables import join_by_id, read_source, read_table
@@ -193,7 +193,7 @@ def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
 
 
 def test_tables_of_dlmuse(tmp_path):
-    columns, folder = ["702", "701", "601", *map(str, muse_regions().index)], tmp_path / "out"
+    columns, folder = ["702", "701", "601", *map(str, MUSE_REGIONS)], tmp_path / "out"
     values = np.random.default_rng(0).uniform(1000, 9000, (4, len(columns))).round(1)
     table = pd.DataFrame(values, pd.Index(list("abcd"), name="MRID"), columns)
     (folder / "parts").mkdir(parents=True)

@@ -8,7 +8,6 @@ hemisphere (Alexander-Bloch et al. 2018, NeuroImage 178:540). ``experiments/refe
 
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,8 +32,10 @@ FEWEST_IN_CATEGORY = 3
 STATISTICS = {"continuous": "Pearson r", "dichotomous": "point-biserial r", "categorical": "eta²"}
 _WHOLE = ["coefficient", "low", "high", "p"]
 _PARTIAL = ["partial", "partial_low", "partial_high", "partial_p"]
-_COLUMNS = ["people", "pattern", "variable", "level", "kind", "statistic", "n"]
-_COLUMNS += [*_WHOLE, "q", *_PARTIAL, "partial_q", "note"]
+_COLUMNS = [
+    *("people", "pattern", "variable", "level", "kind", "statistic", "n"),
+    *(*_WHOLE, "q", *_PARTIAL, "partial_q", "note"),
+]
 
 
 def associations(
@@ -159,24 +160,6 @@ _RESEMBLANCE_COLUMNS = [
 _CHANCE = 97.5  # percentile of the spins that is kept for figures, and that a resemblance must exceed
 
 
-class Spun(NamedTuple):
-    """Correlations of a map with several others: as observed, and after each spin."""
-
-    found: np.ndarray
-    spun: np.ndarray
-
-    @property
-    def p(self) -> np.ndarray:
-        """The proportion of spins that correlate at least as strongly with the same map."""
-        return (1 + (self.spun >= self.found).sum(axis=0)) / (1 + len(self.spun))
-
-    @property
-    def p_corrected(self) -> np.ndarray:
-        """The proportion of spins that correlate at least as strongly with any of the maps."""
-        largest = self.spun.max(axis=1, keepdims=True)
-        return (1 + (largest >= self.found).sum(axis=0)) / (1 + len(self.spun))
-
-
 @cache
 def _table(name: str) -> pd.DataFrame:
     return pd.read_csv(_FOLDER / f"{name}.csv")
@@ -266,14 +249,32 @@ def _without(maps: np.ndarray, shared: np.ndarray) -> np.ndarray:
     return _standardised(maps - (maps @ shared)[..., None] * shared)
 
 
-def _compared(values: np.ndarray, maps: np.ndarray, orders: np.ndarray) -> tuple[Spun, Spun]:
-    """Correlate a map ``(sides, regions)`` with others ``(maps, sides × regions)``, also beyond what they share."""
+def _exceeded(found: np.ndarray, spun: np.ndarray) -> np.ndarray:
+    """Return the proportion of spins ``(spins, …)`` that correlate at least as strongly as the observed map."""
+    return (1 + (spun >= found).sum(axis=0)) / (1 + len(spun))
+
+
+def _compared(values: np.ndarray, maps: np.ndarray, orders: np.ndarray) -> dict[str, np.ndarray]:
+    """Correlate a map ``(sides, regions)`` with others ``(maps, sides × regions)``, also beyond what they share.
+
+    Each correlation is compared with those after spins, with the same map and, to correct p, with any of the maps.
+    """
     spun = np.concatenate([values[:, orders[k]].reshape(1, -1) for k in range(len(orders))])
     own, turned, others = _standardised(values.ravel()), _standardised(spun), _standardised(maps)
     shared = _standardised(others.mean(axis=0))
-    beyond = _without(others, shared)
-    plain = Spun(others @ own, turned @ others.T)
-    return plain, Spun(beyond @ _without(own, shared), _without(turned, shared) @ beyond.T)
+    rest = _without(others, shared)
+    r, after_spins = others @ own, turned @ others.T
+    beyond, beyond_after_spins = rest @ _without(own, shared), _without(turned, shared) @ rest.T
+    largest, beyond_largest = (of.max(axis=1, keepdims=True) for of in (after_spins, beyond_after_spins))
+    return {
+        "r": r,
+        "p": _exceeded(r, after_spins),
+        "p_corrected": _exceeded(r, largest),
+        "chance": np.percentile(largest, _CHANCE),
+        "beyond": beyond,
+        "beyond_p": _exceeded(beyond, beyond_after_spins),
+        "beyond_p_corrected": _exceeded(beyond, beyond_largest),
+    }
 
 
 def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0) -> pd.DataFrame:
@@ -317,12 +318,8 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
                 "n_regions": seen.size,
             }
             if measure == _SUBCORTEX:
-                r = _standardised(others.to_numpy()) @ _standardised(seen.ravel())
-                rows.append(pd.DataFrame(about | {"r": r}))
-                continue
-            plain, beyond = _compared(seen, others.to_numpy(), spins(tuple(regions), n_spins, seed))
-            about |= {"r": plain.found, "p": plain.p, "p_corrected": plain.p_corrected}
-            about |= {"chance": np.percentile(plain.spun.max(axis=1), _CHANCE)}
-            about |= {"beyond": beyond.found, "beyond_p": beyond.p, "beyond_p_corrected": beyond.p_corrected}
-            rows.append(pd.DataFrame(about))
+                numbers = {"r": _standardised(others.to_numpy()) @ _standardised(seen.ravel())}
+            else:
+                numbers = _compared(seen, others.to_numpy(), spins(tuple(regions), n_spins, seed))
+            rows.append(pd.DataFrame(about | numbers))
     return (pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()).reindex(columns=_RESEMBLANCE_COLUMNS)

@@ -9,10 +9,8 @@ shared among the variables by how much regional variance each explains within th
 """
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import groupby
-from typing import Self, TypeVar
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -203,7 +201,6 @@ def _shares(codes: np.ndarray, levels: list[str]) -> str:
 
 
 N_PERMUTATIONS = 499
-Made = TypeVar("Made")
 _CHUNK = 4_000_000  # labels at a time
 
 
@@ -230,8 +227,10 @@ def corrected_p(
         Seed of the permutations.
     """
     blocks = np.zeros(len(patient), int) if site is None else pd.factorize(site)[0] + 1
-    tested = [_Tested.of(column, blocks) for _, column in variables.items()]
-    weights = _weights(tested, patient, regions)
+    every = [_Tested.of(column, blocks) for _, column in variables.items()]
+    tested, corrected = [one for one in every if one.varies], np.full(len(every), np.nan)
+    groups = [list(alike) for _, alike in groupby(tested, key=lambda one: one.known)]
+    weights = _weights(groups, len(every), patient, regions)
     rng, p_values = np.random.default_rng([seed, len(patient)]), []
     labels = [(patient[:, None], patient[:, None])]
     step = max(1, min(N_PERMUTATIONS, _CHUNK // max(len(patient), 1)))
@@ -239,14 +238,14 @@ def corrected_p(
         size = (len(patient), min(step, N_PERMUTATIONS - start))
         labels.append((_permuted(patient, np.zeros_like(blocks), size, rng), _permuted(patient, blocks, size, rng)))
     for free, within in labels:
-        centred = _shared(tested, partial(_Tested.centred, free=free, within=within))
-        p_values.append([one.p(left) / weight for (one, left), weight in zip(centred, weights, strict=True)])
+        centred = ((group, group[0].centred(free, within)) for group in groups)
+        p_values.append(np.array([one.p(left) for group, left in centred for one in group]) / weights[:, None])
     testable = np.array([not np.isnan(one[0]) for one in p_values[0]], bool)
-    if not testable.any():
-        return np.full(len(tested), np.nan)
-    smallest = np.concatenate([np.nanmin(np.array(part)[testable], axis=0) for part in p_values])
-    own = np.array([one[0] for one in p_values[0]])
-    return np.where(testable, (smallest <= own[:, None] * (1 + 1e-9)).mean(axis=1), np.nan)
+    if testable.any():
+        smallest = np.concatenate([np.nanmin(part[testable], axis=0) for part in p_values])
+        shares = (smallest <= p_values[0] * (1 + 1e-9)).mean(axis=1)
+        corrected[[one.varies for one in every]] = np.where(testable, shares, np.nan)
+    return corrected
 
 
 def _permuted(patient: np.ndarray, blocks: np.ndarray, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
@@ -265,14 +264,15 @@ class _Tested:
         self.people, self.columns, self.places = people, columns, places
         self.within = places.shape[1] > 0
         self.varies = columns.shape[1] > 0
-        self.known = people.tobytes(), self.within, self.varies
+        self.known = people.tobytes(), self.within
 
     @classmethod
     def of(cls, column: pd.Series, blocks: np.ndarray) -> Self:
         variable = coded(column)
         if not variable.people.any():
             return cls(variable.people, np.empty((0, 0)), np.empty((0, 0)))
-        numbers, places = as_numbers(variable), _indicators(blocks[variable.people])
+        numbers, block = as_numbers(variable), np.unique(blocks[variable.people], return_inverse=True)[1]
+        places = basis((block[:, None] == np.arange(1, block.max() + 1)).astype(float))
         inside = basis(residuals(numbers, places))
         if places.shape[1] and not inside.shape[1]:
             places = places[:, :0]
@@ -282,12 +282,10 @@ class _Tested:
     def centred(self, free: np.ndarray, within: np.ndarray) -> np.ndarray:
         """Return labels ``(people, permutations)``, permuted freely or within sites, minus the mean of each site."""
         labels = within if self.within else free
-        return residuals(labels[self.people].astype(float), self.places) if self.varies else labels
+        return residuals(labels[self.people].astype(float), self.places)
 
     def p(self, centred: np.ndarray) -> np.ndarray:
         """Return the p values of centred labels, from the share of their variance that the columns explain."""
-        if not self.varies:
-            return np.full(centred.shape[1], np.nan)
         total = np.sum(np.square(centred), axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.sum(np.square(self.columns.T @ centred), axis=0) / total
@@ -295,41 +293,25 @@ class _Tested:
 
     def within_groups(self, patient: np.ndarray, regions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return a basis of groups and sites, and the residuals of regions given this basis."""
-        if not self.varies:
-            return regions, regions
         given = basis(np.column_stack([self.places, patient[self.people]]))
         return given, residuals(regions[self.people], given)
 
     def explained(self, given: np.ndarray, values: np.ndarray) -> float:
         """Return the mean share of regional variance explained within groups and sites, beyond chance."""
-        if not self.varies:
-            return 0.0
         columns = basis(residuals(self.columns, given))
         total = np.sum(np.square(values), axis=0)
         share = np.sum(np.square(columns.T @ values), axis=0)[total > 0] / total[total > 0]
         return max(float(share.mean()) - 2 * columns.shape[1] / len(values), 0.0) if share.size else 0.0
 
 
-def _shared(tested: list[_Tested], work: Callable[[_Tested], Made]) -> Iterator[tuple[_Tested, Made]]:
-    """Yield each variable with the result of `work`, reused for consecutive variables known for the same people."""
-    for _, alike in groupby(tested, key=lambda one: one.known):
-        first = next(alike)
-        made = work(first)
-        yield from ((one, made) for one in (first, *alike))
-
-
-def _indicators(blocks: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the differences between blocks."""
-    numbers = np.unique(blocks, return_inverse=True)[1]
-    return basis((numbers[:, None] == np.arange(1, numbers.max(initial=0) + 1)).astype(float))
-
-
-def _weights(tested: list[_Tested], patient: np.ndarray, regions: np.ndarray | None) -> np.ndarray:
-    """Return the share of the error rate that each variable gets."""
-    equal = np.full(len(tested), 1 / max(len(tested), 1))
+def _weights(
+    groups: list[list[_Tested]], n_variables: int, patient: np.ndarray, regions: np.ndarray | None
+) -> np.ndarray:
+    """Return the share of the error rate that each variable gets, given in groups known for the same people."""
+    equal = np.full(sum(map(len, groups)), 1 / max(n_variables, 1))
     if regions is None:
         return equal
     filled = np.where(np.isnan(regions), np.nanmedian(regions, axis=0), regions)
-    parts = _shared(tested, lambda one: one.within_groups(patient, filled))
-    explained = np.array([one.explained(*part) for one, part in parts])
+    parts = ((group, group[0].within_groups(patient, filled)) for group in groups)
+    explained = np.array([one.explained(*part) for group, part in parts for one in group])
     return equal if not explained.sum() else (equal + explained / explained.sum()) / 2

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rindices.analysis.statistics import GROUPS, false_discovery, in_group, same_people, t_limit, t_tail
+from rindices.analysis.statistics import GROUPS, false_discovery, in_group, same_people, t_limit, with_error
 
 DIFFERENCE = "patients minus controls"
 _COLUMNS = ["group", "pattern", "n", "n_visits", "start", "mean", "low", "high", "p", "q", "random_effects", "note"]
@@ -141,9 +141,8 @@ def group_change(
 
 
 def _row(line: Line) -> tuple[object, ...]:
-    half = t_limit(0.025, line.freedom) * line.error
-    p = 2 * t_tail(np.abs(line.slope / line.error), line.freedom)
-    return line.start, line.slope, line.slope - half, line.slope + half, p, line.random_effects, line.note
+    estimate = with_error(*np.array([[line.slope], [line.error]]), line.freedom)
+    return line.start, *(of[0] for of in estimate), line.random_effects, line.note
 
 
 def _less(a: Line, b: Line) -> Line:
@@ -283,53 +282,46 @@ def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Lin
     """
     if not len(person) or person.max() + 1 < FEWEST_PEOPLE:
         return Line(note=f"fewer than {FEWEST_PEOPLE} people were seen at two different times")
-    moments, note = _moments(scores, years, person), ""
-    if moments.residual < _NOTHING:
+    by_person, residual, between = _moments(scores, years, person)
+    if residual < _NOTHING:
         return Line(note="the severity does not vary within people")
-    if moments.n_thrice >= FEWEST_THRICE:
-        line = _fitted(scores, years, person, moments)
-        if line is not None:
-            return line
-        note = "the model with a slope for each person did not converge"
-    return moments.by_person._replace(note=note)
+    if between is None:
+        return by_person
+    not_converged = by_person._replace(note="the model with a slope for each person did not converge")
+    return _fitted(scores, years, person, residual, between) or not_converged
 
 
-class _Moments(NamedTuple):
-    """The mean of the lines through each person's visits, and rough variances, which the optimisation starts from."""
+def _moments(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> tuple[Line, float, np.ndarray | None]:
+    """Return the mean of the lines through each person's visits, and rough variances, within and between people.
 
-    by_person: Line  # with the standard error of the mean slope
-    residual: float
-    intercept: float
-    slope: float
-    n_thrice: int
-
-
-def _moments(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> _Moments:
+    The latter, of intercepts and slopes, are None if too few people were seen three times to fit a model.
+    """
     n_visits = np.bincount(person)
     mean, middle = (np.bincount(person, of) / n_visits for of in (scores, years))
     time, level = years - middle[person], scores - mean[person]
     squares, products = np.bincount(person, time**2), np.bincount(person, time * level)
     common = products.sum() / squares.sum()
     residual = np.sum((level - common * time) ** 2) / (len(person) - len(mean) - 1)
-    own, thrice, between = products / squares, int((n_visits > 2).sum()), 0.0
-    if thrice >= FEWEST_THRICE:
+    own, between = products / squares, None
+    if (n_visits > 2).sum() >= FEWEST_THRICE:
         residual = np.sum((level - own[person] * time) ** 2) / np.sum(n_visits - 2)
-        between = max(own.var(ddof=1) - residual * np.mean(1 / squares), 0.01 * residual)
-    intercept = max(mean.var(ddof=1) - residual * np.mean(1 / n_visits), 0.01 * residual)
+        totals, errors = (mean.var(ddof=1), own.var(ddof=1)), (np.mean(1 / n_visits), np.mean(1 / squares))
+        between = np.maximum(np.array(totals) - residual * np.array(errors), 0.01 * residual)
     error, freedom = own.std(ddof=1) / np.sqrt(len(own)), len(own) - 1
     line = Line(float((mean - own * middle).mean()), float(own.mean()), float(error), freedom, BY_PERSON)
-    return _Moments(line, float(residual), float(intercept), float(between), thrice)
+    return line, float(residual), between
 
 
-def _fitted(scores: np.ndarray, years: np.ndarray, person: np.ndarray, moments: _Moments) -> Line | None:
+def _fitted(
+    scores: np.ndarray, years: np.ndarray, person: np.ndarray, residual: float, between: np.ndarray
+) -> Line | None:
     """Return the line, or None if the fit fails; severities are fitted in units of their residual sd."""
     from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams
 
-    unit, design = np.sqrt(moments.residual), np.column_stack([np.ones_like(years), years])
-    variances = np.array([moments.intercept, moments.slope]) / moments.residual
+    unit, design = np.sqrt(residual), np.column_stack([np.ones_like(years), years])
     fixed = np.linalg.lstsq(design, scores / unit, rcond=None)[0]
     model: Any = MixedLM(scores / unit, design, groups=person, exog_re=design)
-    start = MixedLMParams.from_components(fe_params=fixed, cov_re=np.diag(variances))
+    start = MixedLMParams.from_components(fe_params=fixed, cov_re=np.diag(between / residual))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # convergence is checked below

@@ -26,9 +26,19 @@ from rindices.analysis.statistics import (
     same_people,
 )
 
-_COLUMNS = ["pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q"]
-_COLUMNS += ["n_patients", "coefficient_patients", "q_patients", "imbalanced", "difference", "adjusted", "explained"]
-_COLUMNS += ["remark"]
+_COLUMNS = [
+    *("pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q"),
+    *(
+        "n_patients",
+        "coefficient_patients",
+        "q_patients",
+        "imbalanced",
+        "difference",
+        "adjusted",
+        "explained",
+        "remark",
+    ),
+]
 _LARGEST_Q = 0.05  # the usual false discovery rate: one in twenty findings is expected to be due to chance
 _SMALLEST_REST = 0.01  # of the variance of the group: with less, a variable cannot be separated from the group
 

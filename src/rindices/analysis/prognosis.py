@@ -25,6 +25,10 @@ _TIMES = 6  # approximate number of times at which numbers at risk are given
 _BINS = 4  # of time, within which the discrete-time model's baseline is constant
 RESAMPLES = 50
 _MOST_COMPARED = 1000  # people: concordance compares all pairs of them
+_COLUMNS = [
+    *("pattern", "n", "n_events", "kind", "note", "hazard_ratio", "low", "high", "p", "p_proportional"),
+    *("concordance", "base", "gain", "gain_corrected"),
+]
 
 
 class FollowUp(NamedTuple):
@@ -119,17 +123,16 @@ def prognosis(
         people = complete & np.isfinite(score)
         own, fixed = follow_up.of(people), basis(columns[people]) if people.any() else columns[people]
         n_events = int(own.event.sum())
-        row: dict[str, object] = {"pattern": pattern, "n": int(people.sum()), "n_events": n_events}
-        row["kind"] = "Cox" if own.seen is None else "discrete time"
         notes, hazard = [_note(n_events, fixed.shape[1] + 1, np.ptp(score[people]) if people.any() else 0.0)], None
         if n_events and people.sum() > fixed.shape[1] + 1 and np.ptp(score[people]) > 0:
             hazard = _hazard(own, np.column_stack([score[people], fixed]))
             notes += ["the hazard ratio cannot be estimated"] if hazard is None else []
         n_left_out = int((followed & ~people).sum())
         notes += [f"{counted(n_left_out, 'person', 'people')} left out for missing values"] if n_left_out else []
-        row["note"] = "; ".join(filter(None, notes))
-        rows.append(row | _estimates(hazard) | _gain(own, score[people], fixed, hazard, n_resamples))
-    table = pd.DataFrame(rows)
+        row: dict[str, object] = {"pattern": pattern, "n": int(people.sum()), "n_events": n_events}
+        row |= {"kind": "Cox" if own.seen is None else "discrete time", "note": "; ".join(filter(None, notes))}
+        rows.append(row if hazard is None else row | _estimates(hazard) | _gain(own, score[people], fixed, n_resamples))
+    table = pd.DataFrame(rows, columns=_COLUMNS)
     return table.assign(q=false_discovery(table["p"].to_numpy(float)))
 
 
@@ -141,9 +144,7 @@ def _note(n_events: int, n_variables: int, spread: float) -> str:
     return ""
 
 
-def _estimates(hazard: Hazard | None) -> dict[str, float]:
-    if hazard is None:
-        return dict.fromkeys(("hazard_ratio", "low", "high", "p", "p_proportional"), np.nan)
+def _estimates(hazard: Hazard) -> dict[str, float]:
     half = ndtri(0.975) * hazard.error
     low, ratio, high = (float(np.exp(STEP * (hazard.slope + side))) for side in (-half, 0, half))
     p = float(2 * ndtr(-abs(hazard.slope) / hazard.error))
@@ -266,13 +267,8 @@ def _quick_cox(time: np.ndarray, event: np.ndarray, columns: np.ndarray) -> np.n
     return slopes
 
 
-def _gain(
-    follow_up: FollowUp, score: np.ndarray, fixed: np.ndarray, hazard: Hazard | None, n_resamples: int
-) -> dict[str, float]:
+def _gain(follow_up: FollowUp, score: np.ndarray, fixed: np.ndarray, n_resamples: int) -> dict[str, float]:
     """Return the concordance of covariates with and without a severity, and the gain to expect in new people."""
-    names = ("concordance", "base", "gain", "gain_corrected")
-    if hazard is None:
-        return dict.fromkeys(names, np.nan)
     rng, n = np.random.default_rng(0), len(score)
     chosen = rng.choice(n, _MOST_COMPARED, replace=False) if n > _MOST_COMPARED else np.arange(n)
     own, both = follow_up.of(chosen), np.column_stack([score, fixed])[chosen]
@@ -293,8 +289,9 @@ def _gain(
             rows, np.bincount(rows, minlength=len(chosen)).astype(float), once
         )
         optimism.append((own_both - own_base) - (both_new - base_new))
-    corrected = with_score - base - np.nanmean(optimism) if n_resamples else np.nan
-    return dict(zip(names, (with_score, base, with_score - base, float(corrected)), strict=True))
+    gain = with_score - base
+    corrected = gain - np.nanmean(optimism) if n_resamples else np.nan
+    return {"concordance": with_score, "base": base, "gain": gain, "gain_corrected": float(corrected)}
 
 
 def curve(follow_up: FollowUp, times: np.ndarray) -> pd.DataFrame:

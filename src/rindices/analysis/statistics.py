@@ -70,7 +70,7 @@ def mean_interval(values: np.ndarray) -> Estimate:
 
     Limits and p are NaN with one person.
     """
-    return _with_error(values.mean(axis=0), _squared_error(values), len(values) - 1)
+    return with_error(values.mean(axis=0), np.sqrt(_squared_error(values)), len(values) - 1)
 
 
 def mean_difference(values: np.ndarray, others: np.ndarray) -> Estimate:
@@ -81,7 +81,7 @@ def mean_difference(values: np.ndarray, others: np.ndarray) -> Estimate:
     first, second = _squared_error(values), _squared_error(others)
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = (first + second) ** 2 / (first**2 / (len(values) - 1) + second**2 / (len(others) - 1))
-    return _with_error(values.mean(axis=0) - others.mean(axis=0), first + second, freedom)
+    return with_error(values.mean(axis=0) - others.mean(axis=0), np.sqrt(first + second), freedom)
 
 
 def _squared_error(values: np.ndarray) -> np.ndarray:
@@ -89,12 +89,12 @@ def _squared_error(values: np.ndarray) -> np.ndarray:
     return values.var(axis=0, ddof=1) / len(values) if len(values) > 1 else np.full(values.shape[1], np.nan)
 
 
-def _with_error(mean: np.ndarray, squared_error: np.ndarray, freedom: int | np.ndarray) -> Estimate:
-    error = np.sqrt(squared_error)
+def with_error(value: np.ndarray, error: np.ndarray, freedom: float | np.ndarray) -> Estimate:
+    """Return an estimate with the interval and p of a t test against 0, from its standard error."""
     half = t_limit(_TAIL, freedom) * error
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * t_tail(np.abs(mean) / error, freedom)
-    return Estimate(mean, mean - half, mean + half, p)
+        p = 2 * t_tail(np.abs(value) / error, freedom)
+    return Estimate(value, value - half, value + half, p)
 
 
 def basis(columns: np.ndarray) -> np.ndarray:

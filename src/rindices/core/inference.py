@@ -89,22 +89,12 @@ def reorder_patterns(parameters: Parameters, order: np.ndarray) -> Parameters:
 
     An accompanying linear model is reordered, too.
     """
-    if parameters.linear is not None:
-        reading, change = parameters.linear["reading"], parameters.linear["change"]
-        ordered = {"map": np.take(change["map"], order, -2), "exponent": np.take(change["exponent"], order, -1)}
-        reading = {kind: np.take(array, order, -1) for kind, array in reading.items()}
-        parameters = parameters._replace(linear={"reading": reading, "change": change | ordered})
-    f, g1, g2 = parameters[:3]
-    if not f:  # a linear model alone
-        return parameters
-    severity = f["severity"] | {"weight": np.take(f["severity"]["weight"], order, -2)}
-    patterns = {name: np.take(array, order, -2) for name, array in g1["patterns"].items()}
-    output = {name: np.take(array, order, -1) for name, array in g2["output"].items()}
-    return parameters._replace(
-        transformation=f | {"severity": severity},
-        decomposer={"patterns": patterns},
-        reconstructor=g2 | {"output": output},
-    )
+
+    def take(array: np.ndarray, axes: tuple[str, ...]) -> np.ndarray:
+        return np.take(array, order, axes.index("patterns") - len(axes)) if "patterns" in axes else array
+
+    reordered = jax.tree.map(take, parameters, networks.axes_of(parameters))
+    return reordered._replace(discriminator=parameters.discriminator)
 
 
 def without_linear(models: Parameters) -> Parameters:
@@ -163,8 +153,13 @@ def _double(models: Parameters) -> Parameters:
 
 @jax.jit
 def _r_indices(models: Parameters, brains: Array) -> Array:
-    def one(model: Parameters) -> Array:
-        return _with_linear(model, _network_reading(model, brains) if model.decomposer else 0.0, brains)
+    def one(model: Parameters) -> Any:
+        """Return the R-indices of the networks, averaged with those of the accompanying linear model, if any."""
+        read = _network_reading(model, brains) if model.decomposer else 0.0
+        if model.linear is None:
+            return read
+        reading = model.linear["reading"]
+        return (1 - reading["share"]) * read + reading["share"] * (reading["bias"] + (brains - 1) @ reading["weight"])
 
     return jax.lax.map(one, _double(models))
 
@@ -178,14 +173,6 @@ def _network_reading(model: Parameters, brains: Array) -> Array:
     }
     hidden = networks.decompose({"patterns": merged}, brains)
     return networks.finish_reconstruction(model.reconstructor, hidden).sum(axis=1)
-
-
-def _with_linear(model: Parameters, read: Any, brains: Array) -> Array:
-    """Average the networks' R-indices with those of the accompanying linear model, if there is one."""
-    if model.linear is None:
-        return read
-    reading = model.linear["reading"]
-    return (1 - reading["share"]) * read + reading["share"] * (reading["bias"] + (brains - 1) @ reading["weight"])
 
 
 @jax.jit

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 Layer = dict[str, Array]
@@ -36,34 +37,38 @@ class Sizes(NamedTuple):
     classes: int = 2
 
 
-# Input and output axes of each layer (Tables 3 and 4), and whether it has a bias.
-_ARCHITECTURE = Parameters(
+# Axes of the weights and biases of each layer (Tables 3 and 4). The linear model is one of the same patterns: how it
+# predicts severities and its share of each R-index; how it changes brains and its share of that change, a number.
+AXES = Parameters(
     transformation={
-        "encode1": (("regions", "wide"), False),
-        "encode2": (("wide", "narrow"), False),
-        "severity": (("patterns", "narrow"), True),
-        "decode1": (("narrow", "wide"), False),
-        "decode2": (("wide", "regions"), False),
+        "encode1": {"weight": ("regions", "wide")},
+        "encode2": {"weight": ("wide", "narrow")},
+        "severity": {"weight": ("patterns", "narrow"), "bias": ("narrow",)},
+        "decode1": {"weight": ("narrow", "wide")},
+        "decode2": {"weight": ("wide", "regions")},
     },
-    decomposer={"patterns": (("regions", "patterns", "regions"), True)},
+    decomposer={"patterns": {"weight": ("regions", "patterns", "regions"), "bias": ("patterns", "regions")}},
     reconstructor={
-        "layer1": (("regions", "wide"), True),
-        "layer2": (("wide", "narrow"), True),
-        "output": (("narrow", "patterns"), True),
+        "layer1": {"weight": ("regions", "wide"), "bias": ("wide",)},
+        "layer2": {"weight": ("wide", "narrow"), "bias": ("narrow",)},
+        "output": {"weight": ("narrow", "patterns"), "bias": ("patterns",)},
     },
     discriminator={
-        "layer1": (("regions", "wide"), True),
-        "layer2": (("wide", "narrow"), True),
-        "output": (("narrow", "classes"), True),
+        "layer1": {"weight": ("regions", "wide"), "bias": ("wide",)},
+        "layer2": {"weight": ("wide", "narrow"), "bias": ("narrow",)},
+        "output": {"weight": ("narrow", "classes"), "bias": ("classes",)},
+    },
+    linear={
+        "reading": {"weight": ("regions", "patterns"), "bias": ("patterns",), "share": ("patterns",)},
+        "change": {"map": ("patterns", "regions"), "exponent": ("patterns",), "share": ()},
     },
 )
 
-# A linear model of the same patterns: how it predicts severities and its share of each R-index; how it changes brains
-# and its share of that change, a single number.
-LINEAR = {
-    "reading": {"weight": ("regions", "patterns"), "bias": ("patterns",), "share": ("patterns",)},
-    "change": {"map": ("patterns", "regions"), "exponent": ("patterns",), "share": ()},
-}
+
+def axes_of(parameters: Parameters) -> Parameters:
+    """Return the axes of every weight that one model or several have, in place of the arrays."""
+    networks = AXES[:4] if parameters.transformation else [{}] * 4
+    return Parameters(*networks, None if parameters.linear is None else AXES.linear)
 
 
 def sizes(n_regions: int, n_patterns: int) -> Sizes:
@@ -81,18 +86,13 @@ def padded(real: Sizes, multiple: int) -> Sizes:
 def shapes(lengths: Sizes, *, networks: bool = True, linear: bool = False) -> Parameters:
     """Return the shape of every weight and bias of the networks and of a linear model, in place of the arrays."""
 
-    def layer(axes: tuple[str, ...], bias: bool) -> dict[str, tuple[int, ...]]:
-        shape = tuple(getattr(lengths, axis) for axis in axes)
-        return {"weight": shape} | ({"bias": shape[1:]} if bias else {})
+    def of(network: dict[str, dict[str, tuple[str, ...]]]) -> dict[str, dict[str, tuple[int, ...]]]:
+        return {
+            layer: {kind: tuple(getattr(lengths, axis) for axis in axes) for kind, axes in kinds.items()}
+            for layer, kinds in network.items()
+        }
 
-    f, g1, g2, d = (
-        {name: layer(*of) for name, of in network.items()} if networks else {} for network in _ARCHITECTURE[:4]
-    )
-    layers = {
-        name: {kind: tuple(getattr(lengths, axis) for axis in axes) for kind, axes in kinds.items()}
-        for name, kinds in LINEAR.items()
-    }
-    return Parameters(f, g1, g2, d, layers if linear else None)
+    return Parameters(*(map(of, AXES[:4]) if networks else [{}] * 4), of(AXES.linear) if linear else None)
 
 
 def n_patterns(models: Parameters) -> int:
@@ -105,15 +105,12 @@ def n_patterns(models: Parameters) -> int:
 def initialise(key: Array, real: Sizes) -> Parameters:
     """Draw the initial weights of one model from N(0, 0.1²); biases are zero."""
     shape_of = shapes(real)[:4]
-    n_weights = sum(math.prod(layer["weight"]) for network in shape_of for layer in network.values())
+    ends = np.cumsum([math.prod(layer["weight"]) for network in shape_of for layer in network.values()])
     # One draw for all layers compiles several times faster than a draw for each.
-    left = _INITIAL_SD * jax.random.normal(key, (n_weights,))
+    parts = iter(jnp.split(_INITIAL_SD * jax.random.normal(key, (ends[-1],)), ends[:-1]))
 
     def layer(shape: dict[str, tuple[int, ...]]) -> Layer:
-        nonlocal left
-        size = math.prod(shape["weight"])
-        weight = {"weight": left[:size].reshape(shape["weight"])}
-        left = left[size:]
+        weight = {"weight": next(parts).reshape(shape["weight"])}
         return weight | ({"bias": jnp.zeros(shape["bias"])} if "bias" in shape else {})
 
     return Parameters(*({name: layer(shape) for name, shape in network.items()} for network in shape_of))
@@ -122,20 +119,19 @@ def initialise(key: Array, real: Sizes) -> Parameters:
 def pad(parameters: Parameters, to: Sizes) -> Parameters:
     """Pad with zeros to the lengths `to`. Gradients of these zeros are zero, so training never changes them."""
 
-    def grow(array: Array, shape: tuple[int, ...]) -> Array:
-        return jnp.pad(array, [(0, new - old) for old, new in zip(array.shape, shape, strict=True)])
+    def grow(array: Array, axes: tuple[str, ...]) -> Array:
+        return jnp.pad(array, [(0, getattr(to, axis) - old) for axis, old in zip(axes, array.shape, strict=True)])
 
-    return jax.tree.map(grow, parameters, shapes(to))
+    return jax.tree.map(grow, parameters, axes_of(parameters))
 
 
 def unpad(parameters: Parameters, real: Sizes) -> Parameters:
     """Remove the padding of `pad` from arrays that may have further leading axes."""
 
-    def cut(array: Array, shape: tuple[int, ...]) -> Array:
-        return array[(..., *(slice(length) for length in shape))]
+    def cut(array: Array, axes: tuple[str, ...]) -> Array:
+        return array[(..., *(slice(getattr(real, axis)) for axis in axes))]
 
-    has = {"networks": bool(parameters.transformation), "linear": parameters.linear is not None}
-    return jax.tree.map(cut, parameters, shapes(real, **has))
+    return jax.tree.map(cut, parameters, axes_of(parameters))
 
 
 def _linear(layer: Layer, inputs: Array) -> Array:

@@ -67,17 +67,10 @@ _ADAM = optax.scale_by_adam(b1=0.5, b2=0.999)
 
 def optimisers(training: Training) -> Parameters:
     """Adam as in the authors' code: gradients clipped (f, D), with L2 decay (f, g₁, g₂); rates are applied later."""
-
-    def chain(clip: bool, decay: bool) -> optax.GradientTransformation:
-        parts = [_ADAM]
-        if decay and training.weight_decay:
-            parts.insert(0, optax.add_decayed_weights(training.weight_decay))
-        if clip and training.gradient_clip is not None:
-            parts.insert(0, optax.clip_by_global_norm(training.gradient_clip))
-        return optax.chain(*parts)
-
-    plain = chain(clip=False, decay=True)
-    return Parameters(chain(clip=True, decay=True), plain, plain, chain(clip=True, decay=False))
+    clips = [] if training.gradient_clip is None else [optax.clip_by_global_norm(training.gradient_clip)]
+    decays = [optax.add_decayed_weights(training.weight_decay)] if training.weight_decay else []
+    decayed = optax.chain(*decays, _ADAM)
+    return Parameters(optax.chain(*clips, *decays, _ADAM), decayed, decayed, optax.chain(*clips, _ADAM))
 
 
 def initial_state(key: Array, real: Sizes, with_padding: Sizes, training: Training) -> TrainState:
@@ -276,10 +269,16 @@ def update_copula(state: TrainState, batch: Batch, rules: Rules, moves: Array | 
         return state
     data, training = rules.data, rules.training
     f, d = rules.rounded((state.parameters.transformation, state.parameters.discriminator))
-    fooled = partial(_adversarial, f, d, batch.controls, batch.independent, data, training)
+
+    def loss(raw: Array) -> Array:
+        draws = _correlated(batch.independent, raw, training, data.active)
+        patients, _ = synthesised_patients(f, batch.controls, draws.earlier, training, data.active)
+        fake = seen_by_discriminator(patients, data.whitening)
+        fooling = _fooling_loss(d, fake, _weights(draws, Copula(raw, None), training))
+        return fooling + training.correlation_penalty * terms.divergence_from_independence(terms.unit_rows(raw))
 
     def moved(copula: Copula) -> Copula:
-        gradient = jax.grad(lambda raw: fooled(raw) + _penalty(raw, training))(copula.raw)
+        gradient = jax.grad(loss)(copula.raw)
         if data.active is not None:
             gradient = gradient * jnp.outer(data.active, data.active)
         return Copula(*_move(_ADAM, gradient, copula.moments, copula.raw, COPULA_EVERY * rules.rates.correlation))
@@ -319,23 +318,9 @@ def _weights(draws: Draw, copula: Copula | None, training: Training) -> Array | 
     return terms.copula_density(draws.earlier, terms.unit_rows(copula.raw))
 
 
-def _adversarial(
-    f: Network, discriminator: Network, x: Array, independent: Draw, data: Data, training: Training, raw: Array
-) -> Array:
-    """Return f's adversarial term as a function of the copula alone."""
-    draws = _correlated(independent, raw, training, data.active)
-    patients, _ = synthesised_patients(f, x, draws.earlier, training, data.active)
-    fake = seen_by_discriminator(patients, data.whitening)
-    return _fooling_loss(discriminator, fake, _weights(draws, Copula(raw, None), training))
-
-
 def _fooling_loss(discriminator: Network, fake: Array, people: Array | float) -> Array:
     logits = networks.discriminate(discriminator, fake).astype(fake.dtype)
     return terms.cross_entropy(logits, 1, people / jnp.mean(people))
-
-
-def _penalty(raw: Array, training: Training) -> Array:
-    return training.correlation_penalty * terms.divergence_from_independence(terms.unit_rows(raw))
 
 
 def _moved(

@@ -4,11 +4,9 @@ It holds options and, under whole numbers, one or more training states (entries)
 torch's layout, in which the weights of a layer are outputs × inputs; ours are inputs × outputs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -66,8 +64,8 @@ class OfficialModel:
         The networks: one model, so that all arrays have a leading axis of length 1.
     scaler
         Mean and standard deviation of the corrected controls.
-    covariate_minimum, covariate_maximum
-        Range of each covariate in training.
+    covariate_ranges
+        Minimum and maximum of each covariate in training: covariates × 2.
     effects
         Covariates × regions: the difference between a region at the covariate's maximum and at its minimum.
     correlation
@@ -79,8 +77,7 @@ class OfficialModel:
     entry: int
     models: Parameters
     scaler: ControlScaler
-    covariate_minimum: np.ndarray
-    covariate_maximum: np.ndarray
+    covariate_ranges: np.ndarray
     effects: np.ndarray
     correlation: np.ndarray | None
     n_updates: int | None
@@ -88,7 +85,7 @@ class OfficialModel:
     @property
     def n_patterns(self) -> int:
         """Number of patterns."""
-        return self.models.transformation["severity"]["weight"].shape[1]
+        return networks.n_patterns(self.models)
 
     @property
     def n_regions(self) -> int:
@@ -98,14 +95,11 @@ class OfficialModel:
     @property
     def published(self) -> Published | None:
         """The published model that it is, if any."""
-        ranges = np.stack([self.covariate_minimum, self.covariate_maximum], axis=1)
-        for one in PUBLISHED:
-            same_range = len(ranges) == 2 and np.allclose(ranges[1], one.covariate_range, rtol=1e-6)
-            if same_range and self.n_patterns == len(one.order):
-                return one
-        return None
+        ranges = self.covariate_ranges
+        candidates = [one for one in PUBLISHED if len(ranges) == 2 and len(one.order) == self.n_patterns]
+        return next((one for one in candidates if np.allclose(ranges[1], one.covariate_range, rtol=1e-6)), None)
 
-    def as_published(self) -> OfficialModel:
+    def as_published(self) -> Self:
         """Return the model with its patterns in the order of the publication, if it is a published one."""
         order = np.array(self.published.order if self.published else range(self.n_patterns))
         correlation = None if self.correlation is None else self.correlation[np.ix_(order, order)]
@@ -116,9 +110,9 @@ class OfficialModel:
         if not covariates:
             return Preprocessing(None, self.scaler)
         # The authors scale covariates to 0 … 1 and remove their effects down to 0, the smallest value in training.
-        slopes = self.effects / (self.covariate_maximum - self.covariate_minimum)[:, None]
+        slopes = self.effects / np.diff(self.covariate_ranges)
         named = tuple(Covariate(name) for name in covariates)
-        return Preprocessing(CovariateResidualizer(named, self.covariate_minimum, slopes), self.scaler)
+        return Preprocessing(CovariateResidualizer(named, self.covariate_ranges[:, 0].copy(), slopes), self.scaler)
 
 
 def read_checkpoint(path: str | Path, entry: int | None = None) -> OfficialModel:
@@ -156,16 +150,14 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
         raise ArchiveError(f"its entry {chosen} should be a dictionary, but it is a {type(state).__name__}")
     scaler = _scaler(content)
     models = _models(state, len(scaler.mean))
-    minimum, maximum, effects = _correction(content, len(scaler.mean))
-    n_patterns = models.transformation["severity"]["weight"].shape[1]
+    ranges, effects = _correction(content, len(scaler.mean))
     return OfficialModel(
         entry=chosen,
         models=models,
         scaler=scaler,
-        covariate_minimum=minimum,
-        covariate_maximum=maximum,
+        covariate_ranges=ranges,
         effects=effects,
-        correlation=_correlation(state.get("phi", content.get("phi")), n_patterns),
+        correlation=_correlation(state.get("phi", content.get("phi")), networks.n_patterns(models)),
         n_updates=_updates(state.get("optimizer_M")),
     )
 
@@ -206,18 +198,18 @@ def _scaler(content: dict) -> ControlScaler:
     return ControlScaler(mean, sd)
 
 
-def _correction(content: dict, n_regions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the minimum and maximum of each covariate, and the effects; all empty if nothing was corrected."""
+def _correction(content: dict, n_regions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the range of each covariate, and the effects; both empty if nothing was corrected."""
     where = "correction_variables"
     variables = content.get(where)
     if variables is None or variables == {}:
-        return np.zeros(0), np.zeros(0), np.zeros((0, n_regions))
+        return np.zeros((0, 2)), np.zeros((0, n_regions))
     least = _array(variables, "min_cov", (None,), where)
     greatest = _array(variables, "max_cov", least.shape, where)
     effects = _array(variables, "beta", (len(least), n_regions), where)
     if not (greatest > least).all():
         raise ArchiveError("a covariate of its correction has no range")
-    return least, greatest, effects
+    return np.stack([least, greatest], axis=1), effects
 
 
 def _models(state: dict, n_regions: int) -> Parameters:

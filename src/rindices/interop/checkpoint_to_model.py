@@ -130,7 +130,7 @@ def origin(source: OfficialModel) -> str:
 
 
 def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[CovariateSpec, ...]:
-    ranges = list(zip(source.covariate_minimum.tolist(), source.covariate_maximum.tolist(), strict=True))
+    ranges = source.covariate_ranges.tolist()
     spans = ", ".join(f"{shown(low)} to {shown(high)}" for low, high in ranges)
     by_range = [_role_of_range(low, high) for low, high in ranges]
     usual = ",".join({"sex": "sex", "age": "age", "head size": HEAD_SIZE}.get(role, "") for role in by_range)

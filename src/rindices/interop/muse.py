@@ -9,14 +9,12 @@ stem``.
 
 import re
 from collections import defaultdict
-from functools import cache
-from importlib.resources import files
-from io import StringIO
 
 import numpy as np
 import pandas as pd
 
 from rindices.problems import InputError, Remedy, counted, listed, listed_rows, shown
+from rindices.regions import KnownColumn, atlas_meanings, plain_name, split_side
 from rindices.schema import MOST_MISSING
 from rindices.schema.cells import spreadsheet_rows, typed
 from rindices.value_kinds import Names, expand_names, wanted_names
@@ -30,33 +28,25 @@ _ML = 1000.0
 _LARGEST_HEAD = 3e6  # mm³
 # MUSE_Volume_47, H_MUSE_Volume_47 (harmonised), DL_MUSE_Volume_47 (DLMUSE), MUSE_47, 47; not residuals and the like.
 _NUMBERED = re.compile(r"(?:(?:h_|dl_|raw_)*(?:dl)?muse_(?:volume_|vol_)?)?(\d{1,3})")
-_HEMISPHERES = {"left": ("left", "l"), "right": ("right", "r"), "none": ("",)}
-
-
-def muse_regions() -> pd.DataFrame:
-    """Return the regions of the MUSE atlas.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by number, with the columns hemisphere (left, right, none), tissue (grey, white, ventricle), name,
-        and short (another name in use, or "").
-
-    Examples
-    --------
-    >>> muse_regions().loc[47].tolist()
-    ['right', 'grey', 'hippocampus', '']
-    """
-    text = files("rindices.interop").joinpath("muse_regions.csv").read_text(encoding="utf-8")
-    return pd.read_csv(StringIO(text), index_col="number", keep_default_na=False)
+# The regions of the atlas by number, and their numbers.
+MUSE_REGIONS = dict(sorted((key, region) for key, region in atlas_meanings("muse").items() if isinstance(key, int)))
+_NUMBER_OF: dict[KnownColumn | None, int] = {region: number for number, region in MUSE_REGIONS.items()}
+# Names of inputs are MUSE's own, which differ from those of the atlas here.
+_AS_IN_MUSE = {
+    "nucleus accumbens": "accumbens area",
+    "cerebellar cortex": "cerebellum exterior",
+    "cerebellar white matter": "cerebellum white matter",
+    "thalamus": "thalamus proper",
+}
 
 
 def _recipe() -> dict[str, tuple[int, ...]]:
-    regions = muse_regions()
-    brain = regions[regions["tissue"] != "ventricle"]
-    numbers = [tuple(sorted(map(int, group.index))) for _, group in brain.groupby("name", sort=False)]
-    ordered = sorted(numbers, key=lambda group: (len(group), group))
-    return {f"MUSE_{'+'.join(map(str, group))} {regions['name'][group[0]]}": group for group in ordered}
+    numbers = defaultdict(list)
+    for number, region in MUSE_REGIONS.items():
+        if "ventricle" not in region.what:
+            numbers[_AS_IN_MUSE.get(region.what, region.what)].append(number)
+    ordered = sorted(numbers.items(), key=lambda item: (len(item[1]), item[1]))
+    return {f"MUSE_{'+'.join(map(str, group))} {name}": tuple(group) for name, group in ordered}
 
 
 _RECIPE = _recipe()
@@ -87,8 +77,7 @@ def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
 
     Examples
     --------
-    >>> numbers = muse_regions().index
-    >>> table = pd.DataFrame({f"MUSE_Volume_{number}": [8500.0] for number in numbers})
+    >>> table = pd.DataFrame({f"MUSE_Volume_{number}": [8500.0] for number in MUSE_REGIONS})
     >>> muse72(table)["MUSE_47+48 hippocampus"].tolist()
     [17000.0]
     """
@@ -96,7 +85,7 @@ def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
     inputs = {name: group for name, group in _RECIPE.items() if {*group} <= column_of.keys()}
     n_missing, wanted = len(_RECIPE) - len(inputs), sorted(number for group in _RECIPE.values() for number in group)
     if n_missing > (0 if complete else MOST_MISSING * len(_RECIPE)):
-        missing = [f"{number} ({_full_name(number)})" for number in wanted if number not in column_of]
+        missing = [f"{number} ({MUSE_REGIONS[number].title})" for number in wanted if number not in column_of]
         seen = (
             f"MUSE columns found: {listed(column_of.values(), limit=2)}."
             if column_of
@@ -160,28 +149,13 @@ def is_head_size(column: str) -> bool:
     return _number(column) == _number(HEAD_SIZE)
 
 
-def _plain(name: str) -> str:
-    return " ".join(re.findall(r"[a-z0-9]+", name.casefold()))
-
-
-@cache
-def _names() -> dict[str, int]:
-    """Return the region's number for each spelling of its name."""
-    return {
-        _plain(text): number
-        for number, hemisphere, _, name, short in muse_regions().reset_index().to_numpy().tolist()
-        for word in (name, short or name, f"{short} {name}")
-        for side in _HEMISPHERES[hemisphere]
-        for text in (f"{side} {word}", f"{word} {side}")
-    }
-
-
 def _number(column: str) -> int | None:
     """Return the number of the region that a column holds, or of a sum of regions; None for other columns."""
     tidy = re.sub(r"[\s.\-]+", "_", column.strip().casefold())
     if numbered := _NUMBERED.fullmatch(tidy):
         return int(numbered[1])
-    return _names().get(re.sub(r" volume$", "", _plain(column)))
+    side, name = split_side(re.sub(r" volume$", "", " ".join(re.findall(r"[a-z0-9]+", column.casefold()))))
+    return _NUMBER_OF.get(atlas_meanings("muse").get((side, plain_name(name))))
 
 
 def _find(table: pd.DataFrame) -> dict[int, str]:
@@ -192,17 +166,12 @@ def _find(table: pd.DataFrame) -> dict[int, str]:
     for number in (number for group in _RECIPE.values() for number in group):
         if len(columns_of[number]) > 1:
             raise InputError(
-                f"MUSE region {number} ({_full_name(number)}) occurs {len(columns_of[number])} times: "
+                f"MUSE region {number} ({MUSE_REGIONS[number].title}) occurs {len(columns_of[number])} times: "
                 f"{listed(columns_of[number])}.\nKeep either raw or harmonised volumes, and exclude the others with ",
                 Remedy("exclude"),
                 ".",
             )
     return {number: columns[0] for number, columns in columns_of.items() if columns}
-
-
-def _full_name(number: int) -> str:
-    region = muse_regions().loc[number]
-    return f"{region['hemisphere']} {region['name']}".removeprefix("none ")
 
 
 def _refuse_text(volumes: pd.DataFrame) -> None:

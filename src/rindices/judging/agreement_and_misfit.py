@@ -210,13 +210,10 @@ def interval(pairs: np.ndarray) -> np.ndarray:
 
 def faults(members: np.ndarray) -> list[str]:
     """Return each model's fault: "" if none, diverged (not finite) or collapsed (an R-index hardly varies)."""
-    return [_fault(r_indices) for r_indices in members]
-
-
-def _fault(r_indices: np.ndarray) -> str:
-    if not np.isfinite(r_indices).all():
-        return "diverged"
-    return "collapsed" if r_indices.std(axis=0).min() < COLLAPSED_SD else ""
+    return [
+        "diverged" if not np.isfinite(of).all() else "collapsed" if of.std(axis=0).min() < COLLAPSED_SD else ""
+        for of in members
+    ]
 
 
 def halves_agreement(

@@ -11,8 +11,7 @@ import jax
 import numpy as np
 import pandas as pd
 
-from rindices.judging import agreement_and_misfit as agreement
-from rindices.judging.agreement_and_misfit import Agreement, Misfit, misfit
+from rindices.judging.agreement_and_misfit import Agreement, Misfit, faults, interval, mean_agreement, misfit, pairwise
 from rindices.judging.spectrum import Spectrum
 from rindices.judging.study import Study
 from rindices.problems import counted
@@ -263,9 +262,9 @@ def judge(
     from_step = preset.schedule.min_steps if preset.training.freeze_below is None else checkpoints[-1].step
     eligible = [place for place, one in enumerate(checkpoints) if one.step >= from_step] or [len(checkpoints) - 1]
     best = max(eligible, key=lambda place: checkpoints[place].rank)
-    faults = agreement.faults(r_indices[:, best].astype(float))
-    failed = _failed(faults, losses.get("orthogonality", np.ones((len(models), len(checkpoints))))[:, best])
-    sound = [(of, int(at[best]), k) for (of, at, k), fault in zip(models, faults, strict=True) if not fault]
+    wrong = faults(r_indices[:, best].astype(float))
+    failed = _failed(wrong, losses.get("orthogonality", np.ones((len(models), len(checkpoints))))[:, best])
+    sound = [(of, int(at[best]), k) for (of, at, k), fault in zip(models, wrong, strict=True) if not fault]
     distance = _misfit(study, point.n_patterns, checkpoints[best].step, sound) if with_misfit and sound else None
     return Judged(point, n_repetitions, checkpoints, best, distance, failed)
 
@@ -286,12 +285,12 @@ def _misfit(study: Study, n_patterns: int, step: int, sound: list[tuple[Trajecto
 
 
 def _at_checkpoint(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> CheckpointResult:
-    faults = agreement.faults(r_indices)
-    usable = usable_models(faults)
-    pairs = agreement.pairwise(r_indices[usable])
+    wrong = faults(r_indices)
+    usable = usable_models(wrong)
+    pairs = pairwise(r_indices[usable])
     means = {name: float(values[usable].mean()) if len(usable) else np.nan for name, values in losses.items()}
-    low, high = (Agreement(*side.tolist()) for side in agreement.interval(pairs).T)
-    return CheckpointResult(step, faults.count(""), agreement.mean_agreement(pairs), low, high, means)
+    low, high = (Agreement(*side.tolist()) for side in interval(pairs).T)
+    return CheckpointResult(step, wrong.count(""), mean_agreement(pairs), low, high, means)
 
 
 def usable_models(faults: list[str]) -> np.ndarray:

@@ -3,11 +3,9 @@
 The functions at the end assess how uncertain these effects are in patients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -40,7 +38,7 @@ class Covariate(NamedTuple):
     knots: tuple[float, ...] | None = None
 
     @classmethod
-    def of(cls, values: pd.Series, smooth: bool) -> Covariate:
+    def of(cls, values: pd.Series, smooth: bool) -> Self:
         """Describe a covariate from its values in controls."""
         name = str(values.name)
         if not pd.api.types.is_numeric_dtype(values):
@@ -97,7 +95,7 @@ class CovariateResidualizer:
         smooth: Sequence[str] = (),
         interactions: Pairs = (),
         within: np.ndarray | None = None,
-    ) -> CovariateResidualizer:
+    ) -> Self:
         """Estimate the effects by least squares in controls.
 
         Parameters

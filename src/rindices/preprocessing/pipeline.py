@@ -3,20 +3,18 @@
 It also covers head size, one scale for all regions, and the decorrelation of regions.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from pydantic import JsonValue, TypeAdapter
 from pydantic import dataclasses as checked
 
-from rindices.linear import ledoit_wolf
+from rindices.linear import Whitening
 from rindices.preprocessing.covariates import Covariate, CovariateResidualizer, count_columns, numbers_of
 from rindices.preprocessing.sites import UNCORRECTED, SiteHarmonizer
 from rindices.presets import SCALED_SD, Correction
@@ -38,7 +36,7 @@ class HeadSize(NamedTuple):
     mean: float
 
     @classmethod
-    def fit(cls, covariates: pd.DataFrame, name: str) -> HeadSize:
+    def fit(cls, covariates: pd.DataFrame, name: str) -> Self:
         """Take the mean of controls."""
         return cls(name, float(_sizes(covariates, name).mean()))
 
@@ -80,7 +78,7 @@ class ControlScaler:
     sd: np.ndarray
 
     @classmethod
-    def fit(cls, controls: np.ndarray) -> ControlScaler:
+    def fit(cls, controls: np.ndarray) -> Self:
         """Take mean and sd of controls."""
         return cls(controls.mean(axis=0), controls.std(axis=0))
 
@@ -100,9 +98,7 @@ def whitening_matrix(controls: np.ndarray, strength: float) -> np.ndarray | None
     """
     if strength == 0:
         return None
-    covariance = ledoit_wolf((controls - controls.mean(axis=0)) / SCALED_SD)[0]
-    values, vectors = np.linalg.eigh(covariance)
-    zca = (vectors / np.sqrt(values)) @ vectors.T
+    zca = Whitening.of((controls - controls.mean(axis=0)) / SCALED_SD).inverse_root
     return strength * zca + (1 - strength) * np.eye(len(zca))
 
 
@@ -127,9 +123,7 @@ class Preprocessing:
     harmonizer: SiteHarmonizer | None = None
 
     @classmethod
-    def fit(
-        cls, controls: np.ndarray, covariates: pd.DataFrame | None, correction: Correction | None = None
-    ) -> Preprocessing:
+    def fit(cls, controls: np.ndarray, covariates: pd.DataFrame | None, correction: Correction | None = None) -> Self:
         """Estimate everything in controls; without a `correction`, all covariates have linear effects."""
         correction = correction or Correction()
         covariates = pd.DataFrame() if covariates is None else covariates
@@ -173,9 +167,7 @@ class Preprocessing:
             features = correction.inverse_transform(features, table)
         return features
 
-    def with_new_sites(
-        self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False
-    ) -> Preprocessing:
+    def with_new_sites(self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False) -> Self:
         """Learn further sites from their controls; nothing else changes."""
         if self.harmonizer is None:
             raise InputError(
@@ -206,8 +198,10 @@ class Preprocessing:
 
 
 def _check_roles(correction: Correction, covariates: pd.DataFrame) -> None:
-    shaped = [("smooth", name) for name in correction.smooth]
-    shaped += [("interactions", name) for pair in correction.interactions for name in pair]
+    shaped = [
+        *(("smooth", name) for name in correction.smooth),
+        *(("interactions", name) for pair in correction.interactions for name in pair),
+    ]
     removed = [("proportion", correction.proportion), ("site", correction.site)]
     for role, name in [*shaped, *removed]:
         if name is not None and name not in covariates:

@@ -4,12 +4,10 @@ Implemented here rather than taken from combatlearn, which requires everyone's s
 estimates private, whereas a model file has to store them. A test compares the two.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -24,6 +22,22 @@ UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scann
 _CONVERGED = 1e-10
 _MOST_ROUNDS = 1000
 _NOTHING_LEFT = 1e-9  # of the sd; less is rounding error
+
+
+class SiteErrors(NamedTuple):
+    """Errors of site effects estimated in few controls, for each person; 0 if unknown or if nothing is corrected.
+
+    Attributes
+    ----------
+    shared
+        Error of offsets that covaries between regions as people's values do, in sd of people.
+    offsets, scales : ndarray of shape (people, regions)
+        Variance of the region-specific error of offsets, and of the logarithm of scales.
+    """
+
+    shared: np.ndarray
+    offsets: np.ndarray
+    scales: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +95,7 @@ class SiteHarmonizer:
         *,
         smooth: Sequence[str] = (),
         interactions: Pairs = (),
-    ) -> SiteHarmonizer:
+    ) -> Self:
         """Estimate the sites' effects in controls; the effects of all covariates other than `name` are preserved."""
         labels = np.array([plain_code(value) for value in covariate_of(covariates, name)], dtype=object)
         sites, site, sizes = np.unique(labels, return_inverse=True, return_counts=True)
@@ -96,15 +110,10 @@ class SiteHarmonizer:
         sd = np.sqrt(((without - means[site]) ** 2).mean(axis=0))
         overall = controls.std(axis=0)
         sd = np.where(sd > _NOTHING_LEFT * overall, sd, overall)  # without residuals, regions are refused later
-        variances = group_means(((without - means[site]) / sd) ** 2, site) * (sizes / (sizes - 1))[:, None]
-        shrunk = [shrink(*estimates) for estimates in zip(means / sd, variances, sizes.tolist(), strict=True)]
-        offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
-        found = controls.mean(axis=0), sd, offsets, np.sqrt(scales), 1 / np.sqrt(sizes)
-        return cls(name, tuple(sites.tolist()), kept, *found)
+        effects = _shrunk_effects(means / sd, (without - means[site]) / sd, site, sizes)
+        return cls(name, tuple(sites.tolist()), kept, controls.mean(axis=0), sd, *effects)
 
-    def with_new_sites(
-        self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False
-    ) -> SiteHarmonizer:
+    def with_new_sites(self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False) -> Self:
         """Learn further sites from their controls; mean, sd, effects of covariates and known sites stay as they are."""
         labels = as_known(covariate_of(covariates, self.name), self.sites)
         sites, site, sizes = np.unique(labels, return_inverse=True, return_counts=True)
@@ -112,15 +121,13 @@ class SiteHarmonizer:
         effect = 0.0 if self.kept is None else self.kept.effect(covariates)
         away = (controls - self.mean - effect) / self.sd
         means = group_means(away, site)
-        variances = group_means((away - means[site]) ** 2, site) * (sizes / (sizes - 1))[:, None]
-        shrunk = [shrink(*estimates) for estimates in zip(means, variances, sizes.tolist(), strict=True)]
-        offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
+        offsets, scales, errors = _shrunk_effects(means, away - means[site], site, sizes)
         return replace(
             self,
             sites=(*self.sites, *sites.tolist()),
             offsets=np.vstack([self.offsets, offsets]),
-            scales=np.vstack([self.scales, np.sqrt(scales)]),
-            errors=np.append(np.zeros(len(self.sites)) if self.errors is None else self.errors, 1 / np.sqrt(sizes)),
+            scales=np.vstack([self.scales, scales]),
+            errors=np.append(np.zeros(len(self.sites)) if self.errors is None else self.errors, errors),
         )
 
     def errors_left(self, covariates: pd.DataFrame) -> SiteErrors:
@@ -177,22 +184,6 @@ class SiteHarmonizer:
         return pd.Index([*self.sites, UNCORRECTED], dtype=object).get_indexer(pd.Index(labels))
 
 
-class SiteErrors(NamedTuple):
-    """Errors of site effects estimated in few controls, for each person; 0 if unknown or if nothing is corrected.
-
-    Attributes
-    ----------
-    shared
-        Error of offsets that covaries between regions as people's values do, in sd of people.
-    offsets, scales : ndarray of shape (people, regions)
-        Variance of the region-specific error of offsets, and of the logarithm of scales.
-    """
-
-    shared: np.ndarray
-    offsets: np.ndarray
-    scales: np.ndarray
-
-
 def _errors_left(error: float, offsets: np.ndarray, scales: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the errors of one site's shrunk estimates, see `SiteErrors`.
 
@@ -216,6 +207,16 @@ def _shrunk_by(shrunk: np.ndarray, sampling: float) -> tuple[float, float]:
     spreads = np.geomspace(sampling / 100, 100 * sampling, 200)
     spread = np.interp(np.var(shrunk), spreads**3 / (spreads + sampling) ** 2, spreads)
     return float(spread / (spread + sampling)), float(max(spread - sampling, 0.0))
+
+
+def _shrunk_effects(
+    means: np.ndarray, away: np.ndarray, site: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return offsets, scales and the errors of offsets, from sites' means and people's deviations from these, in sd."""
+    variances = group_means(away**2, site) * (sizes / (sizes - 1))[:, None]
+    shrunk = [shrink(*estimates) for estimates in zip(means, variances, sizes.tolist(), strict=True)]
+    offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
+    return offsets, np.sqrt(scales), 1 / np.sqrt(sizes)
 
 
 def shrink(offsets: np.ndarray, variances: np.ndarray, n_people: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,11 +8,9 @@ people, who are synthesised from the controls by the learned patterns, at severi
 What counts as far is learned from controls who were left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -20,7 +18,6 @@ import pandas as pd
 from scipy.special import ndtr
 
 from rindices.core import inference
-from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters, n_patterns
 from rindices.judging.agreement_and_misfit import faults, match_patterns, pairwise
 from rindices.judging.selection import Judged, usable_models
@@ -106,7 +103,9 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     aligned, correlations = [], []
     for member in kept:
         (trajectory, rows, k), order = trajectories[member], orders[member]
-        aligned.append(reorder_patterns(trajectory.weights_of(k, n_patterns, judged.best_checkpoint.step), order))
+        aligned.append(
+            inference.reorder_patterns(trajectory.weights_of(k, n_patterns, judged.best_checkpoint.step), order)
+        )
         correlations.append(trajectory.correlations[rows[judged.best], k][np.ix_(order, order)])
     models = jax.tree.map(lambda *leaves: np.stack(leaves), *aligned)
     return Selected(models, kept, dict(sorted(left_out.items())), np.mean(correlations, axis=0))
@@ -239,10 +238,10 @@ class Scaled(NamedTuple):
     covariates: pd.DataFrame | None
     gaps: np.ndarray | None = None
 
-    def of(self, rows: np.ndarray) -> Scaled:
+    def of(self, rows: np.ndarray) -> Self:
         """Return some of the people."""
         covariates = None if self.covariates is None else self.covariates[rows]
-        return Scaled(self.values[rows], covariates, None if self.gaps is None else self.gaps[rows])
+        return type(self)(self.values[rows], covariates, None if self.gaps is None else self.gaps[rows])
 
 
 class Scores(NamedTuple):

@@ -8,8 +8,6 @@ For a change, that brain is changed to each severity and scanned twice, with the
 differs between people persists from visit to visit, so changes are known more precisely than severities.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

@@ -8,10 +8,8 @@ vary less than healthy people do. Each repetition leaves some out; a control is 
 learn from that control.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -196,11 +194,11 @@ class HeldOut(NamedTuple):
     always: np.ndarray
 
     @classmethod
-    def of(cls, scores: np.ndarray, held_out: np.ndarray, n_repetitions: int) -> HeldOut:
+    def of(cls, scores: np.ndarray, held_out: np.ndarray, n_repetitions: int) -> Self:
         """Fit it to scores of controls ``(repetitions, controls, patterns)``; `n_repetitions` are in the consensus."""
         seen, (known, left) = scores.mean(axis=0), (np.asarray(held_out.any(axis=axis)) for axis in (0, 1))
         if known.sum() < 2:
-            return cls(np.zeros_like(held_out), np.zeros((1, 1)), np.zeros((1, 1)), np.array([[0.0], [1.0]]))
+            return cls(np.zeros_like(held_out), np.zeros((1, 1)), np.zeros((len(known), 1)), np.array([[0.0], [1.0]]))
         means = np.stack([of[out].mean(axis=0) for of, out in zip(scores[left], held_out[left], strict=True)])
         centred, by = scores[left] - means[:, None], held_out[left]
         shrinkage = split_variance(centred, by).shrinkage(by.sum(axis=0), n_repetitions)
@@ -214,8 +212,6 @@ class HeldOut(NamedTuple):
         """Return R-indices of scans, from scores ``(repetitions, scans, patterns)`` and the control of each scan."""
         left, (mean, stretch) = np.asarray(self.held_out.any(axis=1)), self.always
         seen = (scores.mean(axis=0) - mean) * stretch
-        if not left.any():
-            return seen
         by = self.held_out[left][:, control]
         honest = mean_known(scores[left] - self.means[:, None], by) * self.shrinkage[control]
         return self.means.mean(axis=0) + np.where(np.asarray(by.any(axis=0))[:, None], honest, seen)

@@ -5,15 +5,13 @@ residuals keep each region's own distribution (quantiles) and the correlation be
 drawn person is a real person.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -73,7 +71,7 @@ class ReferencePopulation:
 
     @classmethod
     @cache
-    def load(cls) -> ReferencePopulation:
+    def load(cls) -> Self:
         """Read the parameter file that comes with the package (once per process)."""
         stored = json.loads(Path(__file__).with_name("reference_population.json").read_text(encoding="utf-8"))
         regions = tuple(stored["regions"])

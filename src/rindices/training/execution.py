@@ -17,7 +17,6 @@ import numpy as np
 from joblib.parallel import ParallelBackendBase, SequentialBackend, get_active_backend
 
 from rindices.core import devices
-from rindices.core.devices import Device
 from rindices.core.train import TrainingPeople
 from rindices.linear import unconverged_rotations
 from rindices.presets import Schedule
@@ -205,7 +204,7 @@ class Execution:
     models_per_chunk: int | None = None
     mixed: bool = False
 
-    def device(self) -> Device:
+    def device(self) -> devices.Device:
         """Return the device that a worker trains on."""
         try:
             [device] = self.ready_executor().run(_describe, [()])
@@ -249,7 +248,7 @@ class Execution:
         return place
 
 
-def _describe() -> Device:
+def _describe() -> devices.Device:
     devices.prepare()
     return devices.describe()
 

@@ -4,8 +4,6 @@ Every file is written under another name, flushed to disk and renamed, and carri
 moment, the folder contains only complete files of this run, from which training resumes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time
@@ -22,6 +20,28 @@ from rindices.problems import InputError
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, Unfinished
 
 _PAUSE = 0.5  # seconds before a failed write is retried
+
+
+class FileKeeper(NamedTuple):
+    """Keeps an unfinished chunk in a file; can be sent to other processes, and saves nothing without the folder."""
+
+    path: Path
+    owner: dict[str, str]
+
+    def load(self) -> Unfinished | None:
+        """Return what was saved, or None."""
+        arrays = _read(self.path, self.owner)
+        if arrays is None:
+            return None
+        weights = {step: _parameters(arrays, step) for step in arrays["with_weights"].tolist()}
+        return Unfinished(_trajectory(arrays, weights), _below("states", arrays))
+
+    def save(self, unfinished: Unfinished) -> None:
+        """Save an unfinished chunk; a full disk is no reason to stop training that can still succeed."""
+        if self.path.parent.is_dir():
+            arrays = _arrays(unfinished.trajectory) | {f"states{n}": a for n, a in unfinished.states.items()}
+            with contextlib.suppress(OSError, InputError):  # the latter: the file is no longer writable
+                write_arrays(self.path, self.owner, _signed(self.owner), arrays)
 
 
 class Journal:
@@ -110,28 +130,6 @@ class Journal:
         return self.folder / f"{chunk.name}.safetensors"
 
 
-class FileKeeper(NamedTuple):
-    """Keeps an unfinished chunk in a file; can be sent to other processes, and saves nothing without the folder."""
-
-    path: Path
-    owner: dict[str, str]
-
-    def load(self) -> Unfinished | None:
-        """Return what was saved, or None."""
-        arrays = _read(self.path, self.owner)
-        if arrays is None:
-            return None
-        weights = {step: _parameters(arrays, step) for step in arrays["with_weights"].tolist()}
-        return Unfinished(_trajectory(arrays, weights), _below("states", arrays))
-
-    def save(self, unfinished: Unfinished) -> None:
-        """Save an unfinished chunk; a full disk is no reason to stop training that can still succeed."""
-        if self.path.parent.is_dir():
-            arrays = _arrays(unfinished.trajectory) | {f"states{n}": a for n, a in unfinished.states.items()}
-            with contextlib.suppress(OSError, InputError):  # the latter: the file is no longer writable
-                write_arrays(self.path, self.owner, _signed(self.owner), arrays)
-
-
 class _WeightsOnDisk(Mapping[int, Parameters]):
     def __init__(self, path: Path, steps: list[int]) -> None:
         self._path, self._steps = path, steps
@@ -154,20 +152,19 @@ class _WeightsOnDisk(Mapping[int, Parameters]):
 
 
 def _arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
-    weights = {
-        f"weights.{step}.{network}.{layer}.{kind}": array
-        for step, parameters in trajectory.weights.items()
-        for network, layers in parameters._asdict().items()
-        for layer, kinds in (layers or {}).items()
-        for kind, array in kinds.items()
-    }
     return {
         "steps": trajectory.steps,
         "r_indices": trajectory.r_indices,
         "correlations": trajectory.correlations,
         "with_weights": np.array(list(trajectory.weights), int),
         **{f"losses.{name}": values for name, values in trajectory.losses.items()},
-        **weights,
+        **{
+            f"weights.{step}.{network}.{layer}.{kind}": array
+            for step, parameters in trajectory.weights.items()
+            for network, layers in parameters._asdict().items()
+            for layer, kinds in (layers or {}).items()
+            for kind, array in kinds.items()
+        },
     }
 
 

@@ -25,7 +25,7 @@ _UNIFORM_MEAN, _UNIFORM_SD = 0.5, 12**-0.5  # of severities as they are drawn fo
 _LEAST, _LARGEST = 1.0, 5.0
 
 
-Linear = dict[str, dict[str, np.ndarray]]  # see `core.networks.LINEAR`
+Linear = dict[str, dict[str, np.ndarray]]  # see `core.networks.AXES`
 
 
 class Start(NamedTuple):
