@@ -6,7 +6,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rindices.core.inference import MOST_AT_ZERO
 from rindices.run.first_look_and_power import chances
 from tests.docs.pages import ROOT, script, text_of
 from tests.pages.page import missing
@@ -24,31 +23,6 @@ def percent(values, digits=0):
 def ends(values, digits=0, by=1):
     """Return the range of some values as a page words it."""
     return f"{by * values.min():.{digits}f} to {by * values.max():.{digits}f}"
-
-
-def test_where_severities_are_counted_from():
-    cohorts = pd.read_csv(RESULTS / "severe.csv")
-    table = cohorts.groupby("cohort", sort=False).mean(numeric_only=True)
-    recognised, failing = cohorts["at_zero"] > MOST_AT_ZERO, cohorts["f_inside"] < 0.85
-    assert (cohorts["unit"][recognised] - 2 / 3).abs().max() < 0.05  # severities are too low by "about a third"
-    assert not missing(
-        PAGE,
-        f"this recognised {recognised[failing].sum()} of {failing.sum()} cohorts in which",
-        f"and {recognised[~failing].sum()} of {(~failing).sum()} others",
-        f"contain {ends(table['inside'], by=100)} % of severities",
-        f"compared with {ends(table['f_inside'], by=100)} % for f",
-        f"{ends(table.filter(like='Beta(3, 1)', axis=0)['at_zero'], by=100)} % of its",
-        f"as few as {100 * table['raw'].min():.0f} % of the true",
-        f"In {len(table)} kinds of cohort chosen to break intervals",
-    )
-
-
-def test_how_intervals_do_with_few_people():
-    table = pd.read_csv(RESULTS / "few_people.csv")
-    lowest = table.loc[table["inside"].idxmin()]
-    assert lowest["inside"] > 0.85
-    told = "the lowest is {:.0f} % ({kind}, {n_controls} + {n_patients})".format(100 * lowest["inside"], **lowest)
-    assert not missing(PAGE, f"In none of the {len(table)} cohorts", told)
 
 
 def test_how_intervals_of_associations_do():

@@ -195,14 +195,6 @@ def test_blocks_have_a_language_and_those_not_run_parse(block):
         subprocess.run([bash, "-n"], input=block.code, text=True, check=True)
 
 
-def test_output_that_a_page_invents_would_be_noticed():
-    reader = Page()
-    reader.printed = "Scored 12 people."
-    reader.follow(pages.Block("page", 1, "text", "Scored 100 people.", "output"))
-    with pytest.raises(AssertionError, match="not printed"):
-        reader.follow(pages.Block("page", 1, "text", "Scored 100 patients.", "output"))
-
-
 # The page on file formats lists everything that a run writes, and nothing else.
 
 
