@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
+from urllib.parse import quote
 
 import pandas as pd
 import pytest
@@ -36,8 +37,10 @@ def query_of(text):
 
 def test_roles_are_guessed_shown_and_changed(client, folder):
     text = checked(client)
-    assert "This table can be used for training" in text
+    assert not missing(text, "This table can be used for training", 'data-later="/table/look?')
     assert text.count('class="spark"') > 10
+    look = client.get(f"/table/look?{query_of(text)}").text  # after the check, what can be said before training
+    assert not missing(look, "A fit takes about ", 'data-name="spectrum"')
     region = pd.read_csv(folder / "cohort.csv").columns[-1]
     changed = checked(client, chosen="yes", covariates=["age", "sex"], column=region, role="clinical score")
     assert f"rindices check cohort.csv --covariates age,sex --clinical {region}" in changed
@@ -169,14 +172,6 @@ def test_a_folder_is_gathered_and_refusals_stand_above_the_form(client, folder):
         assert (refused.status_code, missing(refused.text, said, 'name="folder"')) == (400, [])
 
 
-def test_what_can_be_said_before_training_comes_after_the_check(client, folder):
-    text = checked(client)
-    assert f'data-later="/table/look?{query_of(text)}"'.replace("&", "&amp;") in text
-    look = client.get(f"/table/look?{query_of(text)}").text
-    times = re.findall(r"A fit takes about \d+ minutes? on the ", look)
-    assert (len(times), missing(look, "Before training", 'data-name="spectrum"')) == (1, [])
-
-
 def test_a_sheet_of_a_workbook_is_chosen_with_a_button(client, folder):
     with pd.ExcelWriter(folder / "book.xlsx") as book:
         pd.DataFrame({"note": ["of 2024"]}).to_excel(book, sheet_name="Readme", index=False)
@@ -196,10 +191,21 @@ def test_a_sheet_of_a_workbook_is_chosen_with_a_button(client, folder):
 
 
 COMMAND = "rindices fit cohort.csv --covariates age --patterns 2-4 --repetitions 5 --out next"
+HOSTILE = '"><img src=x onerror=alert(2)>.csv'  # the name of a table
+HARM = ["<script>alert", "<img src"]
 NOT_FINISHED = ["This run is not finished", "/continue?run=interrupted", "Models already trained are kept"]
 
 # An address, the status of the response, what the page says, and what it does not say.
 SAID = [
+    ("/", 200, ["ot a diagnosis"], []),
+    ("/nowhere", 404, [], []),
+    ("/people?run=finished", 200, ['id="linked"'], []),
+    ("/run?run=finished", 200, [], []),
+    (f"/table/checked?table={quote(HOSTILE)}", 200, ["&lt;script&gt;alert(1)"], []),
+    (f"/train?table={quote(HOSTILE)}", 200, [], []),
+    (f"/apply?model=three.safetensors&table={quote(HOSTILE)}", 200, [], []),
+    # A file is not taken for an option.
+    ("/train?table=--overwrite+--out%3Dcohort.csv&out=next", 200, ["fit &#39;./--overwrite --out=cohort.csv&#39;"], []),
     ("/table/look?table=odd.csv", 200, ["This table cannot be used for training"], []),
     ("/apply", 200, ["finished/model.safetensors</option>"], ["interrupted/model"]),
     (
@@ -240,8 +246,10 @@ SAID = [
 def test_what_pages_say_of_their_address(client, folder):
     shutil.copy(folder / "three.safetensors", folder / "interrupted" / "model.safetensors")  # not finished
     shutil.copytree(folder / "finished", folder / "damaged")
-    table = pd.read_csv(folder / "new.csv").assign(weight=70.0)
+    shutil.copy(folder / "cohort.csv", folder / "--overwrite --out=cohort.csv")
+    cohort, table = pd.read_csv(folder / "cohort.csv"), pd.read_csv(folder / "new.csv").assign(weight=70.0)
     for name, content in (
+        (HOSTILE, cohort.rename(columns={cohort.columns[-1]: "<script>alert(1)</script>"}).to_csv(index=False)),
         ("odd.csv", "who;b\n1;2\n"),
         ("more.csv", table.to_csv(index=False)),
         ("less.csv", table.rename(columns={"age": "years"}).to_csv(index=False)),
@@ -252,7 +260,8 @@ def test_what_pages_say_of_their_address(client, folder):
         (folder / name).write_text(content)
     for path, status, said, unsaid in SAID:
         answer = client.get(path)
-        assert (answer.status_code, missing(answer.text, *said, *unsaid)) == (status, unsaid), path
+        assert (answer.status_code, missing(answer.text, *said, *unsaid, *HARM)) == (status, unsaid + HARM), path
+        assert not missing(answer.headers["content-security-policy"], "default-src 'none'", "script-src 'self';"), path
 
 
 @pytest.mark.parametrize(
@@ -329,21 +338,17 @@ def test_a_training_on_windows_has_no_window_that_could_end_it_and_may_be_gone(c
     assert (begun.call_args.kwargs["creationflags"], odd.called) == (8, True)
 
 
-def test_refusals_of_the_command_line_are_shown(client, folder, monkeypatch):
+def test_refusals_of_the_command_line_are_shown_and_not_taken_for_the_run_of_that_name(client, folder, monkeypatch):
     monkeypatch.setenv("PYTHONUTF8", "0")
     monkeypatch.setenv("LC_ALL", "C")  # an encoding that lacks most characters
     (folder / "statistics.py").write_text("raise SystemExit('A script of the user.')")
     (folder / "odd.csv").write_text("participant_id,±lHip\n1,2\n", "utf-8")
+    (folder / "finished.training.log").write_text("A warning.\n")
+    assert "was rejected" not in client.get("/run?run=finished").text
     client.post("/train?table=odd.csv&out=next", follow_redirects=False)
     told = "The input of this run was rejected", "no column &#39;diagnosis&#39;", "±lHip", "/continue"
     assert missing(watched(client, "next")[-1], *told) == ["/continue"]
     assert not (folder / "next").exists()
-
-
-def test_a_refused_training_under_the_name_of_a_run_is_not_taken_for_that_run(client, folder):
-    (folder / "finished.training.log").write_text("A warning.\n")
-    assert "was rejected" not in client.get("/run?run=finished").text
-    (folder / "odd.csv").write_text("participant_id,lHip\n1,2\n")
     client.post("/train?table=odd.csv&chosen=yes&out=finished", follow_redirects=False)
     order = ["was rejected", "no column &#39;diagnosis&#39;", "those of the earlier run", "Downloads"]
     assert sorted(order, key=watched(client, "finished")[-1].index) == order
