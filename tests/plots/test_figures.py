@@ -249,28 +249,24 @@ def test_agreement_marks_and_names_the_chosen_checkpoint():
     assert [one for one in [line.get_xydata().tolist() for line in upper.lines] if len(one) == 1] == [[[2000, 0.8]]]
 
 
-def test_settings_are_drawn_at_their_best_with_intervals():
+def test_settings_are_drawn_at_their_best_with_intervals_and_the_chosen_one_has_a_ring():
     table = settings().assign(misfit=np.arange(12.0))
     figure, best = plots.agreement_over_settings(table), table[table["best"]]
     first, misfit, *others = figure.axes
     assert {y for _, y, *_ in marks(misfit, most=1)} == {*best["misfit"]}
     for axes, column in zip([first, *others], INDICES, strict=True):
-        points = {(round(x), y) for x, y, *_ in marks(axes, most=1)}
-        assert points == set(zip(best["n_patterns"], best[column], strict=True))
+        points = marks(axes, most=1)
+        assert {(round(x), y) for x, y, *_ in points} == set(zip(best["n_patterns"], best[column], strict=True))
+        rings = [(round(x), y) for x, y, _, hollow, size in points if hollow and size > 10]
+        assert rings == best.loc[best["chosen"], ["n_patterns", column]].to_numpy().tolist()
         bars = [path[:, 1] for bar in axes.collections for path in bar.get_segments()]
         expected = best[[f"{column}_low", f"{column}_high"]].to_numpy()
         assert np.sort(bars, axis=0) == pytest.approx(np.sort(expected, axis=0))
     places = np.unique([x for x, *_ in marks(first, most=1)])
     assert (len(places), min(np.diff(places)) > 0.05) == (6, True)
-
-
-def test_chosen_setting_has_a_ring_and_a_label():
-    figure = plots.agreement_over_settings(settings())
     unsaid = ["small and hollow: fewer models"]
     assert missing(labels_of(figure), "chosen: 3 patterns, orthogonality 0.8", *unsaid) == unsaid
-    assert [text.get_text() for text in figure.axes[0].texts] == ["chosen"]
-    rings = [(round(x), y) for axes in figure.axes for x, y, _, hollow, size in marks(axes) if hollow and size > 10]
-    assert rings == [(3, pytest.approx(value)) for value in (0.95, 0.85, 0.75)]
+    assert [text.get_text() for text in first.texts] == ["chosen"]
 
 
 def test_directions_beyond_chance_are_told_from_the_others():
