@@ -16,9 +16,8 @@ from cases import Case, draw, whole
 from clinical import VARIABLES, draw_variables
 from folds import concordances, fold_brains, splits
 from judging import agree, best_look, chosen_looks, judge, together
-from many_cohorts import Brains, Group, Trained, members_of, pattern_maps, stack, start, train
+from many_cohorts import Group, members_of, pattern_maps, stack, start, train
 from page import main as write_page
-from paper_preset import Store, brains_of, restored
 from scipy.stats import kendalltau
 from split_half import half_brains, in_first_half
 from tables import scope
@@ -27,7 +26,6 @@ import rindices.simulate
 from rindices.core import inference
 from rindices.core.train import TrainingPeople, make_members
 from rindices.core.train import train as train_one
-from rindices.presets import paper
 from rindices.scoring.consensus_and_person import find_consensus
 from tests.pages.page import missing
 
@@ -57,30 +55,6 @@ def test_halves_share_nobody_and_have_the_same_groups():
     one, two = (half_brains(case._replace(part=part)) for part in ("1", "2"))
     assert (len(one.patients) + len(two.patients), len(one.scored())) == (50, 80)
     np.testing.assert_array_equal(one.truth, known.truth[first[known.patient]])
-
-
-def test_stored_r_indices_are_what_was_trained(tmp_path):
-    rng = np.random.default_rng(0)
-    r_indices = rng.normal(0.5, 0.3, (2, 1, 1, 3, 20, 2))
-    r_indices[1, 0, 0, 2, 5] = np.nan  # a model that diverged
-    steps = np.full((2, 1, 1, 3), 10)
-    trained = Trained(r_indices, 1.0, None, {"change": steps / 10}, steps)
-    case = Case(10, 20, "basic", 3, 2)
-    people = Brains(rng.random((10, 4)), rng.random((20, 4)), None, rng.random((20, 2)))
-    Store(tmp_path / "part").keep("paper", Group(2, [case], [3], [paper().weights], 3), [people], [5, 10], trained)
-    expected = np.where(np.isnan(r_indices).any(axis=(-2, -1), keepdims=True), np.nan, r_indices)
-    np.testing.assert_allclose(restored(np.load(tmp_path / "part.npz"), "paper"), expected, rtol=1e-7, atol=1e-4)
-    table = pd.read_csv(tmp_path / "part.csv")
-    assert (len(table), table["orthogonality"].unique().tolist()) == (6, [0.4])
-
-
-def test_harder_people_vary_more_and_have_the_same_disease():
-    case = Case(60, 90, "basic", 3)
-    known, harder = draw(case), brains_of(case._replace(part="harder"))
-    np.testing.assert_array_equal(harder.truth, known.truth)
-    assert harder.controls.std() == pytest.approx(0.1)  # in sd of controls, so disease is smaller
-    hard, usual = (np.abs(brains.patients.mean(axis=0) - 1).max() for brains in (harder, brains_of(case)))
-    assert hard < usual
 
 
 def test_clinical_variables_have_the_correlations_of_table_2():
@@ -241,16 +215,6 @@ def test_one_pattern_is_never_chosen():
     rows = [(true, 1, *found) for true in (2, 3) for found in ((1, 0.99), (2, 0.9), (3, 0.8))] + [(0, 1, 2, 0.5)]
     table = pd.DataFrame(rows, columns=["true_patterns", "seed", "n_patterns", "pattern_agreement"])
     assert (summaries.chosen_patterns(table)["n_patterns"].tolist(), summaries.share_right(table)) == ([2, 2, 2], 0.5)
-
-
-def test_spread_of_a_consensus_is_over_draws_within_a_cohort():
-    rows = [
-        ("models", kind, 1, 2, draw, value, np.nan)
-        for kind, draw, value in (("basic", 0, 0.9), ("basic", 1, 0.8), ("mild", 0, 0.5), ("mild", 1, 0.5))
-    ]
-    names = ["question", "kind", "seed", "n_models", "draw", "concordance", "agreement_of_two"]
-    found = summaries.enough_models(pd.DataFrame(rows, columns=names)).loc[2, ["spread over draws", "worst draw"]]
-    assert found.tolist() == pytest.approx([np.std([0.9, 0.8], ddof=1) / 2, (0.8 + 0.5) / 2])
 
 
 # The reference population, made by a script

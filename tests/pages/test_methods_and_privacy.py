@@ -190,21 +190,6 @@ def test_each_fact_changes_the_paragraph(folder, changes, expected, unsaid):
     assert missing(quoted(folder), *expected, *unsaid) == unsaid
 
 
-def test_one_pattern_has_no_differences_and_imputed_regions_are_mentioned(tmp_path, undrawn):
-    make_run(tmp_path, n_patterns=1, n_regions=12)
-    add_analyses(tmp_path)
-    imputed = {3: "1 region missing (lHip)", 70: "unusual; 2 regions missing (lHip and rHip)"}
-    rewrite(tmp_path / "r_indices.csv", flags=lambda of: of.index.map(imputed))
-    agreement = {"pattern_agreement": 0.8, "dimension_correlation": 0.7, "difference_correlation": None}
-    change_summary(tmp_path, agreement=agreement, covariates=[], correction={}, evidence=FOUND)
-    said = (
-        "a pattern agreement of 0.800 and a dimension correlation of 0.700.",
-        "Missing regions of 2 people were imputed from their other regions; intervals reflect this.",
-        "199 permutations of the groups (joint p",
-    )
-    assert missing(quoted(tmp_path), *said, "all others") == ["all others"]
-
-
 def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(folder):
     sentences = {
         "subgroup_sizes": "the comparison is circular: it describes the patterns but does not test them",

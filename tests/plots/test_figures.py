@@ -182,14 +182,6 @@ def test_patterns_differ_in_colour_and_marker_and_are_listed_in_rows():
     assert [handle.get_label()[-1] for handle in handles] == ["1", "6", "2", "7", "3", "4", "5"]
 
 
-def test_png_is_written_whole_and_repeats(tmp_path):
-    figure = plots.r_index_distributions(people(2))
-    first, again = (plots.figure_png(figure, tmp_path / "pairs.png").read_bytes() for _ in range(2))
-    assert first == again
-    assert first.startswith(b"\x89PNG")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["pairs.png"]
-
-
 def test_no_pyplot_and_no_changed_settings():
     code = (
         "import sys, matplotlib; before = matplotlib.rcParams.copy();"
@@ -226,14 +218,6 @@ def test_no_two_meanings_share_a_colour(page):
     for sight, kind in itertools.product(SIGHTS, kinds):
         for one, other in itertools.combinations(kind, 2):
             assert np.linalg.norm(seen(colours[one], sight) - seen(colours[other], sight)) > 10, (one, other)
-
-
-def test_marks_say_what_they_are_and_ids_do_not_clash():
-    svg = plots.figure_svg(EVERY["forest"](), "one-")
-    ids = {*re.findall(r' id="([^"]*)"', svg)}
-    assert {one[:4] for one in ids} == {"one-"}
-    assert {*re.findall(r'href="#([^"]*)"', svg), *re.findall(r"url\(#([^)]*)\)", svg)} == ids
-    assert "<title>" in svg
 
 
 def test_every_plot_function_is_drawn_here():

@@ -38,16 +38,14 @@ def prose(page):
 
 def without_gates(page):
     """Return a page without what is hidden behind “Show anyway”."""
-    kept, depth, gates = [], 0, []
+    kept, hidden = [], []  # for each open element, whether it is hidden
     for part in re.split(r"(</?details\b[^>]*>)", page):
         if part.startswith("<details"):
-            depth += 1
-            gates += [depth] * ('class="gate"' in part)
-        if not gates:
+            hidden.append('class="gate"' in part or any(hidden))
+        if not any(hidden):
             kept.append(part)
         if part == "</details>":
-            gates = [gate for gate in gates if gate < depth]
-            depth -= 1
+            hidden.pop()
     return "".join(kept)
 
 

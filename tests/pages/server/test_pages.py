@@ -199,7 +199,9 @@ NOT_FINISHED = ["This run is not finished", "/continue?run=interrupted", "Models
 SAID = [
     ("/", 200, ["ot a diagnosis"], []),
     ("/nowhere", 404, [], []),
-    ("/people?run=finished", 200, ['id="linked"'], []),
+    # People are without ids unless these are asked for.
+    ("/people?run=finished", 200, ['id="linked"', '"name": "age"', '"name": "sex"'], ["sub-0001"]),
+    ("/people?run=finished&ids=yes", 200, ['id="linked"', "sub-0001"], []),
     ("/run?run=finished", 200, [], []),
     (f"/table/checked?table={quote(HOSTILE)}", 200, ["&lt;script&gt;alert(1)"], []),
     (f"/train?table={quote(HOSTILE)}", 200, [], []),
@@ -396,16 +398,6 @@ def test_nobody_interprets_what_is_not_found_again(client, folder):
     change_summary(folder / "finished", verdict="confounded", balance=[summary["balance"][0] | {"imbalanced": True}])
     order = ["The groups differ in age. Are the patterns found again", "Look at individuals"]
     assert sorted(order, key=client.get("/run?run=finished").text.index) == order
-
-
-def test_people_are_without_ids_unless_asked_for(client, folder):
-    ids = pd.read_csv(folder / "finished" / "r_indices.csv", dtype=str)["participant_id"]
-    text, named = (client.get(f"/people?run=finished{asked}").text for asked in ("", "&ids=yes"))
-    assert ids[0] not in text
-    assert ids[0] in named
-    assert text.index('class="verdict') < text.index('id="linked"')
-    people = json.loads(re.search(r'id="people-data">(.*?)</script>', text, re.DOTALL)[1])
-    assert {"age", "sex"} <= {score["name"] for score in people["scores"]}
 
 
 def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
