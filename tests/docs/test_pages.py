@@ -90,14 +90,6 @@ def test_links_of_the_readme_lead_somewhere():
     assert [link for link in links if not (ROOT / link.partition("#")[0]).is_file()] == []
 
 
-def test_files_that_contributors_are_sent_to_exist():
-    words = pages.inline_code_of("CONTRIBUTING.md")
-    places = [word for word in words if re.fullmatch(r"\.?[\w-]+(/[\w.-]*)+|[\w-]+\.(py|md|cff|toml)", word)]
-    assert len(places) > 25
-    absent = [one for one in places if not any((base / one).exists() for base in (ROOT, ROOT / "src/rindices"))]
-    assert {*absent} <= {"site/", "run.toml"}  # created by commands
-
-
 def test_picture_of_the_readme_is_that_of_the_demonstration():
     """The picture carries the verdict of its run; the tutorial prints that of the demonstration."""
     told = text_of("docs/tutorials/simulated-cohort.md")

@@ -5,17 +5,15 @@ import pandas as pd
 import pytest
 from baselines import METHODS, Baseline, DiscriminantNMF, supervised_ceilings
 from diagnosis import diagnosis_auc
-from reproducibility import split_half
 from scipy.special import kl_div
 from scipy.stats import spearmanr
 from scoring import best_components
-from sklearn.decomposition import FactorAnalysis
 from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.model_selection import KFold
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import SVR
 
-from rindices.judging.agreement_and_misfit import concordance, mean_agreement, pairwise, pattern_concordance
+from rindices.judging.agreement_and_misfit import concordance, pattern_concordance
 from tests.refusal import refused_with
 
 
@@ -81,21 +79,6 @@ def test_no_other_choice_of_components_and_signs_is_better(n_components):
     choices = product(permutations(range(n_components), 3), product((-1, 1), repeat=3))
     found, best = best_components(components, truth), max(mean(*choice) for choice in choices)
     assert [found.concordances.mean(), mean(found.order, found.signs)] == pytest.approx([best, best])
-
-
-def test_models_of_two_halves_are_compared_in_all_patients_and_in_those_of_each_half(cohort):
-    X, y, truth = cohort
-    found = split_half(FactorAnalysis(3), X, y, seed=4, truth=truth)
-    assert [np.bincount(y[found.half == k]).tolist() for k in (1, 2)] == [[40, 40], [40, 40]]
-    expected = []
-    for inside in (found.half == 1, found.half == 2, found.half > 0):
-        one, two = found.r_indices[:, inside & (y == 1)]
-        both, known = mean_agreement(pairwise(np.stack([one, two]))), truth[inside[y == 1]]
-        agreement = len(one), both.pattern_agreement, both.difference_correlation
-        expected.append([*agreement, pattern_concordance(known, one), pattern_concordance(known, two)])
-    names = ["pattern_agreement", "difference_correlation", "concordance_half1", "concordance_half2"]
-    np.testing.assert_allclose(found.agreement[["n_patients", *names]], expected, rtol=1e-6)
-    np.testing.assert_array_equal(found.held_out[found.half == 1], found.r_indices[1, found.half == 1])
 
 
 # Diagnosis: patterns and regions side by side

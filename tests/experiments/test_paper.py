@@ -201,16 +201,6 @@ def test_loss_is_against_the_best_weight_at_its_own_chosen_look(looks):
     assert (found["consensus"], found["orthogonality"]) == (pytest.approx((0.75 + 0.67) / 2), "0.8, 0.8")
 
 
-def test_upper_bound_takes_the_best_number_of_components_of_each_cohort():
-    fits = pd.DataFrame(
-        [("basic", seed, "nmf", n, 0, value) for seed, n, value in ((1, 3, 0.6), (1, 5, 0.8), (2, 3, 0.7), (2, 5, 0.6))]
-        + [("basic", 1, "nmf", 3, 1, 0.9), ("basic", 1, "ridge", 3, 0, 0.95)],
-        columns=["kind", "seed", "method", "n_components", "start", "concordance"],
-    )
-    found = [summary(fits).loc["basic", "nmf"] for summary in (summaries.upper_bounds, summaries.baselines)]
-    assert found == pytest.approx([(0.8 + 0.7) / 2, ((0.6 + 0.9) / 2 + 0.7) / 2])  # baselines average over starts
-
-
 def test_one_pattern_is_never_chosen():
     rows = [(true, 1, *found) for true in (2, 3) for found in ((1, 0.99), (2, 0.9), (3, 0.8))] + [(0, 1, 2, 0.5)]
     table = pd.DataFrame(rows, columns=["true_patterns", "seed", "n_patterns", "pattern_agreement"])

@@ -23,7 +23,6 @@ NAMES = pd.concat(
     ).assign(atlas=atlas)
     for atlas in ("aseg", "dk", "destrieux", "muse")
 )
-OUTLINES = pd.read_csv(DATA / "region_outlines.csv", keep_default_na=False)
 DK = list(NAMES.loc[NAMES["atlas"] == "dk", "region"])
 # The rows of FreeSurfer's aseg.stats, and the one that an average brain lacks.
 ASEG_PAIRED = (
@@ -168,17 +167,6 @@ def test_what_is_not_known_is_told_and_nothing_is_guessed():
     assert list(known_regions(["lHip", *odd])) == ["lHip"]
     assert draw_brain(patterns(["lHip", *odd, "5th-Ventricle"]), 1).missing == (*odd, "5th-Ventricle")
     assert draw_brain(patterns(odd), 1) is None
-
-
-def test_each_outline_lies_in_the_brain():
-    whole = {}
-    for row in OUTLINES.itertuples():
-        points = np.concatenate([np.array(ring.split(), int).reshape(-1, 2) for ring in row.rings.split("|")])
-        if not row.region:
-            whole[row.view] = points.min(axis=0), points.max(axis=0)
-        elif row.region != "rest":
-            low, high = whole[row.view]
-            assert ((low - 2 <= points) & (points <= high + 2)).all()
 
 
 def test_colours_and_titles_are_those_of_the_changes():

@@ -197,11 +197,7 @@ def test_from_a_table_to_new_people(tmp_path, visit):
     seen.go("/table")
     page.set_input_files("[data-file]", tmp_path / "cohort.csv")
     page.wait_for_selector(".part")
-    assert "weight (score)" in page.locator("main").inner_text()  # its name is not that of a region
-    assert page.get_by_label("Role of weight").input_value() == "no role"
-    assert page.get_by_role("button", name="Clinical score: weight").is_visible()
     page.wait_for_selector("#look figure svg")
-    assert re.search(r"A fit takes about \d+ minutes?", page.locator("#look").inner_text())
     seen.picture("table")
     page.get_by_label("Role of weight").select_option("clinical score")
     page.wait_for_url(re.compile("clinical=weight"))
@@ -215,7 +211,6 @@ def test_from_a_table_to_new_people(tmp_path, visit):
     page.locator("[name=out]").fill("first")
     page.locator("#planned pre", has_text="--out first").wait_for(state="attached")
     page.locator("#planned summary").click()
-    assert "rindices fit cohort.csv" in page.locator("#planned pre").inner_text()
     seen.picture("train")
     page.get_by_role("button", name="Train").click()
     page.wait_for_url("**/run?run=first")
