@@ -56,21 +56,6 @@ def test_every_method_has_every_cohort_that_it_can_fit(imported):
     assert few == set()
 
 
-def test_sequence_makes_lobes_abnormal_one_after_the_other():
-    cohort = TRUTHS.COHORTS["sequence"](0)
-    controls, stage = cohort.regions[~cohort.patient], cohort.truth.max(axis=1)
-    z = (cohort.regions[cohort.patient] - controls.mean(axis=0)) / controls.std(axis=0) @ cohort.lobes.T
-    assert (z[stage > 0.8].mean(axis=0) < z[stage < 0.2].mean(axis=0) - 1).all()
-    first, second = (z[(stage < 0.2) & (cohort.labels == number)].mean(axis=0) for number in range(2))
-    assert np.abs(first - second).max() > 0.5  # the two orders differ
-    assert (cohort.discrete, {*np.count_nonzero(cohort.truth, axis=1)}) == (True, {1})
-
-
-def test_subtypes_have_one_pattern_at_one_strength_and_no_disease_has_none():
-    assert (np.sort(TRUTHS.COHORTS["subtypes"](0).truth, axis=1) == [0, 0, TRUTHS.STRENGTH]).all()
-    assert not TRUTHS.COHORTS["no disease"](0).truth.any()
-
-
 def test_own_methods_learn_from_those_trained_on_alone(imported):
     methods = imported("own_methods.py")
     made = TRUTHS.simulated("basic", 0, n_controls=40, n_patients=60)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import all as driver
 import fit_reference
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,14 +15,13 @@ from cases import Case, draw, whole
 from clinical import VARIABLES, draw_variables
 from folds import concordances, fold_brains, splits
 from judging import agree, best_look, chosen_looks, judge, together
-from many_cohorts import Group, members_of, pattern_maps, stack, start, train
+from many_cohorts import Group, train
 from page import main as write_page
 from scipy.stats import kendalltau
 from split_half import half_brains, in_first_half
 from tables import scope
 
 import rindices.simulate
-from rindices.core import inference
 from rindices.core.train import TrainingPeople, make_members
 from rindices.core.train import train as train_one
 from rindices.scoring.consensus_and_person import find_consensus
@@ -93,18 +91,6 @@ PRESET, CASES = scope(small=True).preset, [Case(40, 45, "basic", 3), Case(35, 50
 def brains():
     first, second = (whole(case) for case in CASES)
     return [first, second._replace(others=first.patients)]
-
-
-def test_maps_are_those_of_inference_for_each_members_own_controls(brains):
-    group = Group(2, CASES, [3, 4], [PRESET.weights], 1)
-    data, _ = stack(brains, 50)
-    members = members_of(group, 50, PRESET)
-    parameters = start(members.key, n_regions=128, n_patterns=2, preset=PRESET).parameters
-    found = np.asarray(pattern_maps(parameters, data, members.cohort))
-    for place, one in enumerate(brains):
-        model = jax.tree.map(lambda leaf, place=place: np.asarray(leaf[place : place + 1]), parameters)
-        expected = inference.pattern_changes(model, one.controls, "additive")[0]
-        np.testing.assert_allclose(found[place], expected, atol=1e-5)
 
 
 @pytest.mark.slow
