@@ -18,7 +18,6 @@ from tests.pages.made_run import (
     change_summary,
     make_run,
     rewrite,
-    save_summary,
 )
 from tests.pages.page import Page, missing
 
@@ -267,11 +266,6 @@ def test_a_severity_that_is_missing_is_not_higher_than_those_of_controls(named):
     later = [person["visits"][1] for person in reported(named)[1]["people"]]
     assert {(visit["r"][0], visit["above"][0]) for visit in later} == {(None, None)}
     assert {type(visit["above"][1]) for visit in later} == {float}
-
-
-def test_stopped_run_names_nobody(tmp_path):
-    save_summary(tmp_path, {"status": "failed", "failure": "Row 3 (participant QX1) is odd.", "warnings": []})
-    assert ["QX1" in make_report(tmp_path, show_ids=asked).html for asked in (False, True)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -210,33 +210,44 @@ def test_recovery_matches_people_and_patterns(tmp_path, monkeypatch, undrawn):
 
 
 @pytest.mark.parametrize(
-    ("status", "headline"), [("failed", "This run failed"), ("unfinished", "This run is not finished")]
+    ("changes", "show_ids", "said", "unsaid"),
+    [
+        ({"status": "failed"}, False, ["This run failed", "Reason: unknown."], []),
+        (
+            {"status": "failed", "failure": "Row 3 (participant QX1) is odd.", "warnings": ["One region is constant."]},
+            False,
+            ["This run failed", "Row 3 is odd.", "Warnings", "One region is constant."],
+            ["QX1"],
+        ),
+        ({"status": "failed", "failure": "Row 3 (participant QX1) is odd."}, True, ["QX1"], []),
+        ({"status": "unfinished"}, False, ["This run is not finished"], ["This run failed"]),
+        ({"status": "failed", "failure": f"No {SCRIPT}", "warnings": [f"Odd {SCRIPT}"]}, False, [f"No {SCRIPT}"], []),
+    ],
 )
-def test_stopped_run_shows_no_results(run, status, headline):
-    change_summary(run, status=status, failure="Out of memory.", warnings=["One region is constant."], evidence=FOUND)
+def test_stopped_run_shows_no_results(run, changes, show_ids, said, unsaid):
+    change_summary(run, **changes, evidence=FOUND)
     (run / "r_indices.csv").unlink()
-    report = make_report(run)
+    (run / "run.toml").write_bytes((run / "run.toml").read_bytes() + f"# {SCRIPT}</code>".encode() + b"\xff")
+    report = make_report(run, show_ids=show_ids)
     page = Page(report.html)
-    assert (report.status, page.headings[:3]) == (status, [(1, "R-indices report"), (2, headline), (3, "Warnings")])
-    told = [
-        "Out of memory.",
-        "repeat the same command. It resumes where it stopped.",
-        "One region is constant.",
+    assert (report.status, page.policies) == (changes["status"], [POLICY])
+    assert page.every("script") + page.every("svg") == []
+    # Cells of a table have no space between them.
+    said = [
+        *said,
+        "It resumes where it stopped.",
         'line = "rindices fit volumes.csv"',
-        "Patients60",  # two cells of a table
+        "Patients60",
         "jax0.7.0",
+        SCRIPT,
     ]
-    untold = ["greement", "reproducible", "reliable", "Training steps", "each of 3", "0.95", "Quartiles"]
-    assert (missing(page.words, *told, *untold), page.every("svg")) == (untold, [])
+    unsaid = [*unsaid, "greement", "reproducible", "reliable", "Training steps", "each of 3", "0.95", "Quartiles"]
+    assert missing(page.words, *said, *unsaid) == unsaid
 
 
-def test_stopped_run_with_hostile_text_and_almost_nothing_known(tmp_path):
+def test_stopped_run_of_which_almost_nothing_is_known(tmp_path):
     save_summary(tmp_path, {"status": "failed"})
     assert "Reason: unknown." in report_of(tmp_path).words
-    save_summary(tmp_path, {"status": "failed", "failure": SCRIPT, "warnings": [SCRIPT]})
-    (tmp_path / "run.toml").write_bytes(f"{SCRIPT}</code>".encode() + b"\xff")
-    page = report_of(tmp_path)
-    assert (page.policies, page.every("script"), page.words.count(SCRIPT)) == ([POLICY], [], 3)
 
 
 def test_no_two_verdicts_share_words_or_colour():

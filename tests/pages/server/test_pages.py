@@ -266,33 +266,32 @@ def test_what_pages_say_of_their_address(client, folder):
         assert not missing(answer.headers["content-security-policy"], "default-src 'none'", "script-src 'self';"), path
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("cohort.csv", "is a file"),
-        ("a (b)", "The name of a run"),
-        ("a/b/c", "The name of a run"),
-        ("NUL", "names that Windows reserves"),
-        ("nowhere/com1.old", "names that Windows reserves"),
-        ("nowhere/a", "There is no folder &#39;nowhere&#39;"),
-        ("x" * 243, "is too long"),  # with the suffix of its log
-        ("mine", "already contains other files"),
-        ("../out", "The name of a run"),
-        ("a\nb", "The name of a run"),
-        ("finished/journal/x/y", "The name of a run"),
-    ],
-)
-def test_the_name_of_a_run_is_refused_before_training_and_the_proposed_one_is_not(client, folder, name, why):
+NAMES = {
+    "cohort.csv": "is a file",
+    "a (b)": "The name of a run",
+    "a/b/c": "The name of a run",
+    "NUL": "names that Windows reserves",
+    "nowhere/com1.old": "names that Windows reserves",
+    "nowhere/a": "There is no folder &#39;nowhere&#39;",
+    "x" * 243: "is too long",  # with the suffix of its log
+    "mine": "already contains other files",
+    "../out": "The name of a run",
+    "a\nb": "The name of a run",
+    "finished/journal/x/y": "The name of a run",
+}
+
+
+def test_the_name_of_a_run_is_refused_before_training_and_the_proposed_one_is_not(client, folder):
     shutil.copy(folder / "cohort.csv", folder / "study (1).csv")
     (folder / "mine").mkdir()
     (folder / "mine" / "notes.txt").touch()
     plan = {"table": "study (1).csv", "chosen": "yes"}
     text = client.get("/train", params=plan).text
     assert missing(text, 'value="study-1-run"', 'class="banner"') == ['class="banner"']
-    plan |= {"out": name}
-    refused = client.post("/train", params=plan)
-    assert (refused.status_code, missing(refused.text, why, 'name="out"')) == (400, [])  # above the form
-    assert why in client.get("/train", params=plan).text
+    for name, why in NAMES.items():
+        refused = client.post("/train", params=plan | {"out": name})
+        assert (refused.status_code, missing(refused.text, why, 'name="out"')) == (400, []), name  # above the form
+        assert why in client.get("/train", params=plan | {"out": name}).text, name
 
 
 # The first fifth of a training, which took 20 seconds.
