@@ -44,7 +44,6 @@ def folder(tmp_path_factory):
 
 def test_pictures_are_seen_without_a_network(folder, tmp_path, visit):
     path = write_report(folder, tmp_path / "report.html", figures=tmp_path / "figures")
-    assert path.stat().st_size < 5e6
     page = visit(path)
     for pattern in (1, 2, 3):
         drawing = page.locator(f'figure[data-name="brain_pattern_{pattern}"] svg.brain')
