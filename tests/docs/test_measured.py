@@ -69,8 +69,6 @@ def test_every_table_is_computed_from_committed_ones():
     claims = script("experiments/numbers/claims.py")
     for head, rows in claims.HEADS.items():
         assert (PAGE + DETAILS).split(f"{head}\n")[1].split("\n\n")[0].split("\n")[1:] == rows()
-    scripts = {row.command.strip("`").split()[0] for row in claims.claims()}
-    assert [name for name in scripts if not (ROOT / "experiments" / "numbers" / name).exists()] == []
 
 
 def test_ranges_of_confounding_and_of_the_auc():
@@ -199,19 +197,6 @@ def test_prognosis():
     assert not missing(PAGE, f"{held} of {len(table)} intervals contain", f"{wrong} of tests have p below 0.05")
 
 
-def test_fits_with_gaps():
-    table = pd.read_csv(RESULTS / "gaps_fits.csv").query("missing == 0")
-    found = table.pivot(index=["kind", "seed"], columns="gaps", values=["concordance", "inside"])
-    worst = (found["concordance", 0.0] - found["concordance"].T).max(axis=None)
-    held = found["inside"].groupby("kind").mean()[[0.1, 0.2]].to_numpy()
-    for page, words in (
-        (DETAILS, f"(at most {worst:.3f}), and {ends(held, by=100)} % of true"),
-        (ANYBODY, f"falls by at most {worst:.3f}, and"),
-        (PAGE, f"lower concordance by at most {worst:.3f}"),
-    ):
-        assert words in page
-
-
 def test_planned_studies_are_as_far_from_new_ones_as_the_page_says():
     found = pd.read_csv(RESULTS / "planning_check.csv")
     away = (found["chance"] - found["new_found"]).abs()
@@ -228,8 +213,7 @@ def test_planned_studies_are_as_far_from_new_ones_as_the_page_says():
 def test_three_programs():
     for what, of in pd.read_csv(RESULTS / "three_programs_networks.csv").groupby("what"):
         ranges = [ends(of[name], 2) for name in ("icc", "rank", "maps")]
-        assert f"| {' | '.join(ranges)} |" in DETAILS
-        assert f"networks {ranges[0]})" in PAGE
+        assert not missing(DETAILS + PAGE, f"| {' | '.join(ranges)} |", f"networks {ranges[0]})")
         states = {*of["state_first"], *of["state_second"]}
         assert states == ({"not found again", "weak"} if what == "autism" else {"reproducible"})
     said = {"autism": ("patients with autism", 1, 0, ""), "put in": ("identical in each program", 2, 2, "ICC ")}
@@ -238,8 +222,8 @@ def test_three_programs():
         ranges = [ends(of[name], 2).replace("-", "−") for name in ("icc", "rank", "maps")]
         (patients,) = set(of["patients"])
         assert (of["pattern"].max(), set(of["found_first"])) == (n_patterns, {n_found})
-        assert f"{words} | {n_patterns} | {patients} | {' | '.join(ranges)} |" in DETAILS
-        assert f"({before}{ranges[0]};" in PAGE
+        row = f"{words} | {n_patterns} | {patients} | {' | '.join(ranges)} |"
+        assert not missing(DETAILS + PAGE, row, f"({before}{ranges[0]};")
 
 
 def test_chance_at_several_sites():

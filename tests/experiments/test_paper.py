@@ -14,7 +14,7 @@ import summaries
 from cases import Case, draw, whole
 from clinical import VARIABLES, draw_variables
 from folds import concordances, fold_brains, splits
-from judging import agree, best_look, chosen_looks, judge, together
+from judging import chosen_looks, judge
 from many_cohorts import Group, train
 from page import main as write_page
 from scipy.stats import kendalltau
@@ -24,7 +24,6 @@ from tables import scope
 import rindices.simulate
 from rindices.core.train import TrainingPeople, make_members
 from rindices.core.train import train as train_one
-from rindices.scoring.consensus_and_person import find_consensus
 from tests.pages.page import missing
 
 
@@ -141,20 +140,6 @@ def test_collapsed_and_diverged_models_do_not_count_for_agreement():
     assert row["single"] < expected["single"]  # collapsed models count here
 
 
-def test_agreeing_models_are_averaged_in_one_order():
-    members = members_around(0.1)
-    found, straight = find_consensus(members), members.copy()
-    straight[1] = straight[1][:, ::-1]
-    expected = straight[found.kept].mean(axis=0)
-    turned = expected if found.medoid != 1 else expected[:, ::-1]
-    np.testing.assert_allclose(together(members, agree(members)), turned)
-
-
-def test_best_look_is_the_one_of_the_highest_agreement_among_those_allowed():
-    looks = np.stack([members_around(noise) for noise in (0.01, 0.5, 0.2)])
-    assert (best_look(looks, [5, 10, 15], 0)[0], best_look(looks, [5, 10, 15], 10)[0]) == (0, 2)
-
-
 def test_rows_are_chosen_by_agreement_and_never_by_the_truth():
     table = pd.DataFrame(
         {
@@ -185,12 +170,6 @@ def test_loss_is_against_the_best_weight_at_its_own_chosen_look(looks):
     # Cohort 1: λ 0.8 is chosen and best. Cohort 2: λ 0.8 at 20 is chosen (0.67); λ 0.1 at its look 20 has 0.69.
     assert (found["loss"], found["largest_loss"]) == (pytest.approx((0 + 0.02) / 2), pytest.approx(0.02))
     assert (found["consensus"], found["orthogonality"]) == (pytest.approx((0.75 + 0.67) / 2), "0.8, 0.8")
-
-
-def test_one_pattern_is_never_chosen():
-    rows = [(true, 1, *found) for true in (2, 3) for found in ((1, 0.99), (2, 0.9), (3, 0.8))] + [(0, 1, 2, 0.5)]
-    table = pd.DataFrame(rows, columns=["true_patterns", "seed", "n_patterns", "pattern_agreement"])
-    assert (summaries.chosen_patterns(table)["n_patterns"].tolist(), summaries.share_right(table)) == ([2, 2, 2], 0.5)
 
 
 # The reference population, made by a script

@@ -252,30 +252,34 @@ def _associations(people, clinical, n_patterns, rng):
         kind, statistic, level = kinds[0 if place < 2 else min(place - 1, 2)]
         value = abs(rng.normal(0, 0.1)) if kind == "categorical" else rng.normal(-0.2, 0.2)
         p = 0.0004 if abs(value) > 0.2 else 0.3
-        row = {
-            "people": group,
-            "pattern": pattern,
-            "variable": name,
-            "level": level,
-            "kind": kind,
-            "n": sizes[group],
-            "statistic": statistic,
-            "coefficient": value,
-            "low": value - 0.1,
-            "high": value + 0.1,
-            "p": p,
-            "q": p,
-            "partial": 0.8 * value,
-            "partial_low": value - 0.2,
-            "partial_high": value + 0.1,
-            "whole_brain": -0.11,
-            "whole_brain_q": 0.2,
-            "beyond": 0.7 * value,
-            "beyond_low": value - 0.2,
-            "beyond_high": value + 0.2,
-            "beyond_q": p,
-        }
-        rows.append(row | {"partial_p": p, "partial_q": p, "note": ""})
+        rows.append(
+            {
+                "people": group,
+                "pattern": pattern,
+                "variable": name,
+                "level": level,
+                "kind": kind,
+                "n": sizes[group],
+                "statistic": statistic,
+                "coefficient": value,
+                "low": value - 0.1,
+                "high": value + 0.1,
+                "p": p,
+                "q": p,
+                "partial": 0.8 * value,
+                "partial_low": value - 0.2,
+                "partial_high": value + 0.1,
+                "partial_p": p,
+                "partial_q": p,
+                "whole_brain": -0.11,
+                "whole_brain_q": 0.2,
+                "beyond": 0.7 * value,
+                "beyond_low": value - 0.2,
+                "beyond_high": value + 0.2,
+                "beyond_q": p,
+                "note": "",
+            }
+        )
     rows[-1] |= dict.fromkeys(("coefficient", "low", "high", "p", "q"), np.nan) | {"note": "fewer than 10 people"}
     return pd.DataFrame(rows)
 
