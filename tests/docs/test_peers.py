@@ -1,4 +1,4 @@
-"""Statements of docs/peers.md are those of results/peers.csv, and its cohorts are as the page describes."""
+"""Statements of docs/peers.md are those of results/peers.csv, and no method learned from held-out people."""
 
 import sys
 
@@ -10,10 +10,7 @@ from tests.pages.page import missing
 
 FOLDER = ROOT / "benchmarks" / "peers"
 PAGE = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")
-
-
 MEASURED = script(FOLDER / "peers_findings.py")
-TRUTHS = script(FOLDER / "truths.py")
 
 
 @pytest.fixture
@@ -49,7 +46,7 @@ def test_readme_has_the_measured_numbers():
 
 def test_own_methods_learn_from_those_trained_on_alone(imported):
     methods = imported("own_methods.py")
-    made = TRUTHS.simulated("basic", 0, n_controls=40, n_patients=60)
+    made = script(FOLDER / "truths.py").simulated("basic", 0, n_controls=40, n_patients=60)
     train = np.arange(100) % 2 == 0
     given = {"regions": made.regions, "patient": made.patient, "train": train, "truth": made.truth, "seed": 0}
     changed = given | {"truth": np.where(train[made.patient][:, None], made.truth, 0.0)}

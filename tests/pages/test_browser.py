@@ -235,8 +235,8 @@ def test_arrow_keys_choose_people(folder, visit):
 
 def test_report_works_inside_a_notebook(folder, visit, tmp_path):
     outer = tmp_path / "notebook.html"
-    report = Report((folder / "plain.html").read_text(encoding="utf-8"))
-    outer.write_text(f"<!DOCTYPE html><meta charset=utf-8>{report._repr_html_()}", encoding="utf-8")
+    inner = Report((folder / "plain.html").read_text(encoding="utf-8"))._repr_html_()
+    outer.write_text(f"<!DOCTYPE html><meta charset=utf-8>{inner}", encoding="utf-8")
     frame = visit(outer).frame_locator("iframe")
     assert frame.locator("#card h4").inner_text().startswith("Patient ")
     assert frame.locator("button", has_text="Download CSV").count() > 5
