@@ -200,7 +200,7 @@ SAID = [
     ("/", 200, ["ot a diagnosis"], []),
     ("/nowhere", 404, [], []),
     # People are without ids unless these are asked for.
-    ("/people?run=finished", 200, ['id="linked"', '"name": "age"', '"name": "sex"'], ["sub-0001"]),
+    ("/people?run=finished", 200, ['id="linked"', '"name":"age"', '"name":"sex"'], ["sub-0001"]),
     ("/people?run=finished&ids=yes", 200, ['id="linked"', "sub-0001"], []),
     ("/run?run=finished", 200, [], []),
     (f"/table/checked?table={quote(HOSTILE)}", 200, ["&lt;script&gt;alert(1)"], []),
