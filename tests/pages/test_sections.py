@@ -116,9 +116,9 @@ def test_patterns_that_cannot_be_are_not_described_and_cards_name_three_others_a
     assert re.findall(r"could not be estimated: (.*?)\.<", text) == reasons
     assert [text.count(part) for part in ('<p class="gist">', "Show anyway</summary>")] == [4, 2]
     assert re.findall(r'<a href="#pattern-(\d)"', text) == [*"123456"]
-    told = re.findall(r"Of them, (.*?\.) ", text)
+    told = re.findall(r"Of them, ([^.]*)\.", text)
     assert [sentence.count("also have pattern") for sentence in told] == [3] * 4
-    assert all(sentence.endswith("; the difference is smaller for the other patterns.") for sentence in told)
+    assert all(sentence.endswith("%); the difference is smaller for the other patterns") for sentence in told)
 
 
 def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
@@ -342,7 +342,7 @@ CHANGES = {
         ],
         ["Reliable change of individuals"],
     ),
-    "as it was": ({}, {}, [], ["Full name"]),
+    "as it was": ({}, {}, ["Full name"], []),
     "patterns counted, and a warning": (
         {},
         {
@@ -388,7 +388,7 @@ CHANGES = {
     "a single repetition": (
         {
             "selection.csv": lambda of: of.assign(n_models=1, **UNKNOWN),
-            "r_indices.csv": lambda of: of.assign(r1_sd=np.nan),
+            "r_indices.csv": lambda of: of.assign(r1_sd=np.nan, r2_sd=np.nan),
         },
         {},
         ["Agreement requires at least two comparable repetitions"],
