@@ -67,12 +67,6 @@ def test_mixture_counts_patterns_of_each_person():
     assert beside(axes) == ["100", "0", "0", "0", "75", "25"]
 
 
-def test_severity_against_age_has_a_line_for_each_group():
-    table = people(1, n_controls=30, n_patients=40, n_other=3).assign(age=np.linspace(50, 80, 73))
-    [axes] = plots.severity_by_age(table, "r1", "age").axes
-    assert (len(axes.collections), len(axes.lines)) == (3, 4)
-
-
 def test_recovery_titles_and_shapes():
     scores = people(2)[["r1", "r2"]]
     figure = plots.recovery(scores.set_axis(["s2", "s1"], axis=1), scores, [0.91234, 0.5])
