@@ -3,19 +3,17 @@ from itertools import permutations, product
 import numpy as np
 import pandas as pd
 import pytest
-from baselines import METHODS, Baseline, DiscriminantNMF, OrthonormalProjectiveNMF, supervised_ceilings
+from baselines import METHODS, Baseline, DiscriminantNMF, supervised_ceilings
 from diagnosis import diagnosis_auc
-from reproducibility import split_half
 from scipy.special import kl_div
-from scipy.stats import pearsonr, spearmanr
+from scipy.stats import spearmanr
 from scoring import best_components
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.model_selection import KFold
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import SVR
 
-from rindices.judging.agreement_and_misfit import concordance, mean_agreement, pairwise, pattern_concordance
+from rindices.judging.agreement_and_misfit import concordance, pattern_concordance
 from tests.refusal import refused_with
 
 
@@ -29,15 +27,6 @@ def cohort():
     return pd.DataFrame(1000 + 100 * scaled, columns=[f"region{i}" for i in range(12)]), y, truth[y == 1]
 
 
-@pytest.fixture(scope="module")
-def parts():
-    """People whose 12 regions form three parts that each vary together, and the loadings of these parts."""
-    rng = np.random.default_rng(0)
-    loadings = rng.exponential(size=(200, 3))
-    X = loadings[:, np.repeat(np.arange(3), 4)] * rng.uniform(0.5, 1.5, 12) + 0.2 * rng.uniform(size=(200, 12))
-    return X, loadings
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_known_severities_are_found(cohort, method):
     volumes, y, truth = cohort
@@ -48,21 +37,9 @@ def test_known_severities_are_found(cohort, method):
     assert np.isfinite(model.transform(volumes * 10)).all()  # new people may be outside the range
 
 
-def test_parts_are_orthonormal_and_found_again_from_any_start(parts):
-    X, loadings = parts
-    for seed in range(3):
-        model = OrthonormalProjectiveNMF(3, random_state=seed).fit(X)
-        np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(3), atol=1e-12)
-        assert np.diff(model.objectives_).max() <= 1e-6 * model.objectives_[0]
-        found = model.transform(X)[:, model.components_.argmax(axis=0)[::4]]
-        assert min(np.corrcoef(found[:, k], loadings[:, k])[0, 1] for k in range(3)) > 0.98
-    leading = np.abs(np.linalg.svd(X)[2][0])
-    np.testing.assert_allclose(OrthonormalProjectiveNMF(1, random_state=0).fit(X).components_[0], leading, atol=1e-8)
-
-
 @pytest.mark.parametrize(("within", "between", "n_classes"), [(0, 0, 2), (0.5, 0.1, 2), (0.1, 0.1, 3)])
-def test_the_discriminant_objective_is_the_published_one_and_never_rises(parts, within, between, n_classes):
-    X, y = parts[0], np.arange(200) % n_classes
+def test_the_discriminant_objective_is_the_published_one_and_never_rises(within, between, n_classes):
+    X, y = np.random.default_rng(0).exponential(size=(200, 12)), np.arange(200) % n_classes
     model = DiscriminantNMF(3, within=within, between=between, random_state=0).fit(X, y)
     groups = [model.loadings_[y == label] for label in range(n_classes)]
     scatter = sum(((group - group.mean(axis=0)) ** 2).sum() for group in groups)
@@ -102,86 +79,6 @@ def test_no_other_choice_of_components_and_signs_is_better(n_components):
     choices = product(permutations(range(n_components), 3), product((-1, 1), repeat=3))
     found, best = best_components(components, truth), max(mean(*choice) for choice in choices)
     assert [found.concordances.mean(), mean(found.order, found.signs)] == pytest.approx([best, best])
-
-
-# Reproducibility: models of two halves
-
-
-N_CONTROLS, N_PATIENTS = 30, 50
-
-
-class Reader(TransformerMixin, BaseEstimator):
-    """A model that reads known patterns from the regions; `noise` blurs them, and `random_state` reorders them."""
-
-    def __init__(self, noise=0.0, random_state=0):
-        self.noise = noise
-        self.random_state = random_state
-
-    def fit(self, X, y, covariates=None):
-        self.trained_on_, self.labels_ = list(X.index), np.asarray(y)
-        noise = self.noise * np.random.default_rng(self.random_state).standard_normal((3, 3))
-        self.maps_ = noise - np.roll(np.eye(3), -(self.random_state % 3), axis=1)
-        MADE.append(self)
-        return self
-
-    def transform(self, X, covariates=None):
-        return np.asarray(X, float) @ self.maps_.T
-
-    def pattern_maps(self, X, covariates=None):
-        PEOPLE.append(len(X))
-        table = pd.DataFrame(self.maps_, index=[1, 2, 3], columns=["a", "b", "c"]).rename_axis("pattern")
-        return table.reset_index().melt("pattern", var_name="region", value_name="change_sd").assign(other=0)
-
-
-MADE, PEOPLE = [], []
-
-
-@pytest.fixture
-def people():
-    MADE.clear()
-    PEOPLE.clear()
-    rng = np.random.default_rng(0)
-    y = rng.permutation(np.repeat([0, 1], [N_CONTROLS, N_PATIENTS]))
-    truth, X = rng.uniform(size=(N_PATIENTS, 3)), 0.1 * rng.standard_normal((len(y), 3))
-    X[y == 1] -= truth
-    return pd.DataFrame(X, columns=list("abc"), index=[f"p{i}" for i in range(len(y))]), y, truth
-
-
-def test_halves_are_apart_stratified_and_repeatable(people):
-    X, y, _ = people
-    found = split_half(Reader(), X, y, seed=4)
-    first, second = MADE
-    assert sorted(first.trained_on_ + second.trained_on_) == sorted(X.index)
-    for k, model in ((1, first), (2, second)):
-        assert model.trained_on_ == list(X.index[found.half == k])
-        np.testing.assert_array_equal(model.labels_, y[found.half == k])
-        assert np.bincount(model.labels_).tolist() == [N_CONTROLS // 2, N_PATIENTS // 2]
-    assert first.random_state != second.random_state
-    np.testing.assert_array_equal(split_half(Reader(), X, y, seed=4).half, found.half)
-    assert (split_half(Reader(), X, y, seed=5).half != found.half).any()
-
-
-def test_numbers_follow_their_definitions(people):
-    X, y, truth = people
-    found = split_half(Reader(noise=0.3), X, y, seed=1, truth=truth)
-    first, second = (X.to_numpy() @ model.maps_.T for model in MADE)
-    order = found.patterns["matched"].to_numpy() - 1
-    np.testing.assert_allclose(found.r_indices, np.stack([first, second[:, order]]))
-    patient, expected = y == 1, []
-    for inside in (found.half == 1, found.half == 2, found.half > 0):
-        one, two, known = first[patient & inside], second[patient & inside], truth[inside[patient]]
-        both = mean_agreement(pairwise(np.stack([one, two])))
-        agreement = len(one), both.pattern_agreement, both.difference_correlation
-        expected.append([*agreement, pattern_concordance(known, one), pattern_concordance(known, two)])
-    names = ["pattern_agreement", "difference_correlation", "concordance_half1", "concordance_half2"]
-    np.testing.assert_allclose(found.agreement[["n_patients", *names]], expected, rtol=1e-6)
-    np.testing.assert_array_equal(found.held_out[found.half == 1], found.r_indices[1, found.half == 1])
-    for i, row in enumerate(found.patterns.itertuples()):
-        maps = MADE[0].maps_[i], MADE[1].maps_[order[i]]
-        correlations = pearsonr(first[patient, i], second[patient, order[i]])[0], pearsonr(*maps)[0]
-        assert (row.correlation, row.map_correlation) == pytest.approx(correlations)
-        np.testing.assert_allclose(found.maps.loc[found.maps["pattern"] == i + 1, ["half1", "half2"]].T, maps)
-    assert PEOPLE == [N_CONTROLS, N_CONTROLS]
 
 
 # Diagnosis: patterns and regions side by side

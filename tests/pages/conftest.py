@@ -1,5 +1,6 @@
 import os
 import shutil
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -37,8 +38,9 @@ def browser():
         browser.close()
 
 
+@contextmanager
 def watched_page(browser, own, **options):
-    """Return a page in its own window and a list of its errors, which include requests for anything but `own`."""
+    """Yield a page in its own window; at its end, it must have had no error and asked for nothing but `own`."""
     context = browser.new_context(viewport={"width": 1290, "height": 900}, accept_downloads=True, **options)
     context.set_default_timeout(PATIENCE)
     context.set_default_navigation_timeout(PATIENCE)  # otherwise old Playwright waits only 30 seconds for a page
@@ -47,22 +49,20 @@ def watched_page(browser, own, **options):
     page.on("pageerror", lambda error: troubles.append(str(error)))
     page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
     page.on("request", lambda asked: asked.url.startswith((own, "data:", "blob:")) or troubles.append(asked.url))
-    return page, troubles
+    yield page
+    context.close()
+    assert troubles == []
 
 
 @pytest.fixture
 def visit(browser):
     """Return a function that opens a file offline; any error in the page fails the test."""
-    opened = []
+    with ExitStack() as ends:
 
-    def open_file(path, anchor="", **options):
-        page, troubles = watched_page(browser, path.as_uri(), **options)
-        opened.append((page, troubles))
-        page.context.set_offline(True)
-        page.goto(path.as_uri() + anchor)
-        return page
+        def open_file(path, anchor="", **options):
+            page = ends.enter_context(watched_page(browser, path.as_uri(), **options))
+            page.context.set_offline(True)
+            page.goto(path.as_uri() + anchor)
+            return page
 
-    yield open_file
-    for page, troubles in opened:
-        page.context.close()
-        assert troubles == []
+        yield open_file

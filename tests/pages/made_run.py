@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.analysis.balance import flow_table
+from tests.plots.tables import doses, subgroups
 
 # The evidence behind a verdict: for reproducible patterns, and for groups that do not differ.
 FOUND = {
@@ -191,7 +192,7 @@ def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("
     _write_people(folder, people, rng, sites)
     save_analysis(_associations(people, clinical, n_patterns, rng), folder, "associations")
     save_analysis(_group_check(n_patterns), folder, "group_check")
-    _write_regions(folder, patterns, rng)
+    _write_regions(folder, patterns["region"].unique(), n_patterns)
     regions = pd.DataFrame({"region": patterns["region"].unique(), "n_controls": 40, "n_patients": 60})
     effect = np.linspace(-0.9, 0.3, len(regions))
     ps = {name: np.where(np.abs(effect) > 0.5, *two) for name, two in (("p", (0.0004, 0.2)), ("q", (0.001, 0.3)))}
@@ -251,30 +252,34 @@ def _associations(people, clinical, n_patterns, rng):
         kind, statistic, level = kinds[0 if place < 2 else min(place - 1, 2)]
         value = abs(rng.normal(0, 0.1)) if kind == "categorical" else rng.normal(-0.2, 0.2)
         p = 0.0004 if abs(value) > 0.2 else 0.3
-        row = {
-            "people": group,
-            "pattern": pattern,
-            "variable": name,
-            "level": level,
-            "kind": kind,
-            "n": sizes[group],
-            "statistic": statistic,
-            "coefficient": value,
-            "low": value - 0.1,
-            "high": value + 0.1,
-            "p": p,
-            "q": p,
-            "partial": 0.8 * value,
-            "partial_low": value - 0.2,
-            "partial_high": value + 0.1,
-            "whole_brain": -0.11,
-            "whole_brain_q": 0.2,
-            "beyond": 0.7 * value,
-            "beyond_low": value - 0.2,
-            "beyond_high": value + 0.2,
-            "beyond_q": p,
-        }
-        rows.append(row | {"partial_p": p, "partial_q": p, "note": ""})
+        rows.append(
+            {
+                "people": group,
+                "pattern": pattern,
+                "variable": name,
+                "level": level,
+                "kind": kind,
+                "n": sizes[group],
+                "statistic": statistic,
+                "coefficient": value,
+                "low": value - 0.1,
+                "high": value + 0.1,
+                "p": p,
+                "q": p,
+                "partial": 0.8 * value,
+                "partial_low": value - 0.2,
+                "partial_high": value + 0.1,
+                "partial_p": p,
+                "partial_q": p,
+                "whole_brain": -0.11,
+                "whole_brain_q": 0.2,
+                "beyond": 0.7 * value,
+                "beyond_low": value - 0.2,
+                "beyond_high": value + 0.2,
+                "beyond_q": p,
+                "note": "",
+            }
+        )
     rows[-1] |= dict.fromkeys(("coefficient", "low", "high", "p", "q"), np.nan) | {"note": "fewer than 10 people"}
     return pd.DataFrame(rows)
 
@@ -305,25 +310,14 @@ def _group_check(n_patterns):
     )
 
 
-def _write_regions(folder, patterns, rng):
-    sizes, effects, doses = [], [], []
-    for pattern, rows in patterns.groupby("pattern"):
-        top = rows.sort_values("change_sd", key=abs, ascending=False)
-        for place, level in enumerate(("low", "middle", "high")):
-            used, which = not (pattern == 1 and level == "high"), {"pattern": pattern, "level": level}
-            size = which | {"rule": f"severity{pattern}, {level}, others < 0.4", "n": 30 - 8 * place}
-            sizes.append(size | {"used": used, "note": "" if used else "fewer than 10 patients"})
-            effect = top["change_sd"] * (0.1 + 0.4 * place) + rng.normal(0, 0.05, len(top))
-            part = top[["region"]].assign(**which, n=30, effect=effect, low=effect - 0.3, high=effect + 0.3)
-            p = np.exp(-10 * effect.abs())
-            effects += [part.assign(t=5 * effect, p=p, q=p)] if used else []
-        for low in (0.0, 0.2, 0.4, 0.6, 0.8):
-            mean = top["change_sd"].head(6) * (low + 0.1)
-            dose = top[["region"]].head(6).assign(pattern=pattern, low=low, high=low + 0.2, n=12, severity=low + 0.1)
-            doses.append(dose.assign(mean=mean, mean_low=mean - 0.2, mean_high=mean + 0.2))
-    save_analysis(pd.DataFrame(sizes), folder, "subgroup_sizes")
-    save_analysis(pd.concat(effects), folder, "subgroups")
-    save_analysis(pd.concat(doses), folder, "dose_response")
+def _write_regions(folder, regions, n_patterns):
+    effects, sizes = subgroups(n_patterns, len(regions), regions)
+    rule = "severity" + sizes["pattern"].astype(str) + ", " + sizes["level"] + ", others < 0.4"
+    note = np.where(sizes["used"], "", "fewer than 10 patients")
+    save_analysis(sizes.assign(rule=rule, note=note), folder, "subgroup_sizes")
+    effects = effects.drop(columns="used").assign(n=30, t=5 * effects["effect"], p=effects["q"])
+    save_analysis(effects, folder, "subgroups")
+    save_analysis(doses(n_patterns, 6, regions).drop(columns="step"), folder, "dose_response")
 
 
 def add_visits(folder):

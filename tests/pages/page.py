@@ -1,5 +1,6 @@
 """Helpers that read the contents of a page."""
 
+import html
 import re
 from html.parser import HTMLParser
 
@@ -38,30 +39,25 @@ def missing(text, *parts):
 class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
-        self.tags, self.text, self.headings, self.scripts, self.open = [], [], [], [], None
-        self.drawing = 0
+        self.tags, self.text, self.scripts, self.open = [], [], [], []
         self.feed(text)
+        headings = re.findall(r"<h(\d)\b[^>]*>(.*?)</h\1>", text, re.DOTALL)
+        self.headings = [(int(level), html.unescape(re.sub("<[^>]*>", "", words))) for level, words in headings]
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        self.drawing += tag == "svg"
-        if re.fullmatch(r"h\d|script|style", tag):
-            self.open = tag
-        if re.fullmatch(r"h\d", tag):
-            self.headings.append((int(tag[1]), ""))
+        if tag in ("svg", "script", "style"):
+            self.open.append(tag)
 
     def handle_endtag(self, tag):
-        self.open = None if tag == self.open else self.open
-        self.drawing -= tag == "svg"
+        if tag in self.open[-1:]:
+            self.open.pop()
 
     def handle_data(self, data):
-        if self.open in ("script", "style"):
+        if self.open[-1:] in (["script"], ["style"]):
             self.scripts.append(data)
-        elif not self.drawing:
+        elif not self.open:
             self.text.append(data)
-            if self.open:
-                level, text = self.headings[-1]
-                self.headings[-1] = (level, text + data)
 
     def every(self, tag):
         return [attributes for name, attributes in self.tags if name == tag]

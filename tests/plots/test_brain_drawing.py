@@ -24,7 +24,6 @@ NAMES = pd.concat(
     ).assign(atlas=atlas)
     for atlas in ("aseg", "dk", "destrieux", "muse")
 )
-OUTLINES = pd.read_csv(DATA / "region_outlines.csv", keep_default_na=False)
 DK = list(NAMES.loc[NAMES["atlas"] == "dk", "region"])
 # The rows of FreeSurfer's aseg.stats, and the one that an average brain lacks.
 ASEG_PAIRED = (
@@ -82,45 +81,23 @@ def test_all_of_desikan_and_killiany_are_drawn_however_they_are_written(form):
     assert (len(DK), regions[form.format("insula")].title) == (34, f"{side} insula")
 
 
-def test_what_is_drawn_of_aseg_stats():
-    names, known = [name for name in ASEG if not name.startswith("5th")], known_regions(ASEG)
-    assert (len(names), set(known)) == (44, set(ASEG))
-    assert list(outlined_regions([*ASEG, "lhCerebralWhiteMatterVol"])) == [*names, "lhCerebralWhiteMatterVol"]
-    [proper] = known_regions(["Left-Thalamus-Proper"]).values()
-    assert known["Left-Thalamus"] == proper
-
-
-@pytest.mark.parametrize(
-    ("names", "unseen"),
-    [
-        (EMBEDDED, "BasCbr"),
-        (MUSE72_NAMES, "basal forebrain|fornix"),
-        (muse("MUSE_Volume_{number}"), None),
-        (muse("H_MUSE_Volume_{number}"), None),
-        (muse("{side}{name}"), None),
-        (muse("{side}{short}"), None),
-        (muse("{side}{short} {name}"), None),
-    ],
-    ids=["embedded", "muse72", "numbers", "harmonised", "names", "short", "both"],
-)
-def test_names_of_muse_and_of_simulated_cohorts(names, unseen):
-    known = known_regions(names)
-    assert (set(known), "dk" in {region.atlas for region in known.values()}) == (set(names), False)
-    if unseen:
-        assert set(names) - set(outlined_regions(names)) == {name for name in names if re.search(unseen, name)}
-
-
 def sided(form, names):
     return [form.format(side=side, name=name) for side in ("left", "right") for name in names]
 
 
 DKT = [name for name in DK if name not in ("bankssts", "frontalpole", "temporalpole")]
+MUSE_FORMS = (
+    *("MUSE_Volume_{number}", "H_MUSE_Volume_{number}", "DL_MUSE_Volume_{number}"),
+    *("{side}{name}", "{side}{short}", "{side}{short} {name}"),
+)
 PROGRAMS = {
-    "FreeSurfer, aseg": ASEG,
+    "FreeSurfer, aseg": [*ASEG, "lhCerebralWhiteMatterVol"],
     "FreeSurfer, Desikan-Killiany": sided("{side}_{name}_thickness", DK),
     "FreeSurfer, DKT": sided("{side}_{name}_volume", DKT),
     "FreeSurfer, Destrieux": sided("{side}_{name}_area", NAMES.loc[NAMES["atlas"] == "destrieux", "region"]),
-    "MUSE": muse("DL_MUSE_Volume_{number}"),
+    **{form: muse(form) for form in MUSE_FORMS},
+    "MUSE, 72 regions": MUSE72_NAMES,
+    "simulated cohorts": EMBEDDED,
     "SynthSeg": [
         *(f"{side} {name}" for side in ("left", "right") for name in ("cerebral white matter", "lateral ventricle")),
         *sided("{side} {name}", ("inferior lateral ventricle", "cerebellum white matter", "cerebellum cortex")),
@@ -173,8 +150,11 @@ def test_parts_are_drawn_rather_than_the_whole():
 
 
 def test_a_region_is_the_same_under_all_its_names():
-    same = "rHip", "MUSE_Volume_47", "DL_MUSE_Volume_47", "Right Hippocampus", "right_hippocampus", "Right-Hippocampus"
-    assert {known_regions([name])[name].title for name in same} == {"right hippocampus"}
+    hippocampus = "rHip", "MUSE_Volume_47", "Right Hippocampus", "right_hippocampus", "Right-Hippocampus"
+    same = {"right hippocampus": hippocampus, "left thalamus": ("Left-Thalamus", "Left-Thalamus-Proper")}
+    assert {title: {known_regions([name])[name].title for name in names} for title, names in same.items()} == {
+        title: {title} for title in same
+    }
     # The second is as in aparc.a2009s.stats.
     both, ampersand = known_regions(["MUSE_47+48 hippocampus", "lh_G&S_subcentral_area"]).values()
     assert (both.title, both.sides) == ("hippocampus, both sides", ("left", "right"))
@@ -189,20 +169,6 @@ def test_what_is_not_known_is_told_and_nothing_is_guessed():
     assert list(known_regions(["lHip", *odd])) == ["lHip"]
     assert draw_brain(patterns(["lHip", *odd, "5th-Ventricle"]), 1).missing == (*odd, "5th-Ventricle")
     assert draw_brain(patterns(odd), 1) is None
-
-
-def test_each_outline_is_a_region_of_its_atlas_and_lies_in_the_brain():
-    known = {(row.atlas, part) for row in NAMES.itertuples() for part in row.region.split(";")}
-    whole = {}
-    for row in OUTLINES.itertuples():
-        points = np.concatenate([np.array(ring.split(), int).reshape(-1, 2) for ring in row.rings.split("|")])
-        if not row.region:
-            whole[row.view] = points.min(axis=0), points.max(axis=0)
-        elif row.region != "rest":
-            atlases = ("aseg", "muse") if row.atlas == "overlay" else ("aseg", row.atlas)
-            assert {(atlas, row.region) for atlas in atlases} & known
-            low, high = whole[row.view]
-            assert ((low - 2 <= points) & (points <= high + 2)).all()
 
 
 def test_colours_and_titles_are_those_of_the_changes():

@@ -67,12 +67,6 @@ def test_mixture_counts_patterns_of_each_person():
     assert beside(axes) == ["100", "0", "0", "0", "75", "25"]
 
 
-def test_severity_against_age_has_a_line_for_each_group():
-    table = people(1, n_controls=30, n_patients=40, n_other=3).assign(age=np.linspace(50, 80, 73))
-    [axes] = plots.severity_by_age(table, "r1", "age").axes
-    assert (len(axes.collections), len(axes.lines)) == (3, 4)
-
-
 def test_recovery_titles_and_shapes():
     scores = people(2)[["r1", "r2"]]
     figure = plots.recovery(scores.set_axis(["s2", "s1"], axis=1), scores, [0.91234, 0.5])
@@ -80,8 +74,6 @@ def test_recovery_titles_and_shapes():
         ("Pattern 1\nconcordance 0.912", "Known severity s2"),
         ("Pattern 2\nconcordance 0.500", "Known severity s1"),
     ]
-    with pytest.raises(ValueError, match="argument"):
-        plots.recovery(scores[["r1"]], scores, [0.9, 0.8])
 
 
 def test_means_of_groups_with_their_intervals():
@@ -222,7 +214,6 @@ def test_forty_strongest_of_many_in_the_order_of_the_table():
     names = [name.strip().replace(r"\$", "$") for name in row_names(figure.axes[0])]
     assert names == strength[strength.rank() > 20].index.tolist()  # 40 of 60
     assert "40 strongest of 60" in figure.get_supxlabel()
-    assert figure.get_size_inches()[1] > 10
 
 
 @pytest.mark.parametrize(
@@ -244,7 +235,6 @@ def test_forty_strongest_of_many_in_the_order_of_the_table():
     ],
 )
 def test_sides_of_names(left, right, base):
-    assert (split_side(left), split_side(right)) == (("left", base), ("right", base))
     assert pair_sides([right, "Brain stem", left]) == {left: ("left", base), right: ("right", base)}
 
 
@@ -256,5 +246,5 @@ def test_names_without_a_side(name):
 
 
 def test_pairs_need_both_sides_and_one_meaning():
-    assert (pair_sides(["lHip", "lAmy"]), pair_sides(["lHip", "rHip", "Hip"])) == ({}, {})
-    assert (pair_sides(["lHip", "L_Hip", "rHip"]), pair_sides(["lHip", "rHip", "rHip"])) == ({}, {})
+    others = ["lHip", "lAmy"], ["lHip", "rHip", "Hip"], ["lHip", "L_Hip", "rHip"], ["lHip", "rHip", "rHip"]
+    assert [pair_sides(names) for names in others] == [{}] * 4

@@ -38,16 +38,14 @@ def prose(page):
 
 def without_gates(page):
     """Return a page without what is hidden behind “Show anyway”."""
-    kept, depth, gates = [], 0, []
+    kept, hidden = [], []  # for each open element, whether it is hidden
     for part in re.split(r"(</?details\b[^>]*>)", page):
         if part.startswith("<details"):
-            depth += 1
-            gates += [depth] * ('class="gate"' in part)
-        if not gates:
+            hidden.append('class="gate"' in part or any(hidden))
+        if not any(hidden):
             kept.append(part)
         if part == "</details>":
-            gates = [gate for gate in gates if gate < depth]
-            depth -= 1
+            hidden.pop()
     return "".join(kept)
 
 
@@ -454,14 +452,12 @@ def test_statements_about_patterns_are_silent_where_the_verdict_is(told):
 
 
 def test_intervals_hold_their_estimate_and_are_possible(told):
-    table, effects = told.table("analysis/associations"), told.table("analysis/group_effects")
-    assert effects.eval("low < effect < high").all()
-    table = table.rename(columns={"low": "coefficient_low", "high": "coefficient_high"})
-    for name in ("coefficient", "partial", "beyond"):
-        assert table.eval(f"-1 <= {name}_low < {name} < {name}_high <= 1").all(), name
-    selection = told.table("selection")
-    for name, least in zip(AGREEMENTS, (0, -1, -1), strict=True):
-        known = selection[selection[f"{name}_low"].notna()]
+    assert told.table("analysis/group_effects").eval("low < effect < high").all()
+    table = told.table("analysis/associations").rename(columns={"low": "coefficient_low", "high": "coefficient_high"})
+    bounded = [(table, name, -1) for name in ("coefficient", "partial", "beyond")]
+    bounded += [(told.table("selection"), name, least) for name, least in zip(AGREEMENTS, (0, -1, -1), strict=True)]
+    for whole, name, least in bounded:
+        known = whole[whole[f"{name}_low"].notna()]
         assert known.eval(f"{least} <= {name}_low <= {name} <= {name}_high <= 1").all(), name
     for k, (_, _, limit) in enumerate(told.summary["reference"], start=1):
         own = f"severity{k}"
