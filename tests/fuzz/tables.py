@@ -13,7 +13,6 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import openpyxl
@@ -25,7 +24,6 @@ from pyarrow import parquet
 from rindices.cohort import make_cohort
 from rindices.problems import InputError
 from rindices.schema.cells import MISSING_TEXT
-from rindices.tables import text_and_workbook
 from rindices.tables.table import read_table
 from tests.fuzz.engine import Case, Failure, chance, damaged, deep_stack, pick
 from tests.schema.contracts import check_people, contract_of
@@ -346,8 +344,6 @@ class Tables:
             return "refused"
         if grid is not None and grid.exact:
             compare(grid, frame)
-        if path.suffix in (".csv", ".tsv", ".txt") and len(case.content) % 4 == 0 and len(frame.columns) < 20:
-            _compare_batches(frame, path)
         uses = (lambda frame: make_cohort(frame, **OPTIONS), lambda frame: check_people(frame, self.contract))
         people = _accepted(grid, uses[len(case.content) % 2], frame)
         if people is None:
@@ -369,13 +365,3 @@ def _accepted(grid: Grid | None, use: Callable, given: object) -> Any:
         if grid is not None and grid.sound:
             raise Failure(f"a valid table was refused: {error}") from error
         return None
-
-
-def _compare_batches(frame: pd.DataFrame, path: Path) -> None:
-    """Read the table a few rows at a time, which must not change a value or a type."""
-    with mock.patch.object(text_and_workbook, "CELLS", 100):
-        pieces = read_table(path)
-    if np.isinf(frame.select_dtypes(float)).to_numpy().any():
-        return  # numbers of hundreds of digits: infinite or text, they are refused as regions either way
-    if not (pieces.equals(frame) and pieces.dtypes.equals(frame.dtypes)):
-        raise Failure("read in batches, the table has other values")

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr
 
 from rindices import load_model
 from rindices.core import networks
@@ -197,15 +196,14 @@ def test_imported_model_is_an_ordinary_model(source, people, tmp_path):
     loaded = load_model(model.save(tmp_path / "model.safetensors"))
     np.testing.assert_array_equal(loaded.transform(regions, covariates), scores)
     assert loaded.contract_ == model.contract_
-    for fitted in (model, loaded):
-        made = fitted.decompose(regions, covariates), fitted.synthesize(regions, [0.5, 0.5], covariates)
-        assert [one.shape for one in made] == [(30, 2, 8), (30, 8)]
-        assert len(fitted.pattern_maps(regions, covariates)) == 16
-        assert np.isfinite(fitted.severities(regions, covariates)).all()
-        for unknown in (fitted.spread, fitted.intervals):
-            assert np.isnan(unknown(regions, covariates)).all()
-        known = fitted.step_, fitted.seed_, fitted.members_, fitted.preset_.training.composition
-        assert known == (2000, None, [0], "additive")
+    made = loaded.decompose(regions, covariates), loaded.synthesize(regions, [0.5, 0.5], covariates)
+    assert [one.shape for one in made] == [(30, 2, 8), (30, 8)]
+    assert len(loaded.pattern_maps(regions, covariates)) == 16
+    assert np.isfinite(loaded.severities(regions, covariates)).all()
+    assert np.isnan(loaded.spread(regions, covariates)).all()
+    assert np.isnan(loaded.intervals(regions, covariates)).all()
+    known = loaded.step_, loaded.seed_, loaded.members_, loaded.preset_.training.composition
+    assert known == (2000, None, [0], "additive")
 
 
 def test_another_unit_and_coding_are_noticed_and_nobody_is_flagged_for_unknown_ranges(source, people):
@@ -332,20 +330,6 @@ def test_published_model_gives_the_published_r_indices_of_muse_tables(published)
     np.testing.assert_allclose(
         published.transform(people.features, people.covariates), expected[["r1", "r2"]], atol=1e-5
     )
-
-
-def test_published_model_reads_the_severities_that_it_puts_in(published):
-    rng, names = np.random.default_rng(0), list(MUSE72_NAMES)
-    covariates = pd.DataFrame({"sex": rng.integers(0, 2, 300) * 1.0, "age": rng.uniform(60, 90, 300)})
-    controls = published.preprocessing_.inverse_transform(1 + 0.1 * rng.standard_normal((300, 72)), covariates)
-    z = rng.uniform(size=(300, 2))
-    made = published.synthesize(pd.DataFrame(controls, columns=names), z, covariates)
-    found = published.transform(pd.DataFrame(made, columns=names), covariates)
-    orders = np.abs(
-        spearmanr(z, found).statistic[:2, 2:] - np.eye(2)
-    )  # distance from perfect rank correlation on the diagonal and from none elsewhere
-    np.testing.assert_array_less(orders, [[0.05, 0.2], [0.2, 0.05]])
-    np.testing.assert_allclose(found, z, atol=0.4)
 
 
 # Torch's archives are read without torch, and nothing in them is run
@@ -590,11 +574,8 @@ def volumes():
 
 def test_table_of_regions():
     regions = muse_regions()
-    assert (regions.index.is_unique, {*regions.index[regions["tissue"] == "ventricle"]}) == (True, VENTRICLES)
-    assert set(regions.groupby("name")["hemisphere"].agg(lambda column: tuple(sorted(column)))) == {
-        ("none",),
-        ("left", "right"),
-    }
+    sides = regions.groupby("name")["hemisphere"].agg(lambda column: tuple(sorted(column)))
+    assert {*sides} == {("none",), ("left", "right")}
     # From 100 on, even numbers are right-sided; the basal forebrain (75, 76) is numbered the other way round.
     large = regions["hemisphere"][regions.index >= 100]
     assert ((large == "right") == (large.index % 2 == 0)).all()

@@ -198,15 +198,12 @@ def test_the_container_is_pinned_installs_our_wheel_and_has_no_root():
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
     keywords, texts = zip(*(line.split(maxsplit=1) for line in lines), strict=True)
     container = dict(zip(keywords, texts, strict=True))
-    assert [keywords.count(one) for one in ("FROM", "ADD", "EXPOSE")] == [1, 0, 0]
     base = r"docker\.io/library/python:3\.\d+\.\d+-slim-\w+"
     assert re.fullmatch(base, container["FROM"]), "a version, never latest"
-    assert f"COPY {wheel} /tmp/" in lines
     assert [line for line in texts if "pip install" in line and wheel not in line] == []
     assert f'image.version="{rindices.__version__}"' in container["LABEL"]
     assert {*container["ARG"].removeprefix("EXTRAS=").split(",")} <= {*PROJECT["optional-dependencies"]}
     assert re.fullmatch(r"[1-9]\d*(:.*)?", container["USER"])  # a number: clusters check that it is not 0
-    assert "RUN" not in keywords[keywords.index("USER") :], "what is installed is not the user's to change"
 
 
 def test_type_checkers_are_told_of_every_public_name():
@@ -247,10 +244,3 @@ audit = script("tools/audit.py")
 def test_only_a_full_answer_is_a_good_one(packages, code, words):
     found, told = audit.verdict({"dependencies": packages})
     assert (found, words in told) == (code, True), told
-
-
-def test_a_service_that_does_not_answer_is_told(monkeypatch, capsys):
-    monkeypatch.setattr(audit, "COMMAND", ["-c", "raise SystemExit('ConnectionError: no route')"])
-    monkeypatch.setattr("sys.argv", ["audit.py"])
-    assert audit.main() == 2
-    assert "could not be reached.\nConnectionError: no route" in capsys.readouterr().out

@@ -5,7 +5,6 @@ import hashlib
 import json
 import math
 import os
-import pickle
 from contextlib import suppress
 from dataclasses import replace
 from unittest.mock import Mock
@@ -15,10 +14,9 @@ import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 
-from rindices import SearchSettings, make_report
-from rindices.cli.console_and_exits import on_command_line
+from rindices import SearchSettings
 from rindices.judging import agreement_and_misfit as agreement
-from rindices.problems import InputError, worded
+from rindices.problems import InputError
 from rindices.record import (
     DONE,
     FAILED,
@@ -418,11 +416,3 @@ def test_time_left_does_not_count_what_came_before_the_first_steps(tmp_path):
 def test_a_training_without_a_folder_was_refused_only_where_it_says_so(tmp_path, event, state):
     (tmp_path / "run.training.log").write_text(f'A warning.\n{{"event": "{event}"}}\n')
     assert progress_of(tmp_path / "run", running=False).state == state
-
-
-def test_a_folder_without_a_run_says_what_to_call():
-    """In Python that is `fit_table`; on the command line, a command."""
-    with pytest.raises(InputError, match="repeat the run: `fit_table` with overwrite=True") as refused:
-        make_report("nowhere")
-    assert "repeat the run: rindices fit ... --overwrite." in worded(refused.value.message, on_command_line)
-    assert pickle.loads(pickle.dumps(refused.value.message)) == refused.value.message

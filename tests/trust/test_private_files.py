@@ -3,8 +3,6 @@
 import os
 import secrets
 import stat
-import subprocess
-import sys
 import tempfile
 import threading
 import warnings
@@ -183,29 +181,3 @@ def test_without_a_private_folder_nothing_is_kept(tmp_path, monkeypatch):
         monkeypatch.setenv(name, home) if home else monkeypatch.delenv(name)
         assert not usable(devices._cache_folder())
     assert [*tmp_path.iterdir()] == [tmp_path / "file"]
-
-
-CUT = """
-import jax, sys, warnings
-from pathlib import Path
-from rindices.core import devices
-devices.prepare()
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-assert jax.jit(lambda x: 2 * x + 1)(3) == 7
-programs = list(Path(jax.config.jax_compilation_cache_dir).glob("*-cache"))
-for path in programs:
-    path.write_bytes(path.read_bytes()[:20])
-jax.clear_caches()
-assert jax.jit(lambda x: 2 * x + 1)(3) == 7
-print(len(programs), any(path.stat().st_size > 20 for path in programs))
-"""
-
-
-def test_programs_that_are_cut_are_compiled_again_without_a_word(cache):
-    """As when another process is killed while writing them; this does not apply to a folder the user chose."""
-    here = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
-    here["XDG_CACHE_HOME"] = str(cache.parent.parent)
-    done = subprocess.run([sys.executable, "-c", CUT], env=here, capture_output=True, text=True, check=True)
-    n_programs, mended = done.stdout.split()
-    assert (int(n_programs) > 0, mended) == (True, "False"), "or the warning is no longer needed"
-    assert "persistent compilation cache" not in done.stderr

@@ -162,11 +162,14 @@ def test_what_is_said_names_nobody(life, command):
     assert {*told(channel)} <= ({"77.77"} if command == "describe" else set())
 
 
-def test_lines_of_json_tell_that_it_failed_and_where(life):
+def test_lines_of_json_tell_how_it_ended_and_where_it_failed(life):
     lines = [json.loads(line) for line in life.said["failed"].stdout.splitlines()]
     assert (lines[-1]["status"], lines[-1]["exit_code"]) == ("failed", 3)
     assert re.match(r"ValueError in \w+\.py, line \d", lines[-1]["message"])
     assert str(OUTLIER) in life.said["failed"].stderr, "the user is told"
+    lines = [json.loads(line) for line in life.said["fit"].stdout.splitlines()]
+    assert (lines[-1]["status"], lines[-1]["exit_code"]) == ("done", 0)
+    assert {"table", "progress", "done"} <= {line["event"] for line in lines}
 
 
 def test_records_and_reports_of_a_run_and_loggers_of_libraries_name_nobody(life):
