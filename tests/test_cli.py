@@ -310,12 +310,6 @@ def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(table, tmp_
     assert "12 regions" in told("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
 
 
-@pytest.mark.parametrize("command", ["simulate", "fit", "apply", "import-official", "describe", "report", "demo"])
-def test_every_command_and_option_is_explained(command):
-    options = [line for line in succeed(command, "--help").output.splitlines() if line.strip().startswith("--")]
-    assert all(len(line.split(maxsplit=2)) == 3 for line in options if "--help" not in line)
-
-
 def test_lines_of_progress_say_the_time_that_is_left(monkeypatch, capsys):
     monkeypatch.setattr(console_and_exits, "_LINE_SECONDS", -1.0)
     with console_and_exits.training_bars() as show:

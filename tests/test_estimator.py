@@ -13,7 +13,6 @@ from rindices import SurrealGAN, SurrealGANSearch, load_model
 from rindices.core import inference
 from rindices.core.train import held_out
 from rindices.judging.selection import MOST_REPLACED
-from rindices.judging.study import training_set
 from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.presets import Correction, paper
 from rindices.scoring.intervals import severity_intervals
@@ -134,23 +133,16 @@ def test_severities_are_on_the_curve_of_each_pattern(fitted, regions, covariates
     np.testing.assert_array_equal(
         other.intervals(regions, covariates, level=0.8), severity_intervals(other.scale_, fitted.r_indices_, 0.8)
     )
-    refused_with("level", fitted.intervals, regions, covariates, level=95, error=ValueError)
-
-
-def held_out_controls_are_scored_from(model, brains, members):
-    """Check that held-out scores are those of these brains, shifted and shrunk but otherwise the same."""
-    for k, number in enumerate(members):
-        out = held_out(40, model.seed_, number, 5)
-        both = np.hstack([scored(member(model, k), brains[out]), model.held_out_r_indices_[:40][out]])
-        np.testing.assert_allclose(np.diag(np.corrcoef(both.T)[:3, 3:]), 1, atol=1e-9)
 
 
 def test_controls_are_scored_by_repetitions_that_left_them_out(fitted, covariates, by_hand):
     """Each is also left out when effects, mean and sd are estimated."""
     design = np.column_stack([np.ones(40), covariates["age"][:40], covariates["sex"][:40] == "M"]).astype(float)
-    held_out_controls_are_scored_from(
-        fitted, leave_one_out(by_hand[0][:40], np.diag(design @ np.linalg.pinv(design))), fitted.members_
-    )
+    brains = leave_one_out(by_hand[0][:40], np.diag(design @ np.linalg.pinv(design)))
+    for k, number in enumerate(fitted.members_):  # shifted and shrunk, but otherwise the same
+        out = held_out(40, fitted.seed_, number, 5)
+        both = np.hstack([scored(member(fitted, k), brains[out]), fitted.held_out_r_indices_[:40][out]])
+        np.testing.assert_allclose(np.diag(np.corrcoef(both.T)[:3, 3:]), 1, atol=1e-9)
     np.testing.assert_array_equal(np.isnan(fitted.held_out_r_indices_).any(axis=1), np.arange(80) >= 40)
     np.testing.assert_allclose(
         fitted.scale_.centiles(np.median(fitted.held_out_r_indices_[:40], axis=0)[None]), 50, atol=1e-6
@@ -409,13 +401,9 @@ def test_gaps_that_cannot_be_filled_are_refused(fitted, regions, covariates):
 # Corrections, and maps from patients
 
 
-@pytest.fixture(scope="module")
-def several_sites(covariates):
+def test_a_correction_reaches_the_preprocessing_and_synthesised_people(unfitted, regions, small_labels, covariates):
     rng = np.random.default_rng(8)
-    return covariates.assign(site=rng.permutation(np.tile(["A", "B"], 40)), head=rng.normal(1500, 100, 80))
-
-
-def test_a_correction_reaches_the_preprocessing_and_synthesised_people(unfitted, regions, small_labels, several_sites):
+    several_sites = covariates.assign(site=rng.permutation(np.tile(["A", "B"], 40)), head=rng.normal(1500, 100, 80))
     correction = Correction(smooth=["age"], interactions=[("age", "sex")], proportion="head", site="site")
     model = clone(unfitted).set_params(correction=correction, max_steps=1)
     assert clone(model).get_params() == model.get_params()
@@ -489,7 +477,7 @@ def test_few_people_and_covariates_that_few_controls_share_with_patients_are_war
 def test_people_who_lack_regions_are_learned_from_and_scored(unfitted, regions, small_labels, covariates):
     gappy = regions.mask(np.random.default_rng(8).random(regions.shape) < 0.08)
     gappy = gappy.where(gappy.isna().mean(axis=1) <= 0.2, regions)
-    lacking, control = gappy.isna().any(axis=1).to_numpy(), small_labels == 0
+    lacking = gappy.isna().any(axis=1).to_numpy()
     model = clone(unfitted).fit(gappy, small_labels, covariates)
     scores = model.scores(gappy, covariates)
     assert np.isfinite(scores.r_indices).all()
@@ -498,11 +486,4 @@ def test_people_who_lack_regions_are_learned_from_and_scored(unfitted, regions, 
     np.testing.assert_array_equal(model.transform(gappy[::-1], covariates[::-1])[::-1], scores.r_indices)
     np.testing.assert_allclose(
         model.z_scores(gappy, covariates)[~lacking], model.z_scores(regions, covariates)[~lacking]
-    )
-    # Controls are scored as held-out people.
-    training = training_set(
-        clone(unfitted), unfitted.preset_with(unfitted.n_patterns, None), gappy, small_labels, covariates
-    )
-    held_out_controls_are_scored_from(
-        model, leave_one_out(training.study.residuals[control], training.study.leverage[control]), model.members_[:1]
     )

@@ -107,19 +107,18 @@ def test_the_fewest_people_that_are_accepted_are_enough(model, n_patients):
 
 def test_new_people_are_checked_as_those_of_networks(given, fitted):
     regions, _, covariates = given
-    severities = fitted.transform(regions, covariates)
-    np.testing.assert_array_equal(fitted.transform(regions[regions.columns[::-1]], covariates), severities)
+    reversed_columns = regions[regions.columns[::-1]]
+    np.testing.assert_array_equal(*(fitted.transform(table, covariates) for table in (reversed_columns, regions)))
     refused_with("1000", fitted.transform, regions * 1000, covariates)
     gone = regions.mask((regions.index == 3)[:, None] & np.ones(regions.shape, bool))
     refused_with(r"% of the values in row 3 of X are missing", fitted.transform, gone, covariates)
 
 
+@pytest.mark.filterwarnings("error::rindices.problems.OutsideTraining")
 def test_people_of_the_training_are_not_warned_of(given):
     regions, patient, covariates = given
     model = ContrastiveFactors(2, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", OutsideTraining)
-        severities = model.fit_transform(regions, patient, covariates)
+    severities = model.fit_transform(regions, patient, covariates)
     with pytest.warns(OutsideTraining, match="of 400 people"):
         np.testing.assert_array_equal(model.transform(regions, covariates), severities)
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import openpyxl
 import pandas as pd
 import pyarrow as pa
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
@@ -183,8 +182,10 @@ def number_in(text: str) -> float | None:
 
 def _same_number(text: str, value: float, grid: Grid) -> bool:
     texts = [text.strip(), *([] if grid.separator in ("", ",") else [_COMMA.sub(r"\1.\2", text.strip())])]
+    close = 1e-15 if grid.separator == "" else 0.0  # workbooks have 16 digits
     numbers = [number for number in map(number_in, texts) if number is not None]
-    return any(number == value or (math.isnan(number) and math.isnan(value)) for number in numbers)
+    same = math.isnan if math.isnan(value) else functools.partial(math.isclose, value, rel_tol=close)
+    return any(map(same, numbers))
 
 
 def _same_text(text: str, value: object, grid: Grid) -> bool:
@@ -227,30 +228,20 @@ _LIES = (
 
 def write_workbook(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
     """Return the table as a workbook, which changes neither values nor types; with `harm`, damaged."""
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet("People")
-    sheet.append(grid.header)
-    for row in grid.rows:
-        numbers = [name in NUMBERS and _is_number(text) for name, text in zip(grid.header, row, strict=True)]
-        row[:] = [_as_stored(text) if is_one else text for is_one, text in zip(numbers, row, strict=True)]
-        cells = zip(numbers, (ILLEGAL_CHARACTERS_RE.sub("", text) for text in row), strict=True)
-        sheet.append([float(text) if is_one else text for is_one, text in cells])
-    file = io.BytesIO()
-    book.save(file)
-    grid.separator = ""
-    if any(cell.startswith("=") or ILLEGAL_CHARACTERS_RE.search(cell) for row in grid.rows for cell in row):
+    frame, file = pd.DataFrame(grid.rows, columns=grid.header), io.BytesIO()
+    text = frame.to_csv()
+    if "=" in text or ILLEGAL_CHARACTERS_RE.search(text):
         grid.exact = False  # cells of text hold no formulas and few control characters
+    frame = frame.replace(ILLEGAL_CHARACTERS_RE, "", regex=True)
+    for name in NUMBERS:
+        frame[name] = [float(text) if _is_number(text) else text for text in frame[name]]
+    frame.to_excel(file, index=False)
+    grid.separator = ""
     return _harmed_workbook(file, rng) if harm else file.getvalue()
 
 
 def _is_number(text: str) -> bool:
     return math.isfinite(math.nan if (number := number_in(text)) is None else number)
-
-
-def _as_stored(text: str) -> str:
-    """Return a number with the 16 digits that openpyxl writes."""
-    number = float(f"{float(text):.16g}")
-    return str(int(number)) if number.is_integer() else repr(number)
 
 
 def _harmed_workbook(file: io.BytesIO, rng: np.random.Generator) -> bytes:

@@ -59,14 +59,13 @@ def test_columns_people_groups_and_outliers_are_told(people, tmp_path):
     by_name = {column.name: column for column in found.columns}
     assert list(by_name) == list(people.columns)
     assert [by_name[name].role for name in ("age", "site", "lHip")] == ["a covariate", "the site", "a region"]
-    reasons = {
+    assert {name: column.why for name, column in by_name.items() if column.role == "no role"} == {
         "note": "text, not numbers",
         "empty": "no values",
         "TotalGrayVol": "a total, judging by its name",
         "qc_rating": "quality measure",
         "mmse": "score",
     }
-    assert {name: by_name[name].why for name in reasons if by_name[name].role == "no role"} == reasons
     assert {column.suspicion for column in found.columns} == {""}
     assert by_name["lHip"].median == pytest.approx(people["lHip"].median())
     assert {kind: len(names) for kind, names in found.kinds.items()} == {"regions": 128}
@@ -290,14 +289,6 @@ def test_two_numbers_of_patterns_take_longer_where_none_is_counted(tmp_path, mon
 # The power of a study
 
 
-def test_larger_studies_and_stronger_patterns_are_found_more_often():
-    small, large = (first_look_and_power.chances(size, size, 68) for size in (40, 320))
-    more = large["chance"] - small["chance"]
-    assert (more.min() >= -0.1, more.mean() > 0.1) == (True, True)
-    assert small.groupby("strength")["chance"].mean().is_monotonic_increasing
-    assert small["chance"].between(small["low"], small["high"]).all()
-
-
 @pytest.mark.parametrize("sizes", [(60, 80, 68), (100, 300, 100)])
 def test_chances_are_those_of_a_weighted_logistic_regression_on_the_sizes(sizes):
     grid = first_look_and_power._grid()
@@ -307,6 +298,7 @@ def test_chances_are_those_of_a_weighted_logistic_regression_on_the_sizes(sizes)
         own = (grid["patterns"] == row.patterns) & (grid["strength"] == row.strength) & (weight > 1e-6)
         counts = np.column_stack([grid["found"], grid["studies"] - grid["found"]])[own]
         model = sm.GLM(counts, sm.add_constant(away[own]), sm.families.Binomial(), var_weights=weight[own])
+        assert row.low <= row.chance <= row.high
         assert row.chance == pytest.approx(expit(model.fit().params[0]), abs=0.02)
 
 

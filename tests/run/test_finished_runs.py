@@ -170,18 +170,6 @@ def test_a_run_is_reported_again_with_what_became_of_its_people(finished, tmp_pa
     assert (run / "analysis/prognosis.csv").read_bytes() == hazards
 
 
-def test_new_people_have_their_follow_up_in_the_report(tmp_path):
-    people = pd.read_csv(HERE / "people.csv")
-    years, died = np.random.default_rng(1).uniform(0.5, 5, len(people)), np.arange(len(people)) % 2
-    people.assign(years=years, died=died).to_csv(tmp_path / "people.csv", index=False)
-    line = ("apply", HERE / "frozen/linear/model.safetensors", tmp_path / "people.csv", "--out", tmp_path / "r.csv")
-    named = ("--time", "years", "--event", "died")
-    few = "fewer than ten per variable, so hazard ratios are descriptive only. Wait for more events."
-    unsaid = "unknown to the model are ignored"
-    assert missing(told(*line, *named, "--report", tmp_path / "r.html"), few, unsaid) == [unsaid]
-    assert "Follow-up and prognosis" in (tmp_path / "r.html").read_text(encoding="utf-8")
-
-
 # Shared models: the archive's contents, no data of any person, and hostile archives that are rejected
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from rindices.core import devices
 from rindices.core.devices import Device
-from rindices.core.train import TrainingPeople
 from rindices.problems import InputError, LostWorkers
 from rindices.training import execution as module
 from rindices.training.chunks import Chunk, Member, Point, Settings, Stopped, Unfinished, cut
@@ -101,14 +100,10 @@ def test_processes_do_not_change_a_bit(alone, settings, people):
     assert [(one.done, one.resumed) for one in seen] == [(40 * k, 0) for k in range(5)]
 
 
+@pytest.mark.usefixtures("cluster")
 def test_a_cluster_does_not_change_a_bit(alone, settings, people):
-    distributed, execution = pytest.importorskip("distributed"), Execution()
-    size = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
-    with (
-        distributed.LocalCluster(**size, scheduler_kwargs={"dashboard": False}) as cluster,
-        distributed.Client(cluster),
-        joblib.parallel_config(backend="dask"),
-    ):
+    execution = Execution()
+    with joblib.parallel_config(backend="dask"):
         assert (executor().is_here, execution.device()) == (False, devices.describe())
         train_all(CHUNKS, settings, people, execution)
     same_bits(execution.store, alone)
@@ -388,19 +383,6 @@ def where(_):
 
 def test_a_worker_does_not_wait_for_its_own_cluster(cluster):
     assert list(cluster.run(where, [(0,)])) == [(True, 1)]
-
-
-def total(people, number):
-    return type(people).__name__, people.patients.sum() + number
-
-
-def test_people_are_sent_once_and_arrive_as_they_are(cluster, monkeypatch):
-    people, jobs = TrainingPeople(np.zeros((3, 2)), np.arange(20_000.0).reshape(-1, 2)), []
-    submit = cluster.client.submit
-    monkeypatch.setattr(cluster.client, "submit", lambda *args, **how: jobs.append(submit(*args, **how)) or jobs[-1])
-    sums = sorted(cluster.run(total, [(people, number) for number in range(3)]))
-    assert sums == [("TrainingPeople", people.patients.sum() + number) for number in range(3)]
-    assert len({job.key for job in jobs}) == 4
 
 
 @pytest.mark.parametrize(

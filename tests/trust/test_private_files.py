@@ -60,8 +60,10 @@ def test_names_cannot_be_foreseen_and_links_are_not_followed(victim, monkeypatch
         assert first != second
     monkeypatch.setattr(secrets, "token_hex", lambda _: "0" * 16)
     with atomic_file(path) as beside:
-        foreseen = beside
-    foreseen.symlink_to(victim)
+        beside.write_text("new")
+        path.symlink_to(victim)  # comes while the file is written
+    assert (path.read_text(), path.is_symlink()) == ("new", False)
+    beside.symlink_to(victim)
     refused_with(".", write, path, error=FileExistsError)
 
 
@@ -71,14 +73,6 @@ def test_a_link_of_somebody_else_in_the_place_of_a_result_is_refused(victim, mon
     monkeypatch.setattr(os, "getuid", lambda: path.lstat().st_uid + 1)
     refused_with("created by another user", write, path)
     assert path.is_symlink()
-
-
-def test_a_link_that_comes_while_a_file_is_written_is_replaced_not_followed(victim):
-    path = victim.with_name("scores.csv")
-    with atomic_file(path) as beside:
-        beside.write_text("new")
-        path.symlink_to(victim)
-    assert (path.read_text(), path.is_symlink()) == ("new", False)
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
