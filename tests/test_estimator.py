@@ -71,20 +71,15 @@ def averaged(model, function, *arguments):
     return np.mean([function(member(model, k), *arguments) for k in range(len(model.members_))], axis=0)
 
 
-def residuals(regions, covariates, is_control):
-    """Regions with covariate effects removed, and those effects, by ordinary least squares in controls."""
+@pytest.fixture(scope="module")
+def by_hand(regions, covariates, small_labels):
+    """Scaled brains, and the mean, sd and covariate effects (by least squares in controls) used to scale them."""
+    is_control = small_labels == 0
     design = np.column_stack([covariates["age"], covariates["sex"] == "M"]).astype(float)
     with_one = np.column_stack([np.ones(is_control.sum()), design[is_control]])
     slopes = np.linalg.lstsq(with_one, regions.to_numpy()[is_control], rcond=None)[0][1:]
     effects = (design - design[is_control].mean(axis=0)) @ slopes
-    return regions.to_numpy() - effects, effects
-
-
-@pytest.fixture(scope="module")
-def by_hand(regions, covariates, small_labels):
-    """Scaled brains, and the mean, sd and covariate effects used to scale them."""
-    is_control = small_labels == 0
-    left, effects = residuals(regions, covariates, is_control)
+    left = regions.to_numpy() - effects
     mean, sd = left[is_control].mean(axis=0), left[is_control].std(axis=0)
     return 1 + 0.1 * (left - mean) / sd, mean, sd, effects
 

@@ -2,6 +2,7 @@ import os
 import socket
 from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -73,12 +74,9 @@ def test_a_link_is_followed_and_stays(tmp_path, there):
 
 
 def test_a_disk_that_takes_no_files_whatever_its_rights_say_is_refused(tmp_path, monkeypatch):
-    def full(**_):
-        raise OSError(28, "No space left on device")
-
     check_folder(tmp_path / "figures", "figures")
     assert not [*tmp_path.iterdir()]
-    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    monkeypatch.setattr("tempfile.TemporaryFile", Mock(side_effect=OSError(28, "No space left on device")))
     refused_with(rf"{tmp_path} is not writable", check_folder, tmp_path / "figures", "figures")
 
 

@@ -57,13 +57,13 @@ class Models:
     def make(self, number: int, rng: np.random.Generator) -> Case:
         """Cut at each byte of the header, flip each bit of its length, then draw."""
         if number < self.header_end:
-            return _model_case(self.content[:number])
+            return Case("model.safetensors", self.content[:number], True)
         if number < self.n_systematic:
             length = int.from_bytes(self.content[:8], "little") ^ (1 << (number - self.header_end))
-            return _model_case(length.to_bytes(8, "little") + self.content[8:])
+            return Case("model.safetensors", length.to_bytes(8, "little") + self.content[8:], True)
         if chance(rng, 1 / 6):
             low, high = pick(rng, [(0, 8), (8, self.header_end), (self.header_end, len(self.content))])
-            return _model_case(damaged(self.content, rng, low, high))
+            return Case("model.safetensors", damaged(self.content, rng, low, high), True)
         return pick(rng, [self._header, self._header, self._arrays])(rng)
 
     def _header(self, rng: np.random.Generator) -> Case:
@@ -91,7 +91,7 @@ class Models:
     def _sealed(self, header: str, arrays: dict[str, np.ndarray], *, same: bool = False) -> Case:
         """Return a model file with a valid checksum."""
         texts = {"header": header, "sha256": checksum(header, arrays)}
-        return _model_case(save(arrays, self.outer["__metadata__"] | texts), same=same)
+        return Case("model.safetensors", save(arrays, self.outer["__metadata__"] | texts), same)
 
     def judge(self, case: Case, path: Path) -> str:
         """Describe the model, load it and score people with it."""
@@ -118,10 +118,6 @@ class Models:
 def _scores_of(model: SurrealGAN, people: pd.DataFrame) -> np.ndarray:
     with np.errstate(all="ignore"):
         return model.transform(*inputs_of(model, people))
-
-
-def _model_case(content: bytes, *, same: bool = True) -> Case:
-    return Case("model.safetensors", content, same)
 
 
 def _paths(tree, path: tuple = ()) -> Iterator[tuple]:

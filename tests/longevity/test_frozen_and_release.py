@@ -26,7 +26,7 @@ from safetensors import safe_open
 import rindices
 from rindices.model import FORMAT_VERSION
 from rindices.record import read_settings, read_summary
-from tests.docs.pages import ROOT, script
+from tests.docs.pages import ROOT
 from tests.longevity import golden
 from tests.longevity.freeze import COHORT, FROZEN, MODELS, PEOPLE, RUNS, description_of, maps_of, model_of, scores_of
 from tests.pages.page import missing
@@ -195,31 +195,3 @@ def test_type_checkers_are_told_of_every_public_name():
 def test_the_oldest_environment_has_the_lower_bounds():
     bounds = {one.name: next(iter(one.specifier)).version for one in map(Requirement, PROJECT["dependencies"])}
     assert {name: Version(version(name)) for name in bounds} == {name: Version(one) for name, one in bounds.items()}
-
-
-# A missing answer about vulnerabilities is not a good one
-
-
-SOUND = {"name": "numpy", "version": "2.0.0", "vulns": []}
-FLAW = {"id": "CVE-1", "fix_versions": ["3.1.6"], "aliases": [], "description": ""}
-AFFECTED = {"name": "jinja2", "version": "3.1.4", "vulns": [FLAW]}
-UNKNOWN = {"name": "jax", "skip_reason": "Dependency not found on PyPI and could not be audited: jax (0.8.0)"}
-OURS = {"name": "rindices", "skip_reason": "distribution marked as editable"}
-
-
-audit = script("tools/audit.py")
-
-
-@pytest.mark.parametrize(
-    ("packages", "code", "words"),
-    [
-        ([SOUND, OURS], 0, "1 packages checked, 0 affected."),
-        ([SOUND, AFFECTED], 1, "jinja2 3.1.4: CVE-1, fixed in 3.1.6"),
-        ([SOUND, UNKNOWN], 2, "NOT CHECKED: no vulnerability data for 1 packages: jax."),
-        ([AFFECTED, UNKNOWN], 1, "NOT CHECKED"),
-        ([OURS], 2, "0 packages checked"),
-    ],
-)
-def test_only_a_full_answer_is_a_good_one(packages, code, words):
-    found, told = audit.verdict({"dependencies": packages})
-    assert (found, words in told) == (code, True), told

@@ -278,14 +278,6 @@ def test_time_grows_with_what_is_trained(monkeypatch):
     assert seconds(preset="linear") < usual
 
 
-def test_two_numbers_of_patterns_take_longer_where_none_is_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "slowness", lambda: 1.0)
-    cohort = read_cohort(table_of(tmp_path, "null"), covariates="age")
-    found, (n_people, n_regions) = first_look(cohort), cohort.features.shape
-    given = plan.time_needed(n_people, n_regions, found.n_patterns, SearchSettings(n_patterns=(1,)))
-    assert (found.directions, found.seconds > given.seconds) == (0, True)
-
-
 # The power of a study
 
 

@@ -188,17 +188,6 @@ def test_a_killed_worker_changes_nothing(begin, undisturbed, cluster):
     assert_same(out, undisturbed)
 
 
-@pytest.mark.slow
-def test_a_cluster_that_is_gone_ends_the_run_with_a_sentence(begin, cluster):
-    address, processes = cluster
-    process, out, chunks = begin("--dask", address)
-    for one in processes:
-        kill(one)
-    code, _, err = ended(process, timeout=60)
-    assert (code, err.splitlines()[-1][:7]) == (3, "Failed.")
-    assert_kept(chunks, out)
-
-
 @pytest.mark.parametrize("where", [pytest.param(PROCESSES, marks=pytest.mark.slow), LOCAL], ids=["processes", "dask"])
 def test_our_own_processes_give_the_same_and_listen_to_nobody_else(begin, undisturbed, where):
     process, out, _ = begin(*where)

@@ -188,29 +188,17 @@ def test_linear_models_alone_need_no_training(small_people, monkeypatch):
     np.testing.assert_allclose(found.correlations[0, 0, 2], [0, 0, 1])
 
 
-def with_schedule(settings, **changes):
-    return settings._replace(preset=replace(settings.preset, schedule=replace(settings.preset.schedule, **changes)))
-
-
 def test_last_weights_are_kept_where_the_least_steps_are_out_of_reach(settings, small_people):
-    assert list(train_chunk(PAIR, with_schedule(settings, min_steps=1000), small_people).weights) == [40]
+    short = replace(settings.preset, schedule=replace(settings.preset.schedule, min_steps=1000))
+    assert list(train_chunk(PAIR, settings._replace(preset=short), small_people).weights) == [40]
 
 
-@pytest.fixture
-def keeper(settings, small_people, monkeypatch):
-    """The unfinished states that a chunk saved, one per checkpoint."""
-    monkeypatch.setattr(chunks, "_SAVE_SECONDS", -1)
+def test_chunk_goes_on_from_any_checkpoint_with_the_same_bits(trained, settings, small_people, monkeypatch):
     keeper = Kept()
+    monkeypatch.setattr(chunks, "_SAVE_SECONDS", -1)
     train_chunk(PAIR, settings, small_people, keeper)
-    return keeper
-
-
-def test_chunk_goes_on_from_any_checkpoint_with_the_same_bits(trained, settings, small_people, keeper):
-    assert [int(left.trajectory.steps[-1]) for left in keeper.saved] == [
-        10,
-        20,
-        30,
-    ]  # the final checkpoint needs no saved state
+    # The final checkpoint needs no saved state.
+    assert [int(left.trajectory.steps[-1]) for left in keeper.saved] == [10, 20, 30]
     for left in keeper.saved:
         seen = []
         found = train_chunk(
@@ -218,14 +206,6 @@ def test_chunk_goes_on_from_any_checkpoint_with_the_same_bits(trained, settings,
         )
         same_bits(found, trained)
         assert seen == list(range(int(left.trajectory.steps[-1]), 41, 10))
-
-
-def test_states_are_left_only_from_time_to_time(settings, small_people, monkeypatch):
-    clock, keeper = iter(np.arange(0, 1000, 7.0)), Kept()
-    monkeypatch.setattr(chunks.time, "monotonic", lambda: next(clock))
-    train_chunk(PAIR, with_schedule(settings, checkpoint_every=4), small_people, keeper)
-    # The clock is read at the beginning, at each look, and after each save: 21 seconds after it at the third look.
-    assert [left.trajectory.steps.tolist()[-3:] for left in keeper.saved] == [[4, 8, 12], [16, 20, 24], [28, 32, 36]]
 
 
 def test_chunk_whose_models_are_all_frozen_ends_and_stays_ended(settings, small_people, monkeypatch):

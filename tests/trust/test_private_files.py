@@ -6,6 +6,7 @@ import stat
 import tempfile
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -110,13 +111,12 @@ def test_a_process_that_ends_at_once_leaves_nothing_half_written(tmp_path, monke
             writes.set()
             stop.wait(600)
 
-    worker = threading.Thread(target=thread)
-    worker.start()
-    assert writes.wait(600)
-    console_and_exits._stop("Repeat.")
-    assert (ended, list(tmp_path.iterdir())) == ([130], [])
-    stop.set()
-    worker.join()
+    with ThreadPoolExecutor() as pool:
+        pool.submit(thread)
+        assert writes.wait(600)
+        console_and_exits._stop("Repeat.")
+        assert (ended, list(tmp_path.iterdir())) == ([130], [])
+        stop.set()
     assert list(tmp_path.iterdir()) == []
 
 

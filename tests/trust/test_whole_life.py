@@ -9,7 +9,6 @@ import json
 import logging
 import re
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from rindices.files import plain
+from tests.imaging.made_up import write_image
 from tests.interop.archives import checkpoint, save
 from tests.test_cli import TINY, run, small_table
 from tests.trust.watch import watching
@@ -100,8 +100,7 @@ def _live(life):
         "--covariates",
         "sex,age",
     )
-    if find_spec("nilearn") is not None:
-        _compare_images(life, table)
+    _compare_images(life, table)
 
 
 def _failing(replace):
@@ -116,8 +115,6 @@ def _failing(replace):
 
 
 def _compare_images(life, table):
-    from tests.imaging.made_up import write_image
-
     rng, paths = np.random.default_rng(0), [f"{number}.nii" for number in range(len(table))]
     for path in paths:
         write_image(life.folder / path, rng.standard_normal((6, 6, 6)))
@@ -154,8 +151,6 @@ def test_the_secrets_are_where_they_belong(life):
 
 @pytest.mark.parametrize("command", ["failed", "fit", "again", "apply", "report", "describe", "voxelwise"])
 def test_what_is_said_names_nobody(life, command):
-    if command not in life.said:
-        pytest.skip("nilearn is not installed")
     result = life.said[command]
     channel = result.stdout if command == "failed" else result.output  # the reason goes to standard error
     # A model stores the range of ages (see the guide).
