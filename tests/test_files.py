@@ -22,16 +22,11 @@ def test_a_file_appears_whole_and_its_folders_are_made_and_a_failure_keeps_the_o
     assert [(path.name, path.read_text()) for path in (tmp_path / "a").iterdir()] == [("b.txt", "old")]
 
 
-def test_folders_files_and_circles_in_the_way_are_the_users_mistake(tmp_path):
-    write(tmp_path / "file")
-    refused_with("is a folder", write, tmp_path)
-    refused_with("is a file", check_writable, tmp_path / "file" / "below.csv")
-    for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        refused_with("`figures`", check_folder, path, "figures")
-    if os.name != "nt":  # links need special privileges there
-        (tmp_path / "a").symlink_to("b")
-        (tmp_path / "b").symlink_to("a")
-        refused_with("does not point to a file", write, tmp_path / "a")
+@pytest.mark.skipif(os.name == "nt", reason="links need special privileges there")
+def test_circles_of_links_are_the_users_mistake(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    refused_with("does not point to a file", write, tmp_path / "a")
 
 
 def listening(path):
@@ -104,8 +99,4 @@ def test_what_is_read_is_not_written_over(tmp_path):
     read, same = tmp_path / "b.csv", tmp_path / "B.csv"
     write(read)
     os.link(read, same)  # one file with two names, as on case-insensitive disks
-    refused_with("would overwrite", refuse_same, same, read)
-    other = tmp_path / "a.csv"
-    refused_with(
-        r"would overwrite.*\n.*`truth`", refuse_same, tmp_path / "x" / ".." / "a.csv", read, other, name="truth"
-    )
+    refused_with(r"would overwrite.*\n.*`truth`", refuse_same, same, read, name="truth")

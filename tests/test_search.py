@@ -12,7 +12,6 @@ from rindices.presets import Training
 from rindices.problems import counted
 from rindices.settings import AUTO
 from rindices.training.chunks import Point
-from rindices.training.execution import Memory
 from tests.made_up import judged
 
 # Repetitions of forty steps seldom agree.
@@ -98,17 +97,6 @@ def test_verdict_comes_with_a_reason_and_what_it_rests_on(fitted):
     assert min(evidence.with_linear, evidence.repetitions) < 0.6
     collapsed = fitted.results_["n_models"][fitted.results_["chosen"]].item() == 0
     assert ("Training failed" if collapsed else "Train longer") in message
-
-
-def test_trained_models_are_left_in_the_store(unfitted, small_table, small_labels):
-    """They are found there by an identical search."""
-    store, search = Memory(), clone(unfitted).set_params(n_repetitions=2)
-    search.fit(small_table, small_labels, store=store)
-    seen = []
-    again = clone(search).fit(small_table, small_labels, store=store, progress=seen.append)
-    assert all(one.done == one.resumed == one.total for one in seen)
-    assert sum({one.stage: one.total for one in seen}.values()) == 40 * search.models_trained_ >= 4 * 2 * 40
-    same_bits(again.best_estimator_.models_, search.best_estimator_.models_)
 
 
 # With a linear start: the number of patterns is estimated before training.

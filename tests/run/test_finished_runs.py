@@ -81,7 +81,6 @@ def test_another_number_of_patterns_leaves_some_without_a_partner(runs, tmp_path
 
 
 def test_a_pattern_that_no_common_patient_has_is_matched_without_a_concordance(runs):
-    """The order of the runs does not matter."""
     for folder, columns in zip(runs, (["severity3"], ["severity1", "severity3"]), strict=True):
         table = pd.read_csv(folder / "r_indices.csv")
         table.loc[table["group"] == "patient", columns] = 0.0
@@ -89,8 +88,6 @@ def test_a_pattern_that_no_common_patient_has_is_matched_without_a_concordance(r
         table.to_csv(folder / "r_indices.csv", index=False)
     found = {pair[:2]: pair.concordance for pair in compare_runs(*runs).pairs}
     assert ({pair for pair, order in found.items() if not np.isnan(order)}, len(found)) == ({(1, 2)}, 3)
-    turned = {pair[1::-1]: pair.concordance for pair in compare_runs(*runs[::-1]).pairs}
-    assert turned == pytest.approx(found, nan_ok=True)
     told("compare", *runs)
 
 
