@@ -60,12 +60,13 @@ def test_names_cannot_be_foreseen_and_links_are_not_followed(victim, monkeypatch
     with atomic_file(path) as first, atomic_file(path) as second:
         assert first != second
     monkeypatch.setattr(secrets, "token_hex", lambda _: "0" * 16)
-    with atomic_file(path) as beside:
+    other = victim.with_name("other.csv")
+    with atomic_file(other) as beside:
         beside.write_text("new")
-        path.symlink_to(victim)  # comes while the file is written
-    assert (path.read_text(), path.is_symlink()) == ("new", False)
+        other.symlink_to(victim)  # comes while the file is written
+    assert (other.read_text(), other.is_symlink()) == ("new", False)
     beside.symlink_to(victim)
-    refused_with(".", write, path, error=FileExistsError)
+    refused_with(".", write, other, error=FileExistsError)
 
 
 def test_a_link_of_somebody_else_in_the_place_of_a_result_is_refused(victim, monkeypatch):

@@ -88,7 +88,7 @@ def _live(life):
         life("failed", *fit, "--log-json", code=3)
     life.failed = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
     life("fit", *fit, "--log-json", "--no-report")  # the report is written below, with later scores
-    life("again", *fit)
+    life("again", *fit, "--no-report")
     model = out / "model.safetensors"
     life("apply", "apply", model, folder / "cohort.csv", "--out", folder / "new.csv", "--report", folder / "new.html")
     life("report", "report", out, "--clinical", folder / "later.csv")
