@@ -17,7 +17,6 @@ from rindices.judging.verdict_and_separation import Verdict
 from rindices.problems import Message, Remedy
 from rindices.run.fit_table import summarise
 from rindices.training.execution import Progress
-from tests.longevity.freeze import FROZEN
 from tests.pages.page import missing, pictures, rows_of
 from tests.refusal import refused_with
 
@@ -107,28 +106,24 @@ def test_simulate_writes_the_cohort_and_the_truth_and_builds_on_the_users_own_co
 
 def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(out, tmp_path):
     visits = simulate_cohort("basic", n_controls=20, n_patients=20, seed=1, n_visits=2).table
-    folder = tmp_path / "run"
-    line = (
-        *("fit", out.parent / "cohort.csv", "--out", folder, "--method", "linear", "--repetitions", "3"),
-        "--no-report",
-    )
+    visits.assign(sex=visits["sex"].map({0: "F", 1: "M"})).to_csv(tmp_path / "v.csv", index=False)
+    model, widths = tmp_path / "run" / "model.safetensors", []
+    line = ("fit", out.parent / "cohort.csv", "--out", model.parent, "--method", "linear", "--repetitions", "3")
     assert "Used 3 of 3 repetitions; the agreement" in told(
-        *line, "--patients", "PT", "--covariates", "age,sex", "--unit", "mL", "--patterns", "2"
+        *line, "--patients", "PT", "--covariates", "age,sex", "--unit", "mL", "--patterns", "2", "--no-report"
     )
-    regions = pd.read_csv(folder / "z_scores.csv").columns[1:]
-    visits["sex"] = visits["sex"].map({0: "F", 1: "M"})
-    visits[["participant_id", "visit", "diagnosis", "age", "sex", *regions]].to_csv(tmp_path / "v.csv", index=False)
-    asked = ["apply", folder / "model.safetensors", tmp_path / "v.csv", "--visit", "visit", "--out", tmp_path / "s.csv"]
-    assert "scan noise of 20 controls with repeated visits" in told(*asked)
-    change = pd.read_csv(tmp_path / "s_change.csv")
-    assert len(change) == 40
-    assert (change["severity1_change_high"] - change["severity1_change"]).nunique() > 10  # limits differ between people
-    widths = []
-    for noise in ("0.05", "0.2"):
-        assert "scan noise that you specified" in told(*asked, "--scan-noise", noise, "--level", "0.9")
+    for noise, said in (
+        ((), "of 20 controls with repeated visits"),
+        (("--scan-noise", "0.05", "--level", "0.9"), "that you specified"),
+        (("--scan-noise", "0.2", "--level", "0.9"), "that you specified"),
+    ):
+        asked = ("apply", model, tmp_path / "v.csv", "--visit", "visit", "--out", tmp_path / "s.csv", *noise)
+        assert f"scan noise {said}" in told(*asked)
         change = pd.read_csv(tmp_path / "s_change.csv")
-        widths.append((change["severity1_change_high"] - change["severity1_change_low"]).mean())
-    assert 0 < widths[0] < widths[1]
+        widths.append(change["severity1_change_high"] - change["severity1_change_low"])
+    assert len(widths[0]) == 40
+    assert widths[0].nunique() > 10  # limits differ between people
+    assert 0 < widths[1].mean() < widths[2].mean()
 
 
 @pytest.mark.parametrize(
@@ -162,54 +157,23 @@ def test_fit_writes_the_whole_run_folder_scores_everybody_and_says_what_was_done
     assert "specified in advance, not chosen from the data" in " ".join(result.output.split())
     scores = pd.read_csv(out / "r_indices.csv")
     known = [name.format(k) for name in ("r{}", "r{}_sd", "severity{}", "centile{}", "r{}_networks") for k in (1, 2)]
-    assert list(scores) == [
-        "participant_id",
-        "diagnosis",
-        "group",
-        *known,
-        "flags",
-    ]  # two repetitions give no intervals
+    # Two repetitions give no intervals.
+    assert list(scores) == ["participant_id", "diagnosis", "group", *known, "flags"]
     assert scores["participant_id"].tolist() == table["participant_id"].tolist()
     assert ({*scores["group"]}, scores.loc[3, "group"]) == ({"control", "patient", "other"}, "other")
     assert np.isfinite(scores[known].to_numpy()).all()
-    summary = summary_of(out)
-    found = {name: summary[name] for name in ("status", "n_other", "patterns_chosen_from_data", "verdict")}
+    summary, counts = summary_of(out), {"n_controls": 40, "n_patients": 39, "n_other": 1}
     # Nothing is found after ten steps.
-    assert [*found.values()] == ["done", 1, False, "not found again"]
-    assert summary["n_controls"] + summary["n_patients"] + 1 == len(table)
+    expected = {"status": "done", "patterns_chosen_from_data": False, "verdict": "not found again"} | counts
+    assert {name: summary[name] for name in expected} == expected
+    assert (summary["latent"], np.diag(summary["correlation"])) == ("correlated", pytest.approx([1, 1]))
     assert not missing("".join(summary["warnings"]), "SCD", "no intervals")
     assert 0.5 < summary["separation"]["low"] < summary["separation"]["auc"] < summary["separation"]["high"] <= 1
-    patterns = pd.read_csv(out / "patterns.csv")
-    columns = [
-        "region",
-        "pattern",
-        "change_sd",
-        "change_percent",
-        "spread_sd",
-        "decomposed_sd",
-        "decomposed_percent",
-        "decomposed_spread_sd",
-    ]
-    assert (list(patterns), len(patterns)) == (columns, 2 * 12)
-    selection = pd.read_csv(out / "selection.csv")
+    patterns, selection = pd.read_csv(out / "patterns.csv"), pd.read_csv(out / "selection.csv")
+    changes = [f"{name}_{unit}" for name in ("change", "decomposed") for unit in ("sd", "percent")]
+    assert {*patterns} == {"region", "pattern", *changes, "spread_sd", "decomposed_spread_sd"}
+    assert len(patterns) == 2 * 12
     assert (selection["chosen"].sum(), selection.loc[selection["chosen"], "step"].item()) == (1, summary["step"])
-
-
-def test_fit_learns_the_correlation_of_severities_unless_told_otherwise(out, tmp_path):
-    summary = summary_of(out)
-    (first, one), (other, last) = summary["correlation"]
-    assert (summary["latent"], first, last) == ("correlated", pytest.approx(1), pytest.approx(1))
-    assert 0 != one == pytest.approx(other)
-    succeed(
-        *("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT"),
-        *("--latent", "independent", *TINY),
-    )
-    summary = summary_of(tmp_path / "run")
-    assert (summary["latent"], summary["correlation"]) == ("independent", None)
-    assert [
-        "Correlation of the patterns" in page
-        for page in [(run / "report.html").read_text() for run in (tmp_path / "run", out)]
-    ] == [False, True]
 
 
 def maps_in(text):
@@ -224,13 +188,8 @@ def test_a_report_is_written_again_and_says_of_a_model_the_same_whoever_is_score
     for name, people in {"two": table[:2], "some": table[5:50]}.items():
         people.to_csv(tmp_path / f"{name}.csv", index=False)
         succeed(
-            "apply",
-            out / "model.safetensors",
-            tmp_path / f"{name}.csv",
-            "--out",
-            tmp_path / f"{name}_scores.csv",
-            "--report",
-            tmp_path / f"{name}.html",
+            *("apply", out / "model.safetensors", tmp_path / f"{name}.csv"),
+            *("--out", tmp_path / f"{name}_scores.csv", "--report", tmp_path / f"{name}.html"),
         )
         text = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
         found.append(maps_in(text))
@@ -248,7 +207,6 @@ def test_demo_compares_with_the_truth(tmp_path):
     folder = tmp_path / "demo" / "run"
     assert {path.name for path in folder.iterdir()} == FILES | {"truth.csv"}
     assert sorted(summary_of(folder)["recovery"]["matched_truth"]) == ["s1", "s2", "s3"]
-    succeed("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10)  # replaces the first
 
 
 @pytest.mark.parametrize(
@@ -331,20 +289,12 @@ def test_python_makes_the_same_run_as_the_command_line(out, tmp_path):
 def test_codes_for_missing_values_are_gaps(out, table, tmp_path):
     coded = table.assign(mmse=np.where(np.arange(len(table)) % 4, 28.0, -9999), code=table["participant_id"])
     coded.loc[5, "lAcc"] = -9999
-    coded.to_csv(tmp_path / "coded.csv", index=False)
-    missing = ("--missing", "-9999", "--drop-missing", "--complete-only")
-    succeed(
-        *("fit", tmp_path / "coded.csv", "--out", tmp_path / "run", "--covariates", "age,sex"),
-        *("--patients", "PT", "--clinical", "mmse", "--exclude", "code", *TINY, *missing, "--no-report"),
+    coded.rename(columns={"participant_id": "who"}).to_csv(tmp_path / "coded.csv", index=False)
+    said = told(
+        *("apply", out / "model.safetensors", tmp_path / "coded.csv", "--out", tmp_path / "scores.csv", "--id", "who"),
+        *("--exclude", "mmse,code", "--missing", "-9999", "--drop-missing", "--complete-only"),
     )
-    assert sum(summary_of(tmp_path / "run")["excluded"].values()) == 1
-    assert pd.read_csv(tmp_path / "run" / "variables.csv")["mmse"].min() == 28
-    coded.rename(columns={"participant_id": "who", "code": "note"}).to_csv(tmp_path / "new.csv", index=False)
-    succeed(
-        *("apply", out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "scores.csv"),
-        *("--id", "who", "--exclude", "mmse", *missing),
-    )
-    assert len(pd.read_csv(tmp_path / "scores.csv")) == len(coded) - 1
+    assert f"Scored {len(coded) - 1} people" in said
 
 
 def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(table, tmp_path, monkeypatch):
@@ -359,39 +309,11 @@ def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(table, tmp_
     assert "12 regions" in told("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
 
 
-def test_ranges_are_described_as_a_table_has_them(tmp_path):
-    model = load_model(FROZEN / "linear" / "model.safetensors")
-    model.contract_ = replace(model.contract_, feature_maximum=(18143.7,) * len(model.contract_.features))
-    assert "to 18144" in told("describe", model.save(tmp_path / "m.safetensors"))
-
-
-def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch):
-    def fail(*_, **__):
-        raise RuntimeError("the device went away")
-
-    small_table().to_csv(tmp_path / "table.csv", index=False)
-    with monkeypatch.context() as broken:
-        broken.setattr("rindices.training.execution.train_chunk", fail)
-        result = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
-    assert result.exit_code == console_and_exits.INNER_ERROR == 3
-    assert missing(result.output, "the device went away", "Traceback") == ["Traceback"]
-    summary = summary_of(tmp_path / "run")
-    assert (summary["status"], summary["failure"]) == ("failed", "RuntimeError: the device went away")
-    assert "the device went away" in (tmp_path / "run" / "report.html").read_text()
-
-
-@pytest.mark.parametrize("command", ["simulate", "fit", "apply", "import-official", "describe", "report", "demo"])
-def test_every_command_and_option_is_explained(command):
-    options = [line for line in succeed(command, "--help").output.splitlines() if line.strip().startswith("--")]
-    assert all(len(line.split(maxsplit=2)) == 3 for line in options if "--help" not in line)
-
-
 def test_lines_of_progress_say_the_time_that_is_left(monkeypatch, capsys):
     monkeypatch.setattr(console_and_exits, "_LINE_SECONDS", -1.0)
     with console_and_exits.training_bars() as show:
-        for done in (None, 0, 1000, 2000, 3000):
-            show(Progress("Preparing the regions") if done is None else Progress("Training", done, 600_000, 0))
+        for done in (0, 1000, 2000, 3000):
+            show(Progress("Training", done, 600_000, 0))
             time.sleep(0.05)
     lines = capsys.readouterr().out.splitlines()
-    assert (lines[0], "left" in lines[1]) == ("Preparing the regions: …", False)
     assert re.fullmatch(r"Training: 0 % [\d,]+ steps/s, about (\d+ min )?(\d+ s )?left", lines[-1]), lines

@@ -10,24 +10,6 @@ from rindices.problems import LostWorkers, Remedy
 from tests.pages.page import missing
 
 
-class Dying:
-    def __init__(self, error):
-        self.error = error
-
-    def __del__(self):
-        raise self.error
-
-
-@pytest.mark.parametrize(("error", "told"), [(KeyboardInterrupt(), 0), (ValueError("odd"), 1)])
-def test_only_a_stop_is_silent_where_python_drops_exceptions(monkeypatch, error, told):
-    seen = []
-    monkeypatch.setattr(sys, "unraisablehook", seen.append)
-    with console_and_exits._terminable():
-        Dying(error)
-    assert (len(seen), sys.unraisablehook) == (told, seen.append)
-    seen.clear()
-
-
 @pytest.mark.parametrize(
     ("where", "said"),
     [({"PYTHONIOENCODING": "ascii"}, rb"\xb1 False"), ({"TERM": "dumb", "FORCE_COLOR": "1"}, "± False".encode())],

@@ -2,11 +2,12 @@ import os
 import socket
 from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
 
-from rindices.files import atomic_file, check_folder, check_writable, refuse_same, write_csv, write_text
+from rindices.files import atomic_file, check_folder, check_writable, refuse_same, write_csv
 from tests.refusal import refused_with
 
 
@@ -21,16 +22,11 @@ def test_a_file_appears_whole_and_its_folders_are_made_and_a_failure_keeps_the_o
     assert [(path.name, path.read_text()) for path in (tmp_path / "a").iterdir()] == [("b.txt", "old")]
 
 
-def test_folders_files_and_circles_in_the_way_are_the_users_mistake(tmp_path):
-    write(tmp_path / "file")
-    refused_with("is a folder", write, tmp_path)
-    refused_with("is a file", check_writable, tmp_path / "file" / "below.csv")
-    for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        refused_with("`figures`", check_folder, path, "figures")
-    if os.name != "nt":  # links need special privileges there
-        (tmp_path / "a").symlink_to("b")
-        (tmp_path / "b").symlink_to("a")
-        refused_with("does not point to a file", write, tmp_path / "a")
+@pytest.mark.skipif(os.name == "nt", reason="links need special privileges there")
+def test_circles_of_links_are_the_users_mistake(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    refused_with("does not point to a file", write, tmp_path / "a")
 
 
 def listening(path):
@@ -73,12 +69,9 @@ def test_a_link_is_followed_and_stays(tmp_path, there):
 
 
 def test_a_disk_that_takes_no_files_whatever_its_rights_say_is_refused(tmp_path, monkeypatch):
-    def full(**_):
-        raise OSError(28, "No space left on device")
-
     check_folder(tmp_path / "figures", "figures")
     assert not [*tmp_path.iterdir()]
-    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    monkeypatch.setattr("tempfile.TemporaryFile", Mock(side_effect=OSError(28, "No space left on device")))
     refused_with(rf"{tmp_path} is not writable", check_folder, tmp_path / "figures", "figures")
 
 
@@ -97,20 +90,13 @@ def raised(error):
 
 
 def test_lines_end_in_the_same_way_on_every_system(tmp_path, monkeypatch):
-    given, usual = [], Path.write_text
-    monkeypatch.setattr(Path, "write_text", lambda path, *text, **how: given.append(how) or usual(path, *text, **how))
     monkeypatch.setattr(os, "linesep", "\r\n")
-    write_text(tmp_path / "a.json", "{}\n")
     write_csv(pd.DataFrame({"r1": [1]}), tmp_path / "a.csv")
-    assert (given[0]["newline"], (tmp_path / "a.csv").read_bytes()) == ("\n", b"r1\n1\n")
+    assert (tmp_path / "a.csv").read_bytes() == b"r1\n1\n"
 
 
 def test_what_is_read_is_not_written_over(tmp_path):
     read, same = tmp_path / "b.csv", tmp_path / "B.csv"
     write(read)
     os.link(read, same)  # one file with two names, as on case-insensitive disks
-    refused_with("would overwrite", refuse_same, same, read)
-    other = tmp_path / "a.csv"
-    refused_with(
-        r"would overwrite.*\n.*`truth`", refuse_same, tmp_path / "x" / ".." / "a.csv", read, other, name="truth"
-    )
+    refused_with(r"would overwrite.*\n.*`truth`", refuse_same, same, read, name="truth")

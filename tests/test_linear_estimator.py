@@ -9,7 +9,6 @@ from sklearn.decomposition import FastICA
 
 from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch, linear, simulate_cohort
 from rindices.judging.agreement_and_misfit import pattern_concordance
-from rindices.linear import Whitening
 from rindices.problems import OutsideTraining
 from rindices.training import chunks
 from tests.refusal import refused_with
@@ -106,28 +105,20 @@ def test_the_fewest_people_that_are_accepted_are_enough(model, n_patients):
     assert np.isfinite(model.transform(regions)).all()
 
 
-def test_two_controls_have_a_covariance_with_an_inverse():
-    """Four controls are compared in halves of two."""
-    whitening = Whitening.of(np.random.default_rng(0).normal(size=(2, 20)))
-    identity = whitening.inverse_root @ whitening.covariance @ whitening.inverse_root
-    np.testing.assert_allclose(identity, np.eye(20), atol=1e-9)
-
-
 def test_new_people_are_checked_as_those_of_networks(given, fitted):
     regions, _, covariates = given
-    severities = fitted.transform(regions, covariates)
-    np.testing.assert_array_equal(fitted.transform(regions[regions.columns[::-1]], covariates), severities)
+    reversed_columns = regions[regions.columns[::-1]]
+    np.testing.assert_array_equal(*(fitted.transform(table, covariates) for table in (reversed_columns, regions)))
     refused_with("1000", fitted.transform, regions * 1000, covariates)
     gone = regions.mask((regions.index == 3)[:, None] & np.ones(regions.shape, bool))
     refused_with(r"% of the values in row 3 of X are missing", fitted.transform, gone, covariates)
 
 
+@pytest.mark.filterwarnings("error::rindices.problems.OutsideTraining")
 def test_people_of_the_training_are_not_warned_of(given):
     regions, patient, covariates = given
     model = ContrastiveFactors(2, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", OutsideTraining)
-        severities = model.fit_transform(regions, patient, covariates)
+    severities = model.fit_transform(regions, patient, covariates)
     with pytest.warns(OutsideTraining, match="of 400 people"):
         np.testing.assert_array_equal(model.transform(regions, covariates), severities)
 

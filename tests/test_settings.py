@@ -5,67 +5,35 @@ import pandas as pd
 import pytest
 
 from rindices import OutputSettings, SearchSettings, TableSettings, presets
-from rindices.presets import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Preset, Schedule, Training
 from tests.refusal import refused_with
 
 
-def test_paper_holds_the_values_of_section_3_3():
-    preset = presets.paper()
-    assert (preset.weights, preset.rates) == (
+def test_two_presets_are_the_paper_and_the_released_package():
+    assert presets.paper() == Preset(  # section 3.3, with changes that add up, as the authors released it
+        "paper",
         LossWeights(change=6, decomposition=80, reconstruction=80, orthogonality=0.4, monotonicity=500, near_control=6),
         LearningRates(generator=2e-4, discriminator=4e-5),
+        Training("additive", "sequential", "person", 0, None, 0.5, (0.003, 6e-4), "independent", start="random"),
+        Schedule(None, 100_000, 200_000, 5_000, whitening=0, folds=0),  # an eighth of the patients at a time
     )
-    assert preset.training == Training(
-        composition="additive",  # as the authors released it; the other readings are far from the paper's figures
-        updates="sequential",
-        orthogonality="person",
-        weight_decay=0,
-        gradient_clip=None,
-        weight_clip=0.5,
-        freeze_below=(0.003, 6e-4),
-        latent="independent",
-        start="random",
+    assert presets.official() == Preset(
+        "official",
+        LossWeights(change=2, decomposition=80, reconstruction=80, orthogonality=0.2, monotonicity=500, near_control=6),
+        LearningRates(8e-4, 8e-4 / 5, 8e-4 / 30),
+        Training("additive", "joint", "batch", 2.5e-3, 100.0, 0.5, None, "weighted", 0.02, "random"),
+        Schedule(300, 20_000, 60_000, 2_500, whitening=0, folds=0),
     )
-    assert preset.schedule.batch_size is None  # an eighth of the patients
-    assert (preset.schedule.min_steps, preset.schedule.max_steps, preset.schedule.whitening, preset.schedule.folds) == (
-        100_000,
-        200_000,
-        0,
-        0,
-    )
-
-
-def test_official_is_the_released_package():
-    preset = presets.official()
-    assert preset.training == Training(
-        "additive", "joint", "batch", 2.5e-3, 100.0, 0.5, None, "weighted", 0.02, "random"
-    )
-    assert (preset.rates.discriminator, preset.rates.correlation) == pytest.approx(
-        (preset.rates.generator / 5, preset.rates.generator / 30)
-    )
-    assert (preset.weights.decomposition, preset.weights.reconstruction, preset.weights.monotonicity) == (80, 80, 500)
-    assert (preset.schedule.batch_size, preset.schedule.whitening, preset.schedule.folds) == (300, 0, 0)
-
-
-def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_quick_as_f():
-    preset = presets.fast()
-    assert replace(preset.training, correlation_penalty=0) == replace(
-        presets.official().training, latent="sampled", correlation_penalty=0, start="linear"
-    )
-    assert preset.rates.discriminator == preset.rates.generator == 8e-4
-    assert preset.schedule.batch_size == 32
-    assert preset.schedule.min_steps == preset.schedule.max_steps  # no choice among checkpoints
 
 
 def test_two_presets_are_parts_of_fast_and_a_shorter_training_is_looked_at_in_the_end():
-    fast, linear, blind = presets.fast(), presets.linear(), presets.blind()
-    assert replace(linear, name="fast", schedule=fast.schedule) == fast
-    assert linear.schedule == replace(fast.schedule, min_steps=0, max_steps=0, longest=0)  # no networks
-    assert replace(blind.training, start="linear") == fast.training
-    assert (blind.weights, blind.rates) == (fast.weights, fast.rates)
-    assert blind.schedule.min_steps == blind.schedule.max_steps == 20_000
-    schedule = presets.adjusted(fast, max_steps=200).schedule
-    assert (schedule.min_steps, schedule.max_steps, schedule.longest) == (200, 200, 0)  # never longer than requested
+    fast, blind = presets.fast(), presets.blind()
+    no_networks = replace(fast.schedule, min_steps=0, max_steps=0, longest=0)
+    assert presets.linear() == replace(fast, name="linear", schedule=no_networks)
+    longer = replace(fast.schedule, min_steps=20_000, max_steps=20_000, longest=0)
+    assert blind == replace(fast, name="blind", training=replace(fast.training, start="random"), schedule=longer)
+    shorter = replace(fast.schedule, min_steps=200, max_steps=200, longest=0)  # never longer than requested
+    assert presets.adjusted(fast, max_steps=200).schedule == shorter
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,6 @@ ODD_VALUES = (
     *("", "text", "NaN", "3", "\ud800", "\x00", "é", "北京", "A" * 1000, [], {}, [[]], [None], [1], ["a"], [1, "a"]),
     *({"a": 1}, {"": None}, [["age", None, None]], [["age", ["A"], None]], ["age", 1.0], [[0, "why"]], [["x", "why"]]),
 )
-DEEP = "@deep@"  # stands for more nested brackets than `json` can write
-# Odd values for safetensors' own entries about an array.
-ODD_ARRAYS = {
-    "data_offsets": ([0, 2**60], [-8, 0], [2**64, 2**65], [0]),
-    "shape": ([2**60], [0, 2**62], [-1], [1.5], [2**32, 2**32]),
-    "dtype": ("F16", "BF16", "I64", "F8_E4M3", "C64", "BOOL", "object", "", None),
-}
 
 
 class Models:
@@ -64,24 +57,14 @@ class Models:
     def make(self, number: int, rng: np.random.Generator) -> Case:
         """Cut at each byte of the header, flip each bit of its length, then draw."""
         if number < self.header_end:
-            return _model_case(self.content[:number])
+            return Case("model.safetensors", self.content[:number], True)
         if number < self.n_systematic:
             length = int.from_bytes(self.content[:8], "little") ^ (1 << (number - self.header_end))
-            return _model_case(length.to_bytes(8, "little") + self.content[8:])
+            return Case("model.safetensors", length.to_bytes(8, "little") + self.content[8:], True)
         if chance(rng, 1 / 6):
             low, high = pick(rng, [(0, 8), (8, self.header_end), (self.header_end, len(self.content))])
-            return _model_case(damaged(self.content, rng, low, high))
-        return pick(rng, [self._outer, self._header, self._header, self._header_text, self._arrays])(rng)
-
-    def _outer(self, rng: np.random.Generator) -> Case:
-        """Edit safetensors' own entries about the arrays, without updating the checksum."""
-        outer = copy.deepcopy(self.outer)
-        holder = pick(rng, [outer, outer["__metadata__"], *[outer[pick(rng, list(self.arrays))]] * 4])
-        name = pick(rng, list(holder))
-        holder[name] = pick(rng, [*ODD_ARRAYS.get(name, ODD_VALUES), outer[pick(rng, list(self.arrays))].get(name)])
-        text = json.dumps(outer).encode("utf-8", "surrogatepass")
-        length = pick(rng, [2**60, 2**63, 2**64 - 1, 10**8, len(text) + 1]) if chance(rng, 0.1) else len(text)
-        return _model_case(length.to_bytes(8, "little") + text + self.content[self.header_end :])
+            return Case("model.safetensors", damaged(self.content, rng, low, high), True)
+        return pick(rng, [self._header, self._header, self._arrays])(rng)
 
     def _header(self, rng: np.random.Generator) -> Case:
         """Edit some entries of the header, and update the checksum."""
@@ -89,18 +72,11 @@ class Models:
         for _ in range(1 if chance(rng, 0.8) else int(rng.integers(2, 5))):
             *way, last = path = pick(rng, list(_paths(header)))
             parent = functools.reduce(operator.getitem, way, header)
-            parent[last] = copy.deepcopy(pick(rng, [*_variants(parent[last]), *[pick(rng, ODD_VALUES)] * 3, DEEP]))
+            parent[last] = copy.deepcopy(pick(rng, [*_variants(parent[last]), *[pick(rng, ODD_VALUES)] * 3]))
             if chance(rng, 0.1):
                 del parent[last]
             same &= not any(tuple(path[: len(key)]) == key[: len(path)] for key in DECISIVE)
-        text = json.dumps(header).replace(f'"{DEEP}"', "[" * deep_stack() + "]" * deep_stack())
-        return self._sealed(text, self.arrays, same=same)
-
-    def _header_text(self, rng: np.random.Generator) -> Case:
-        """Damage the header's text, and update the checksum."""
-        text = damaged(self.outer["__metadata__"]["header"].encode(), rng)
-        long = pick(rng, [b"[", b'{"a":', b" ", b"-", b"9", b'"']) * int(10 ** rng.uniform(1, 6))
-        return self._sealed((long if chance(rng, 0.1) else text).decode("utf-8", "replace"), self.arrays)
+        return self._sealed(json.dumps(header), self.arrays, same=same)
 
     def _arrays(self, rng: np.random.Generator) -> Case:
         """Replace an array with another one, and update the checksum."""
@@ -115,7 +91,7 @@ class Models:
     def _sealed(self, header: str, arrays: dict[str, np.ndarray], *, same: bool = False) -> Case:
         """Return a model file with a valid checksum."""
         texts = {"header": header, "sha256": checksum(header, arrays)}
-        return _model_case(save(arrays, self.outer["__metadata__"] | texts), same=same)
+        return Case("model.safetensors", save(arrays, self.outer["__metadata__"] | texts), same)
 
     def judge(self, case: Case, path: Path) -> str:
         """Describe the model, load it and score people with it."""
@@ -142,10 +118,6 @@ class Models:
 def _scores_of(model: SurrealGAN, people: pd.DataFrame) -> np.ndarray:
     with np.errstate(all="ignore"):
         return model.transform(*inputs_of(model, people))
-
-
-def _model_case(content: bytes, *, same: bool = True) -> Case:
-    return Case("model.safetensors", content, same)
 
 
 def _paths(tree, path: tuple = ()) -> Iterator[tuple]:
@@ -220,13 +192,7 @@ def other_entry(value, rng: np.random.Generator):
 
 
 ENTRY, N_REGIONS, N_PEOPLE = 15000, 12, 20
-_CENTRAL, _LOCAL, _END = b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"
-# Offsets and formats of the fields of zip structures.
-_FIELDS = {
-    _CENTRAL: ((8, "H"), (10, "H"), (16, "I"), (20, "I"), (24, "I"), (28, "H"), (30, "H"), (32, "H"), (42, "I")),
-    _LOCAL: ((4, "H"), (6, "H"), (8, "H"), (14, "I"), (18, "I"), (22, "I"), (26, "H"), (28, "H")),
-    _END: ((4, "H"), (6, "H"), (8, "H"), (10, "H"), (12, "I"), (16, "I"), (20, "H")),
-}
+_CENTRAL, _LOCAL = b"PK\x01\x02", b"PK\x03\x04"
 _HARMLESS = frozenset({"object.__getattr__", "sys._getframe"})
 
 
@@ -275,8 +241,8 @@ class Checkpoints:
     def make(self, number: int, rng: np.random.Generator) -> Case:
         """Draw a change of the archive, of the pickle in it, or of the numbers."""
         ways = (
-            *(self._bytes, self._structures, self._zipped, self._altered, self._altered),
-            *(self._hostile, self._hostile, self._contents, self._contents, self._neutral),
+            *(self._bytes, self._zipped, self._altered, self._altered),
+            *(self._hostile, self._hostile, self._contents, self._contents),
         )
         return pick(rng, ways)(rng)
 
@@ -290,16 +256,6 @@ class Checkpoints:
         if chance(rng, 0.5):
             return self._archive(damaged(self.pickle, rng))
         return Case("model.pt", damaged(self.content, rng, pick(rng, [0, self.content.index(_CENTRAL)])), True)
-
-    def _structures(self, rng: np.random.Generator) -> Case:
-        """Overwrite a field of the zip structures."""
-        content, sign = bytearray(self.content), pick(rng, list(_FIELDS))
-        places = [place for place in range(len(content)) if content.startswith(sign, place)]
-        field, kind = pick(rng, _FIELDS[sign])
-        most = 2 ** (8 * struct.calcsize(kind)) - 1
-        value = pick(rng, [0, 1, 8, 12, 255, most, most - 1, most // 2, int(rng.integers(most))])
-        struct.pack_into(f"<{kind}", content, pick(rng, places) + field, value)
-        return Case("model.pt", bytes(content), True)
 
     def _zipped(self, rng: np.random.Generator) -> Case:
         """Pack the same content in another way, or with additions."""
@@ -344,21 +300,12 @@ class Checkpoints:
         data, blocks = dump(content)
         return self._archive(data, blocks=blocks)
 
-    def _neutral(self, rng: np.random.Generator) -> Case:
-        """Insert instructions that change nothing."""
-        made = list(self.instructions)
-        for _ in range(int(rng.integers(1, 50))):
-            made.insert(int(rng.integers(len(made))), pick(rng, [b"N0", b"(1", b"\x80\x02", b")0"]))
-        return self._archive(b"".join(made), same="read")
-
     def judge(self, case: Case, path: Path) -> str:
         """Import the checkpoint and score people with it."""
         try:
             with watched():
                 model = import_official(path, self.names, ["sex", "age"])
         except InputError:
-            if case.expected == "read":
-                raise
             return "refused"
         scores = _scores_of(model, self.people)
         if case.expected and not np.array_equal(scores, self.scores):

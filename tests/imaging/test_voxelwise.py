@@ -223,13 +223,6 @@ def test_masks_are_checked(few, tmp_path):
         refused_with(message, run, few, mask=mask, resample=resample)
 
 
-def test_a_mask_of_ones_takes_every_voxel(few, tmp_path):
-    whole = run(few, mask=write_image(tmp_path / "ones.nii", np.ones(SHAPE)))[0].result
-    part = run(few)[0].result
-    assert len(whole.t) == np.prod(SHAPE)
-    np.testing.assert_allclose(whole.t[np.isin(whole.space.voxels, part.space.voxels)], part.t)
-
-
 def test_the_standard_brain_is_the_mask_by_default(tmp_path):
     affine = nibabel.affines.from_matvec(4 * np.eye(3), [-90, -126, -72])
     write_image(tmp_path / "map.nii", np.ones((46, 55, 46)), affine)

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr
 
 from rindices import load_model
 from rindices.core import networks
@@ -88,17 +87,6 @@ def test_correlation_of_severities(tmp_path, outside):
     np.testing.assert_allclose(read_checkpoint(save(tmp_path / "model.pt", content)).correlation, expected, rtol=1e-6)
     (content if outside else content[15000]).pop("phi")
     assert read_checkpoint(save(tmp_path / "model.pt", content)).correlation is None
-
-
-def test_entries_are_chosen_by_number(tmp_path):
-    content, arrays = checkpoint(entries=(10, 30, 20))
-    path = save(tmp_path / "model.pt", content)
-    for missing in (None, 15):
-        refused_with(r"3 entries: 10, 20, 30.\nChoose one with `entry`", read_checkpoint, path, missing)
-    np.testing.assert_array_equal(
-        read_checkpoint(path, 20).models.reconstructor["layer1"]["weight"][0],
-        arrays["netReconstruction"]["model.0.weight"].T,
-    )
 
 
 def changed(content, *keys, to=None):
@@ -197,15 +185,14 @@ def test_imported_model_is_an_ordinary_model(source, people, tmp_path):
     loaded = load_model(model.save(tmp_path / "model.safetensors"))
     np.testing.assert_array_equal(loaded.transform(regions, covariates), scores)
     assert loaded.contract_ == model.contract_
-    for fitted in (model, loaded):
-        made = fitted.decompose(regions, covariates), fitted.synthesize(regions, [0.5, 0.5], covariates)
-        assert [one.shape for one in made] == [(30, 2, 8), (30, 8)]
-        assert len(fitted.pattern_maps(regions, covariates)) == 16
-        assert np.isfinite(fitted.severities(regions, covariates)).all()
-        for unknown in (fitted.spread, fitted.intervals):
-            assert np.isnan(unknown(regions, covariates)).all()
-        known = fitted.step_, fitted.seed_, fitted.members_, fitted.preset_.training.composition
-        assert known == (2000, None, [0], "additive")
+    made = loaded.decompose(regions, covariates), loaded.synthesize(regions, [0.5, 0.5], covariates)
+    assert [one.shape for one in made] == [(30, 2, 8), (30, 8)]
+    assert len(loaded.pattern_maps(regions, covariates)) == 16
+    assert np.isfinite(loaded.severities(regions, covariates)).all()
+    assert np.isnan(loaded.spread(regions, covariates)).all()
+    assert np.isnan(loaded.intervals(regions, covariates)).all()
+    known = loaded.step_, loaded.seed_, loaded.members_, loaded.preset_.training.composition
+    assert known == (2000, None, [0], "additive")
 
 
 def test_another_unit_and_coding_are_noticed_and_nobody_is_flagged_for_unknown_ranges(source, people):
@@ -281,15 +268,6 @@ def test_patterns_of_the_published_model_of_ageing_are_numbered_as_published(age
         rtol=1e-4,
         atol=1e-3,
     )
-    z, brains = rng.uniform(size=(20, 5)), model.preprocessing_.transform(regions, others)
-    first, one = (jax.tree.map(lambda array: array[0], models) for models in (source.models, model.models_))
-    changes = networks.decompose(first.decomposer, brains), networks.decompose(one.decomposer, brains)
-    np.testing.assert_array_equal(changes[0][:, order], changes[1])
-    drawn = [
-        networks.decode(f, networks.encode(f, brains), severities[:, None])
-        for f, severities in ((first.transformation, z), (one.transformation, z[:, order]))
-    ]
-    np.testing.assert_allclose(*drawn, rtol=1e-5)
     np.testing.assert_array_equal(model.correlation_, source.correlation[np.ix_(order, order)])
     assert "numbered as published; in the file, r2 is 5, r3 is 2" in model.verdict_[1]
 
@@ -332,20 +310,6 @@ def test_published_model_gives_the_published_r_indices_of_muse_tables(published)
     np.testing.assert_allclose(
         published.transform(people.features, people.covariates), expected[["r1", "r2"]], atol=1e-5
     )
-
-
-def test_published_model_reads_the_severities_that_it_puts_in(published):
-    rng, names = np.random.default_rng(0), list(MUSE72_NAMES)
-    covariates = pd.DataFrame({"sex": rng.integers(0, 2, 300) * 1.0, "age": rng.uniform(60, 90, 300)})
-    controls = published.preprocessing_.inverse_transform(1 + 0.1 * rng.standard_normal((300, 72)), covariates)
-    z = rng.uniform(size=(300, 2))
-    made = published.synthesize(pd.DataFrame(controls, columns=names), z, covariates)
-    found = published.transform(pd.DataFrame(made, columns=names), covariates)
-    orders = np.abs(
-        spearmanr(z, found).statistic[:2, 2:] - np.eye(2)
-    )  # distance from perfect rank correlation on the diagonal and from none elsewhere
-    np.testing.assert_array_less(orders, [[0.05, 0.2], [0.2, 0.05]])
-    np.testing.assert_allclose(found, z, atol=0.4)
 
 
 # Torch's archives are read without torch, and nothing in them is run

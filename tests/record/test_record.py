@@ -5,7 +5,6 @@ import hashlib
 import json
 import math
 import os
-import pickle
 from contextlib import suppress
 from dataclasses import replace
 from unittest.mock import Mock
@@ -15,10 +14,9 @@ import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 
-from rindices import SearchSettings, make_report
-from rindices.cli.console_and_exits import on_command_line
+from rindices import SearchSettings
 from rindices.judging import agreement_and_misfit as agreement
-from rindices.problems import InputError, worded
+from rindices.problems import InputError
 from rindices.record import (
     DONE,
     FAILED,
@@ -296,10 +294,9 @@ def test_tables_are_read_as_they_were_written(tmp_path):
     summary = Summary(status=DONE, applied=True, warnings=(), variables=results.kinds, n_read=3, **counts)
     write_summary(tmp_path, summary)
     found = read_run(tmp_path)
-    # Gaps are not a table and are not written.
-    assert (found.summary, list(found.analyses), found.results.gaps) == (summary, ["drivers"], None)
-    for name, table in (pair for pair in vars(results).items() if pair[0] != "gaps"):
-        pd.testing.assert_frame_equal(getattr(found.results, name), table, check_dtype=False)
+    assert (found.summary, list(found.analyses)) == (summary, ["drivers"])
+    for name in ("r_indices", "z_scores", "variables", "patterns", "people"):
+        pd.testing.assert_frame_equal(getattr(found.results, name), getattr(results, name), check_dtype=False)
 
 
 def test_what_is_not_a_number_is_null_and_what_is_not_said_is_not_written(tmp_path):
@@ -418,11 +415,3 @@ def test_time_left_does_not_count_what_came_before_the_first_steps(tmp_path):
 def test_a_training_without_a_folder_was_refused_only_where_it_says_so(tmp_path, event, state):
     (tmp_path / "run.training.log").write_text(f'A warning.\n{{"event": "{event}"}}\n')
     assert progress_of(tmp_path / "run", running=False).state == state
-
-
-def test_a_folder_without_a_run_says_what_to_call():
-    """In Python that is `fit_table`; on the command line, a command."""
-    with pytest.raises(InputError, match="repeat the run: `fit_table` with overwrite=True") as refused:
-        make_report("nowhere")
-    assert "repeat the run: rindices fit ... --overwrite." in worded(refused.value.message, on_command_line)
-    assert pickle.loads(pickle.dumps(refused.value.message)) == refused.value.message

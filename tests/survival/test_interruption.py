@@ -6,9 +6,7 @@ Also: one run per folder, whose status never claims more than is there; failing 
 import builtins
 import errno
 import io
-import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -79,13 +77,10 @@ def test_damaged_files_are_trained_again_and_named(start, out, undisturbed):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_a_run_at_once_and_it_can_go_on(start, out, undisturbed, number, code):
+def test_a_signal_ends_a_run_at_once(start, out, number, code):
     found, _, err = send(held(start(hold=TRAINING)), number)
     assert (found, "To resume, repeat the same command" in err, "Traceback" in err) == (code, True, False)
     assert (status(out), (out / "report.html").exists()) == ("unfinished", False)
-    if number == signal.SIGTERM:
-        assert ended(start())[0] == 0
-        assert_same(out, undisturbed)
 
 
 @pytest.mark.parametrize(
@@ -190,19 +185,6 @@ def test_a_killed_worker_changes_nothing(begin, undisturbed, cluster):
     assert_same(out, undisturbed)
 
 
-@pytest.mark.slow
-def test_a_cluster_that_is_gone_ends_the_run_with_a_sentence(start, begin, cluster, undisturbed):
-    address, processes = cluster
-    process, out, chunks = begin("--dask", address)
-    for one in processes:
-        kill(one)
-    code, _, err = ended(process, timeout=60)
-    assert (code, err.splitlines()[-1][:7]) == (3, "Failed.")
-    assert_kept(chunks, out)
-    assert ended(start("--no-report"))[0] == 0
-    assert_same(out, undisturbed)
-
-
 @pytest.mark.parametrize("where", [pytest.param(PROCESSES, marks=pytest.mark.slow), LOCAL], ids=["processes", "dask"])
 def test_our_own_processes_give_the_same_and_listen_to_nobody_else(begin, undisturbed, where):
     process, out, _ = begin(*where)
@@ -217,13 +199,6 @@ def test_our_own_processes_give_the_same_and_listen_to_nobody_else(begin, undist
     assert_same(out, undisturbed)
 
 
-@pytest.mark.slow
-def test_clusters_of_two_runs_at_the_same_time(start, tmp_path, undisturbed):
-    for name, process in {name: start("--no-report", *LOCAL, out=name) for name in ("one", "two")}.items():
-        assert ended(process)[::2] == (0, "")
-        assert_same(tmp_path / name, undisturbed)
-
-
 def children_of(process):
     found = psutil.Process(process.pid).children(recursive=True)
     return found if len(found) >= 2 else []
@@ -235,26 +210,17 @@ def have_left(processes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trains", [False, True], ids=["starting", "training"])
+@pytest.mark.parametrize("when", ["killed while starting", "killed while training", "stopped while training"])
 @pytest.mark.parametrize("where", [PROCESSES, LOCAL], ids=["processes", "dask"])
-def test_a_killed_command_takes_its_processes_along(start, tmp_path, where, trains):
-    process = start("--no-report", *where)
+def test_a_command_takes_its_processes_along(start, tmp_path, where, when):
+    process, trains = start("--no-report", *where, alone=True), when.endswith("training")
     until(lambda: list(tmp_path.glob("run/journal/data-*")) if trains else children_of(process), process)
     children = children_of(process)
-    kill(process)
+    if when.startswith("stopped"):
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    else:
+        kill(process)
     assert children
-    assert have_left(children)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("where", [PROCESSES, LOCAL], ids=["processes", "dask"])
-def test_ctrl_c_takes_the_workers_along(start, where):
-    process = held(start(*where, alone=True, hold=(FINISHED, 1)))
-    children = children_of(process)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    code, _, err = send(process, signal.SIGCONT)
-    told = "\nStopped before the run was finished. To resume, repeat the same command" in err
-    assert (code, told, len(children) > 0) == (130, True, True)
     assert have_left(children)
 
 
@@ -303,19 +269,14 @@ def check_agreement(outcome, out):
     last = outcome.output.splitlines()[-1]
     page = (out / "report.html").read_text(encoding="utf-8") if (out / "report.html").exists() else ""
     assert "Traceback" not in outcome.output
-    assert isinstance(outcome.exception, SystemExit | None)
     if outcome.exit_code == 0:
-        assert (status(out), last[:5]) == ("done", "Done ")
+        assert (status(out), last[:5], "This run failed" in page) == ("done", "Done ", False)
         assert all((out / name).exists() for name in RESULTS)
-        assert "This run failed" not in page
     else:
         full = os.strerror(errno.ENOSPC) in outcome.output
-        expected = (
-            (2, f"Failed. Free space on the disk of {out}") if full else (3, "Failed. Once this is fixed, repeat")
-        )
-        assert (outcome.exit_code, last[: len(expected[1])]) == expected
-        assert status(out) in ("failed", "unfinished", None)
-        assert not page or "This run failed" in page
+        code, told = (2, f"Failed. Free space on the disk of {out}") if full else (3, "Failed. Once this is fixed, ")
+        assert (outcome.exit_code, last[: len(told)]) == (code, told)
+        assert (status(out) != "done", not page or "This run failed" in page) == (True, True)
         assert any(os.strerror(number) in outcome.output for number in ERRORS.values())
 
 
@@ -345,21 +306,6 @@ def test_any_fault_of_any_write(table, out, faultless, kind, stage, number, time
     assert again.exit_code == 0
     assert_same(out, results(faultless))
     assert not list(out.rglob("*.partial"))
-
-
-@pytest.mark.usefixtures("short")
-def test_what_was_trained_is_kept_when_the_folder_becomes_read_only(table, out, faultless, monkeypatch):
-
-    def access(path, mode, access=os.access):
-        return not list(out.glob("journal/data-*.safetensors")) and access(path, mode)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(files.os, "access", access)
-        outcome = fit(table, "--out", out)
-    assert (outcome.exit_code, "is not writable" in outcome.output, status(out)) == (2, True, "unfinished")
-    assert list(out.glob("journal/data-*.safetensors"))  # the other chunk may have been in progress
-    assert fit(table, "--out", out).exit_code == 0
-    assert_same(out, results(faultless))
 
 
 class Killed(Exception):
@@ -469,36 +415,6 @@ def test_more_of_a_finished_run_is_as_in_one_go(table, tmp_path, monkeypatch):
     assert (fit(table, "--out", out, "--no-report", *MORE).exit_code, len(trained)) == (0, len(set(trained)))
     assert (fit(table, "--out", one_go, "--no-report", *MORE).exit_code, len(trained)) == (0, 2 * len(set(trained)))
     assert_same(out, results(one_go))
-    cut = min((out / "trained").iterdir())
-    os.truncate(cut, cut.stat().st_size // 2)
-    outcome = fit(table, "--out", out, "--no-report", *MORE, "--exhaustive")
-    assert outcome.exit_code == 0
-    assert f"{cut.name} in the journal was damaged and has been retrained." in outcome.output
-    assert len(list((out / "trained").iterdir())) == len(set(trained)) == 8
-
-
-@pytest.mark.usefixtures("short")
-def test_a_run_can_be_made_again_from_its_record_and_with_nothing_else(table, tmp_path, faultless):
-    record, again, other = tmp_path / "run" / "run.toml", tmp_path / "again", tmp_path / "other.csv"
-    assert fit(table, "--out", record.parent).exit_code == 0
-    outcome = fit("--config", record, "--out", again, "--quiet")
-    assert (outcome.exit_code, outcome.output) == (0, "")
-    assert_same(again, results(faultless))
-    other.write_text(table.read_text().replace(".", ".1", 1))
-    for options, told in ((("--seed", 4), "--seed"), ((other,), "its contents differ")):
-        outcome = fit(*options, "--config", record, "--out", tmp_path / "third")
-        assert (outcome.exit_code, told in outcome.output) == (2, True)
-    outcome = fit(other, "--out", record.parent)
-    assert (outcome.exit_code, "  sha256: " in outcome.output) == (2, True)
-
-
-@pytest.mark.usefixtures("short")
-def test_lines_of_json(table, tmp_path):
-    for options, ends, code in (((), "done", 0), (("--patterns", 3), "failed", 2)):
-        outcome = fit(table, "--out", tmp_path / "run", "--log-json", *options)
-        lines = [json.loads(line) for line in outcome.stdout.splitlines()]
-        assert (outcome.exit_code, lines[-1]["status"], lines[-1]["exit_code"]) == (code, ends, code)
-        assert code or {"table", "progress", "done"} <= {line["event"] for line in lines}
 
 
 # Training started from the browser page: watched, killed and resumed (stopping it is tested in tests/pages)
@@ -517,11 +433,8 @@ def test_training_survives_being_killed(client_of, table, tmp_path, undisturbed,
     os.kill(worker_of(run), signal.SIGKILL)
     until(lambda: worker_of(run) is None)
     assert "This run is not finished" in client.get("/run?run=run").text
-    assert finished_chunks(run)
 
     monkeypatch.delenv("RINDICES_HOLD")
     client.post("/continue?run=run", follow_redirects=False)
-    seen = watched(client, "run")
-    assert max(map(int, re.findall(r"patterns, (\d+) done", "".join(seen)))) >= 4  # such short models are rarely sound
+    assert 'class="verdict' in watched(client, "run")[-1]
     assert_same(run, undisturbed)
-    assert 'class="verdict' in seen[-1]

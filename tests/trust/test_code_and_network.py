@@ -13,7 +13,6 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 
-import joblib
 import pytest
 
 import rindices
@@ -85,12 +84,6 @@ def test_modules_need_nothing_but_the_core_to_be_imported(declared, of_pages):
     own = [name for name in map(dotted, MODULES) if name.startswith("pages.server") == of_pages and name != "__main__"]
     modules = [f"rindices.{name}".removeprefix("rindices.rindices") or "rindices" for name in own]
     subprocess.run([sys.executable, "-c", ALONE, ",".join(absent), *modules], check=True)
-
-
-@pytest.mark.parametrize("name", COMES_WITH)
-def test_what_comes_with_another_does(name):
-    pytest.importorskip(COMES_WITH[name])
-    assert name in names(one for one in metadata.requires(COMES_WITH[name]) if "extra ==" not in one)
 
 
 @pytest.mark.parametrize("missing", ["distributed", "dask"])
@@ -188,30 +181,21 @@ def test_a_fault_is_found(text):
     assert list(faults(text))
 
 
-def test_the_watch_sees_pickles(monkeypatch, tmp_path):
-    joblib.dump({"a": [1, 2]}, tmp_path / "numbers.joblib")
+def test_the_watch_sees_pickles_and_compiled_texts_and_closes_the_network(monkeypatch):
+    closed = partial(refused_with, "the network is closed", error=ConnectionError)
     plain, dictionary = pickle.dumps([1, 2]), pickle.dumps(OrderedDict(a=1))
-    with watching(monkeypatch) as watch:
+    with watching(monkeypatch) as watch, socket.socket() as one:
         pickle.loads(plain)
         pickle.loads(dictionary)
-        assert [what for what, _ in watch.unpickled] == ["loads", "loads", ("collections", "OrderedDict")]
-        joblib.load(tmp_path / "numbers.joblib")
-        assert len(watch.unpickled) > 3
         compile("1 + 1", "cell", "eval")
+        closed(socket.create_connection, ("127.0.0.1", 9))
+        closed(one.bind, ("0.0.0.0", 0))
+    assert [what for what, _ in watch.unpickled] == ["loads", "loads", ("collections", "OrderedDict")]
     assert b"1 + 1" in watch.compiled
+    assert [event for event, *_ in watch.connections] == ["socket.getaddrinfo", "socket.bind"]
 
 
 # Nothing is requested from beyond this machine
-
-
-def test_the_watch_closes_the_network(monkeypatch):
-    closed = partial(refused_with, "the network is closed", error=ConnectionError)
-    with watching(monkeypatch) as watch, socket.socket() as one:
-        closed(socket.create_connection, ("127.0.0.1", 9))
-        closed(one.bind, ("0.0.0.0", 0))
-        one.bind(("127.0.0.1", 0))
-        closed(one.connect, ("127.0.0.1", 9))
-    assert [event for event, *_ in watch.connections] == ["socket.getaddrinfo", "socket.bind", "socket.connect"]
 
 
 SCRIPT = """

@@ -74,7 +74,7 @@ def test_cells_within_cells(text, expected):
     assert guarded_text(text) == expected
 
 
-@settings(SHARED, derandomize=True, max_examples=200)
+@settings(SHARED, derandomize=True, max_examples=100)
 @given(st.sampled_from(RUNNING) | ODD | st.text())
 @example("''=already")
 @example("'\t'=x")

@@ -9,7 +9,6 @@ import json
 import logging
 import re
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from rindices.files import plain
+from tests.imaging.made_up import write_image
 from tests.interop.archives import checkpoint, save
 from tests.test_cli import TINY, run, small_table
 from tests.trust.watch import watching
@@ -88,7 +88,7 @@ def _live(life):
         life("failed", *fit, "--log-json", code=3)
     life.failed = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
     life("fit", *fit, "--log-json", "--no-report")  # the report is written below, with later scores
-    life("again", *fit)
+    life("again", *fit, "--no-report")
     model = out / "model.safetensors"
     life("apply", "apply", model, folder / "cohort.csv", "--out", folder / "new.csv", "--report", folder / "new.html")
     life("report", "report", out, "--clinical", folder / "later.csv")
@@ -100,8 +100,7 @@ def _live(life):
         "--covariates",
         "sex,age",
     )
-    if find_spec("nilearn") is not None:
-        _compare_images(life, table)
+    _compare_images(life, table)
 
 
 def _failing(replace):
@@ -116,8 +115,6 @@ def _failing(replace):
 
 
 def _compare_images(life, table):
-    from tests.imaging.made_up import write_image
-
     rng, paths = np.random.default_rng(0), [f"{number}.nii" for number in range(len(table))]
     for path in paths:
         write_image(life.folder / path, rng.standard_normal((6, 6, 6)))
@@ -154,19 +151,20 @@ def test_the_secrets_are_where_they_belong(life):
 
 @pytest.mark.parametrize("command", ["failed", "fit", "again", "apply", "report", "describe", "voxelwise"])
 def test_what_is_said_names_nobody(life, command):
-    if command not in life.said:
-        pytest.skip("nilearn is not installed")
     result = life.said[command]
     channel = result.stdout if command == "failed" else result.output  # the reason goes to standard error
     # A model stores the range of ages (see the guide).
     assert {*told(channel)} <= ({"77.77"} if command == "describe" else set())
 
 
-def test_lines_of_json_tell_that_it_failed_and_where(life):
+def test_lines_of_json_tell_how_it_ended_and_where_it_failed(life):
     lines = [json.loads(line) for line in life.said["failed"].stdout.splitlines()]
     assert (lines[-1]["status"], lines[-1]["exit_code"]) == ("failed", 3)
     assert re.match(r"ValueError in \w+\.py, line \d", lines[-1]["message"])
     assert str(OUTLIER) in life.said["failed"].stderr, "the user is told"
+    lines = [json.loads(line) for line in life.said["fit"].stdout.splitlines()]
+    assert (lines[-1]["status"], lines[-1]["exit_code"]) == ("done", 0)
+    assert {"table", "progress", "done"} <= {line["event"] for line in lines}
 
 
 def test_records_and_reports_of_a_run_and_loggers_of_libraries_name_nobody(life):
