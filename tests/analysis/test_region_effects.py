@@ -97,13 +97,6 @@ def test_all_patients_are_compared_with_all_controls_given_covariates():
     design = sm.add_constant(np.column_stack([group == "patient", age])[:140].astype(float))
     robust = sm.OLS(z["b"][:140], design).fit(cov_type="HC2")  # each person with their own variance
     assert given["t"][1] == pytest.approx(robust.tvalues.iloc[1], rel=0.02)
-    left = np.eye(140) - design @ np.linalg.pinv(design)  # Satterthwaite's formula, by hand
-    weights, squares = np.linalg.pinv(design)[1] ** 2, (left @ z["b"][:140]) ** 2
-    own = [group[:140] == name for name in ("control", "patient")]
-    freedom = np.array([np.diag(left)[who].sum() for who in own])
-    errors = np.array([weights[who].sum() * squares[who].sum() for who in own]) / freedom
-    of_t = errors.sum() ** 2 / (errors**2 / freedom).sum()
-    assert given["p"][1] == pytest.approx(2 * stats.t.sf(abs(given["t"][1]), of_t))
     assert plain["q"][1] < 0.05 < given["q"][1]
     assert given["q"][0] < 0.001
     assert given["low"][0] < given["effect"][0] < given["high"][0] < 0

@@ -1,9 +1,7 @@
 """Who is in a cohort, which column is what, and who is left out; refusals are in tests/bad_input."""
 
 import hashlib
-import os
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -368,24 +366,6 @@ def test_people_may_lack_a_fifth_of_their_regions():
     assert (cohort.people.loc[3, "flags"], cohort.features.isna().to_numpy().sum()) == ("1 region missing (lHip)", 1)
     told = "1 row has missing regions, at most 1 of 5 per row (lHip). Missing values are imputed"
     assert not [part for part in (told, "complete_only=True") if part not in "".join(cohort.warnings)]
-
-
-@pytest.mark.skipif("RINDICES_DATA" not in os.environ, reason="RINDICES_DATA does not name the folder of real tables")
-def test_a_real_table_works_as_it_is():
-    path = Path(os.environ["RINDICES_DATA"], "abide1_volumes.csv")
-    roles = {
-        "control": "CN",
-        "patients": "ASD",
-        "covariates": "age,sex,icv",
-        "site": "site",
-        "clinical": "fiq,ados_total,srs_total",
-    }
-    refused_with(r"icv = 0 in row 437 (.*\n)+.*drop_missing=True", read_cohort, path, **roles)
-    cohort, raw = read_cohort(path, **roles, drop_missing=True), pd.read_csv(path)
-    assert (len(cohort.people), cohort.features.shape[1], cohort.site.nunique()) == (len(raw), 164, 20)
-    assert not cohort.people.loc[raw["icv"] == 0, "used"].any()
-    assert ((cohort.people[["reason", "flags"]] != "").mean() < [0.02, 0.05]).all()
-    assert not any("FS_" in warning for warning in cohort.warnings)
 
 
 drawn = cache(simulate_cohort)

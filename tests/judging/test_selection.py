@@ -136,18 +136,10 @@ def test_collapsed_members_are_used_when_there_are_no_others():
 
 def test_checkpoint_with_sound_models_is_better_than_one_where_all_collapsed():
     collapsed, sound = 0.01 * scores(0.01, 0.01), scores(0.5, 0.5)
-    assert (
-        [checkpoint.agreement.pattern_agreement for checkpoint in select([collapsed, sound])[0].checkpoints],
-        select([collapsed, sound, collapsed])[0].best,
-    ) == (
-        pytest.approx(
-            [
-                checkpoint.agreement.pattern_agreement
-                for checkpoint in select([scores(0.01, 0.01), sound])[0].checkpoints
-            ]
-        ),
-        1,
-    )
+    assert select([collapsed, sound, collapsed])[0].best == 1
+    found, expected = (select([first, sound])[0].checkpoints for first in (collapsed, scores(0.01, 0.01)))
+    for one, other in zip(found, expected, strict=True):
+        assert one.agreement.pattern_agreement == pytest.approx(other.agreement.pattern_agreement)
 
 
 def test_all_diverged_is_an_error_that_says_what_to_do():
@@ -287,7 +279,7 @@ def test_only_the_best_gets_all_repetitions():
 class OneFails(Trained):
     """Repetitions in `failing` collapse; `learns_later` is whether they learn in a prolonged training."""
 
-    def __init__(self, learns_later, failing=(1,)):
+    def __init__(self, learns_later, failing):
         super().__init__(lambda _: (0.3, 0.05))
         self.learns_later, self.failing = learns_later, failing
 
@@ -302,28 +294,25 @@ def test_a_repetition_that_diverged_does_not_hide_one_that_is_late():
 
 
 @pytest.mark.parametrize(
-    ("longest", "learns_later", "n_trained", "left_out"), [(0, True, 5, [1]), (500, True, 4, []), (500, False, 5, [1])]
+    ("failing", "longest", "learns_later", "n_asked", "prolonged", "n_trained", "left_out"),
+    [
+        ((1,), 0, True, 4, set(), 5, [1]),
+        ((1,), 500, True, 4, {1}, 4, []),
+        ((1,), 500, False, 4, {1}, 5, [1]),
+        ((1, 2, 3), 500, True, 4, set(), 4, [1, 2, 3]),  # no more time is spent where most repetitions fail
+        ((1, 2, 3), 0, False, 7, set(), 9, [1, 2, 3]),  # at most two are replaced
+    ],
 )
-def test_failed_repetitions_are_trained_on_before_they_are_replaced(longest, learns_later, n_trained, left_out):
-    store = OneFails(learns_later)
+def test_failed_repetitions_are_trained_on_before_they_are_replaced(
+    failing, longest, learns_later, n_asked, prolonged, n_trained, left_out
+):
+    store = OneFails(learns_later, failing)
     execution = Execution(store, models_per_chunk=1)
-    found = sweep(make_study(longest=longest), [POINT], 4, execution)
-    prolonged = {member.repetition for chunk in store.asked for member in chunk.members if member.prolonged}
-    assert (prolonged, found.chosen.n_repetitions) == (({1} if longest else set()), n_trained)
+    found = sweep(make_study(longest=longest), [POINT], n_asked, execution)
+    asked = {member.repetition for chunk in store.asked for member in chunk.members if member.prolonged}
+    assert (asked, found.chosen.n_repetitions, found.chosen.failed) == (prolonged, n_trained, tuple(left_out))
     selected = consensus(found.chosen, found.chunks, execution)
     assert (list(selected.left_out), len(selected.members)) == (left_out, n_trained - len(left_out))
-
-
-def test_no_more_time_is_spent_where_most_repetitions_fail():
-    store = OneFails(learns_later=True, failing=(1, 2, 3))
-    found = sweep(make_study(longest=500), [POINT], 4, Execution(store, models_per_chunk=1))
-    assert not any(member.prolonged for chunk in store.asked for member in chunk.members)
-    assert (found.chosen.n_repetitions, found.chosen.failed) == (4, (1, 2, 3))
-
-
-def test_at_most_two_failed_repetitions_are_replaced():
-    store = OneFails(learns_later=False, failing=(1, 2, 3))
-    assert sweep(make_study(), [POINT], 7, Execution(store, models_per_chunk=1)).chosen.n_repetitions == 9
 
 
 def test_other_weights_are_tried_where_a_number_of_patterns_may_be_chosen():

@@ -3,7 +3,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from rindices import SurrealGAN, read_cohort, simulate_cohort
+from rindices import SurrealGAN
 from rindices.judging.study import check_groups, check_residuals, covariate_table, is_patient, seed_from
 from rindices.preprocessing import Preprocessing
 from tests.refusal import refused_with
@@ -174,16 +174,3 @@ def test_a_category_is_the_same_however_it_is_typed(given, later):
     trained, new = (covariate_table(codes.to_frame("smoker"), 40) for codes in (given, later))
     corrected = Preprocessing.fit(regions, trained).transform(regions, new)
     np.testing.assert_allclose(corrected[_CODES].mean(axis=0), corrected[~_CODES].mean(axis=0))
-
-
-def test_truth_values_of_a_file_are_those_of_pandas(tmp_path):
-    table = simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.iloc[:, :12]
-    table["smoker"] = table["age"] > table["age"].median()
-    table.to_csv(tmp_path / "people.csv", index=False)
-    cohort = read_cohort(tmp_path / "people.csv", covariates="age,smoker")
-    model = SurrealGAN(1, n_repetitions=1, preset="linear", random_state=0)
-    model.fit(cohort.features, cohort.group == "patient", cohort.covariates)
-    people = pd.read_csv(tmp_path / "people.csv")
-    np.testing.assert_allclose(
-        model.transform(people[list(cohort.features)], people[["age", "smoker"]]), model.r_indices_, atol=1e-12
-    )
