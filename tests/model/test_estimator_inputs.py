@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from rindices import SurrealGAN
-from rindices.judging.study import check_groups, check_residuals, covariate_table, is_patient, seed_from
+from rindices.judging.study import check_groups, check_residuals, covariate_table, is_patient
 from rindices.preprocessing import Preprocessing
 from tests.refusal import refused_with
 
@@ -91,35 +91,26 @@ def test_covariates_that_cannot_be_used_are_named(covariates, message):
     refused_with(message, covariate_table, covariates, 2, error=ValueError)
 
 
-def test_an_integer_is_its_own_seed():
-    assert (seed_from(5), type(seed_from(np.int64(5)))) == (5, int)
+FLAT = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 2)
 
 
-def test_regions_without_residuals_and_constant_ones_are_counted_and_the_first_named():
-    raw, names = np.array([1.0, 5.0]), ["a", "b", "c"]
-    check_residuals(raw, np.array([0.01, 5.0]), names[:2])
-    refused_with(
-        r"region 'b' completely in controls \(1 such",
-        check_residuals,
-        raw,
-        np.array([0.01, 1e-13]),
-        names[:2],
-        error=ValueError,
-    )
-    controls, same = (
-        np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 2),
-        r"Region 'b' has the same value in all 4 controls \(2 such",
-    )
-    refused_with(same, check_groups, controls, 30, names, error=ValueError)
-
-
-@pytest.mark.parametrize(("n_controls", "n_patients"), [(1, 30), (30, 1), (3, 30)])
-def test_one_patient_or_three_controls_are_no_group(n_controls, n_patients):
-    controls, message = (
-        np.arange(2.0 * n_controls).reshape(-1, 2),
-        r"Too few people.* at least 4 controls and 2 patients",
-    )
-    refused_with(message, check_groups, controls, n_patients, ["a", "b"])
+@pytest.mark.parametrize(
+    ("check", "given", "message"),
+    [
+        (
+            check_residuals,
+            (np.array([1.0, 5.0]), np.array([0.01, 1e-13])),
+            r"region 'b' completely in controls \(1 such",
+        ),
+        (check_groups, (FLAT, 30), r"Region 'b' has the same value in all 4 controls \(2 such"),
+        *(
+            (check_groups, (np.arange(3.0 * controls).reshape(-1, 3), patients), "at least 4 controls and 2 patients")
+            for controls, patients in ((1, 30), (30, 1), (3, 30))
+        ),
+    ],
+)
+def test_groups_and_regions_that_cannot_be_used_are_named(check, given, message):
+    refused_with(message, check, *given, ["a", "b", "c"], error=ValueError)
 
 
 def test_covariates_in_another_order_are_refused():
