@@ -197,48 +197,52 @@ def test_gaps_are_among_the_variables_and_what_cannot_be_compared_has_no_p():
     assert group_balance(people[["unknown"]], patient)["p_corrected"].isna().all()
 
 
-REASONS = ["missing region", "outlier", "impossible value", "left the study", "site without enough controls"]
+COLUMNS = ["site", "group", "read", "missing region", "impossible value", "outlier", "left the study", "used"]
+# A record as read from a file, in which a gap is no reason. One site has the name that stands for all of them.
+RECORD = pd.DataFrame(
+    [
+        ("Oslo", "control", True, np.nan),
+        ("Oslo", "control", False, "outlier"),
+        ("Oslo", "patient", True, ""),
+        ("all", "control", False, "left the study"),
+        ("all", "patient", False, "missing region"),
+        ("7", "control", True, ""),
+        ("7", "patient", False, "impossible value"),
+        ("7", "patient", False, "missing region"),
+        ("7", "other", True, ""),
+    ],
+    columns=["site", "group", "used", "reason"],
+)
+FLOW = [
+    ["all", "all", 9, 2, 1, 1, 1, 4],
+    ["all", "control", 4, 0, 0, 1, 1, 2],
+    ["all", "patient", 4, 2, 1, 0, 0, 1],
+    ["all", "other", 1, 0, 0, 0, 0, 1],
+    ["7", "all", 4, 1, 1, 0, 0, 2],
+    ["7", "control", 1, 0, 0, 0, 0, 1],
+    ["7", "patient", 2, 1, 1, 0, 0, 0],
+    ["7", "other", 1, 0, 0, 0, 0, 1],
+    ["Oslo", "all", 3, 0, 0, 1, 0, 2],
+    ["Oslo", "control", 2, 0, 0, 1, 0, 1],
+    ["Oslo", "patient", 1, 0, 0, 0, 0, 1],
+    ["Oslo", "other", 0, 0, 0, 0, 0, 0],
+    ["all", "all", 2, 1, 0, 0, 1, 0],
+    ["all", "control", 1, 0, 0, 0, 1, 0],
+    ["all", "patient", 1, 1, 0, 0, 0, 0],
+    ["all", "other", 0, 0, 0, 0, 0, 0],
+]
 
 
-def record_of(seed, *, sites=True, others=True):
-    rng = np.random.default_rng(seed)
-    n, groups = int(rng.integers(1, 200)), ["control", "patient", "other"][: 2 + others]
-    reason = rng.choice(["", *rng.permutation(REASONS)[: rng.integers(1, 6)]], n)
-    frame = pd.DataFrame({"group": rng.choice(groups, n), "used": reason == "", "reason": reason})
-    return frame.assign(site=rng.choice(["Oslo", "all", "7"], n)) if sites else frame
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_every_row_adds_up_and_agrees_with_a_plain_count(seed):
-    record = record_of(seed, sites=seed % 3 != 0, others=seed % 2 == 0)
-    flow = flow_table(record)
-    reasons = [name for name in flow.columns if name not in ("site", "group", "read", "used")]
-    assert set(reasons) == set(record["reason"]) - {""}
-    assert (flow[reasons].sum(axis=1) + flow["used"] == flow["read"]).all()
-    n_groups = len({"control", "patient", *record["group"]})
-    of_all, sites = flow[: 1 + n_groups], flow[1 + n_groups :]
-    assert (of_all.iloc[0, :3].tolist(), of_all["read"].iloc[1:].sum()) == (["all", "all", len(record)], len(record))
-    assert "site" not in record or sites.loc[sites["group"] == "all", "read"].sum() == len(record)
-    for _, row in sites.iterrows():
-        own = record[(record["site"] == row["site"]) & ((record["group"] == row["group"]) | (row["group"] == "all"))]
-        assert row[["used", *reasons]].tolist() == [
-            own["used"].sum(),
-            *((own["reason"] == name).sum() for name in reasons),
-        ]
-
-
-def test_reasons_come_in_the_order_of_exclusion_then_others_and_gaps_are_no_reason():
-    """As in a record read from a file."""
-    record = pd.DataFrame({"group": "control", "used": False, "reason": REASONS})
-    assert flow_table(record).columns.tolist()[3:-1] == [
-        "missing region",
-        "impossible value",
-        "outlier",
-        "site without enough controls",
-        "left the study",
-    ]
-    record = pd.DataFrame({"group": ["control", "patient"], "used": [True, False], "reason": [np.nan, "outlier"]})
-    assert flow_table(record).iloc[0].tolist() == ["all", "all", 2, 1, 1]
+@pytest.mark.parametrize(
+    ("record", "n_rows"),
+    [(RECORD, 16), (RECORD.drop(columns="site"), 4), (RECORD[RECORD["group"] != "other"].drop(columns="site"), 3)],
+    ids=["sites", "no sites", "two groups"],
+)
+def test_flow_counts_people_by_site_and_group_with_reasons_in_the_order_of_exclusion(record, n_rows):
+    expected = pd.DataFrame(FLOW[:n_rows], columns=COLUMNS)
+    if n_rows == 3:  # without the one other person
+        expected.loc[0, ["read", "used"]] -= 1
+    pd.testing.assert_frame_equal(flow_table(record), expected, check_dtype=False)
 
 
 def aged(age_effect=0.02, older=6.0, seed=1):
@@ -350,7 +354,6 @@ def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients(
     assert found["removed"].tolist() == [True, False, False] * 2
     assert found[["p", "q"]].isna().all(axis=1).tolist() == found["removed"].tolist()
     first = found.iloc[0]
-    assert first.coefficient_patients > 0.3
     assert first.remark == (
         f"In patients, pattern 1 rises with age (r = {first.coefficient_patients:.2f}, q < 0.001), and the groups "
         "differ in age. The effect of age in controls was removed. Either the disease is associated with age, or part "

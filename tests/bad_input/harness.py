@@ -86,6 +86,11 @@ def cell(column: str, position: int, value: object) -> Callable[[pd.DataFrame], 
     return change
 
 
+def assigned(**columns: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Return a function that assigns columns, each a value or computed from the table."""
+    return lambda people: people.assign(**columns)
+
+
 def both(*changes: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Return a function that makes several changes."""
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from tests.bad_input.harness import Case, as_text, both, cases, cell
+from tests.bad_input.harness import Case, as_text, assigned, both, cases, cell
 
 LINE = "apply model.safetensors people.csv --out s.csv"
 
@@ -15,16 +15,6 @@ def new(name, change, found, remedy, options="", more=None, **rest):
     words = (found,) if isinstance(found, str) else found
     files = {name: content for name, content in (("people.csv", change), ("more.csv", more)) if content is not None}
     return Case(name, f"{LINE} {options}", words, remedy, files, **rest)
-
-
-def assigned(**columns):
-    """Return a function that assigns columns."""
-    return lambda people: people.assign(**columns)
-
-
-def millilitres(people):
-    """Divide all regions by a thousand."""
-    return people.assign(**{name: people[name] / 1000 for name in people.filter(like="region")})
 
 
 def _without_strangers(flags):
@@ -48,15 +38,10 @@ def test_people_outside_the_range_are_flagged(stage, case):
     assert isinstance(flags[4], str)
 
 
-def in_two_tables(people):
-    """Return the people without the other table's columns, and with one gap."""
-    return cell("region3", 4, "")(people.drop(columns=["age", "sex"]))
-
-
 def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
     case = new(
         "two tables",
-        in_two_tables,
+        lambda people: cell("region3", 4, "")(people.drop(columns=["age", "sex"])),
         ("Scored 79 people", "1 of 80 rows is excluded: missing region (1).", "1 row of more.csv excluded"),
         "",
         "--join more.csv --drop-missing --complete-only --report r.html",
@@ -144,7 +129,12 @@ def again(label):
         "one number",
         "--visit wave --scan-noise 0.1,0.2",
     ),
-    new("other unit", millilitres, ("1000 times smaller", "mm3", "'region0'"), "Convert"),
+    new(
+        "other unit",
+        lambda p: p.assign(**p.filter(like="region") / 1000),
+        ("1000 times smaller", "mm3", "'region0'"),
+        "Convert",
+    ),
     new(
         "other unit in one region",
         lambda p: p.assign(region3=p["region3"] / 1000),

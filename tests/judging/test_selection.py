@@ -89,26 +89,35 @@ def test_agreement_of_a_checkpoint_is_the_mean_over_pairs_of_models():
     )
 
 
-def test_no_checkpoint_before_the_least_steps_is_chosen():
-    checkpoints = rising_and_falling(0.01, 0.3, 0.5, 0.4)
-    assert [select(checkpoints, min_steps=least)[0].best for least in (0, 20, 21, 1000)] == [0, 1, 3, 3]
-
-
 def test_models_that_stop_by_a_rule_of_their_own_are_taken_as_they_stopped():
     study, (chunks, execution) = make_study(), together(rising_and_falling(0.01, 0.3, 0.5))
     assert [judge(one, POINT, 3, chunks, execution).best for one in (study, stopping_by_rule(study))] == [0, 2]
 
 
-def test_single_repetition_takes_the_last_checkpoint():
-    found, selected = select([scores(sd) for sd in (0.1, 0.1, 0.1)])
-    assert (found.best, selected.members, selected.left_out) == (2, [0], {})
-    assert np.isnan(found.value)
+def one_of_two(sd):
+    """Return scores of a sound model and of one that diverged, whose agreement is unknown."""
+    return np.stack([scores(sd)[0], np.full((N_PATIENTS, 3), np.nan)])
 
 
-def test_checkpoint_with_agreement_is_better_than_one_without():
-    one_left = scores(0.01, 0.01)
-    one_left[1] = np.nan
-    assert select([one_left, scores(0.5, 0.5), one_left])[0].best == 1
+COLLAPSED, SOUND = 0.01 * scores(0.01, 0.01), scores(0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "least_steps", "best"),
+    [
+        *((rising_and_falling(0.01, 0.3, 0.5, 0.4), *case) for case in ((0, 0), (20, 1), (21, 3), (1000, 3))),
+        ([scores(0.1)] * 3, 0, 2),  # a single repetition: the last
+        ([one_of_two(0.01), SOUND, one_of_two(0.01)], 0, 1),  # with agreement rather than without
+        ([COLLAPSED, SOUND, COLLAPSED], 0, 1),
+    ],
+)
+def test_best_checkpoint_is_sound_and_trained_for_the_least_steps(checkpoints, least_steps, best):
+    assert select(checkpoints, min_steps=least_steps)[0].best == best
+
+
+def test_single_repetition_has_no_agreement():
+    found, selected = select([scores(0.1)])
+    assert (selected.members, selected.left_out, np.isnan(found.value)) == ([0], {}, True)
 
 
 def test_reasons_are_given_for_members_left_out():
@@ -134,10 +143,8 @@ def test_collapsed_members_are_used_when_there_are_no_others():
     assert not np.isnan(judged.best_checkpoint.losses["change"])
 
 
-def test_checkpoint_with_sound_models_is_better_than_one_where_all_collapsed():
-    collapsed, sound = 0.01 * scores(0.01, 0.01), scores(0.5, 0.5)
-    assert select([collapsed, sound, collapsed])[0].best == 1
-    found, expected = (select([first, sound])[0].checkpoints for first in (collapsed, scores(0.01, 0.01)))
+def test_collapsed_models_agree_as_others_where_there_are_no_others():
+    found, expected = (select([first, SOUND])[0].checkpoints for first in (COLLAPSED, scores(0.01, 0.01)))
     for one, other in zip(found, expected, strict=True):
         assert one.agreement.pattern_agreement == pytest.approx(other.agreement.pattern_agreement)
 
@@ -233,19 +240,18 @@ def test_numbers_of_patterns_that_may_still_be_chosen_go_on(settings, expected):
     assert {point.n_patterns for point in found} == expected
 
 
-@pytest.mark.parametrize("other", [0.89, 0.5, np.nan])
-def test_of_several_weights_the_one_that_agrees_best_goes_on(other):
-    best, other = judged(0.9), judged(other, weight=0.4)
-    assert rivals([other, best]) == rivals([best, other]) == [best.point]
-    assert choose([other, best]) is best
-
-
-def test_without_agreement_the_most_models_go_on():
-    assert rivals([judged(np.nan, m, n_models=n) for m, n in ((2, 0), (3, 1), (4, 0))]) == [Point(3, 0.8)]
-
-
-def test_settings_of_one_pattern_compete_where_there_are_no_others():
-    assert rivals([judged(value, 1, weight=weight) for weight, value in ((0.2, 0.95), (0.4, 0.7))]) == [Point(1, 0.2)]
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        *(([judged(0.9), judged(other, weight=0.4)], Point(3, 0.8)) for other in (0.89, 0.5, np.nan)),  # the best
+        ([judged(np.nan, m, n_models=n) for m, n in ((2, 0), (3, 1), (4, 0))], Point(3, 0.8)),  # the most models
+        ([judged(value, 1, weight=weight) for weight, value in ((0.2, 0.95), (0.4, 0.7))], Point(1, 0.2)),
+    ],
+    ids=["better", "much better", "without agreement", "no agreement at all", "one pattern only"],
+)
+def test_of_several_weights_the_one_that_agrees_best_goes_on(settings, expected):
+    assert rivals(settings) == rivals(settings[::-1]) == [expected]
+    assert choose(settings[::-1]).point == expected
 
 
 GRID = [Point(2, 0.8), Point(3, 0.4), Point(3, 0.8), Point(4, 0.8)]
