@@ -6,7 +6,6 @@ from scipy.special import expit
 from scipy.stats import kstest, norm
 
 from rindices.core import losses
-from rindices.core.losses import copula_density, correlated, divergence_from_independence, draw, unit_rows
 from rindices.presets import LossWeights
 from tests.core import plain
 
@@ -131,7 +130,7 @@ MANY, N_PATTERNS = 20_000, 3
 
 @pytest.fixture(scope="module")
 def many():
-    return jax.tree.map(np.asarray, draw(jax.random.key(0), MANY, N_PATTERNS, 7, 5))
+    return jax.tree.map(np.asarray, losses.draw(jax.random.key(0), MANY, N_PATTERNS, 7, 5))
 
 
 def test_severities_are_uniform_and_independent(many):
@@ -165,17 +164,17 @@ def test_rows_are_drawn_evenly_from_all_people(many):
 
 @pytest.mark.parametrize("n_people", [1, 2, 3])
 def test_rows_stay_within_a_tiny_group(n_people):
-    assert set(np.asarray(draw(jax.random.key(1), 500, 1, n_people, 2**24).controls)) == set(range(n_people))
+    assert set(np.asarray(losses.draw(jax.random.key(1), 500, 1, n_people, 2**24).controls)) == set(range(n_people))
 
 
 def test_draw_that_rounds_to_one_is_the_last_row(monkeypatch):
     monkeypatch.setattr(jax.random, "uniform", lambda key, shape: jax.numpy.ones(shape))
-    drawn = draw(jax.random.key(0), 4, 2, 37, 1)
+    drawn = losses.draw(jax.random.key(0), 4, 2, 37, 1)
     assert ({*drawn.controls.tolist()}, {*drawn.patients.tolist()}) == ({36}, {0})
 
 
 def test_different_keys_give_different_draws():
-    first, second = (draw(jax.random.key(seed), 5, 2, 100, 100) for seed in (0, 1))
+    first, second = (losses.draw(jax.random.key(seed), 5, 2, 100, 100) for seed in (0, 1))
     assert not np.array_equal(first.earlier, second.earlier)
     assert not np.array_equal(first.controls, second.controls)
 
@@ -186,52 +185,56 @@ RAW = np.array(
 
 
 def test_free_numbers_become_a_cholesky_factor():
-    factor = np.asarray(unit_rows(RAW))
+    factor = np.asarray(losses.unit_rows(RAW))
     np.testing.assert_allclose(factor, plain.factor_of(RAW), rtol=1e-6)
     correlation = factor @ factor.T
     np.testing.assert_allclose(np.diag(correlation), 1, rtol=1e-6)
     np.testing.assert_allclose(np.linalg.cholesky(correlation), factor, atol=1e-6)
-    assert np.array_equal(unit_rows(np.zeros((4, 4))), np.eye(4))
+    assert np.array_equal(losses.unit_rows(np.zeros((4, 4))), np.eye(4))
 
 
 @pytest.mark.parametrize("size", [5.0, 100.0, 1e20, 3e38])
 def test_very_large_numbers_still_give_a_factor(size):
     for signs in np.random.default_rng(0).choice([-1.0, 1.0], (8, 3, 3)):
-        factor = np.asarray(unit_rows(jnp.asarray(size * signs, jnp.float32)))
+        factor = np.asarray(losses.unit_rows(jnp.asarray(size * signs, jnp.float32)))
         np.testing.assert_allclose(np.linalg.norm(factor, axis=1), 1, rtol=1e-5)
         assert (np.diag(factor) > 0).all()
-        density = copula_density(jnp.array([[0.0, 1.0, 0.5]]), factor)
-        assert np.isfinite([divergence_from_independence(factor), *density]).all()
+        density = losses.copula_density(jnp.array([[0.0, 1.0, 0.5]]), factor)
+        assert np.isfinite([losses.divergence_from_independence(factor), *density]).all()
 
 
 def test_correlated_severities_are_uniform_with_correlated_normal_scores(many):
-    factor = np.asarray(unit_rows(RAW))
-    severities = np.asarray(correlated(many.earlier, factor))
+    factor = np.asarray(losses.unit_rows(RAW))
+    severities = np.asarray(losses.correlated(many.earlier, factor))
     assert min(kstest(severities[:, i], "uniform").pvalue for i in range(N_PATTERNS)) > 1e-3
     np.testing.assert_allclose(np.corrcoef(norm.ppf(severities).T), factor @ factor.T, atol=0.02)
-    np.testing.assert_allclose(correlated(many.earlier, np.eye(3)), np.clip(many.earlier, 1e-4, 1 - 1e-4), atol=1e-5)
+    np.testing.assert_allclose(
+        losses.correlated(many.earlier, np.eye(3)), np.clip(many.earlier, 1e-4, 1 - 1e-4), atol=1e-5
+    )
 
 
 def test_density_is_that_of_the_copula_and_one_on_average(many):
-    factor, z = np.asarray(unit_rows(RAW), float), many.earlier[:500]
-    np.testing.assert_allclose(copula_density(z, factor), plain.copula_density(z, factor), rtol=2e-3)
-    np.testing.assert_allclose(copula_density(z, np.eye(3)), 1, rtol=1e-6)
-    assert np.mean(copula_density(many.earlier, np.asarray(unit_rows(0.5 * RAW)))) == pytest.approx(1, abs=0.03)
+    factor, z = np.asarray(losses.unit_rows(RAW), float), many.earlier[:500]
+    np.testing.assert_allclose(losses.copula_density(z, factor), plain.copula_density(z, factor), rtol=2e-3)
+    np.testing.assert_allclose(losses.copula_density(z, np.eye(3)), 1, rtol=1e-6)
+    assert np.mean(losses.copula_density(many.earlier, np.asarray(losses.unit_rows(0.5 * RAW)))) == pytest.approx(
+        1, abs=0.03
+    )
 
 
 def test_divergence_follows_its_formula():
-    factor = np.asarray(unit_rows(RAW), float)
-    assert float(divergence_from_independence(factor)) == pytest.approx(plain.divergence(factor), rel=1e-4)
-    assert float(divergence_from_independence(np.eye(3))) == 0
+    factor = np.asarray(losses.unit_rows(RAW), float)
+    assert float(losses.divergence_from_independence(factor)) == pytest.approx(plain.divergence(factor), rel=1e-4)
+    assert float(losses.divergence_from_independence(np.eye(3))) == 0
 
 
 def test_everything_is_finite_at_the_edges():
     edges = jnp.array(np.stack(np.meshgrid(*[[0.0, 1e-30, 0.5, 1 - 1e-7, 1.0]] * 3), axis=-1).reshape(-1, 3))
 
     def total(z, raw):
-        factor = unit_rows(raw)
-        severities, density = correlated(z, factor), copula_density(z, factor)
-        return severities.sum() + density.sum() + divergence_from_independence(factor), (severities, density)
+        factor = losses.unit_rows(raw)
+        severities, density = losses.correlated(z, factor), losses.copula_density(z, factor)
+        return severities.sum() + density.sum() + losses.divergence_from_independence(factor), (severities, density)
 
     for raw in (RAW, np.zeros((3, 3), np.float32), 5 * RAW):
         gradients, (severities, density) = jax.grad(total, argnums=(0, 1), has_aux=True)(edges, jnp.asarray(raw))

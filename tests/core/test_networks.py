@@ -2,9 +2,8 @@ import jax
 import numpy as np
 import pytest
 
-from rindices.core import networks, step
+from rindices.core import networks
 from rindices.core.losses import Draw
-from rindices.presets import Training
 from tests.core import plain
 
 N_REGIONS, N_PATTERNS, N_PEOPLE = 12, 3, 7
@@ -85,36 +84,6 @@ def test_networks_follow_tables_3_and_4():
     close(networks.reconstruct(MODEL.reconstructor, BRAINS), plain.three_layers(MODEL.reconstructor, BRAINS))
     close(networks.discriminate(MODEL.discriminator, BRAINS), plain.three_layers(MODEL.discriminator, BRAINS))
     close(networks.predict_r_indices(MODEL, BRAINS), plain.r_indices(MODEL, BRAINS))
-
-
-def test_gradient_of_the_gate_that_is_written_by_hand_is_that_of_the_product(monkeypatch):
-    severities = np.stack([DRAWS.earlier, DRAWS.later], axis=1)
-
-    def summed(f):
-        return (networks.decode(f, networks.encode(f, BRAINS), severities) ** 2).sum()
-
-    by_hand = jax.grad(summed)(MODEL.transformation)
-    monkeypatch.setattr(networks, "_gated", lambda encoding, gate: encoding[:, None] * gate)
-    jax.tree.map(close, by_hand, jax.grad(summed)(MODEL.transformation))
-
-
-@pytest.mark.parametrize("composition", ["additive", "joint"])
-def test_synthesis_composes_patterns(composition):
-    f, additive = MODEL.transformation, composition == "additive"
-    made = step.synthesise(f, BRAINS, DRAWS, Training(composition=composition))
-    near = plain.f_pass(f, BRAINS, DRAWS.near_control)
-    changes, later_changes = (
-        np.stack([plain.change_of(f, BRAINS, z, i, composition) for i in range(N_PATTERNS)], axis=1)
-        for z in (DRAWS.earlier, DRAWS.later)
-    )
-    expected = made._replace(
-        patients=plain.transformed(f, BRAINS, DRAWS.earlier, composition),
-        later_patients=plain.transformed(f, BRAINS, DRAWS.later, composition),
-        near_controls=BRAINS + near if additive else near,
-        changes=changes,
-        later_changes=later_changes if additive else None,
-    )
-    jax.tree.map(close, made._asdict(), expected._asdict())
 
 
 def test_padded_sizes_are_multiples():
