@@ -310,8 +310,8 @@ def test_any_other_table_is_read_now_or_later(tmp_path):
     pd.testing.assert_frame_equal(source.frame, read_table(path))
     assert source[1:] == (None, {}, (path,), (), None, "participant_id")
     later = read_source(path, whole=False)
-    assert (later.frame.empty, later.files) == (True, (path,))
-    assert pd.concat(later.table.batches())["age"].tolist() == ["61", "72"]
+    ages = pd.concat(later.table.batches())["age"].tolist()
+    assert (later.frame.empty, later.files, ages) == (True, (path,), ["61", "72"])
     assert read_source(path, whole=False, join=[path]).table is None
 
 
@@ -355,10 +355,11 @@ def test_further_tables_are_joined(tmp_path):
     scores.write_text("id\tmmse\tapoe\n003\t25\te4\n001\t30\te3\n009\t29\te3\n")
     (tmp_path / "scores.json").write_text('{"mmse": {"Units": "points"}}')
     source = read_source(main, id_column="id", join=[scores])
-    np.testing.assert_array_equal(source.frame["mmse"], [30, np.nan, 25])
-    assert source.frame.index.tolist() == [0, 2, 3]  # rows of the main table's file
-    assert (source.dictionary["mmse"].unit, source.files) == ("points", (main, scores, tmp_path / "scores.json"))
-    assert tuple(map(str, source.notes)) == (
+    # The index tells the rows of the main table's file.
+    pd.testing.assert_series_equal(source.frame["mmse"], pd.Series([30, np.nan, 25], [0, 2, 3], name="mmse"))
+    assert (source.dictionary["mmse"].unit, source.files, *map(str, source.notes)) == (
+        "points",
+        (main, scores, tmp_path / "scores.json"),
         "1 row of scores.tsv excluded, because these ids are not in the main table (participants 009).",
         "1 row of the main table not found in scores.tsv; values from that table are missing for them "
         "(participants 002).",
