@@ -111,8 +111,8 @@ def test_variable_known_in_one_group_only_cannot_be_compared(values):
 
 def test_number_constant_in_one_group_is_still_compared():
     found = balance_of([5.0, 5, 5, 5, 6, 7, 8], np.arange(7) > 3)
-    only_of_patients = 2 * stats.t.sf(2 / math.sqrt(1 / 3), 2)  # only the patients' error counts
-    assert [found.difference, found.p] == pytest.approx([2 / math.sqrt(0.5), only_of_patients])
+    # Only the patients' error counts.
+    assert [found.difference, found.p] == pytest.approx([2 / math.sqrt(0.5), 2 * stats.t.sf(2 / math.sqrt(1 / 3), 2)])
 
 
 def test_imbalance_needs_both_certainty_and_size():

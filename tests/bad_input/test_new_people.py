@@ -12,14 +12,8 @@ STRANGERS = "participant_id,age\nx1,61\n"
 
 def new(name, change, found, remedy, options="", more=None, **rest):
     """Return a case of new people, with a table to join if given."""
-    words = (found,) if isinstance(found, str) else found
     files = {name: content for name, content in (("people.csv", change), ("more.csv", more)) if content is not None}
-    return Case(name, f"{LINE} {options}", words, remedy, files, **rest)
-
-
-def _without_strangers(flags):
-    """Return flags without those of strangeness, which a barely trained model raises often."""
-    return flags.str.replace(r"(; )?unlike anyone.*", "", regex=True).replace("", None)
+    return Case(name, f"{LINE} {options}", found, remedy, files, **rest)
 
 
 def accepted(name, change, found, flag, options=""):
@@ -33,7 +27,9 @@ def accepted(name, change, found, flag, options=""):
     accepted("unknown site", cell("site", 4, "Graz"), "or at an unknown site", "flags", "--new-sites uncorrected"),
 )
 def test_people_outside_the_range_are_flagged(stage, case):
-    flags = _without_strangers(pd.read_csv(stage(case).folder / "s.csv")["flags"])
+    flags = pd.read_csv(stage(case).folder / "s.csv")["flags"]
+    # A barely trained model finds many people strange, which does not count here.
+    flags = flags.str.replace(r"(; )?unlike anyone.*", "", regex=True).replace("", None)
     assert flags.notna().sum() == 1
     assert isinstance(flags[4], str)
 
@@ -87,9 +83,8 @@ def test_mixed_up_regions_are_strangers(stage):
 
 def local(name, change, found, remedy, options="", **rest):
     """Return a case of adapting a model to new sites."""
-    words = (found,) if isinstance(found, str) else found
     files = {} if change is None else {"people.csv": change}
-    return Case(name, f"adapt model.safetensors people.csv --out m.safetensors{options}", words, remedy, files, **rest)
+    return Case(name, f"adapt model.safetensors people.csv --out m.safetensors{options}", found, remedy, files, **rest)
 
 
 def again(label):

@@ -154,8 +154,6 @@ def test_several_kinds_of_measure_are_allowed_and_said():
     assert "mix several kinds of measure: 68 thicknesses, 4 volumes" in warned(table.join(volumes))[1]
     mixed = pd.concat([mixed, pd.DataFrame({"diagnosis": ["CN", "PT"] * 25})], axis=1)
     assert "mix several kinds of measure: 52 volumes, 47 thicknesses" in warned(mixed, id="RID")[1]
-    one_kind = pd.read_csv(FORMATS / "abide_asegstats2table_first120.tsv", sep="\t")
-    assert "several kinds" not in warned(one_kind.assign(diagnosis=["CN", "PT"] * 60), id="Measure:volume")[1]
 
 
 def test_a_second_row_of_headings_is_no_person(tmp_path, real):

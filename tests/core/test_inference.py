@@ -4,7 +4,6 @@ import pytest
 
 from rindices.core import inference
 from tests.core import plain
-from tests.longevity.freeze import model_of
 
 N_REGIONS, N_PATTERNS = 12, 3
 ORDER = np.array([2, 0, 1])
@@ -179,36 +178,3 @@ def test_f_makes_people_where_it_leaves_brains_alone_at_severity_zero(monkeypatc
     for models in (f, plain.stacked(ALONE)):
         assert inference.from_zero(models, BRAINS, "additive") is models
         assert not inference.linear_makes_people(models)
-
-
-# What a small reconstruction error guarantees (appendix A of the paper, and the method page)
-
-
-@pytest.fixture(scope="module")
-def model():
-    """Return the networks of one repetition of a trained model, whose f and g match."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf[:1], float), inference.without_linear(model_of("linear").models_))
-
-
-def lipschitz_constant(model):
-    """Bound how far g can spread two brains apart, from products of the largest singular values of its layers."""
-
-    def largest(matrix):
-        return np.linalg.norm(matrix, 2)
-
-    g1, g2 = model.decomposer["patterns"]["weight"][0], model.reconstructor
-    readers = [largest(g2[layer]["weight"][0]) for layer in ("layer1", "layer2", "output")]
-    return sum(largest(g1[:, k]) for k in range(g1.shape[1])) * np.prod(readers)
-
-
-def test_brains_at_different_severities_differ_at_least_as_much_as_the_lemma_says(model):
-    rng = np.random.default_rng(0)
-    controls = rng.normal(1, 0.1, (400, model.transformation["encode1"]["weight"].shape[1]))
-    severities = rng.uniform(size=(2, 400, 3))
-    made = [inference.synthesise(model, controls, z, "additive")[0] for z in severities]
-    read = [inference.r_indices(model, brains)[0] for brains in made]
-    apart = np.linalg.norm(severities[0] - severities[1], axis=1)
-    errors = sum(np.linalg.norm(g - z, axis=1) for g, z in zip(read, severities, strict=True))
-    bound = (apart - errors) / lipschitz_constant(model)
-    assert (np.linalg.norm(made[0] - made[1], axis=1) >= bound).all()
-    assert (bound > 0).mean() > 0.4  # so the bound is informative for many of these people

@@ -205,14 +205,6 @@ def test_standard_errors_come_from_leaving_out_one_model(n_models, n_patterns):
     np.testing.assert_allclose(agreement.interval(pairs), limits, atol=1e-12)
 
 
-def test_interval_holds_the_mean_and_does_not_pass_one():
-    members = np.stack([noisy(severities(), sd, seed) for seed, sd in enumerate([0.01, 0.01, 0.3, 0.8])])
-    pairs = agreement.pairwise(members)
-    limits, mean = agreement.interval(pairs), np.array(agreement.mean_agreement(pairs))
-    assert limits.shape == (3, 2)
-    assert ((limits[:, 0] < mean) & (limits[:, 1] == 1)).all()
-
-
 @pytest.mark.parametrize("n_models", [0, 1, 2])
 def test_two_models_are_too_few_for_a_standard_error(n_models):
     pairs = agreement.pairwise(np.stack([severities(), noisy(severities(), 0.1)])[:n_models])
