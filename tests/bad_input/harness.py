@@ -178,7 +178,8 @@ def _options(app: typer.Typer) -> dict[str, set[str]]:
 
 def _complaints(case: Case, result: Any, options: set[str]) -> list[str]:
     message = result.stderr if case.code else result.output
-    words, found = " ".join(message.split()), (case.found,) if isinstance(case.found, str) else case.found
+    words = " ".join(message.split())
+    found = (case.found,) if isinstance(case.found, str) else case.found
     complaints = [] if result.exit_code == case.code else [f"exit code {result.exit_code}, expected {case.code}"]
     complaints += [f"does not say {part!r}" for part in (*found, case.remedy) if part not in words]
     complaints += [f"has the inner name {name!r}" for name in _INNER_NAMES.findall(result.output)]

@@ -54,11 +54,6 @@ def above(*titles):
     return lines(lambda rows: rows.__setitem__(slice(0, 0), titles))
 
 
-def half_a_sign(people):
-    """Write UTF-16 with half of a surrogate pair."""
-    return as_text(people).encode("utf-16").replace("p04".encode("utf-16-le"), b"p\0\x00\xd84\0")
-
-
 # Excel workbooks that cannot be read as a table, or only in part
 
 
@@ -232,7 +227,12 @@ def test_a_run_without_a_result_is_not_called_complete_and_says_how_to_make_it_a
         ("damaged: row 6", "UTF-8"),
         "'CSV UTF-8'",
     ),
-    fit("damage in UTF-16", half_a_sign, ("damaged: row 6", "UTF-16"), "'CSV UTF-8'"),
+    fit(  # half of a surrogate pair
+        "damage in UTF-16",
+        lambda people: as_text(people).encode("utf-16").replace("p04".encode("utf-16-le"), b"p\0\x00\xd84\0"),
+        ("damaged: row 6", "UTF-16"),
+        "'CSV UTF-8'",
+    ),
     fit("unclosed quotation mark", lines(unclosed), "people.csv", "quotation mark"),
     fit("bars between the columns", lambda people: as_text(people, sep="|"), "'diagnosis'", "commas, semicolons"),
     fit("zero bytes", lambda people: as_text(people).replace("p07", "p\0\0"), "people.csv", "Save"),

@@ -27,11 +27,6 @@ def apart(name, tables, found, remedy, more=patients):
     return Case(name, f"fit {tables} --out run", (found,), remedy, files)
 
 
-def duration(people):
-    """Return a duration of illness, 0 in all controls."""
-    return np.where(people["diagnosis"] == "AD", 1 + people.index % 7, 0)
-
-
 def wide(people):
     """Return a table with more regions than the method is meant for."""
     values = np.random.default_rng(0).normal(5, 1, (80, 1001)).round(3)
@@ -152,7 +147,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     ),
     fit(
         "duration of illness",
-        assigned(years=duration),
+        assigned(years=lambda p: np.where(p["diagnosis"] == "AD", 1 + p.index % 7, 0)),
         ("'years'", APART),
         "If years merely repeats the diagnosis, omit it",
         "--covariates years",

@@ -80,8 +80,10 @@ def test_grids_schedules_and_cohorts_share_one_program(small_people, caplog):
     assert compilations(caplog) == 1
 
 
-def test_checkpoints_come_at_regular_steps_and_at_the_end(small_people, members):
+def test_checkpoints_come_at_regular_steps_and_at_the_end_and_stay_as_they_were(small_people, members, together):
+    """Later steps reuse the memory of earlier ones, so checkpoints must be copies."""
     assert [look.step for look in run(small_people, members, checkpoint_every=8, max_steps=20)] == [8, 16, 20]
+    same_bits(run(small_people, members, max_steps=10)[0].parameters(), together[0].parameters())
 
 
 def test_checkpoint_describes_all_models_and_people(small_people, together):
@@ -92,11 +94,6 @@ def test_checkpoint_describes_all_models_and_people(small_people, together):
     assert shapes == networks.shapes(networks.sizes(12, N_PATTERNS))
     expected = [plain.r_indices(take(last.parameters(), k), small_people.patients) for k in range(N_MEMBERS)]
     np.testing.assert_allclose(last.r_indices, expected, atol=1e-5)
-
-
-def test_checkpoints_stay_as_they_were(small_people, members, together):
-    """Later steps reuse the memory of earlier ones, so checkpoints must be copies."""
-    same_bits(run(small_people, members, max_steps=10)[0].parameters(), together[0].parameters())
 
 
 def test_losses_are_means_since_the_last_checkpoint(small_people, members, together):

@@ -177,9 +177,11 @@ def test_fastsurfer_without_surfaces(tmp_path, name):
 def test_parcellations_are_chosen_or_found(tmp_path):
     mapped, out = subjects_dir(tmp_path / "fastsurfer", 3, stem="aparc.DKTatlas.mapped"), tmp_path / "t.csv"
     found, table, _ = gathered(mapped, out)
-    told_of = "There is no aparc.stats, so the cortical regions come from aparc.DKTatlas."
-    assert (found.programs, found.notes[0]) == ({"FastSurfer with FreeSurfer 7.4.1": 3}, told_of)
-    assert "lh_cuneus_volume" in table
+    assert (found.programs, found.notes[0], "lh_cuneus_volume" in table) == (
+        {"FastSurfer with FreeSurfer 7.4.1": 3},
+        "There is no aparc.stats, so the cortical regions come from aparc.DKTatlas.",
+        True,
+    )
     refused_with(
         r"No folder contains destrieux files \(lh\.aparc\.a2009s\.stats", gathered, mapped, out, atlas="destrieux"
     )
