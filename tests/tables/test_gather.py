@@ -49,7 +49,8 @@ def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
     )
     assert (table["lhEulerNumber"] == 2 - 2 * table["lhSurfaceHoles"]).all()
     assert dictionary["Left-Hippocampus"] == {"Description": "left hippocampus", "Units": "mm3"}
-    assert [dictionary[name]["Units"] for name in ("lh_cuneus_area", "rh_insula_thickness")] == ["mm2", "mm"]
+    units = {"lh_cuneus_area": "mm2", "rh_insula_thickness": "mm", "eTIV": "mm3"}
+    assert {name: dictionary[name].get("Units") for name in units} == units
     lines = (folder / "sub-0007/stats/rh.aparc.stats").read_text().splitlines()
     person = table.set_index("participant_id").loc["sub-0007"]
     for name, _, area, volume, thickness, *_ in (line.split() for line in lines if line[0] != "#"):
