@@ -193,12 +193,11 @@ def test_what_is_constant_within_groups_has_no_effect_there():
 
 @pytest.mark.parametrize("n_values", [2, 4])
 def test_a_curve_needs_five_values(n_values):
-    table = pd.DataFrame({"age": np.arange(60.0) % n_values})
     refused_with(
         rf"'age' has {n_values} different values in controls.*\n.*smooth",
         CovariateResidualizer.fit,
         np.ones((60, 1)),
-        table,
+        pd.DataFrame({"age": np.arange(60.0) % n_values}),
         smooth=["age"],
         error=ValueError,
     )

@@ -57,8 +57,8 @@ SCALE = SeverityScale(
 
 
 def test_severities_follow_the_curve_from_0_and_go_on_straight_beyond_1():
-    last = 1 + KNOTS[-2]  # slope of the last piece
-    expected = np.tile([[0.0], [0.0], [0.25**2], [0.5**2], [1.0], [1 + 0.5 * last]], 2)
+    # The slope of the last piece is 1 + KNOTS[-2].
+    expected = np.tile([[0.0], [0.0], [0.25**2], [0.5**2], [1.0], [1 + 0.5 * (1 + KNOTS[-2])]], 2)
     np.testing.assert_allclose(
         SCALE.severities(np.tile([[-0.4], [0.0], [0.25], [0.5], [1.0], [1.5]], 2)), expected, atol=1e-9
     )
