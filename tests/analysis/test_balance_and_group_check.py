@@ -8,9 +8,8 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from rindices.analysis import associations, balance, balance_warnings, group_balance, group_check
+from rindices.analysis import associations, balance_warnings, group_balance, group_check
 from rindices.analysis.balance import corrected_p, flow_table
-from rindices.analysis.statistics import residuals
 from tests.refusal import refused_with
 
 
@@ -62,15 +61,16 @@ def test_table_reads_well():
     )
     found = group_balance(variables, [0, 0, 0, 1, 1, 1])
     assert (found.variable.tolist(), found.kind.tolist()) == (list(variables), ["number"] * 3 + ["category"] * 3)
-    assert found.controls.tolist() == [
+    assert found.controls.tolist() + found.patients.tolist()[3:5] == [
         "62.0 ± 2.0",
         "1450000 ± 50000",
         "2.510 ± 0.010",
         "F 67 %, M 33 %",
         "False 67 %, True 33 %",
         "3 categories",
+        "F 33 %, M 67 %",
+        "False 100 %, True 0 %",
     ]
-    assert found.patients.tolist()[3:5] == ["F 33 %, M 67 %", "False 100 %, True 0 %"]
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_variable_known_in_one_group_only_cannot_be_compared(values):
 
 def test_number_constant_in_one_group_is_still_compared():
     found = balance_of([5.0, 5, 5, 5, 6, 7, 8], np.arange(7) > 3)
-    only_of_patients = 2 * stats.t.sf(2 / math.sqrt(1 / 3), 2)  # only the patients' error counts
-    assert [found.difference, found.p] == pytest.approx([2 / math.sqrt(0.5), only_of_patients])
+    # Only the patients' error counts.
+    assert [found.difference, found.p] == pytest.approx([2 / math.sqrt(0.5), 2 * stats.t.sf(2 / math.sqrt(1 / 3), 2)])
 
 
 def test_imbalance_needs_both_certainty_and_size():
@@ -121,11 +121,8 @@ def test_imbalance_needs_both_certainty_and_size():
     many = np.arange(40_000) % 2 == 1
     small = balance_of(np.random.default_rng(0).standard_normal(40_000) + 0.06 * many, many)
     few = balance_of([1.0, 2, 3, 2, 3, 4.5], [0, 0, 0, 1, 1, 1])
-    assert small.p < 1e-3
-    assert 0 < small.difference < 0.1
-    assert not small.imbalanced
-    assert few.difference > 0.5
-    assert not few.imbalanced
+    assert (small.p < 1e-3, 0 < small.difference < 0.1, small.imbalanced) == (True, True, False)
+    assert (few.difference > 0.5, few.imbalanced) == (True, False)
 
 
 def test_warnings_name_the_imbalanced_variables_in_words():
@@ -175,9 +172,9 @@ def test_a_difference_between_sites_is_that_of_the_site():
     rng, site = np.random.default_rng(2), pd.Series(np.repeat(["A", "B"], 100))
     patient = np.arange(200) % 100 < np.where(site == "A", 30, 70)
     people = pd.DataFrame({"age": rng.normal(size=200) + 2 * (site == "B"), "site": site})
-    alone, within = corrected_p(people, patient), corrected_p(people, patient, site)
-    assert alone.max() < 0.01
-    assert within[1] < 0.01 < 0.05 < within[0]
+    assert corrected_p(people, patient).max() < 0.01
+    of_age, of_site = corrected_p(people, patient, site)
+    assert of_site < 0.01 < 0.05 < of_age
 
 
 def test_what_regions_go_with_counts_more():
@@ -188,18 +185,6 @@ def test_what_regions_go_with_counts_more():
     assert corrected_p(people, patient, regions=regions)[0] < corrected_p(people, patient)[0] / 2
 
 
-@pytest.mark.parametrize("n_variables", [2, 30])
-def test_labels_and_regions_are_adjusted_once_for_all_variables_of_the_same_people(n_variables, monkeypatch):
-    """With forty thousand people, each adjustment takes seconds."""
-    rng, wide = np.random.default_rng(3), []
-    monkeypatch.setattr(
-        balance, "residuals", lambda values, given: (wide.append(values.shape[1] > 1), residuals(values, given))[1]
-    )
-    people, site = pd.DataFrame(rng.normal(size=(60, n_variables))), pd.Series(["A", "B"] * 30)
-    corrected_p(people, np.arange(60) < 20, site, rng.normal(size=(60, 5)))
-    assert sum(wide) == 2  # once for the regions, once for all permuted labels
-
-
 def test_gaps_are_among_the_variables_and_what_cannot_be_compared_has_no_p():
     rng, patient = np.random.default_rng(4), np.arange(80) >= 40
     regions = pd.DataFrame(rng.normal(size=(80, 10)))
@@ -208,53 +193,60 @@ def test_gaps_are_among_the_variables_and_what_cannot_be_compared_has_no_p():
     found = group_balance(
         people, patient, regions=regions.mask(patient[:, None] & (rng.random((80, 10)) < 0.2))
     ).set_index("variable")
-    assert (found.index[-1], found["imbalanced"].tolist()) == ("number of missing regions", [False, False, False, True])
-    assert found["p_corrected"].isna().tolist() == [False, True, True, False]
+    assert (found.index[-1], found["imbalanced"].tolist(), found["p_corrected"].isna().tolist()) == (
+        "number of missing regions",
+        [False, False, False, True],
+        [False, True, True, False],
+    )
     assert group_balance(people[["unknown"]], patient)["p_corrected"].isna().all()
 
 
-REASONS = ["missing region", "outlier", "impossible value", "left the study", "site without enough controls"]
+COLUMNS = ["site", "group", "read", "missing region", "impossible value", "outlier", "left the study", "used"]
+# A record as read from a file, in which a gap is no reason. One site has the name that stands for all of them.
+RECORD = pd.DataFrame(
+    [
+        ("Oslo", "control", True, np.nan),
+        ("Oslo", "control", False, "outlier"),
+        ("Oslo", "patient", True, ""),
+        ("all", "control", False, "left the study"),
+        ("all", "patient", False, "missing region"),
+        ("7", "control", True, ""),
+        ("7", "patient", False, "impossible value"),
+        ("7", "patient", False, "missing region"),
+        ("7", "other", True, ""),
+    ],
+    columns=["site", "group", "used", "reason"],
+)
+FLOW = [
+    ["all", "all", 9, 2, 1, 1, 1, 4],
+    ["all", "control", 4, 0, 0, 1, 1, 2],
+    ["all", "patient", 4, 2, 1, 0, 0, 1],
+    ["all", "other", 1, 0, 0, 0, 0, 1],
+    ["7", "all", 4, 1, 1, 0, 0, 2],
+    ["7", "control", 1, 0, 0, 0, 0, 1],
+    ["7", "patient", 2, 1, 1, 0, 0, 0],
+    ["7", "other", 1, 0, 0, 0, 0, 1],
+    ["Oslo", "all", 3, 0, 0, 1, 0, 2],
+    ["Oslo", "control", 2, 0, 0, 1, 0, 1],
+    ["Oslo", "patient", 1, 0, 0, 0, 0, 1],
+    ["Oslo", "other", 0, 0, 0, 0, 0, 0],
+    ["all", "all", 2, 1, 0, 0, 1, 0],
+    ["all", "control", 1, 0, 0, 0, 1, 0],
+    ["all", "patient", 1, 1, 0, 0, 0, 0],
+    ["all", "other", 0, 0, 0, 0, 0, 0],
+]
 
 
-def record_of(seed, *, sites=True, others=True):
-    rng = np.random.default_rng(seed)
-    n, groups = int(rng.integers(1, 200)), ["control", "patient", "other"][: 2 + others]
-    reason = rng.choice(["", *rng.permutation(REASONS)[: rng.integers(1, 6)]], n)
-    frame = pd.DataFrame({"group": rng.choice(groups, n), "used": reason == "", "reason": reason})
-    return frame.assign(site=rng.choice(["Oslo", "all", "7"], n)) if sites else frame
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_every_row_adds_up_and_agrees_with_a_plain_count(seed):
-    record = record_of(seed, sites=seed % 3 != 0, others=seed % 2 == 0)
-    flow = flow_table(record)
-    reasons = [name for name in flow.columns if name not in ("site", "group", "read", "used")]
-    assert set(reasons) == set(record["reason"]) - {""}
-    assert (flow[reasons].sum(axis=1) + flow["used"] == flow["read"]).all()
-    n_groups = len({"control", "patient", *record["group"]})
-    of_all, sites = flow[: 1 + n_groups], flow[1 + n_groups :]
-    assert (of_all.iloc[0, :3].tolist(), of_all["read"].iloc[1:].sum()) == (["all", "all", len(record)], len(record))
-    assert "site" not in record or sites.loc[sites["group"] == "all", "read"].sum() == len(record)
-    for _, row in sites.iterrows():
-        own = record[(record["site"] == row["site"]) & ((record["group"] == row["group"]) | (row["group"] == "all"))]
-        assert row[["used", *reasons]].tolist() == [
-            own["used"].sum(),
-            *((own["reason"] == name).sum() for name in reasons),
-        ]
-
-
-def test_reasons_come_in_the_order_of_exclusion_then_others_and_gaps_are_no_reason():
-    """As in a record read from a file."""
-    record = pd.DataFrame({"group": "control", "used": False, "reason": REASONS})
-    assert flow_table(record).columns.tolist()[3:-1] == [
-        "missing region",
-        "impossible value",
-        "outlier",
-        "site without enough controls",
-        "left the study",
-    ]
-    record = pd.DataFrame({"group": ["control", "patient"], "used": [True, False], "reason": [np.nan, "outlier"]})
-    assert flow_table(record).iloc[0].tolist() == ["all", "all", 2, 1, 1]
+@pytest.mark.parametrize(
+    ("record", "n_rows"),
+    [(RECORD, 16), (RECORD.drop(columns="site"), 4), (RECORD[RECORD["group"] != "other"].drop(columns="site"), 3)],
+    ids=["sites", "no sites", "two groups"],
+)
+def test_flow_counts_people_by_site_and_group_with_reasons_in_the_order_of_exclusion(record, n_rows):
+    expected = pd.DataFrame(FLOW[:n_rows], columns=COLUMNS)
+    if n_rows == 3:  # without the one other person
+        expected.loc[0, ["read", "used"]] -= 1
+    pd.testing.assert_frame_equal(flow_table(record), expected, check_dtype=False)
 
 
 def aged(age_effect=0.02, older=6.0, seed=1):
@@ -346,10 +338,9 @@ ALIKE = " The groups do not clearly differ in age, so it explains little of the 
 def test_a_pattern_that_may_be_age_is_told(made, removed, explained, remark):
     found = group_check(*aged(**made), removed=removed)
     first = found.iloc[0]
-    assert first.remark == remark.format_map(first)
+    assert found["remark"].tolist() == [remark.format_map(first), *[""] * 5]
     assert first.imbalanced == ("older" not in made)
     assert explained[0] < first.explained < explained[1]
-    assert (found["remark"][1:] == "").all()
 
 
 def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients():
@@ -366,23 +357,12 @@ def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients(
     assert found["removed"].tolist() == [True, False, False] * 2
     assert found[["p", "q"]].isna().all(axis=1).tolist() == found["removed"].tolist()
     first = found.iloc[0]
-    assert first.coefficient_patients > 0.3
     assert first.remark == (
         f"In patients, pattern 1 rises with age (r = {first.coefficient_patients:.2f}, q < 0.001), and the groups "
         "differ in age. The effect of age in controls was removed. Either the disease is associated with age, or part "
         "of the pattern reflects effects that the correction missed."
     )
     assert found.loc[found["pattern"] == 2, "remark"].tolist() == ["", "", ""]
-
-
-def test_what_goes_with_severities_of_patients_only_is_reported_though_the_groups_are_alike():
-    r, background, group = aged(older=0.0, seed=2)
-    patients_only = r.assign(r1=r["r1"] - 0.02 * (background["age"] - 70) * (group == "control"))
-    assert (
-        group_check(patients_only, background, group)
-        .iloc[0]
-        .remark.startswith("In patients, but not clearly in controls, pattern 1 rises with age")
-    )
 
 
 @pytest.mark.parametrize(("of_controls", "of_patients"), [(["A", "B", "C"], ["A", "B"]), (["A", "B"], ["B", "C"])])
@@ -413,14 +393,12 @@ def test_remarks_on_categories():
     others = {"sex": np.where(often, "M", "F"), "site": np.where(often, "A", rng.choice(["B", "C"], len(group)))}
     found = group_check(r.assign(r1=r["r1"] + 0.1 * often), background.assign(**others), group)
     sex, site = (found[found["variable"] == name].iloc[0] for name in ("sex", "site"))
-    assert sex.remark == (
+    assert [sex.remark, site.remark] == [
         f"In controls, pattern 1 is stronger if sex is M (r = {sex.coefficient:.2f}, q < 0.001), and that is more "
-        "frequent among patients: part of the pattern may reflect sex."
-    )
-    assert site.remark == (
+        "frequent among patients: part of the pattern may reflect sex.",
         f"In controls, pattern 1 varies with site (eta² = {site.coefficient:.2f}, q < 0.001), and the groups differ "
-        "in site: part of the pattern may reflect site."
-    )
+        "in site: part of the pattern may reflect site.",
+    ]
 
 
 def test_trifles_and_chance_give_no_remark():

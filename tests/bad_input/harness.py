@@ -55,7 +55,7 @@ class Case:
 
     name: str
     line: str
-    found: tuple[str, ...] = ()
+    found: tuple[str, ...] | str = ()
     remedy: str = ""
     files: Mapping[str, Content] = field(default_factory=dict)
     code: int = 2
@@ -71,8 +71,7 @@ def cases(*rows: Case) -> pytest.MarkDecorator:
 def fit(name: str, change: Content, found: tuple[str, ...] | str, remedy: str, options: str = "", **rest: Any) -> Case:
     """Return a case of `rindices fit` with a changed table."""
     files = dict(rest.pop("files", {})) | ({} if change is None else {"people.csv": change})
-    words = (found,) if isinstance(found, str) else found
-    return Case(name, f"fit people.csv --out run {options}", words, remedy, files, **rest)
+    return Case(name, f"fit people.csv --out run {options}", found, remedy, files, **rest)
 
 
 def cell(column: str, position: int, value: object) -> Callable[[pd.DataFrame], pd.DataFrame]:
@@ -84,6 +83,11 @@ def cell(column: str, position: int, value: object) -> Callable[[pd.DataFrame], 
         return people
 
     return change
+
+
+def assigned(**columns: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Return a function that assigns columns, each a value or computed from the table."""
+    return lambda people: people.assign(**columns)
 
 
 def both(*changes: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[pd.DataFrame], pd.DataFrame]:
@@ -175,8 +179,9 @@ def _options(app: typer.Typer) -> dict[str, set[str]]:
 def _complaints(case: Case, result: Any, options: set[str]) -> list[str]:
     message = result.stderr if case.code else result.output
     words = " ".join(message.split())
+    found = (case.found,) if isinstance(case.found, str) else case.found
     complaints = [] if result.exit_code == case.code else [f"exit code {result.exit_code}, expected {case.code}"]
-    complaints += [f"does not say {part!r}" for part in (*case.found, case.remedy) if part not in words]
+    complaints += [f"does not say {part!r}" for part in (*found, case.remedy) if part not in words]
     complaints += [f"has the inner name {name!r}" for name in _INNER_NAMES.findall(result.output)]
     typed = case.line.casefold()
     complaints += [f"has the jargon {name!r}" for name in _JARGON.findall(message) if name.casefold() not in typed]

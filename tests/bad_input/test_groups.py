@@ -8,27 +8,12 @@ import pandas as pd
 import pytest
 import typer
 
-from tests.bad_input.harness import Case, as_text, attempt, both, cases, cell, fit
+from tests.bad_input.harness import Case, as_text, assigned, attempt, both, cases, cell, fit
 
 
 def labels(**names):
     """Return a function that renames diagnosis labels."""
     return lambda people: people.assign(diagnosis=people["diagnosis"].replace(names))
-
-
-def half(people):
-    """Divide the controls between two labels."""
-    return people.assign(diagnosis=np.where(people.index < 20, "HC", people["diagnosis"]))
-
-
-def three(people):
-    """Divide the patients between two labels."""
-    return people.assign(diagnosis=np.where(people.index > 60, "MCI", people["diagnosis"]))
-
-
-def covariate(**columns):
-    """Return a function that assigns columns, each computed from the table."""
-    return lambda people: people.assign(**columns)
 
 
 def patients(people):
@@ -40,11 +25,6 @@ def apart(name, tables, found, remedy, more=patients):
     """Return a case of groups in separate tables."""
     files = {"people.csv": lambda people: people[:40].drop(columns="diagnosis"), "more.csv": more}
     return Case(name, f"fit {tables} --out run", (found,), remedy, files)
-
-
-def duration(people):
-    """Return a duration of illness, 0 in all controls."""
-    return np.where(people["diagnosis"] == "AD", 1 + people.index % 7, 0)
 
 
 def wide(people):
@@ -70,7 +50,7 @@ APART = "cannot be separated from"
     "age", [lambda p: p.index.astype(str) + " years", lambda p: np.where(p.index == 4, "55 y", p["age"].astype(str))]
 )
 def test_text_that_hardly_repeats_tells_nobody_apart(stage, age):
-    assert "age tells" not in stage(fit("age", covariate(age=age), "40 controls", "", code=0)).message
+    assert "age tells" not in stage(fit("age", assigned(age=age), "40 controls", "", code=0)).message
 
 
 @pytest.mark.parametrize(
@@ -78,7 +58,7 @@ def test_text_that_hardly_repeats_tells_nobody_apart(stage, age):
     [("--covariates", True, "icv."), ("--proportion", False, "none. Regions are divided by")],
 )
 def test_a_head_size_that_is_divided_by_is_not_extrapolated(stage, option, warned, told):
-    large = covariate(icv=lambda p: np.where(p.index > 70, p["icv"] + 600, p["icv"]))
+    large = assigned(icv=lambda p: np.where(p.index > 70, p["icv"] + 600, p["icv"]))
     said = stage(fit(option, large, f"effects are removed: {told}", "12 regions", f"{option} icv", code=0)).message
     assert ("icv outside the controls' range" in said) is warned
 
@@ -112,8 +92,18 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit("a label twice", None, "'CN' is in both", "only one of them", "--control CN --patients CN,AD"),
     fit("no label asked for", None, "--control should name at least one label", "CN (40)", "--control ,"),
     fit("controls unclear", labels(CN="A", AD="B"), ("A (40), B (40)",), "--control LABEL"),
-    fit("two names of controls", half, ("'HC', 'CN'", "HC (20)"), "--control HC,CN"),
-    fit("patients unclear", three, ("2 labels", "MCI (19)"), "--patients AD,MCI"),
+    fit(
+        "two names of controls",
+        lambda p: p.assign(diagnosis=["HC"] * 20 + ["CN"] * 20 + ["AD"] * 40),
+        ("'HC', 'CN'", "HC (20)"),
+        "--control HC,CN",
+    ),
+    fit(
+        "patients unclear",
+        lambda p: p.assign(diagnosis=["CN"] * 40 + ["AD"] * 21 + ["MCI"] * 19),
+        ("2 labels", "MCI (19)"),
+        "--patients AD,MCI",
+    ),
     # Covariates and sites
     fit("misspelt", None, ("no column 'agee'", "Did you mean 'age'?"), "--covariates", "--covariates agee,sex"),
     fit(
@@ -126,7 +116,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit("gap", cell("age", 4, ""), ("Missing", "age (1 person)", "row 6"), "--drop-missing", "--covariates age"),
     fit("gap in a category", cell("sex", 4, ""), ("sex (1 person)", "row 6"), "--drop-missing", "--covariates sex"),
     fit("age in words", cell("age", 4, "61y"), ("'age' (covariate)", "row 6", "'61y'"), "61", "--covariates age"),
-    fit("constant", covariate(sex="F"), ("'sex'", "the same value (F)"), "Omit sex", "--covariates sex"),
+    fit("constant", assigned(sex="F"), ("'sex'", "the same value (F)"), "Omit sex", "--covariates sex"),
     fit(
         "category without controls",
         cell("sex", 44, "X"),
@@ -136,45 +126,43 @@ def test_note_below_the_table_is_told_as_one(stage):
     ),
     fit(
         "dates of birth",
-        covariate(born=lambda p: [f"{1 + place % 28:02d}.{1 + place % 12:02d}.1950" for place in range(len(p))]),
+        assigned(born=lambda p: [f"{1 + place % 28:02d}.{1 + place % 12:02d}.1950" for place in range(len(p))]),
         ("'born' has", "different values among", "the age in years instead of the date of birth"),
         "omit born",
         "--covariates born",
     ),
     fit(
         "the diagnosis itself",
-        covariate(dx=lambda p: (p["diagnosis"] == "AD") * 1),
+        assigned(dx=lambda p: (p["diagnosis"] == "AD") * 1),
         ("'dx'", APART),
         "If dx merely repeats the diagnosis, omit it",
         "--covariates dx",
     ),
     fit(
         "the diagnosis in words",
-        covariate(dx=lambda p: p["diagnosis"].str.lower()),
+        assigned(dx=lambda p: p["diagnosis"].str.lower()),
         ("'dx'", APART),
         "If dx merely repeats the diagnosis, omit it",
         "--covariates age,dx",
     ),
     fit(
         "duration of illness",
-        covariate(years=duration),
+        assigned(years=lambda p: np.where(p["diagnosis"] == "AD", 1 + p.index % 7, 0)),
         ("'years'", APART),
         "If years merely repeats the diagnosis, omit it",
         "--covariates years",
     ),
     fit(
         "other categories",
-        covariate(country=country),
+        assigned(country=country),
         ("'country'", APART),
         "If country merely repeats the diagnosis, omit it",
         "--covariates country",
     ),
-    fit(
-        "site of the patients", covariate(site=country), ("'site'", APART), "so that the groups overlap", "--site site"
-    ),
+    fit("site of the patients", assigned(site=country), ("'site'", APART), "so that the groups overlap", "--site site"),
     fit(
         "sites of the patients dropped",
-        covariate(site=country),
+        assigned(site=country),
         ("'site'", APART),
         "so that the groups overlap",
         "--site site --small-sites drop",
@@ -187,11 +175,11 @@ def test_note_below_the_table_is_told_as_one(stage):
         "--site site",
     ),
     fit("unknown site", None, ("'scanner'", "the site"), "--site", "--site scanner"),
-    fit("one site", covariate(site="Ulm"), ("'site'", "Ulm"), "Omit --site", "--site site"),
+    fit("one site", assigned(site="Ulm"), ("'site'", "Ulm"), "Omit --site", "--site site"),
     fit("small sites", None, ("--small-sites", "'merge'"), "'refuse' or 'drop'", "--site site --small-sites merge"),
     fit(
         "a category each",
-        covariate(code=lambda p: "c" + (p.index % 40).astype(str)),
+        assigned(code=lambda p: "c" + (p.index % 40).astype(str)),
         ("39 columns", "controls"),
         "Use fewer covariates",
         "--covariates code",
@@ -212,14 +200,14 @@ def test_note_below_the_table_is_told_as_one(stage):
     ),
     fit(
         "site in two spellings",
-        both(covariate(site=lambda p: p["site"] + " East"), cell("site", 7, "BERN  East")),
+        both(assigned(site=lambda p: p["site"] + " East"), cell("site", 7, "BERN  East")),
         ("'site' has 'Bern East' (39 people) and 'BERN East'", "row 9"),
         "Write both the same way",
         "--site site",
     ),
     fit(
         "sex unknown",
-        covariate(Sex=lambda p: np.where(p.index == 3, 9, p.index % 2)),
+        assigned(Sex=lambda p: np.where(p.index == 3, 9, p.index % 2)),
         ("Sex = 9 in row 5 (participant p03)", "sex must have two codes"),
         "--drop-missing",
         "--covariates Sex",
@@ -234,7 +222,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit("head size as site", None, ("'icv' cannot be the site",), "--site", "--site icv"),
     fit(
         "proportion of codes",
-        covariate(sex=lambda p: p.index % 2),
+        assigned(sex=lambda p: p.index % 2),
         ("Impossible values", "(40 cells)", "sex = 0 in row 2", "sizes must be positive"),
         "--drop-missing",
         "--proportion sex",
@@ -249,7 +237,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit("curve of a category", None, ("--smooth", "'sex'", "text"), "numbers", "--smooth sex"),
     fit(
         "curve of two values",
-        covariate(hand=lambda p: p.index % 2),
+        assigned(hand=lambda p: p.index % 2),
         ("'hand'", "2 different"),
         "--smooth",
         "--smooth hand",
@@ -260,12 +248,12 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit("proportion of text", None, ("--proportion", "'sex'", "text"), "must be a number", "--proportion sex"),
     fit("proportion and curve", None, ("'icv'", "--proportion"), "choose one", "--proportion icv --smooth icv"),
     # Accepted, mostly with a warning
-    fit("no overlap", covariate(age=separate), ("age", APART), "Warning", "--covariates age", code=0),
-    fit("confounded site", covariate(site=country), ("site", APART), "Warning", code=0),
-    fit("confounded age", covariate(age=separate), ("age", APART), "Warning", code=0),
+    fit("no overlap", assigned(age=separate), ("age", APART), "Warning", "--covariates age", code=0),
+    fit("confounded site", assigned(site=country), ("site", APART), "Warning", code=0),
+    fit("confounded age", assigned(age=separate), ("age", APART), "Warning", code=0),
     fit(
         "collinear",
-        covariate(months=lambda p: p["age"] * 12),
+        assigned(months=lambda p: p["age"] * 12),
         ("Covariates whose effects are removed: age, months", "months adds no information to age"),
         "Warning",
         "--covariates age,months",
@@ -273,7 +261,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     ),
     fit(
         "age in words",
-        both(covariate(age=lambda p: p.index % 40 + 0.5), cell("age", 4, "55 years")),
+        both(assigned(age=lambda p: p.index % 40 + 0.5), cell("age", 4, "55 years")),
         "age contains text among its numbers (1 cell, row 6)",
         "Warning",
         code=0,

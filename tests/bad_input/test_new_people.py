@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from tests.bad_input.harness import Case, as_text, both, cases, cell
+from tests.bad_input.harness import Case, as_text, assigned, both, cases, cell
 
 LINE = "apply model.safetensors people.csv --out s.csv"
 
@@ -12,24 +12,8 @@ STRANGERS = "participant_id,age\nx1,61\n"
 
 def new(name, change, found, remedy, options="", more=None, **rest):
     """Return a case of new people, with a table to join if given."""
-    words = (found,) if isinstance(found, str) else found
     files = {name: content for name, content in (("people.csv", change), ("more.csv", more)) if content is not None}
-    return Case(name, f"{LINE} {options}", words, remedy, files, **rest)
-
-
-def assigned(**columns):
-    """Return a function that assigns columns."""
-    return lambda people: people.assign(**columns)
-
-
-def millilitres(people):
-    """Divide all regions by a thousand."""
-    return people.assign(**{name: people[name] / 1000 for name in people.filter(like="region")})
-
-
-def _without_strangers(flags):
-    """Return flags without those of strangeness, which a barely trained model raises often."""
-    return flags.str.replace(r"(; )?unlike anyone.*", "", regex=True).replace("", None)
+    return Case(name, f"{LINE} {options}", found, remedy, files, **rest)
 
 
 def accepted(name, change, found, flag, options=""):
@@ -43,20 +27,17 @@ def accepted(name, change, found, flag, options=""):
     accepted("unknown site", cell("site", 4, "Graz"), "or at an unknown site", "flags", "--new-sites uncorrected"),
 )
 def test_people_outside_the_range_are_flagged(stage, case):
-    flags = _without_strangers(pd.read_csv(stage(case).folder / "s.csv")["flags"])
+    flags = pd.read_csv(stage(case).folder / "s.csv")["flags"]
+    # A barely trained model finds many people strange, which does not count here.
+    flags = flags.str.replace(r"(; )?unlike anyone.*", "", regex=True).replace("", None)
     assert flags.notna().sum() == 1
     assert isinstance(flags[4], str)
-
-
-def in_two_tables(people):
-    """Return the people without the other table's columns, and with one gap."""
-    return cell("region3", 4, "")(people.drop(columns=["age", "sex"]))
 
 
 def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
     case = new(
         "two tables",
-        in_two_tables,
+        lambda people: cell("region3", 4, "")(people.drop(columns=["age", "sex"])),
         ("Scored 79 people", "1 of 80 rows is excluded: missing region (1).", "1 row of more.csv excluded"),
         "",
         "--join more.csv --drop-missing --complete-only --report r.html",
@@ -102,9 +83,8 @@ def test_mixed_up_regions_are_strangers(stage):
 
 def local(name, change, found, remedy, options="", **rest):
     """Return a case of adapting a model to new sites."""
-    words = (found,) if isinstance(found, str) else found
     files = {} if change is None else {"people.csv": change}
-    return Case(name, f"adapt model.safetensors people.csv --out m.safetensors{options}", words, remedy, files, **rest)
+    return Case(name, f"adapt model.safetensors people.csv --out m.safetensors{options}", found, remedy, files, **rest)
 
 
 def again(label):
@@ -144,7 +124,12 @@ def again(label):
         "one number",
         "--visit wave --scan-noise 0.1,0.2",
     ),
-    new("other unit", millilitres, ("1000 times smaller", "mm3", "'region0'"), "Convert"),
+    new(
+        "other unit",
+        lambda p: p.assign(**p.filter(like="region") / 1000),
+        ("1000 times smaller", "mm3", "'region0'"),
+        "Convert",
+    ),
     new(
         "other unit in one region",
         lambda p: p.assign(region3=p["region3"] / 1000),

@@ -51,8 +51,11 @@ def test_everybody_is_learned_from_once_and_scored_always():
         180,
     )
     assert cohort.first_visit.tolist() == cohort.training.tolist() == (frame["wave"] == "bl").tolist()
-    assert (cohort.visit.tolist(), cohort.people.columns[1]) == (frame["wave"].tolist(), "visit")
-    assert cohort.years.tolist() == frame["wave"].map({"bl": 0.0, "m06": 0.5, "m12": 1.0}).tolist()
+    assert (cohort.visit.tolist(), cohort.people.columns[1], cohort.years.tolist()) == (
+        frame["wave"].tolist(),
+        "visit",
+        frame["wave"].map({"bl": 0.0, "m06": 0.5, "m12": 1.0}).tolist(),
+    )
     assert repr(cohort).startswith("Cohort(30 controls, 30 patients, 0 others, 120 later visits;")
 
 

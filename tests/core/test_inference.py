@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 
 from rindices.core import inference
-from rindices.core.networks import predict_r_indices
 from tests.core import plain
 
 N_REGIONS, N_PATTERNS = 12, 3
@@ -26,9 +25,10 @@ def close(actual, desired, rtol=1e-10):
     np.testing.assert_allclose(actual, desired, rtol=rtol, atol=1e-12)
 
 
-def test_r_indices_are_those_of_the_networks_in_double_precision(scores):
+def test_r_indices_and_mean_changes_are_those_of_the_networks_in_double_precision(scores):
     assert scores.dtype == np.float64
     close(scores, [plain.r_indices(model, BRAINS) for model in MODELS])
+    close(inference.decompose(BOTH, BRAINS), np.mean([plain.g1(model.decomposer, BRAINS) for model in MODELS], axis=0))
 
 
 def test_slopes_are_differences_of_the_mean_score_over_small_changes():
@@ -40,19 +40,9 @@ def test_slopes_are_differences_of_the_mean_score_over_small_changes():
         np.testing.assert_allclose(found[:, :, region], (up - down) / (2 * step), rtol=1e-4, atol=1e-7)
 
 
-def test_training_and_inference_score_alike(scores):
-    single = jax.tree.map(np.float32, (MODELS, BRAINS))
-    found = [predict_r_indices(model, single[1]) for model in single[0]]
-    np.testing.assert_allclose(found, scores, rtol=1e-3, atol=1e-4)
-
-
 def test_score_does_not_depend_on_who_else_is_in_the_table(scores):
     for people in ([0], [1099], [5, 1030, 7], range(40), range(1024), range(1000, 1100)):
         np.testing.assert_allclose(inference.r_indices(BOTH, BRAINS[people]), scores[:, people], rtol=0, atol=1e-12)
-
-
-def test_changes_are_averaged_over_models():
-    close(inference.decompose(BOTH, BRAINS), np.mean([plain.g1(model.decomposer, BRAINS) for model in MODELS], axis=0))
 
 
 @pytest.mark.parametrize("composition", ["additive", "joint"])
@@ -95,19 +85,17 @@ def test_change_at_zero_is_a_share_of_the_change_at_one():
     close(inference.change_at_zero(BOTH, CONTROLS, "additive"), none / all_of_it)
 
 
-def test_reordered_patterns_permute_everything_that_is_said_of_people(scores):
-    reordered = plain.stacked([inference.reorder_patterns(model, ORDER) for model in MODELS])
+def test_reordered_patterns_permute_everything_that_is_said_of_people_and_leave_the_given_model_alone(scores):
+    before = plain.random_parameters(N_REGIONS, N_PATTERNS, seed=0)
+    moved = [inference.reorder_patterns(model, ORDER) for model in MODELS]
+    assert moved[0].discriminator is MODELS[0].discriminator
+    np.testing.assert_array_equal(MODELS[0].decomposer["patterns"]["weight"], before.decomposer["patterns"]["weight"])
+    reordered = plain.stacked(moved)
     close(inference.r_indices(reordered, BRAINS), scores[:, :, ORDER])
     close(inference.decompose(reordered, BRAINS), inference.decompose(BOTH, BRAINS)[:, ORDER])
     for composition in ("additive", "joint"):
         made = inference.synthesise(reordered, BRAINS, SEVERITIES[:, ORDER], composition)
         close(made, inference.synthesise(BOTH, BRAINS, SEVERITIES, composition))
-
-
-def test_reordering_leaves_the_given_model_and_its_discriminator_alone():
-    before = plain.random_parameters(N_REGIONS, N_PATTERNS, seed=0)
-    assert inference.reorder_patterns(MODELS[0], ORDER).discriminator is MODELS[0].discriminator
-    np.testing.assert_array_equal(MODELS[0].decomposer["patterns"]["weight"], before.decomposer["patterns"]["weight"])
 
 
 @pytest.mark.parametrize("composition", ["additive", "joint"])

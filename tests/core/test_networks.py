@@ -2,9 +2,8 @@ import jax
 import numpy as np
 import pytest
 
-from rindices.core import networks, step
+from rindices.core import networks
 from rindices.core.losses import Draw
-from rindices.presets import Training
 from tests.core import plain
 
 N_REGIONS, N_PATTERNS, N_PEOPLE = 12, 3, 7
@@ -24,19 +23,20 @@ def close(actual, desired):
 
 
 def test_layers_have_the_sizes_and_biases_of_tables_3_and_4():
-    f, g1, g2, d, linear = networks.shapes(networks.sizes(139, 3))
-    assert linear is None
-    assert f == {
-        "encode1": {"weight": (139, 69)},
-        "encode2": {"weight": (69, 34)},
-        "severity": {"weight": (3, 34), "bias": (34,)},
-        "decode1": {"weight": (34, 69)},
-        "decode2": {"weight": (69, 139)},
-    }
-    assert g1 == {"patterns": {"weight": (139, 3, 139), "bias": (3, 139)}}
     hidden = {"layer1": {"weight": (139, 69), "bias": (69,)}, "layer2": {"weight": (69, 34), "bias": (34,)}}
-    ends = [{"output": {"weight": (34, n_outputs), "bias": (n_outputs,)}} for n_outputs in (3, 2)]
-    assert [g2, d] == [hidden | end for end in ends]
+    assert networks.shapes(networks.sizes(139, 3)) == networks.Parameters(
+        transformation={
+            "encode1": {"weight": (139, 69)},
+            "encode2": {"weight": (69, 34)},
+            "severity": {"weight": (3, 34), "bias": (34,)},
+            "decode1": {"weight": (34, 69)},
+            "decode2": {"weight": (69, 139)},
+        },
+        decomposer={"patterns": {"weight": (139, 3, 139), "bias": (3, 139)}},
+        reconstructor=hidden | {"output": {"weight": (34, 3), "bias": (3,)}},
+        discriminator=hidden | {"output": {"weight": (34, 2), "bias": (2,)}},
+        linear=None,
+    )
 
 
 def test_a_linear_model_stands_beside_the_networks_or_alone():
@@ -76,50 +76,13 @@ def test_few_regions_are_enough(n_regions):
     close(networks.predict_r_indices(model, brains), plain.r_indices(model, brains))
 
 
-def test_encoding_and_decoding_follow_table_3():
-    f = MODEL.transformation
-    out = networks.decode(f, networks.encode(f, BRAINS), np.stack([DRAWS.earlier, DRAWS.later], axis=1))
-    close(out[:, 0], plain.f_pass(f, BRAINS, DRAWS.earlier))
-    close(out[:, 1], plain.f_pass(f, BRAINS, DRAWS.later))
-
-
-def test_gradient_of_the_gate_that_is_written_by_hand_is_that_of_the_product(monkeypatch):
-    severities = np.stack([DRAWS.earlier, DRAWS.later], axis=1)
-
-    def summed(f):
-        return (networks.decode(f, networks.encode(f, BRAINS), severities) ** 2).sum()
-
-    by_hand = jax.grad(summed)(MODEL.transformation)
-    monkeypatch.setattr(networks, "_gated", lambda encoding, gate: encoding[:, None] * gate)
-    jax.tree.map(close, by_hand, jax.grad(summed)(MODEL.transformation))
-
-
-@pytest.mark.parametrize("composition", ["additive", "joint"])
-def test_synthesis_composes_patterns(composition):
-    f = MODEL.transformation
-    made = step.synthesise(f, BRAINS, DRAWS, Training(composition=composition))
-    close(made.patients, plain.transformed(f, BRAINS, DRAWS.earlier, composition))
-    close(made.later_patients, plain.transformed(f, BRAINS, DRAWS.later, composition))
-    near = plain.f_pass(f, BRAINS, DRAWS.near_control)
-    close(made.near_controls, near if composition == "joint" else BRAINS + near)
-    earlier, later = (
-        np.stack([plain.change_of(f, BRAINS, z, i, composition) for i in range(N_PATTERNS)], axis=1)
-        for z in (DRAWS.earlier, DRAWS.later)
-    )
-    close(made.changes, earlier)
-    if composition == "additive":
-        close(made.later_changes, later)
-    else:
-        assert made.later_changes is None
-
-
-def test_decomposer_reconstructor_and_discriminator_follow_table_4():
+def test_networks_follow_tables_3_and_4():
+    f, severities = MODEL.transformation, (DRAWS.earlier, DRAWS.later)
+    out = networks.decode(f, networks.encode(f, BRAINS), np.stack(severities, axis=1))
+    close(out, np.stack([plain.f_pass(f, BRAINS, z) for z in severities], axis=1))
     close(networks.decompose(MODEL.decomposer, BRAINS), plain.g1(MODEL.decomposer, BRAINS))
     close(networks.reconstruct(MODEL.reconstructor, BRAINS), plain.three_layers(MODEL.reconstructor, BRAINS))
     close(networks.discriminate(MODEL.discriminator, BRAINS), plain.three_layers(MODEL.discriminator, BRAINS))
-
-
-def test_r_indices_add_what_is_told_from_every_pattern():
     close(networks.predict_r_indices(MODEL, BRAINS), plain.r_indices(MODEL, BRAINS))
 
 

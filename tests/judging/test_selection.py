@@ -89,26 +89,35 @@ def test_agreement_of_a_checkpoint_is_the_mean_over_pairs_of_models():
     )
 
 
-def test_no_checkpoint_before_the_least_steps_is_chosen():
-    checkpoints = rising_and_falling(0.01, 0.3, 0.5, 0.4)
-    assert [select(checkpoints, min_steps=least)[0].best for least in (0, 20, 21, 1000)] == [0, 1, 3, 3]
-
-
 def test_models_that_stop_by_a_rule_of_their_own_are_taken_as_they_stopped():
     study, (chunks, execution) = make_study(), together(rising_and_falling(0.01, 0.3, 0.5))
     assert [judge(one, POINT, 3, chunks, execution).best for one in (study, stopping_by_rule(study))] == [0, 2]
 
 
-def test_single_repetition_takes_the_last_checkpoint():
-    found, selected = select([scores(sd) for sd in (0.1, 0.1, 0.1)])
-    assert (found.best, selected.members, selected.left_out) == (2, [0], {})
-    assert np.isnan(found.value)
+def one_of_two(sd):
+    """Return scores of a sound model and of one that diverged, whose agreement is unknown."""
+    return np.stack([scores(sd)[0], np.full((N_PATIENTS, 3), np.nan)])
 
 
-def test_checkpoint_with_agreement_is_better_than_one_without():
-    one_left = scores(0.01, 0.01)
-    one_left[1] = np.nan
-    assert select([one_left, scores(0.5, 0.5), one_left])[0].best == 1
+COLLAPSED, SOUND = 0.01 * scores(0.01, 0.01), scores(0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "least_steps", "best"),
+    [
+        *((rising_and_falling(0.01, 0.3, 0.5, 0.4), *case) for case in ((0, 0), (20, 1), (21, 3), (1000, 3))),
+        ([scores(0.1)] * 3, 0, 2),  # a single repetition: the last
+        ([one_of_two(0.01), SOUND, one_of_two(0.01)], 0, 1),  # with agreement rather than without
+        ([COLLAPSED, SOUND, COLLAPSED], 0, 1),
+    ],
+)
+def test_best_checkpoint_is_sound_and_trained_for_the_least_steps(checkpoints, least_steps, best):
+    assert select(checkpoints, min_steps=least_steps)[0].best == best
+
+
+def test_single_repetition_has_no_agreement():
+    found, selected = select([scores(0.1)])
+    assert (selected.members, selected.left_out, np.isnan(found.value)) == ([0], {}, True)
 
 
 def test_reasons_are_given_for_members_left_out():
@@ -134,20 +143,10 @@ def test_collapsed_members_are_used_when_there_are_no_others():
     assert not np.isnan(judged.best_checkpoint.losses["change"])
 
 
-def test_checkpoint_with_sound_models_is_better_than_one_where_all_collapsed():
-    collapsed, sound = 0.01 * scores(0.01, 0.01), scores(0.5, 0.5)
-    assert (
-        [checkpoint.agreement.pattern_agreement for checkpoint in select([collapsed, sound])[0].checkpoints],
-        select([collapsed, sound, collapsed])[0].best,
-    ) == (
-        pytest.approx(
-            [
-                checkpoint.agreement.pattern_agreement
-                for checkpoint in select([scores(0.01, 0.01), sound])[0].checkpoints
-            ]
-        ),
-        1,
-    )
+def test_collapsed_models_agree_as_others_where_there_are_no_others():
+    found, expected = (select([first, SOUND])[0].checkpoints for first in (COLLAPSED, scores(0.01, 0.01)))
+    for one, other in zip(found, expected, strict=True):
+        assert one.agreement.pattern_agreement == pytest.approx(other.agreement.pattern_agreement)
 
 
 def test_all_diverged_is_an_error_that_says_what_to_do():
@@ -241,19 +240,18 @@ def test_numbers_of_patterns_that_may_still_be_chosen_go_on(settings, expected):
     assert {point.n_patterns for point in found} == expected
 
 
-@pytest.mark.parametrize("other", [0.89, 0.5, np.nan])
-def test_of_several_weights_the_one_that_agrees_best_goes_on(other):
-    best, other = judged(0.9), judged(other, weight=0.4)
-    assert rivals([other, best]) == rivals([best, other]) == [best.point]
-    assert choose([other, best]) is best
-
-
-def test_without_agreement_the_most_models_go_on():
-    assert rivals([judged(np.nan, m, n_models=n) for m, n in ((2, 0), (3, 1), (4, 0))]) == [Point(3, 0.8)]
-
-
-def test_settings_of_one_pattern_compete_where_there_are_no_others():
-    assert rivals([judged(value, 1, weight=weight) for weight, value in ((0.2, 0.95), (0.4, 0.7))]) == [Point(1, 0.2)]
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        *(([judged(0.9), judged(other, weight=0.4)], Point(3, 0.8)) for other in (0.89, 0.5, np.nan)),  # the best
+        ([judged(np.nan, m, n_models=n) for m, n in ((2, 0), (3, 1), (4, 0))], Point(3, 0.8)),  # the most models
+        ([judged(value, 1, weight=weight) for weight, value in ((0.2, 0.95), (0.4, 0.7))], Point(1, 0.2)),
+    ],
+    ids=["better", "much better", "without agreement", "no agreement at all", "one pattern only"],
+)
+def test_of_several_weights_the_one_that_agrees_best_goes_on(settings, expected):
+    assert rivals(settings) == rivals(settings[::-1]) == [expected]
+    assert choose(settings[::-1]).point == expected
 
 
 GRID = [Point(2, 0.8), Point(3, 0.4), Point(3, 0.8), Point(4, 0.8)]
@@ -287,7 +285,7 @@ def test_only_the_best_gets_all_repetitions():
 class OneFails(Trained):
     """Repetitions in `failing` collapse; `learns_later` is whether they learn in a prolonged training."""
 
-    def __init__(self, learns_later, failing=(1,)):
+    def __init__(self, learns_later, failing):
         super().__init__(lambda _: (0.3, 0.05))
         self.learns_later, self.failing = learns_later, failing
 
@@ -302,28 +300,25 @@ def test_a_repetition_that_diverged_does_not_hide_one_that_is_late():
 
 
 @pytest.mark.parametrize(
-    ("longest", "learns_later", "n_trained", "left_out"), [(0, True, 5, [1]), (500, True, 4, []), (500, False, 5, [1])]
+    ("failing", "longest", "learns_later", "n_asked", "prolonged", "n_trained", "left_out"),
+    [
+        ((1,), 0, True, 4, set(), 5, [1]),
+        ((1,), 500, True, 4, {1}, 4, []),
+        ((1,), 500, False, 4, {1}, 5, [1]),
+        ((1, 2, 3), 500, True, 4, set(), 4, [1, 2, 3]),  # no more time is spent where most repetitions fail
+        ((1, 2, 3), 0, False, 7, set(), 9, [1, 2, 3]),  # at most two are replaced
+    ],
 )
-def test_failed_repetitions_are_trained_on_before_they_are_replaced(longest, learns_later, n_trained, left_out):
-    store = OneFails(learns_later)
+def test_failed_repetitions_are_trained_on_before_they_are_replaced(
+    failing, longest, learns_later, n_asked, prolonged, n_trained, left_out
+):
+    store = OneFails(learns_later, failing)
     execution = Execution(store, models_per_chunk=1)
-    found = sweep(make_study(longest=longest), [POINT], 4, execution)
-    prolonged = {member.repetition for chunk in store.asked for member in chunk.members if member.prolonged}
-    assert (prolonged, found.chosen.n_repetitions) == (({1} if longest else set()), n_trained)
+    found = sweep(make_study(longest=longest), [POINT], n_asked, execution)
+    asked = {member.repetition for chunk in store.asked for member in chunk.members if member.prolonged}
+    assert (asked, found.chosen.n_repetitions, found.chosen.failed) == (prolonged, n_trained, tuple(left_out))
     selected = consensus(found.chosen, found.chunks, execution)
     assert (list(selected.left_out), len(selected.members)) == (left_out, n_trained - len(left_out))
-
-
-def test_no_more_time_is_spent_where_most_repetitions_fail():
-    store = OneFails(learns_later=True, failing=(1, 2, 3))
-    found = sweep(make_study(longest=500), [POINT], 4, Execution(store, models_per_chunk=1))
-    assert not any(member.prolonged for chunk in store.asked for member in chunk.members)
-    assert (found.chosen.n_repetitions, found.chosen.failed) == (4, (1, 2, 3))
-
-
-def test_at_most_two_failed_repetitions_are_replaced():
-    store = OneFails(learns_later=False, failing=(1, 2, 3))
-    assert sweep(make_study(), [POINT], 7, Execution(store, models_per_chunk=1)).chosen.n_repetitions == 9
 
 
 def test_other_weights_are_tried_where_a_number_of_patterns_may_be_chosen():
@@ -417,26 +412,3 @@ def test_people_to_train_on_are_the_data_itself():
     controls, patients = study.trained_on[~study.patient], study.trained_on[study.patient]
     for found, expected in zip(people[:3], (controls, patients, whitening_matrix(controls, 0.5)), strict=True):
         np.testing.assert_array_equal(found, expected)
-
-
-def test_permuted_labels_make_groups_of_the_same_sizes_out_of_the_same_people():
-    study = make_study()
-    controls, patients = study.standardised(4)
-    assert (len(controls), len(patients)) == (N_CONTROLS, N_PATIENTS)
-    np.testing.assert_allclose(controls.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(controls.std(axis=0), 1)
-
-    def standardised(rows):
-        return np.sort((rows - rows.mean(axis=0)) / rows.std(axis=0), axis=0)
-
-    everybody = np.concatenate([controls, patients])
-    np.testing.assert_allclose(standardised(everybody), standardised(study.trained_on), atol=1e-10)
-    before, after = (np.abs(of.mean(axis=0)).mean() for of in (study.standardised()[1], patients))
-    assert after < before / 3  # the groups differed by two standard deviations
-
-
-def test_permutation_depends_on_seed_and_number_only():
-    controls = make_study().standardised(4)[0]
-    np.testing.assert_array_equal(make_study().standardised(4)[0], controls)
-    assert not np.array_equal(make_study().standardised(5)[0], controls)
-    assert not np.array_equal(make_study(seed=1).standardised(4)[0], controls)

@@ -203,17 +203,19 @@ def test_people_of_sites_with_one_group_are_left_out():
     np.testing.assert_allclose(older.eigenvalues, plain.eigenvalues, rtol=1e-6)
 
 
-def test_sites_with_one_group_only_cannot_be_tested():
-    with pytest.raises(NotTestable, match="no site has both"):
-        look(healthy(np.random.default_rng(0)), PATIENT, site=PATIENT.astype(int))
-
-
-@pytest.mark.parametrize(("n_group", "n_covariates"), [(10, 0), (25, 15)])
-def test_too_few_people_cannot_be_tested(n_group, n_covariates):
+@pytest.mark.parametrize(
+    ("n_group", "n_covariates", "site", "message"),
+    [
+        (10, 0, None, "too few people"),
+        (25, 15, None, "too few people"),
+        (40, 0, np.repeat([0, 1], 40), "no site has both"),
+    ],
+)
+def test_too_few_people_and_sites_with_one_group_cannot_be_tested(n_group, n_covariates, site, message):
     rng = np.random.default_rng(0)
     design = rng.standard_normal((2 * n_group, n_covariates)) if n_covariates else None
-    with pytest.raises(NotTestable, match="too few people"):
-        look(rng.standard_normal((2 * n_group, 5)), np.repeat([False, True], n_group), design)
+    with pytest.raises(NotTestable, match=message):
+        look(rng.standard_normal((2 * n_group, 5)), np.repeat([False, True], n_group), design, site)
 
 
 def test_far_people_are_drawn_in_and_others_stay():

@@ -109,7 +109,9 @@ def test_sparse_maps_and_severities_are_recovered(n_patterns):
     check_model(model, n_patterns, patients)
     assert pattern_concordance(severities, model.severities(patients)) > 0.85
     assert cosines(model.maps, maps / controls.std(axis=0)).min() > 0.95
-    assert (model.maps[:, (maps == 0).all(axis=0)] == 0).mean() > 0.9
+    unchanged = (maps == 0).all(axis=0)
+    assert (model.maps[:, unchanged] == 0).mean() > 0.9
+    assert (model.maps[:, ~unchanged] != 0).any(axis=0).all()
     # Uniform severities: mean 1/2 and sd 1/√12.
     np.testing.assert_allclose(model.mean, np.sqrt(3), rtol=0.2)
     # Maps are changes at a severity of one sd; healthy people have no severity.
@@ -120,12 +122,6 @@ def test_sparse_maps_and_severities_are_recovered(n_patterns):
 def raw_sd():
     """Return the sd of the controls of `cohort` before they were standardised."""
     return np.sqrt(1 + ((np.random.default_rng(0).standard_normal((N_REGIONS, 3)) / 2) ** 2).sum(axis=1))
-
-
-def test_new_people_of_the_same_population_are_read_as_well():
-    controls, patients, severities = cohort(sparse_maps(2))
-    model = sparse_factors(controls[:150], patients[:200], 2)
-    assert pattern_concordance(severities[200:], model.severities(patients[200:])) > 0.85
 
 
 @pytest.mark.parametrize("n_patterns", [1, 3])
@@ -152,13 +148,6 @@ def test_same_seed_gives_the_same_bits_and_sums_of_many_people_the_same_model(mo
 def test_people_without_disease_have_a_model_too(method):
     controls, patients, _ = cohort(np.zeros((1, N_REGIONS)))
     check_model(method(controls, patients, 2), 2, patients)
-
-
-def test_maps_keep_few_regions_that_did_not_change():
-    maps = sparse_maps(3)
-    changed, kept = (maps != 0).any(axis=0), (sparse_factors(*cohort(maps, seed=5)[:2], 3).maps != 0).any(axis=0)
-    assert kept[changed].all()
-    assert kept[~changed].mean() < 0.1
 
 
 def test_changes_are_those_of_generalised_least_squares():

@@ -3,8 +3,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from rindices import SurrealGAN, read_cohort, simulate_cohort
-from rindices.judging.study import check_groups, check_residuals, covariate_table, is_patient, seed_from
+from rindices import SurrealGAN
+from rindices.judging.study import check_groups, check_residuals, covariate_table, is_patient
 from rindices.preprocessing import Preprocessing
 from tests.refusal import refused_with
 
@@ -91,35 +91,26 @@ def test_covariates_that_cannot_be_used_are_named(covariates, message):
     refused_with(message, covariate_table, covariates, 2, error=ValueError)
 
 
-def test_an_integer_is_its_own_seed():
-    assert (seed_from(5), type(seed_from(np.int64(5)))) == (5, int)
+FLAT = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 2)
 
 
-def test_regions_without_residuals_and_constant_ones_are_counted_and_the_first_named():
-    raw, names = np.array([1.0, 5.0]), ["a", "b", "c"]
-    check_residuals(raw, np.array([0.01, 5.0]), names[:2])
-    refused_with(
-        r"region 'b' completely in controls \(1 such",
-        check_residuals,
-        raw,
-        np.array([0.01, 1e-13]),
-        names[:2],
-        error=ValueError,
-    )
-    controls, same = (
-        np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 2),
-        r"Region 'b' has the same value in all 4 controls \(2 such",
-    )
-    refused_with(same, check_groups, controls, 30, names, error=ValueError)
-
-
-@pytest.mark.parametrize(("n_controls", "n_patients"), [(1, 30), (30, 1), (3, 30)])
-def test_one_patient_or_three_controls_are_no_group(n_controls, n_patients):
-    controls, message = (
-        np.arange(2.0 * n_controls).reshape(-1, 2),
-        r"Too few people.* at least 4 controls and 2 patients",
-    )
-    refused_with(message, check_groups, controls, n_patients, ["a", "b"])
+@pytest.mark.parametrize(
+    ("check", "given", "message"),
+    [
+        (
+            check_residuals,
+            (np.array([1.0, 5.0]), np.array([0.01, 1e-13])),
+            r"region 'b' completely in controls \(1 such",
+        ),
+        (check_groups, (FLAT, 30), r"Region 'b' has the same value in all 4 controls \(2 such"),
+        *(
+            (check_groups, (np.arange(3.0 * controls).reshape(-1, 3), patients), "at least 4 controls and 2 patients")
+            for controls, patients in ((1, 30), (30, 1), (3, 30))
+        ),
+    ],
+)
+def test_groups_and_regions_that_cannot_be_used_are_named(check, given, message):
+    refused_with(message, check, *given, ["a", "b", "c"], error=ValueError)
 
 
 def test_covariates_in_another_order_are_refused():
@@ -174,16 +165,3 @@ def test_a_category_is_the_same_however_it_is_typed(given, later):
     trained, new = (covariate_table(codes.to_frame("smoker"), 40) for codes in (given, later))
     corrected = Preprocessing.fit(regions, trained).transform(regions, new)
     np.testing.assert_allclose(corrected[_CODES].mean(axis=0), corrected[~_CODES].mean(axis=0))
-
-
-def test_truth_values_of_a_file_are_those_of_pandas(tmp_path):
-    table = simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.iloc[:, :12]
-    table["smoker"] = table["age"] > table["age"].median()
-    table.to_csv(tmp_path / "people.csv", index=False)
-    cohort = read_cohort(tmp_path / "people.csv", covariates="age,smoker")
-    model = SurrealGAN(1, n_repetitions=1, preset="linear", random_state=0)
-    model.fit(cohort.features, cohort.group == "patient", cohort.covariates)
-    people = pd.read_csv(tmp_path / "people.csv")
-    np.testing.assert_allclose(
-        model.transform(people[list(cohort.features)], people[["age", "smoker"]]), model.r_indices_, atol=1e-12
-    )

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from sklearn.base import clone
 
-from rindices import InputError, SurrealGAN, load_model
+from rindices import SurrealGAN, load_model
 from rindices.model import ModelFileError
 from rindices.presets import PRESETS, Correction, LearningRates, LossWeights, Preset, Schedule, Training
 from rindices.scoring.severity_and_reference import SHAPES
@@ -74,7 +74,6 @@ def loaded(saved):
 def refused(path, message=None):
     """Check that the file is refused with a message that names it and a remedy; return the message."""
     said = refused_with(message, load_model, path, error=ModelFileError)
-    assert issubclass(ModelFileError, InputError)
     assert str(path) in said
     assert "\n" in said
     return said
@@ -166,10 +165,10 @@ def test_a_loaded_model_can_be_fitted_again_and_a_forgery_without_changes_is_acc
 
 def test_a_model_without_names_covariates_or_agreement_survives(quick_preset, small_table, small_labels, tmp_path):
     X = small_table.to_numpy()
-    model = SurrealGAN(1, n_repetitions=3, preset=quick_preset, random_state=0).fit(X, small_labels)
+    model = SurrealGAN(3, n_repetitions=1, preset=quick_preset, random_state=0).fit(X, small_labels)
     loaded = load_model(model.save(tmp_path / "model.safetensors"))
     assert not hasattr(loaded, "feature_names_in_")
-    assert np.isnan(loaded.agreement_.difference_correlation)
+    assert np.isnan(loaded.agreement_).all()
     np.testing.assert_array_equal(loaded.agreement_, model.agreement_)
     np.testing.assert_array_equal(loaded.transform(X), model.r_indices_)
 
@@ -251,24 +250,11 @@ def test_the_file_holds_arrays_and_text_only_and_its_header_is_read_without_load
 # Files that are not models
 
 
-@pytest.mark.parametrize("share", [0.0, 0.0001, 0.001, 0.1, 0.5, 0.9, 0.9999])
-def test_a_truncated_file_is_refused(saved, tmp_path, share):
-    content, path = saved.read_bytes(), tmp_path / "model.safetensors"
-    for altered in (content[: int(share * len(content))], b"PK\x03\x04" + bytes(200)):
-        path.write_bytes(altered)
-        refused(path, "truncated, damaged or not a model file")
-
-
 @pytest.mark.parametrize("metadata", [None, {}, {"format": "pt"}, {"format": "rindices-model", "format_version": "1"}])
 def test_foreign_safetensors_files_are_refused(tmp_path, metadata):
     path = tmp_path / "foreign.safetensors"
     save_file({"weight": np.zeros(3)}, path, metadata)
     refused(path, "is a safetensors file, but not a rindices model")
-
-
-def test_missing_files_and_folders_are_refused(tmp_path):
-    refused(tmp_path / "nothing.safetensors", "No model file was found")
-    refused(tmp_path, "No model file was found")
 
 
 @pytest.mark.parametrize(

@@ -87,13 +87,6 @@ def test_collinear_covariates_do_not_blow_up(volumes, covariates):
     assert np.abs(fitted.residualizer.effects).max() < 1000
 
 
-def test_the_way_back_is_exact(volumes, covariates):
-    for table, controls in ((covariates, covariates[:40]), (None, None)):
-        fitted = Preprocessing.fit(volumes[:40], controls)
-        back = fitted.inverse_transform(fitted.transform(volumes, table), table)
-        np.testing.assert_allclose(back, volumes, rtol=1e-13)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -123,14 +116,17 @@ def people():
     return pd.DataFrame({"age": ages, "sex": rng.choice(["F", "M"], 302), "head": rng.normal(1500, 100, 302)})
 
 
-def test_a_natural_spline_is_that_of_patsy(people):
+def test_a_natural_spline_is_that_of_patsy_and_well_conditioned(people):
     """The two bases span the same space."""
-    patsy, knots = pytest.importorskip("patsy"), spline_knots("age", people["age"].to_numpy())
-    np.testing.assert_allclose(knots, np.quantile(people["age"], [0.05, 0.275, 0.5, 0.725, 0.95]))
-    ours = np.column_stack([np.ones(302), spline_basis(people["age"].to_numpy(), knots)])
-    inner = {"knots": knots[1:-1], "lower_bound": knots[0], "upper_bound": knots[-1]}
-    theirs = np.asarray(patsy.cr(people["age"].to_numpy(), **inner))
-    between = people["age"].between(knots[0], knots[-1]).to_numpy()
+    patsy, ages = pytest.importorskip("patsy"), people["age"].to_numpy()
+    knots = spline_knots("age", ages)
+    np.testing.assert_allclose(knots, np.quantile(ages, [0.05, 0.275, 0.5, 0.725, 0.95]))
+    basis = spline_basis(ages, knots)
+    assert basis.shape == (302, 4)
+    assert np.linalg.cond(basis - basis.mean(axis=0)) < 20
+    ours = np.column_stack([np.ones(302), basis])
+    theirs = np.asarray(patsy.cr(ages, knots=knots[1:-1], lower_bound=knots[0], upper_bound=knots[-1]))
+    between = (knots[0] <= ages) & (ages <= knots[-1])
     back = theirs[between] @ np.linalg.lstsq(theirs[between], ours[between], rcond=None)[0]
     np.testing.assert_allclose(back, ours[between], atol=1e-9)
 
@@ -140,12 +136,6 @@ def test_a_spline_is_straight_beyond_its_knots():
         at = spline_basis(end + side * np.array([-1e-6, 0.0, 10.0, 1000.0]), (20.0, 40.0, 50.0, 60.0, 80.0))
         np.testing.assert_allclose(at[2], at[1] + 10 * ((at[1] - at[0]) / 1e-6), atol=1e-4)
         np.testing.assert_allclose(at[3] - at[1], 100 * (at[2] - at[1]), rtol=1e-9)
-
-
-def test_a_spline_basis_is_well_conditioned(people):
-    basis = spline_basis(people["age"].to_numpy(), spline_knots("age", people["age"].to_numpy()))
-    assert basis.shape == (302, 4)
-    assert np.linalg.cond(basis - basis.mean(axis=0)) < 20
 
 
 def curved(people, rng=None):
@@ -160,13 +150,6 @@ def test_a_curve_is_removed_where_a_line_leaves_it(people):
     left = [np.std(curved(people) - fitted.effect(people), axis=0) for fitted in (line, curve)]
     assert (left[0] > 10).all()
     assert (left[1] < 2).all()
-
-
-def test_extrapolated_curves_do_not_run_away(people):
-    fitted = CovariateResidualizer.fit(curved(people), people[["age"]], smooth=["age"])
-    steps = np.diff(fitted.effect(pd.DataFrame({"age": [90.0, 100.0, 110.0, 120.0]})), axis=0)
-    np.testing.assert_allclose(steps, np.broadcast_to(steps[0], steps.shape), rtol=1e-9)
-    assert np.abs(steps).max() < 60
 
 
 @pytest.mark.parametrize("smooth", [(), ("age",)])
@@ -210,12 +193,11 @@ def test_what_is_constant_within_groups_has_no_effect_there():
 
 @pytest.mark.parametrize("n_values", [2, 4])
 def test_a_curve_needs_five_values(n_values):
-    table = pd.DataFrame({"age": np.arange(60.0) % n_values})
     refused_with(
         rf"'age' has {n_values} different values in controls.*\n.*smooth",
         CovariateResidualizer.fit,
         np.ones((60, 1)),
-        table,
+        pd.DataFrame({"age": np.arange(60.0) % n_values}),
         smooth=["age"],
         error=ValueError,
     )
@@ -270,10 +252,14 @@ def by_hand(design):
     return patients.mean() / OLSInfluence(fitted).hat_matrix_diag.mean()
 
 
-def test_lines_are_those_of_least_squares():
-    table = both_groups(older=12)[["age", "icv", "sex"]]
-    design = np.column_stack([np.ones(len(table)), (table["age"] - 60) / 10, table["icv"] / 1e6, table["sex"] == "M"])
-    assert uncertainty(table) == pytest.approx(by_hand(design), rel=1e-9)
+@pytest.mark.parametrize(
+    ("names", "correction"), [(["age", "icv", "sex"], None), (["age", "site"], Correction(site="site"))]
+)
+def test_lines_and_levels_of_sites_are_those_of_least_squares(names, correction):
+    table = both_groups(older=12)[names]
+    columns = pd.get_dummies(table, drop_first=True, dtype=float)
+    design = sm.add_constant((columns - columns.mean()) / columns.std()).to_numpy()
+    assert uncertainty(table, correction) == pytest.approx(by_hand(design), rel=1e-9)
 
 
 def test_leverage_is_that_of_the_hat_matrix_and_tells_the_variance_of_residuals():
@@ -287,12 +273,6 @@ def test_leverage_is_that_of_the_hat_matrix_and_tells_the_variance_of_residuals(
     np.testing.assert_allclose(((rescaled_by_leverage(left, leverage, PATIENT) - 1) / 0.1).var(axis=1), 1, rtol=0.05)
     np.testing.assert_array_equal(rescaled_by_leverage(np.ones_like(left), leverage, PATIENT), 1)  # the mean is kept
     assert ((rescaled_by_leverage(left, leverage, PATIENT) - 1) * (left - 1) >= 0).all()  # and so are signs
-
-
-def test_sites_have_levels_of_their_own():
-    table = both_groups(older=12)[["age", "site"]]
-    design = np.column_stack([table["age"] / 10, *(table["site"] == name for name in "ABC")]).astype(float)
-    assert uncertainty(table, Correction(site="site")) == pytest.approx(by_hand(design), rel=1e-9)
 
 
 def test_what_is_divided_by_is_not_estimated():

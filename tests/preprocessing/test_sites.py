@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import f_oneway
 
 from rindices.preprocessing import UNCORRECTED, SiteHarmonizer
 from rindices.preprocessing.sites import _errors_left, shrink
@@ -72,69 +71,9 @@ def test_harmonised_regions_are_those_of_combat(fitted, volumes, table):
     np.testing.assert_allclose(fitted.transform(volumes, table), combat_by_hand(volumes, table), rtol=1e-9)
 
 
-def test_combatlearn_harmonises_alike_with_johnsons_prior(fitted, volumes, table, monkeypatch):
-    """combatlearn shrinks each region over sites; ComBat as published shrinks each site over regions.
-
-    Its shrinkage is therefore called with regions and sites exchanged (in two equal columns, as it does not shrink a
-    single one) and run to convergence. It adds 1e-8 to variances.
-    """
-    core = pytest.importorskip("combatlearn.core")
-    original = core.ComBatModel._shrink_gamma_delta
-
-    def over_regions(self, offsets, variances, sizes, *, parametric, **rest):
-        shrunk = []
-        for offset, variance, size in zip(offsets, variances, sizes, strict=True):
-            twice = [np.column_stack([values, values]) for values in (offset, variance)]
-            alike = np.full(len(offset), size)
-            shrunk.append(original(self, *twice, alike, parametric=parametric, tol=1e-12, max_iter=1000))
-        return tuple(np.stack([pair[k][:, 0] for pair in shrunk]) for k in (0, 1))
-
-    monkeypatch.setattr(core.ComBatModel, "_shrink_gamma_delta", over_regions)
-    covariates = pd.DataFrame({"age": table["age"], "male": (table["sex"] == "M").astype(float)})
-    frame = pd.DataFrame(volumes)
-    model = core.ComBatModel(method="fortin").fit(frame, batch=table["site"], continuous_covariates=covariates)
-    theirs = model.transform(frame, batch=table["site"], continuous_covariates=covariates)
-    ours = fitted.transform(volumes, table)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-8)
-    assert np.abs(ours - volumes).max() > 10
-
-
-def test_shrinkage_does_not_depend_on_where_it_starts():
-    """A root finder gives the same result for each region."""
-    from scipy.optimize import fsolve
-
-    rng = np.random.default_rng(3)
-    offsets, variances, n = rng.normal(0.3, 0.5, 15), rng.gamma(20, 0.05, 15), 12
-    (centre, spread), (mean, variance) = ((v.mean(), v.var(ddof=1)) for v in (offsets, variances))
-    shape = 2 + mean**2 / variance
-
-    def wrong(values, offset, sample):
-        gamma, delta = values
-        return (
-            gamma - (n * spread * offset + delta * centre) / (n * spread + delta),
-            delta - (mean * (shape - 1) + ((n - 1) * sample + n * (offset - gamma) ** 2) / 2) / (n / 2 + shape - 1),
-        )
-
-    expected = [fsolve(wrong, (0, 1), args) for args in zip(offsets, variances, strict=True)]
-    np.testing.assert_allclose(np.column_stack(shrink(offsets, variances, n)), expected, rtol=1e-7)
-
-
 def test_one_region_is_not_shrunk_and_regions_that_vary_alike_keep_their_variance():
     assert np.stack(shrink(np.array([0.7]), np.array([1.3]), 10)).tolist() == [[0.7], [1.3]]
     np.testing.assert_allclose(shrink(np.full(3, 0.5), np.full(3, 1.3), 10), [[0.5] * 3, [1.3] * 3])
-
-
-def test_sites_do_not_differ_any_more(fitted, volumes, table):
-    """The effects of covariates are set aside, as sites differ in age."""
-    without = volumes - fitted.kept.effect(table)
-    after = fitted.transform(volumes, table) - fitted.kept.effect(table)
-    by_site = [(table["site"] == site).to_numpy() for site in SIZES]
-    before_p, after_p = (f_oneway(*[values[here] for here in by_site]).pvalue for values in (without, after))
-    assert np.median(before_p) < 1e-4
-    assert after_p.min() > 0.5
-    spread_before, spread_after = (np.array([v[here].std(axis=0) for here in by_site]) for v in (without, after))
-    assert np.median(spread_after.max(axis=0) / spread_after.min(axis=0)) < 1.2
-    assert np.median(spread_before.max(axis=0) / spread_before.min(axis=0)) > 1.5
 
 
 def test_units_of_regions_do_not_matter(fitted, volumes, table):
@@ -142,32 +81,11 @@ def test_units_of_regions_do_not_matter(fitted, volumes, table):
     np.testing.assert_allclose(1e9 * small, fitted.transform(volumes, table), rtol=1e-6)
 
 
-def test_the_way_back_is_exact(fitted, volumes, table):
-    np.testing.assert_allclose(fitted.inverse_transform(fitted.transform(volumes, table), table), volumes, rtol=1e-12)
-
-
-def test_a_person_does_not_depend_on_company(fitted, volumes, table):
+def test_the_way_back_is_exact_and_a_person_does_not_depend_on_company(fitted, volumes, table):
+    made = fitted.transform(volumes, table)
+    np.testing.assert_allclose(fitted.inverse_transform(made, table), volumes, rtol=1e-12)
     alone = [fitted.transform(volumes[[k]], table.iloc[[k]])[0] for k in (0, 50, 100)]
-    np.testing.assert_allclose(alone, fitted.transform(volumes, table)[[0, 50, 100]], rtol=1e-12)
-
-
-def test_offsets_are_as_exact_as_sampling_theory_allows():
-    """For ten sites of 20 to 100 controls, errors are within 20 % of sd / √n, and smaller after shrinkage."""
-    rng, sizes = np.random.default_rng(5), np.linspace(20, 100, 10).astype(int)
-    site = np.repeat(np.arange(10), sizes)
-    table = pd.DataFrame({"age": rng.uniform(50, 80, len(site)), "site": site.astype(str)})
-    offsets, scales = rng.normal(0, 0.5, (10, 100)), rng.uniform(0.8, 1.25, (10, 100))
-    healthy = rng.normal(size=(len(site), 100)) - 0.02 * (table[["age"]].to_numpy() - 65)
-    volumes = offsets[site] + scales[site] * healthy
-    fitted, truth = SiteHarmonizer.fit(volumes, table, "site"), offsets - sizes @ offsets / sizes.sum()
-    left = volumes - fitted.mean - fitted.kept.effect(table)
-    plain = np.stack([left[site == k].mean(axis=0) for k in range(10)])
-    theory = np.sqrt((scales**2 / sizes[:, None]).mean())
-    errors = [np.sqrt(((found - truth) ** 2).mean()) / theory for found in (plain, fitted.offsets * fitted.sd)]
-    assert 0.8 < errors[0] < 1.2
-    assert 0.8 < errors[1] < errors[0]
-    pooled = scales / np.sqrt((sizes @ scales**2) / sizes.sum())
-    assert np.sqrt(((fitted.scales / pooled - 1) ** 2).mean()) < 1.2 * np.sqrt((1 / (2 * sizes)).mean())
+    np.testing.assert_allclose(alone, made[[0, 50, 100]], rtol=1e-12)
 
 
 def test_curves_and_interactions_are_kept(table):

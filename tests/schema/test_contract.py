@@ -58,15 +58,16 @@ def test_statistics_are_of_the_training_people(contract):
     assert not np.isin(contract.ranges, regions.to_numpy()).any()
     low, high = (round(age, 1) for age in ages.quantile([share, 1 - share], interpolation="nearest"))
     assert min((ages < low).sum(), (ages > high).sum()) >= 4
-    assert contract.covariates == (
-        CovariateSpec("age", None, low, high, None, share),
-        CovariateSpec("sex", None, 0.0, 1.0, (0.0, 1.0)),
-        CovariateSpec("centre", ("Bonn", "Oslo")),
-    )
-    assert (contract.ignored_columns, contract.control_labels, contract.patient_labels) == (
-        ("iq", "wave"),
-        ("CN",),
-        ("AD",),
+    assert contract == replace(
+        contract,
+        covariates=(
+            CovariateSpec("age", None, low, high, None, share),
+            CovariateSpec("sex", None, 0.0, 1.0, (0.0, 1.0)),
+            CovariateSpec("centre", ("Bonn", "Oslo")),
+        ),
+        ignored_columns=("iq", "wave"),
+        control_labels=("CN",),
+        patient_labels=("AD",),
     )
 
 
@@ -110,19 +111,18 @@ def test_good_people_pass_in_the_order_of_the_model(contract, tmp_path):
     reordered.assign(education=12, remark="x", extra=1.0, extra2=2.0).to_csv(tmp_path / "new.csv", index=False)
     (result,) = read_people(tmp_path / "new.csv", contract, ApplySettings(exclude="extra*"))
     known = people().set_index("subject")  # ids keep their leading zeros
-    assert result.features.to_dict("list") == known[REGIONS].to_dict("list")
-    assert result.covariates.to_dict("list") == known[["age", "sex", "centre"]].to_dict("list")
-    assert (result.diagnosis.tolist(), result.flags.tolist()) == (["n/a"] * 8, [""] * 8)
-    for part in (result.features, result.covariates, result.diagnosis, result.flags):
-        assert part.index.tolist() == known.index.tolist()
+    assert result.features.to_dict() == known[REGIONS].to_dict()
+    assert result.covariates.to_dict() == known[["age", "sex", "centre"]].to_dict()
+    assert result.diagnosis.to_dict() == dict.fromkeys(known.index, "n/a")
+    assert result.flags.to_dict() == dict.fromkeys(known.index, "")
     assert check_people(people(), contract).diagnosis.iloc[0] == "CN"
 
 
 @pytest.mark.parametrize(("lowest", "expected"), [(8.0, 9.0), (0.0, 0.0)])
 def test_ranges_of_covariates_are_quantiles_with_a_margin(lowest, expected):
     spec = CovariateField("education").learn(np.r_[lowest, np.repeat(np.arange(9.0, 22), 20), 25])
-    assert (spec.minimum, spec.maximum) == (expected, 21)
-    assert spec.limits == pytest.approx((expected - 0.2 * (21 - expected), 21 + 0.2 * (21 - expected)))
+    margin = 0.2 * (21 - expected)
+    assert (spec.minimum, spec.maximum, *spec.limits) == pytest.approx((expected, 21, expected - margin, 21 + margin))
     assert CovariateSpec("education", None, lowest, 25.0).limits == (lowest, 25)
 
 
@@ -184,8 +184,8 @@ def test_site_and_visit_are_remembered_and_new_sites_pass_if_asked(contract, sit
     assert "iq" in sited.ignored_columns  # a clinical score of the training table is not an unknown region
     frame, uncorrected = people().assign(centre=["Oslo", "Rom"] * 4), ApplySettings(new_sites="uncorrected")
     result = check_people(frame, sited, uncorrected)
-    assert result.covariates["centre"].tolist() == ["Oslo", "Rom"] * 4
-    assert result.flags.tolist() == ["", "site Rom is unknown to the model, so its effect was not removed"] * 4
+    told = "site Rom is unknown to the model, so its effect was not removed"
+    assert [*zip(result.covariates["centre"], result.flags, strict=True)] == [("Oslo", ""), ("Rom", told)] * 4
     refused_with("'sex' was coded", check_people, people().assign(sex=people()["sex"] + 1), contract, uncorrected)
 
 

@@ -57,8 +57,8 @@ SCALE = SeverityScale(
 
 
 def test_severities_follow_the_curve_from_0_and_go_on_straight_beyond_1():
-    last = 1 + KNOTS[-2]  # slope of the last piece
-    expected = np.tile([[0.0], [0.0], [0.25**2], [0.5**2], [1.0], [1 + 0.5 * last]], 2)
+    # The slope of the last piece is 1 + KNOTS[-2].
+    expected = np.tile([[0.0], [0.0], [0.25**2], [0.5**2], [1.0], [1 + 0.5 * (1 + KNOTS[-2])]], 2)
     np.testing.assert_allclose(
         SCALE.severities(np.tile([[-0.4], [0.0], [0.25], [0.5], [1.0], [1.5]], 2)), expected, atol=1e-9
     )
@@ -185,8 +185,8 @@ def test_where_nobody_has_two_scores_repetitions_that_saw_a_person_say_how_much_
 
 def test_what_a_repetition_has_seen_does_not_count_and_who_was_always_seen_is_stretched():
     scores, held_out, _ = made_up(3)
-    nobody = 0 * held_out > 0  # if nobody was held out, scores are the consensus
-    np.testing.assert_allclose(held_out_scores(scores, nobody, 3), scores.mean(axis=0))
+    # If nobody was held out, scores are the consensus.
+    np.testing.assert_allclose(held_out_scores(scores, np.zeros_like(held_out), 3), scores.mean(axis=0))
     unseen = held_out.any(axis=0)
     found = held_out_scores(np.where(held_out[..., None], scores, 0.1 + 0.1 * (scores - 0.1)), held_out, 3)
     np.testing.assert_allclose(found[unseen], held_out_scores(scores, held_out, 3)[unseen])

@@ -35,26 +35,14 @@ def test_factor_of_each_person_and_region(kind, atrophy, noise):
     assert (off.abs().max() < 1.9 * noise, off.mean()) == (True, pytest.approx(0, abs=0.002))
 
 
-def test_null_has_no_difference_and_no_severity():
-    cohort = simulate_cohort("null", n_controls=2000, n_patients=2000, seed=2)
-    controls, patients = groups(cohort)
-    assert np.array([mannwhitneyu(controls[r], patients[r]).pvalue for r in REGIONS]).min() > 0.01 / len(REGIONS)
-    assert ((cohort.truth[NAMES] == 0).all(axis=None), cohort.patterns) == (True, {"p1": (), "p2": (), "p3": ()})
-
-
 def test_defaults_are_those_of_the_paper():
     cohort = simulate_cohort()
-    assert cohort.table["diagnosis"].value_counts().to_dict() == {"PT": 900, "CN": 492}
-    assert cohort.table.columns.tolist() == ["participant_id", "diagnosis", "age", "sex", *REGIONS]
-    assert cohort.truth.columns.tolist() == ["participant_id", *NAMES]
+    assert (cohort.table["diagnosis"].value_counts().to_dict(), [*cohort.table], [*cohort.truth]) == (
+        {"PT": 900, "CN": 492},
+        ["participant_id", "diagnosis", "age", "sex", *REGIONS],
+        ["participant_id", *NAMES],
+    )
     assert not missing(cohort.note, "embedded", "Table 5")
-
-
-def test_seed_decides_everything():
-    first, again, other = (simulate_cohort("basic", n_controls=30, n_patients=40, seed=seed) for seed in (5, 5, 6))
-    for name, column in (("table", "lHip"), ("truth", "s1")):
-        pd.testing.assert_frame_equal(getattr(first, name), getattr(again, name))
-        assert not np.allclose(getattr(first, name)[column], getattr(other, name)[column])
 
 
 def test_ids_do_not_tell_the_group():
@@ -70,8 +58,6 @@ def test_save_writes_both_files_and_nothing_else(tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["cohort.csv", "truth.csv"]
     for name, expected in (("cohort", cohort.table), ("truth", cohort.truth)):
         pd.testing.assert_frame_equal(pd.read_csv(folder / f"{name}.csv"), expected, rtol=5e-6)
-    cells = (folder / "truth.csv").read_text().splitlines()[1].split(",")[1:]
-    assert all(len(cell.lstrip("0.").replace(".", "")) <= 6 for cell in cells if "e" not in cell)
 
 
 def test_visits_are_the_same_people_older_sicker_and_scanned_again():
@@ -103,7 +89,7 @@ def test_scan_noise_has_its_size_and_is_correlated_between_regions():
     assert abs(np.corrcoef(noise[::2, 0], noise[1::2, 0])[0, 1]) < 0.1  # visits are scanned independently
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "null"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_mean_volumes_change_by_the_losses_of_the_kind(kind):
     cohort = simulate_cohort(kind, n_controls=MANY, n_patients=MANY, seed=3)
     controls, patients = groups(cohort)
@@ -187,8 +173,7 @@ def test_a_third_stays_control_and_people_stay_themselves(familiar):
     assert not missing(cohort.note, "table of controls provided", "Table 5")
     assert cohort.patterns == simulate_cohort("basic", n_controls=1, n_patients=1).patterns
     ids = table["participant_id"]
-    assert ids.is_unique
-    assert not ids.equals(familiar["participant_id"])
+    assert (ids.is_unique, ids.equals(familiar["participant_id"])) == (True, False)
     original = familiar.set_index("participant_id").loc[ids].reset_index()
     pd.testing.assert_frame_equal(table.loc[is_control, original.columns], original[is_control])
     np.testing.assert_array_equal(table["age"], original["age"])
@@ -198,20 +183,18 @@ def test_a_third_stays_control_and_people_stay_themselves(familiar):
 
 def test_unknown_regions_get_random_patterns(foreign):
     first, again, other = (simulate_cohort("basic", controls=foreign, seed=seed) for seed in (0, 0, 1))
-    assert ("at random from 40 region columns" in first.note, first.patterns) == (True, again.patterns)
-    assert first.patterns != other.patterns
+    assert "at random from 40 region columns" in first.note
+    assert first.patterns == again.patterns != other.patterns
     smallest = first.table[first.table["diagnosis"] == "PT"][foreign.columns[6:]].min()
     assert {*smallest[smallest < 895].index} == {region for pattern in first.patterns.values() for region in pattern}
-    assert first.table["participant_id"].iloc[0] == "sub-0001"
 
 
 def test_whole_numbers_and_gaps_are_fine(foreign):
     foreign = foreign.round({"region 0": 0}).astype({"region 0": int, "region 1": "Float64"})
     foreign.loc[:9, ["region 1", "region 2"]] = pd.NA
     foreign.loc[5, "region 3"] = 0.0
-    table = simulate_cohort("basic", controls=foreign).table
-    assert table[["region 1", "region 2"]].isna().sum().tolist() == [10, 10]
-    assert (table["region 3"] == 0).sum() == 1
+    table = simulate_cohort("basic", controls=foreign).table[["region 1", "region 2", "region 3"]]
+    assert (table.isna().sum().tolist(), (table["region 3"] == 0).sum()) == ([10, 10, 0], 1)
 
 
 @pytest.mark.parametrize(
@@ -232,24 +215,22 @@ UNLIKE = [[1, 0.7, -0.2], [0.7, 1, 0.1], [-0.2, 0.1, 1]]
 LAWS = {"uniform": uniform, "mild": beta(1, 3), "severe": beta(3, 1)}
 
 
-@pytest.mark.parametrize(("asked", "expected"), [(None, np.eye(3)), (0.5, 0.5 + 0.5 * np.eye(3)), (UNLIKE, UNLIKE)])
-def test_severities_are_uniform_and_correlated_as_asked(asked, expected):
-    severities = simulate_cohort(n_controls=1, n_patients=20_000, severity_correlation=asked).truth[NAMES].to_numpy().T
-    assert min(kstest(column, "uniform").pvalue for column in severities) > 0.001
-    ranks = 6 / np.pi * np.arcsin(np.array(expected) / 2)  # for two uniforms joined by a Gaussian copula
-    assert np.abs(np.corrcoef(severities) - ranks).max() < 0.03
-
-
-@pytest.mark.parametrize("age", [0.0, -0.6])
-@pytest.mark.parametrize("law", LAWS)
-def test_a_distribution_stays_with_correlated_patterns_and_with_age(law, age):
-    cohort = simulate_cohort(n_patients=20_000, severities=law, severity_correlation=0.5, severity_age=age)
+@pytest.mark.parametrize(
+    ("law", "age", "asked", "expected"),
+    [
+        *((law, age, 0.5, 0.5 + 0.5 * np.eye(3)) for law in LAWS for age in (0.0, -0.6)),
+        ("uniform", 0.0, None, np.eye(3)),
+        ("uniform", 0.0, UNLIKE, np.array(UNLIKE)),
+    ],
+)
+def test_a_distribution_stays_with_correlated_patterns_and_with_age(law, age, asked, expected):
+    cohort = simulate_cohort(n_patients=20_000, severities=law, severity_correlation=asked, severity_age=age)
     severities = cohort.truth[NAMES].to_numpy().T
     assert min(kstest(column, LAWS[law].cdf).pvalue for column in severities) > 0.001
     ages = cohort.table.loc[cohort.table["diagnosis"] == "PT", "age"].rank() / 20_001
     found = np.corrcoef(norm.ppf([ages, *LAWS[law].cdf(severities)]))
-    assert np.abs(found[0, 1:] - age).max() < 0.02
-    assert np.abs(found[1:, 1:][np.triu_indices(3, 1)] - (age**2 + (1 - age**2) * 0.5)).max() < 0.02
+    np.testing.assert_allclose(found[0, 1:], age, atol=0.02)
+    np.testing.assert_allclose(found[1:, 1:], age**2 + (1 - age**2) * expected, atol=0.02)
     assert ("with age is -0.6" in cohort.note) == (age != 0)
 
 
@@ -270,8 +251,7 @@ def test_patients_are_whole_rows_of_a_given_table():
     cohort, same = (simulate_cohort(n_patients=400, severities=given) for given in (mixed, table.to_numpy()))
     pd.testing.assert_frame_equal(cohort.truth, same.truth)
     counts = cohort.truth.merge(table.reset_index(), how="left", on=NAMES)["index"].value_counts()
-    assert (counts.sum(), len(counts)) == (400, 50)
-    assert "50 rows of the table provided" in cohort.note
+    assert (counts.sum(), len(counts), "50 rows of the table provided" in cohort.note) == (400, 50, True)
     assert (simulate_cohort("null", n_patients=9, severities=table).truth[NAMES] == 0).all(axis=None)
 
 

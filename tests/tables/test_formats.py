@@ -121,19 +121,6 @@ def test_the_72_regions_of_muse_may_be_named_at_once(tmp_path):
     assert [column["role"] for column in json.loads(found.output)["columns"]].count("a region") == 72
 
 
-def test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids(tmp_path):
-    tables = [FORMATS / f"aomic_aparcstats2table_{side}_thickness.tsv" for side in ("lh", "rh")]
-    joined = f"{tables[1]},{FORMATS / 'aomic_participants.tsv'},{with_labels(tables[0], tmp_path)[1]}"
-    # Scores in the participants file are not regions: the message names them and proposes the second try.
-    said = run("check", tables[0], "--join", joined, code=2)
-    strangers = "NEO_N, NEO_E, NEO_O, NEO_A, NEO_C: neither their names nor their values show"
-    assert not missing(said.output, strangers, "is joined by its column 'rh.aparc.thickness'")
-    for name in ("clinical", "exclude"):
-        option = re.findall(rf"--{name} (\S+?)[;.]?(?:\s|$)", said.output)[-1]
-        assert option.endswith("NEO_C") or option.startswith("NEO_N"), option
-        run("check", tables[0], "--join", joined, f"--{name}", option)
-
-
 def test_participants_without_measures_are_refused_with_the_way_to_join_them(tmp_path):
     table = FORMATS / "aomic_participants.tsv"
     said = run("check", table, *with_labels(table, tmp_path), code=2).output
