@@ -25,7 +25,7 @@ from safetensors import safe_open
 
 import rindices
 from rindices.model import FORMAT_VERSION
-from rindices.record import read_settings, read_summary
+from rindices.record import read_run, read_settings, read_summary
 from tests.docs.pages import ROOT
 from tests.longevity import golden
 from tests.longevity.freeze import COHORT, FROZEN, MODELS, PEOPLE, RUNS, description_of, maps_of, model_of, scores_of
@@ -79,7 +79,7 @@ ROUNDING = 1e-5  # of weights after a few steps in single precision
 EXACT = 1e-9
 
 
-@pytest.mark.parametrize("name", golden.RESULTS)
+@pytest.mark.parametrize("name", [name for name in golden.RESULTS if name != "fit"])
 def test_what_is_computed_in_double_precision_and_training_are_as_they_were(name):
     now, kept = golden.RESULTS[name](), golden.read(name)
     assert now.keys() == kept.keys()
@@ -94,6 +94,15 @@ def test_one_percent_of_a_loss_weight_would_be_noticed(name):
     result = "weights_near_a_linear_model" if name == "prior" else "weights"
     now, kept = golden.RESULTS[result](other), golden.read(result)
     assert max(np.abs(np.asarray(now[key]) - kept[key]).max() for key in kept) > 2 * ROUNDING
+
+
+@pytest.mark.slow
+def test_a_known_truth_is_found_as_well_as_it_was():
+    """JAX 0.8.0 and 0.10.2 differ at most by: concordance 0.0005, agreement 0.009, R-indices 0.13, maps 0.87 sd."""
+    now, kept = golden.fit(), golden.read("fit")
+    assert (now["reliable"], now["concordance"]) == (kept["reliable"], pytest.approx(kept["concordance"], abs=0.005))
+    for name, most in (("agreement", 0.03), ("scores", 0.25), ("maps", 1.5)):
+        np.testing.assert_allclose(now[name], kept[name], atol=most, err_msg=name)
 
 
 # Run folders of this layout are reported, rerun and resumed; older ones are refused
@@ -121,6 +130,18 @@ def test_documents_are_written_as_they_were(name):
     assert read_settings(settings).text() == settings.read_text(encoding="utf-8")
     written = summary.model_dump_json(indent=2, exclude_unset=True) + "\n"
     assert written == (RUNS / name / "summary.json").read_text(encoding="utf-8")
+
+
+def test_finished_run_is_reported(place, monkeypatch):
+    monkeypatch.setattr("rindices.pages.patterns_section.find_spec", lambda _: None)
+    told("report", "finished", "--subgroup-limits", "0.3,0.6")
+    summary = read_run(place / "finished").summary
+    assert (summary.versions["rindices"], summary.subgroup_limits) == (rindices.__version__, (0.3, 0.6))
+    assert not missing(
+        (place / "finished" / "report.html").read_text(encoding="utf-8"),
+        "compares 154 patients (PT) with 146 controls (CN)",
+        f"All computations were done with rindices {rindices.__version__}",
+    )
 
 
 def test_finished_run_is_the_same_run_and_runs_again_elsewhere(place):
@@ -177,12 +198,14 @@ def test_the_container_is_pinned_installs_our_wheel_and_has_no_root():
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
     keywords, texts = zip(*(line.split(maxsplit=1) for line in lines), strict=True)
     container = dict(zip(keywords, texts, strict=True))
+    assert [keywords.count(one) for one in ("FROM", "ADD", "EXPOSE")] == [1, 0, 0]
     base = r"docker\.io/library/python:3\.\d+\.\d+-slim-\w+"
     assert re.fullmatch(base, container["FROM"]), "a version, never latest"
     assert [line for line in texts if "pip install" in line and wheel not in line] == []
     assert f'image.version="{rindices.__version__}"' in container["LABEL"]
     assert {*container["ARG"].removeprefix("EXTRAS=").split(",")} <= {*PROJECT["optional-dependencies"]}
     assert re.fullmatch(r"[1-9]\d*(:.*)?", container["USER"])  # a number: clusters check that it is not 0
+    assert "RUN" not in keywords[keywords.index("USER") :], "what is installed is not the user's to change"
 
 
 def test_type_checkers_are_told_of_every_public_name():
