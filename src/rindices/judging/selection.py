@@ -345,9 +345,11 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
     else:
         fit = "both fits the patients and " if swept.has_fit else ""
         lack = f"no setting {fit}reaches an agreement of {UNLIKELY:g} or more"
+        shown = "Of the settings trained in full, this one agrees best"
         if spectrum is not None and not spectrum.differs:
             lack = "patients and controls differ no more than expected by chance, so the data support no number"
-        words = [f"{name}: {lack}. Of the settings trained in full, this one agrees best: {agreement}."]
+            shown = "This setting is shown for completeness"
+        words = [f"{name}: {lack}. {shown}: {agreement}."]
     fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
     if basis == "fit" and fewer:
         worse = [one for one in fewer if not one.fits(swept.judged)]

@@ -193,9 +193,14 @@ class Table(NamedTuple):
 
 
 def words(title: str, values: Iterable[object]) -> Column:
-    """Return a column of text; in the download, no spreadsheet can take it for a formula."""
-    cells = [Cell(text, None if guarded_text(text) == text else guarded_text(text)) for text in map(str, values)]
-    return Column(title, cells, is_number=False)
+    """Return a column of text."""
+    return Column(title, [Cell(text, harmless(text)) for text in map(str, values)], is_number=False)
+
+
+def harmless(text: str) -> str | None:
+    """Return a text that no spreadsheet takes for a formula, for the download; None if it is the same."""
+    guarded = guarded_text(text)
+    return None if guarded == text else guarded
 
 
 def counts(title: str, values: Iterable[float]) -> Column:

@@ -13,7 +13,6 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from rindices.files import guarded_text
 from rindices.pages import elements
 from rindices.pages.elements import Gallery, listed, write_page
 from rindices.plots.style import PALETTE
@@ -189,8 +188,8 @@ def _environment() -> jinja2.Environment:
         "line": _line,
     }
     shared = (
-        *(elements.Table, elements.words, elements.counts, elements.measures, elements.p_words),
-        *(counted, duration, roughly, guarded_text),
+        *(elements.Table, elements.words, elements.counts, elements.measures, elements.harmless),
+        *(elements.p_words, counted, duration, roughly),
     )
     environment.globals |= {one.__name__: one for one in shared} | {"looks": VERDICT_LOOKS}
     environment.globals |= vars(environment.get_template("macros.html.j2").module)

@@ -98,7 +98,7 @@ def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
     """
     if role not in ROLES:
         raise InputError(f"{role!r} is not a column role.")
-    changes: dict[str, tuple[str, ...] | str | None] = {}
+    changes: dict[str, object] = {}
     about = {one.name: one for one in settings_of(TableSettings)}
     names = [name for name in ROLES.values() if name]
     for name in (*names, "features", "interactions"):
@@ -108,7 +108,7 @@ def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
         elif value == column and usual is None:
             changes[name] = None
     if name := ROLES[role]:
-        others = changes.get(name, getattr(settings, name)) or ()
+        others = getattr(replace(settings, **changes), name) or ()  # type: ignore[arg-type]
         changes[name] = (*others, column) if about[name].kind.several else column
     return replace(settings, **changes)  # type: ignore[arg-type]
 
