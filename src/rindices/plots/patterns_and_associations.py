@@ -91,7 +91,7 @@ def _pattern_panels(parts: Sequence[pd.DataFrame]) -> tuple[Figure, list[Axes]]:
     step = min(0.8 / len(patterns), 0.3)
     for axes, part in zip(panels, parts, strict=True):
         places, names = pd.factorize(part["name"])
-        _name_rows(axes, names)
+        _name_rows(axes, list(names))
         for rank, pattern in enumerate(patterns):
             own = part.assign(row=places + (rank - (len(patterns) - 1) / 2) * step)[part["pattern"] == pattern]
             _draw_estimates(axes, own, look_of(pattern))

@@ -121,7 +121,7 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
         for left in numbers[1::2]:
             axes.axvspan(left - 0.5, left + 0.5, color=GREY, alpha=0.08, linewidth=0, zorder=0)
         axes.set(xlabel="Number of patterns", xticks=numbers, xlim=(numbers[0] - 0.5, numbers[-1] + 0.5))
-    above = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center"}
+    above: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center"}
     panels[0].annotate("chosen", (chosen["place"], 1.0), (0, 2), **above)
     figure.legend(handles=_legend(best, chosen), loc="outside upper center", ncols=2)
     return figure
