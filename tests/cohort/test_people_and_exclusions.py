@@ -430,9 +430,9 @@ def test_an_outlier_is_one_by_the_measure_that_stands_out():
     block[8, 5] = np.median(block[:, 5]) + 14 * np.std(block[:, 5])
     block[1] *= 0.6
     block[5, -1] = 0.0
-    measures, found = find_outliers(block, regions, group)
+    measures, found, far_in = find_outliers(block, regions, group)
     assert {0, 5}.isdisjoint(found)
-    assert {person: ("size" in found[person].far_in, "farthest" in found[person].far_in) for person in (3, 8)} == {
+    assert {person: ("size" in far_in[person], "farthest" in far_in[person]) for person in (3, 8)} == {
         3: (True, False),
         8: (False, True),
     }
