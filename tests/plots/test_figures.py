@@ -240,7 +240,7 @@ def test_settings_are_drawn_at_their_best_with_intervals_and_the_chosen_one_has_
     for axes, column in zip([first, *others], INDICES, strict=True):
         points = marks(axes, most=1)
         assert {(round(x), y) for x, y, *_ in points} == set(zip(best["n_patterns"], best[column], strict=True))
-        rings = [(round(x), y) for x, y, _, hollow, size in points if hollow and size > 10]
+        rings = [[round(x), y] for x, y, _, hollow, size in points if hollow and size > 10]
         assert rings == best.loc[best["chosen"], ["n_patterns", column]].to_numpy().tolist()
         bars = [path[:, 1] for bar in axes.collections for path in bar.get_segments()]
         expected = best[[f"{column}_low", f"{column}_high"]].to_numpy()
