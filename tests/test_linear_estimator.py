@@ -80,7 +80,7 @@ def test_threads_of_a_training_do_not_change_which_warnings_are_shown(monkeypatc
     """Filters belong to the process: a thread that outlives a refused training would undo later changes to them."""
     seen, start_of = [], chunks.start_of
     monkeypatch.setattr(chunks, "start_of", lambda *a: (seen.append(warnings.filters), start_of(*a))[1])
-    SurrealGANSearch(2, preset="linear").fit(*given, progress=lambda _: seen.append(warnings.filters))
+    SurrealGANSearch(2, n_repetitions=2, preset="linear").fit(*given, progress=lambda _: seen.append(warnings.filters))
     assert len(seen) > 2
     assert all(one is seen[0] for one in seen)
 
