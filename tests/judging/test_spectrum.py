@@ -187,7 +187,7 @@ def test_sites_that_were_harmonised_in_controls_do_not_count_as_a_difference():
         learner = SurrealGAN(preset="linear", correction=Correction(site="site"), random_state=seed)
         return training_set(learner, linear(), regions, patient, site).study.spectrum[0].p
 
-    assert sum(p(seed) <= 0.05 for seed in range(12)) <= 3
+    assert sum(p(seed) <= 0.05 for seed in range(8)) <= 2
 
 
 def test_people_of_sites_with_one_group_are_left_out():

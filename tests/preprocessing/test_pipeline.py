@@ -428,8 +428,8 @@ def test_gaps_of_a_large_table_are_filled_by_one_thread_and_its_draws_are_not_co
         return cholesky(precision)
 
     monkeypatch.setattr(missing, "cholesky", counted)
-    people = rng.standard_normal((3000, 60))
-    people[::300, 3] = np.nan
+    people = rng.standard_normal((1500, 60))
+    people[::150, 3] = np.nan
     with threadpool_limits(2, user_api="blas"):
         tracemalloc.start()
         drawn = missing.fill_training(people, None, None, 0)
