@@ -74,6 +74,11 @@ class Kind:
     take: Callable[[Any], object] = lambda value: value
     write: Callable[[object], str] = _listed
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one whole number."""
+        return self.type is int
+
 
 def _numbers(text: str) -> tuple[float, ...]:
     return tuple(float(part) for part in text.split(","))
