@@ -141,7 +141,7 @@ def group_change(
 
 
 def _row(line: Line) -> tuple[object, ...]:
-    estimate = with_error(*np.array([[line.slope], [line.error]]), line.freedom)
+    estimate = with_error(np.array([line.slope]), np.array([line.error]), line.freedom)
     return line.start, *(of[0] for of in estimate), line.random_effects, line.note
 
 

@@ -67,7 +67,7 @@ AXES = Parameters(
 
 def axes_of(parameters: Parameters) -> Parameters:
     """Return the axes of every weight that one model or several have, in place of the arrays."""
-    networks = AXES[:4] if parameters.transformation else [{}] * 4
+    networks = AXES[:4] if parameters.transformation else ({}, {}, {}, {})
     return Parameters(*networks, None if parameters.linear is None else AXES.linear)
 
 
@@ -92,7 +92,8 @@ def shapes(lengths: Sizes, *, networks: bool = True, linear: bool = False) -> Pa
             for layer, kinds in network.items()
         }
 
-    return Parameters(*(map(of, AXES[:4]) if networks else [{}] * 4), of(AXES.linear) if linear else None)
+    f, g1, g2, d = (of(network) if networks else {} for network in AXES[:4])
+    return Parameters(f, g1, g2, d, of(AXES.linear) if linear else None)
 
 
 def n_patterns(models: Parameters) -> int:
