@@ -95,7 +95,7 @@ def test_sums_and_copies_are_told_by_their_values(real):
         "V3": complete[names[5]] / 1000,
         "V4": complete.mean(axis=1),  # smaller than its largest parts
     }
-    kept, said = warned(real.assign(**complete, **more))
+    kept, said = warned(real.fillna(complete).assign(**more))
     assert kept == names
     for name, why in {
         "V1": "the sum",
