@@ -9,6 +9,7 @@ from sklearn.decomposition import FastICA
 
 from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch, linear, simulate_cohort
 from rindices.judging.agreement_and_misfit import pattern_concordance
+from rindices.linear import Whitening
 from rindices.problems import OutsideTraining
 from rindices.training import chunks
 from tests.refusal import refused_with
@@ -103,6 +104,13 @@ def test_the_fewest_people_that_are_accepted_are_enough(model, n_patients):
     regions = np.random.default_rng(0).normal(5, 1, (4 + n_patients, 20))
     model.fit(regions, np.arange(4 + n_patients) >= 4)
     assert np.isfinite(model.transform(regions)).all()
+
+
+def test_two_controls_have_a_covariance_with_an_inverse():
+    """Four controls are compared in halves of two."""
+    whitening = Whitening.of(np.random.default_rng(0).normal(size=(2, 20)))
+    identity = whitening.inverse_root @ whitening.covariance @ whitening.inverse_root
+    np.testing.assert_allclose(identity, np.eye(20), atol=1e-9)
 
 
 def test_new_people_are_checked_as_those_of_networks(given, fitted):
