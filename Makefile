@@ -27,15 +27,20 @@ SECOND := tests/analysis tests/cohort/test_traps.py tests/docs tests/experiments
 	tests/test_linear_estimator.py tests/test_real_tables.py tests/test_search.py tests/test_sklearn_checks.py \
 	tests/test_streaming.py
 
+# Of the other files, the tests of trained programs that take longest to compile are left to it as well.
+LONG := $(addprefix tests/,core/test_train.py::test_company_with_more_patterns_does_not_matter \
+	core/test_train.py::test_four_devices_give_the_same_r_indices \
+	training/test_chunks_and_starts.py::test_a_model_of_a_mixed_chunk_is_what_it_is_alone)
+
 test: $(VENV)/installed
 	$(if $(COVERAGE),$(BIN)/coverage erase)
 	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" -n 2 --dist loadfile --ignore tests/survival \
-		$(SECOND:%=--ignore=%)
+		$(SECOND:%=--ignore=%) $(LONG:%=--deselect=%)
 
 # `make test test-all COVERAGE=1` measures the coverage of src by both parts together and fails below 92 %. The last
 # tests kill and restart processes, so they run one at a time.
 test-all: $(VENV)/installed
-	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" -n 2 --dist loadfile $(SECOND) \
+	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" -n 2 --dist loadfile $(SECOND) $(LONG) \
 		--doctest-modules src
 	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" tests/survival
 	$(if $(COVERAGE),$(BIN)/coverage combine --quiet && $(BIN)/coverage report --skip-covered --fail-under=92)
