@@ -220,7 +220,9 @@ def untrained(starts: list[Start], patients: np.ndarray) -> Trajectory:
     """Return the trajectory of linear models alone, as its only checkpoint."""
     linear, r_indices = beside_networks(starts, None, patients)
     most = r_indices.shape[-1]
-    correlations = np.stack([np.pad(start.correlation, (0, most - len(start.offset))) for start in starts])
+    correlations = np.stack([np.eye(most) for _ in starts])
+    for matrix, start in zip(correlations, starts, strict=True):
+        matrix[: len(start.offset), : len(start.offset)] = start.correlation
     return Trajectory(np.array([0]), r_indices[None], {}, correlations[None], {0: Parameters({}, {}, {}, {}, linear)})
 
 
