@@ -1,14 +1,10 @@
 """Groups, covariates and sites that cannot be used."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-import typer
 
-from tests.bad_input.harness import Case, as_text, assigned, attempt, both, cases, cell, fit
+from tests.bad_input.harness import Case, as_text, assigned, both, cases, cell, fit
 
 
 def labels(**names):
@@ -330,53 +326,3 @@ def test_note_below_the_table_is_told_as_one(stage):
 )
 def test_each_table_is_answered_as_its_case_says(stage, case):
     stage(case)
-
-
-# The harness itself must notice the faults that it checks for
-
-
-app = typer.Typer()
-GOOD = "Error: Column 'age' has the text 'x' in row 3.\nLeave it out with --exclude age."
-
-
-@app.command()
-def say(file: Path, exclude: str = "", leave: str = "", code: int = 2) -> None:
-    """Print a file to standard error, and exit with a code, as our commands do."""
-    del exclude
-    if leave:
-        Path(leave).write_text("half")
-    sys.stderr.write(file.read_text() + "\n")
-    raise typer.Exit(code)
-
-
-@app.command()
-def other() -> None:
-    """Give the application a second command."""
-
-
-@pytest.mark.parametrize(
-    ("message", "options", "complaint", "remedy"),
-    [
-        (GOOD, "", None, "Leave it out"),
-        (GOOD, "--leave half.csv", "left behind or changed: half.csv", "Leave it out"),
-        (GOOD, "--leave people.csv", "left behind or changed: people.csv", "Leave it out"),
-        (GOOD, "--code 3", "exit code 3, expected 2", "Leave it out"),
-        (GOOD.replace("row 3", "a row"), "", "does not say 'row 3'", "Leave it out"),
-        (GOOD.replace("--exclude", "--without"), "", "names --without, which the command has not", "Leave it out"),
-        (f"Traceback (most recent call last):\n{GOOD}", "", "has the inner name 'Traceback'", "Leave it out"),
-        (f"KeyError: {GOOD}", "", "has the inner name 'KeyError'", "Leave it out"),
-        (f"found NaN. {GOOD}", "", "has the jargon 'NaN'", "Leave it out"),
-        (f"found None. {GOOD}", "", "has the jargon 'None'", "Leave it out"),
-        (f"{GOOD}\n{GOOD}\n{GOOD}\n{GOOD}", "", "has 8 lines", "Leave it out"),
-        (GOOD + 1000 * "!", "", f"has {len(GOOD) + 1001} characters", "Leave it out"),
-        (GOOD, "", "no remedy is asked for", ""),
-    ],
-)
-def test_bad_behaviour_is_noticed(tmp_path, monkeypatch, message, options, complaint, remedy):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "people.csv").write_text("participant_id,age\n")
-    (folder / "message.txt").write_text(message)
-    case = Case("case", f"say message.txt {options}", ("row 3",), remedy)
-    _, complaints = attempt(app, case, folder, monkeypatch)
-    assert complaints == ([] if complaint is None else [complaint])
