@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LIMITS = {
-    "statements in src": 16_750,
+    "statements in src": 16_754,
     "files in src": 130,
-    "statements of tables, cohort and schema": 2_748,
-    "statements in tests": 13_543,
+    "statements of tables, cohort and schema": 2_750,
+    "statements in tests": 13_513,
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,
     "parameters of a function": 8,

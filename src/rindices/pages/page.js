@@ -602,7 +602,10 @@
 
   prepare(document);
   // Files can also be dropped onto an input.
-  for (const input of all("[data-file]")) input.addEventListener("change", () => input.files[0] && upload(input.files[0], input.closest(".drop")));
+  for (const input of all("[data-file]")) {
+    input.addEventListener("change", () => input.files[0] && upload(input.files[0], input.closest(".drop")));
+    for (const name of ["dragenter", "dragleave", "drop"]) input.addEventListener(name, () => input.classList.toggle("over", name === "dragenter"));
+  }
   all("[data-submit]").forEach((node) => node.addEventListener("change", () => node.form.requestSubmit()));
   all("[data-live]").forEach(planAgain);
   all("[data-paste]").forEach(paste);
