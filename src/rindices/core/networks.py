@@ -67,8 +67,8 @@ AXES = Parameters(
 
 def axes_of(parameters: Parameters) -> Parameters:
     """Return the axes of every weight that one model or several have, in place of the arrays."""
-    networks = AXES[:4] if parameters.transformation else ({}, {}, {}, {})
-    return Parameters(*networks, None if parameters.linear is None else AXES.linear)
+    networks = AXES if parameters.transformation else Parameters({}, {}, {}, {})
+    return networks._replace(linear=None if parameters.linear is None else AXES.linear)
 
 
 def sizes(n_regions: int, n_patterns: int) -> Sizes:
