@@ -131,16 +131,6 @@ def last_line_lost(run: Path) -> None:
     some_lines(run / "r_indices.csv", slice(0, -1))
 
 
-def people_lost(run: Path) -> None:
-    """Leave only the header of the record of people."""
-    some_lines(run / "people.csv", slice(0, 1))
-
-
-def other_model(run: Path) -> None:
-    """Replace the run's own model with another one."""
-    (run / "model.safetensors").write_bytes((run / "model.safetensors").read_bytes() + b" ")
-
-
 def sorted_anew(run: Path) -> None:
     """Sort a table whose rows are matched by position."""
     pd.read_csv(run / "z_scores.csv").sort_values("region0").to_csv(run / "z_scores.csv", index=False)
@@ -158,10 +148,14 @@ def changed(finished: Path, folder: Path, change) -> dict:
     ("change", "found"),
     [
         (last_line_lost, ("r_indices.csv", "39 people of the group patient", "summary.json has 40")),
-        (people_lost, ("people.csv", "participant p00 has 0 rows")),
-        (other_model, ("model.safetensors", "not the model of this run")),
+        (lambda run: some_lines(run / "people.csv", slice(0, 1)), ("people.csv", "participant p00 has 0 rows")),
+        (
+            lambda run: (run / "model.safetensors").write_bytes(b"{}"),
+            ("model.safetensors", "not the model of this run"),
+        ),
         (sorted_anew, ("z_scores.csv", "a different order")),
     ],
+    ids=["a patient lost", "people lost", "another model", "sorted"],
 )
 def test_report_of_a_changed_run_is_refused(stage, finished, tmp_path, change, found, options):
     if change is last_line_lost and options:

@@ -98,7 +98,6 @@ def test_settings_that_are_not_named_like_their_options_are_listed():
 
 
 LANGUAGES = {"bash", "python", "pycon", "text", "json", "toml"}
-SLOW = "docs/tutorials/simulated-study.md"  # three numbers of patterns in 128 regions: three programs to compile
 
 
 class Page:
@@ -146,7 +145,8 @@ class Page:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.slow) if page == SLOW else page
+        # The study has three numbers of patterns in 128 regions: three programs to compile.
+        pytest.param(page, marks=pytest.mark.slow) if page == "docs/tutorials/simulated-study.md" else page
         for page in pages.PAGES
         if any(block.language in LANGUAGES for block in pages.blocks_of(page))
     ],
@@ -199,17 +199,14 @@ def named(title):
     return {name for row in rows for name in re.findall(r"`([^`]+)`", row.partition(": ")[0])}
 
 
-def _general(columns):
-    """Rename the scores of all patterns but the first to M, as on the page."""
-    return {re.sub(r"^(r|severity|centile)[2-9](?=$|_)", r"\1M", str(column)) for column in columns}
-
-
 def test_every_table_and_column_is_told(finished_run):
     found = {path.relative_to(finished_run).as_posix(): set(pd.read_csv(path)) for path in finished_run.rglob("*.csv")}
     assert len(found) > 12
     for name, columns in found.items():
         own = columns - {"participant_id", "visit"} if name == "variables.csv" else _OWN.get(name, set())
-        assert _general(columns - own) | _MORE.get(name, set()) == named(f"`{name}`"), name
+        # The scores of all patterns but the first are called M on the page.
+        general = {re.sub(r"^(r|severity|centile)[2-9](?=$|_)", r"\1M", str(column)) for column in columns - own}
+        assert general | _MORE.get(name, set()) == named(f"`{name}`"), name
 
 
 def test_every_file_key_and_section_is_told(finished_run):

@@ -22,7 +22,6 @@ import pandas as pd
 HERE = Path(__file__).parent
 FROZEN, RUNS = HERE / "frozen", HERE / "runs"
 COHORT, PEOPLE = HERE / "cohort.csv", HERE / "people.csv"
-ALL_DIGITS = "%.17g"
 MODELS = {
     "linear": "--covariates age,sex --patterns 3 --steps 3000",
     "every-correction": "--covariates age,sex,icv --smooth age --interactions age:sex --proportion icv --site site "
@@ -121,7 +120,7 @@ def freeze_model(name, folder):
     (FROZEN / name).mkdir(parents=True, exist_ok=True)
     kept, people = Path(shutil.copy(path, FROZEN / name / "model.safetensors")), pd.read_csv(PEOPLE)
     for file, table_of in (("scores.csv", scores_of), ("maps.csv", maps_of)):
-        table_of(model_of(name), people).to_csv(FROZEN / name / file, index=False, float_format=ALL_DIGITS)
+        table_of(model_of(name), people).to_csv(FROZEN / name / file, index=False, float_format="%.17g")
     said = [line for line in description_of(kept) if not line.startswith("Model:")]
     (FROZEN / name / "describe.txt").write_text("\n".join(said) + "\n", encoding="utf-8")
 

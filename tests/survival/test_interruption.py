@@ -204,11 +204,6 @@ def children_of(process):
     return found if len(found) >= 2 else []
 
 
-def have_left(processes):
-    # joblib's default workers would linger for five minutes.
-    return not psutil.wait_procs(processes, timeout=PATIENCE / 4)[1]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["killed while starting", "killed while training", "stopped while training"])
 @pytest.mark.parametrize("where", [PROCESSES, LOCAL], ids=["processes", "dask"])
@@ -221,7 +216,8 @@ def test_a_command_takes_its_processes_along(start, tmp_path, where, when):
     else:
         kill(process)
     assert children
-    assert have_left(children)
+    # joblib's default workers would linger for five minutes.
+    assert not psutil.wait_procs(children, timeout=PATIENCE / 4)[1]
 
 
 # Failing writes, and the state in which they leave a folder

@@ -48,11 +48,8 @@ def declared():
     return names(project["dependencies"]), set().union(*extras)
 
 
-def third_party(names):
-    return {name.split(".")[0] for name in names} - sys.stdlib_module_names - {"rindices"}
-
-
-EVERYTHING = third_party({name for path in MODULES for name in imported(path)})
+IMPORTED = {name.split(".")[0] for path in MODULES for name in imported(path)}
+EVERYTHING = IMPORTED - sys.stdlib_module_names - {"rindices"}
 
 
 def undeclared(modules, distributions):
