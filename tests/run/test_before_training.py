@@ -321,10 +321,11 @@ def test_no_person_of_a_study_like_own_controls_is_the_copy_of_another_and_they_
     assert np.mean([np.cov(people.T) for people in studies], axis=0) == pytest.approx(np.cov(own.T), abs=0.5)
 
 
-def test_own_controls_are_simulated_on(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("n_regions", "most"), [(12, "3 patterns of 2 sd"), (2, "2 patterns of 2 sd")])
+def test_own_controls_are_simulated_on(tmp_path, monkeypatch, n_regions, most):
     monkeypatch.setattr(first_look_and_power, "LIKE", 2)
     rng, path = np.random.default_rng(0), tmp_path / "healthy.csv"
-    healthy = pd.DataFrame(rng.normal(5, 1, (90, 12))).add_prefix("region")
+    healthy = pd.DataFrame(rng.normal(5, 1, (90, n_regions))).add_prefix("region")
     healthy.assign(age=rng.normal(60, 5, 90)).to_csv(path, index=False)
     said = told("power", "--controls", 40, "--patients", 40, "--like", path)
-    assert not missing(said, "40 controls, 40 patients, 12 regions", "2 studies")
+    assert not missing(said, f"40 controls, 40 patients, {n_regions} regions", "2 studies", most)

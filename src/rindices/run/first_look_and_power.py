@@ -174,7 +174,8 @@ def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_pati
     """Return the same as `chances`, from studies of simulated people who resemble the user's own controls.
 
     Covariates are those of controls drawn with replacement. Regions are drawn around the values predicted from these,
-    from a normal distribution with the controls' covariance (Ledoit-Wolf shrinkage): nobody is in a study twice.
+    from a normal distribution with the controls' covariance (Ledoit-Wolf shrinkage): nobody is in a study twice. There
+    are no more patterns than regions.
     """
     columns = np.column_stack([np.ones(len(healthy)), *([] if design is None else [design])])
     effects, _, rank, _ = np.linalg.lstsq(columns, healthy, rcond=None)
@@ -182,7 +183,7 @@ def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_pati
     freedom = max(len(rest) - rank, 1)
     root = linear.Whitening.of(rest / rest.std(axis=0)).root * np.sqrt((rest**2).sum(axis=0) / freedom)
     rows = []
-    for patterns, strength in ((m, s) for m in PATTERNS for s in STRENGTHS):
+    for patterns, strength in ((m, s) for m in PATTERNS if m <= healthy.shape[1] for s in STRENGTHS):
         studies = []
         for seed in range(LIKE):
             rng = np.random.default_rng([seed, patterns])
