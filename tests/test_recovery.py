@@ -93,7 +93,7 @@ def test_severities_and_their_intervals_hold_the_truth_where_patterns_are_absent
 def test_patterns_shrink_the_regions_that_were_diseased(basic):
     cohort, regions, people, _, selected = basic
     order = best_order(*truth_and_scores(cohort, people, selected))
-    changes = pattern_changes(selected.models, people.controls, "additive").mean(axis=0)
+    changes = pattern_changes(selected.models, people.controls).mean(axis=0)
     for change, diseased in zip(changes[order], cohort.patterns.values(), strict=True):
         assert len({regions[j] for j in np.argsort(change)[: len(diseased)]} & set(diseased)) >= 0.7 * len(diseased)
 

@@ -54,7 +54,7 @@ def unit(model: SurrealGAN, given: Given, order: np.ndarray) -> np.ndarray:
     severities, least squares weight most the directions in which healthy people vary least (Mahalanobis).
     """
     controls = model.prepare(given.regions[~given.patient], _of(given.covariates, ~given.patient)).values
-    learned = inference.pattern_changes(model.models_, controls, model.preset_.training.composition).mean(axis=0)[order]
+    learned = inference.pattern_changes(model.models_, controls).mean(axis=0)[order]
     scaler = model.preprocessing_.scaler
     mean = given.regions[~given.patient].to_numpy().mean(axis=0)
     true = -given.full_change * mean / scaler.sd * SCALED_SD

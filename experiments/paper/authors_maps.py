@@ -28,7 +28,7 @@ def maps_of(path: Path) -> pd.DataFrame:
     model = import_official(path, "muse72", "sex,age")
     regions = list(model.contract_.features)
     mean = np.ones((1, len(regions)))
-    changes = inference.pattern_changes(model.models_, mean, model.preset_.training.composition)[0] / SCALED_SD
+    changes = inference.pattern_changes(model.models_, mean)[0] / SCALED_SD
     number = np.repeat(np.arange(1, len(changes) + 1), len(regions))
     return pd.DataFrame({"region": regions * len(changes), "pattern": number, "change_sd": changes.ravel()})
 

@@ -194,7 +194,7 @@ class SurrealGAN(FittedEstimator):
         ).assign(chosen=[place == chosen.best for place in range(len(chosen.checkpoints))])
         controls, composition = study.residuals[~study.patient], preset.training.composition
         models = inference.from_zero(selected.models, controls, composition)
-        self.models_, order = inference.order_by_change(models, controls, composition)
+        self.models_, order = inference.order_by_change(models, controls)
         independent = preset.training.latent == "independent"
         self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
         self.r_indices_, self.spread_, _ = score_people(self, Scaled(study.residuals, None))
@@ -210,7 +210,7 @@ class SurrealGAN(FittedEstimator):
             halves = maps_of_halves(
                 controls, study.residuals[study.patient], n_patterns, study.method(n_patterns), study.settings.seed
             )
-            self.scale_ = widened(self.scale_, scored, healthy.brains, composition, halves, study.settings.seed)
+            self.scale_ = widened(self.scale_, scored, healthy.brains, halves, study.settings.seed)
         self._controls = Controls(unseen, healthy.brains - controls, np.flatnonzero(~study.patient))
         self.familiar_ = fit_familiar(
             self.models_,

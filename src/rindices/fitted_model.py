@@ -285,7 +285,7 @@ class FittedEstimator(RIndexEstimator, FittedModel):
             spread_sd (sd of change_sd over repetitions).
         """
         scaled = self.prepare(X, covariates).values
-        changes = inference.pattern_changes(self.models_, scaled, self.preset_.training.composition, severity)
+        changes = inference.pattern_changes(self.models_, scaled, severity)
         return self._maps(changes, ("change_sd", "change_percent", "spread_sd"))
 
     def decomposed_maps(self, X: Any, covariates: Any = None) -> pd.DataFrame:

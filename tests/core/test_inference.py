@@ -54,7 +54,7 @@ def test_synthesis_follows_the_composition(composition):
 @pytest.mark.parametrize("composition", ["additive", "joint"])
 @pytest.mark.parametrize("severity", [1.0, 0.4])
 def test_pattern_changes_are_relative_to_severity_zero(composition, severity):
-    found = inference.pattern_changes(BOTH, CONTROLS, composition, severity)
+    found = inference.pattern_changes(BOTH, CONTROLS, severity)
     assert found.shape == (2, N_PATTERNS, N_REGIONS)
     for model, changes in zip(MODELS, found, strict=True):
         zero = plain.transformed(model.transformation, CONTROLS, np.zeros((20, N_PATTERNS)), composition)
@@ -63,13 +63,12 @@ def test_pattern_changes_are_relative_to_severity_zero(composition, severity):
             close(change, (made - zero).mean(axis=0))
 
 
-@pytest.mark.parametrize("composition", ["additive", "joint"])
-def test_doses_are_shares_of_the_mean_full_change(composition):
+def test_doses_are_shares_of_the_mean_full_change():
     at = np.array([0.0, 0.3, 1.0, 1.5])
-    found = inference.doses(BOTH, CONTROLS, composition, at)
-    full = inference.pattern_changes(BOTH, CONTROLS, composition).mean(axis=0)
+    found = inference.doses(BOTH, CONTROLS, at)
+    full = inference.pattern_changes(BOTH, CONTROLS).mean(axis=0)
     for place, severity in enumerate(at):
-        changes = inference.pattern_changes(BOTH, CONTROLS, composition, severity)
+        changes = inference.pattern_changes(BOTH, CONTROLS, severity)
         close(
             found[..., place],
             [[one @ whole / (whole @ whole) for one, whole in zip(of, full, strict=True)] for of in changes],
@@ -98,12 +97,11 @@ def test_reordered_patterns_permute_everything_that_is_said_of_people_and_leave_
         close(made, inference.synthesise(BOTH, BRAINS, SEVERITIES, composition))
 
 
-@pytest.mark.parametrize("composition", ["additive", "joint"])
-def test_patterns_are_ordered_by_mean_change_largest_first(scores, composition):
-    sizes = np.abs(inference.pattern_changes(BOTH, CONTROLS, composition)).mean(axis=(0, 2))
+def test_patterns_are_ordered_by_mean_change_largest_first(scores):
+    sizes = np.abs(inference.pattern_changes(BOTH, CONTROLS)).mean(axis=(0, 2))
     by_size = sorted(range(N_PATTERNS), key=lambda i: -sizes[i])
     worst = plain.stacked([inference.reorder_patterns(model, by_size[::-1]) for model in MODELS])
-    ordered, order = inference.order_by_change(worst, CONTROLS, composition)
+    ordered, order = inference.order_by_change(worst, CONTROLS)
     close(inference.r_indices(ordered, BRAINS), scores[:, :, by_size])
     assert order.tolist() == list(range(N_PATTERNS))[::-1]
 

@@ -232,7 +232,7 @@ def world(monkeypatch):
         size = (n_models, N_PATTERNS)
         made_up = SimpleNamespace(
             pattern_changes=lambda *_: np.broadcast_to(np.eye(N_PATTERNS, N_PATTERNS + 1), (*size, N_PATTERNS + 1)),
-            doses=lambda _, __, ___, z: np.broadcast_to(z, (*size, len(z))),
+            doses=lambda _, __, z: np.broadcast_to(z, (*size, len(z))),
             synthesise=lambda _, brains, z, __: (brains + np.pad(z, [(0, 0), (0, 1)]))[None],
             r_indices=lambda _, brains: (
                 brains[None, :, :N_PATTERNS]
@@ -278,13 +278,13 @@ def test_few_people_widen_intervals_by_what_maps_of_halves_leave_open(world):
     """If a half's second map leaks into the first pattern, the R-index of that pattern shifts by z₂ times the leak."""
     models, healthy = world(6)
     scale = fit_scale(models, healthy, "additive", CORRELATION, seed=1).scale
-    assert widened(scale, models, healthy.brains, "additive", np.empty((0, N_PATTERNS, 3)), 1) is scale  # no halves
+    assert widened(scale, models, healthy.brains, np.empty((0, N_PATTERNS, 3)), 1) is scale  # no halves
     leak, everybody = 0.3, np.eye(N_PATTERNS, N_PATTERNS + 1)
     halves = np.stack([everybody, *(everybody + np.outer([0, sign * leak], [1, 0, 0]) for sign in (1, -1) * 5)])
     apart = intervals.inference.r_indices
     quiet = np.random.default_rng(3).standard_normal(N_PATTERNS)  # the same for everybody: only maps differ
     intervals.inference.r_indices = lambda _, brains: (brains[:, :N_PATTERNS] + quiet)[None]
-    wide = widened(scale, models, healthy.brains, "additive", halves, seed=1)
+    wide = widened(scale, models, healthy.brains, halves, seed=1)
     intervals.inference.r_indices = apart
     z = draw_others(np.repeat(DOSES, 4000), 0, np.eye(N_PATTERNS), np.random.default_rng(9))[:, 1]
     np.testing.assert_array_equal(wide.curves, scale.curves)
@@ -297,12 +297,11 @@ def test_few_people_widen_intervals_by_what_maps_of_halves_leave_open(world):
     np.testing.assert_allclose(wide.quantiles[1], scale.quantiles[1], atol=1e-6)  # the second pattern is unaffected
 
 
-@pytest.mark.parametrize("composition", ["additive", "joint"])
-def test_curves_rise_from_none_to_all_of_the_change(composition):
+def test_curves_rise_from_none_to_all_of_the_change():
     models = plain.stacked([plain.random_parameters(12, 3, seed) for seed in (0, 1)])
     brains = np.random.default_rng(3).normal(1, 0.1, (30, 12))
-    curves = fit_curves(models, brains, composition)
-    raw = inference.doses(models, brains, composition, KNOTS).mean(axis=0)
+    curves = fit_curves(models, brains)
+    raw = inference.doses(models, brains, KNOTS).mean(axis=0)
     np.testing.assert_allclose(curves, np.clip(np.maximum.accumulate(raw, axis=1), 0, None), atol=0.02)
     np.testing.assert_allclose(curves[:, [0, -1]], np.tile([0.0, 1.0], (3, 1)), atol=1e-12)
     assert (np.diff(curves, axis=1) > 0).all()

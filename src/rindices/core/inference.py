@@ -21,6 +21,7 @@ from rindices.core.networks import Parameters
 MOST_AT_ZERO = 0.2
 _MOST_CONTROLS = 5000  # over whom f's change is averaged; more take time and memory
 _BLOCK = 1024  # people at a time: memory stays small, and one compiled program serves tables of any length
+_ROWS = 8  # severities at a time at which everybody is changed, for the same reasons
 
 
 def r_indices(models: Parameters, brains: np.ndarray) -> np.ndarray:
@@ -55,31 +56,36 @@ def synthesise(models: Parameters, brains: np.ndarray, z: np.ndarray, compositio
     return _by_blocks(partial(_synthesise, models, composition=composition), (brains, z), axis=1)
 
 
-def pattern_changes(models: Parameters, controls: np.ndarray, composition: str, severity: float = 1.0) -> np.ndarray:
+def pattern_changes(models: Parameters, controls: np.ndarray, severity: float = 1.0) -> np.ndarray:
     """Mean change of scaled `controls` by each pattern alone, relative to f(x, 0) → ``(models, patterns, regions)``."""
-    n_patterns = networks.n_patterns(models)
-    controls = controls[:: -(-len(controls) // _MOST_CONTROLS)]
-
-    def mean_at(z: np.ndarray) -> np.ndarray:
-        return synthesise(models, controls, np.broadcast_to(z, (len(controls), n_patterns)), composition).mean(axis=1)
-
-    untouched = mean_at(np.zeros(n_patterns))
-    return np.stack([mean_at(severity * alone) - untouched for alone in np.eye(n_patterns)], axis=1)
+    return _changes(models, controls, np.array([severity]))[:, 0]
 
 
-def doses(models: Parameters, controls: np.ndarray, composition: str, z: np.ndarray) -> np.ndarray:
+def doses(models: Parameters, controls: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Share of the mean model's full change that each model makes at severities `z` → ``(models, patterns, len(z))``.
 
     The change of controls by one pattern alone, relative to f(x, 0), projected onto its mean over models at severity 1.
     """
-    changes = np.stack([pattern_changes(models, controls, composition, value) for value in z], axis=2)
-    full = pattern_changes(models, controls, composition).mean(axis=0)
-    return np.einsum("kmzr,mr->kmz", changes, full) / (full**2).sum(axis=1)[None, :, None]
+    changes = _changes(models, controls, np.append(z, 1))
+    full = changes[:, -1].mean(axis=0)
+    return np.einsum("kzmr,mr->kmz", changes[:, :-1], full) / (full**2).sum(axis=1)[None, :, None]
 
 
-def order_by_change(models: Parameters, controls: np.ndarray, composition: str) -> tuple[Parameters, np.ndarray]:
+def _changes(models: Parameters, controls: np.ndarray, severities: np.ndarray) -> np.ndarray:
+    """Mean change by each pattern alone, at each severity → ``(models, severities, patterns, regions)``."""
+    n_patterns, controls = networks.n_patterns(models), controls[:: -(-len(controls) // _MOST_CONTROLS)]
+    people = controls, np.ones((len(controls), 1))
+    z = np.concatenate([np.zeros((1, n_patterns)), *(severity * np.eye(n_patterns) for severity in severities)])
+    rows = np.pad(z, [(0, -len(z) % _ROWS), (0, 0)]).reshape(-1, _ROWS, n_patterns)
+    totals = [sum(np.asarray(_totals(models, *block, some)) for block, _ in _blocks(people)) for some in rows]
+    means = np.concatenate(totals, axis=1) / len(controls)
+    changes = means[:, 1 : len(z)] - means[:, :1]
+    return changes.reshape(len(means), len(severities), n_patterns, -1)
+
+
+def order_by_change(models: Parameters, controls: np.ndarray) -> tuple[Parameters, np.ndarray]:
     """Sort the patterns of aligned models by their mean absolute change, largest first; also return the order."""
-    sizes = np.abs(pattern_changes(models, controls, composition)).mean(axis=(0, 2))
+    sizes = np.abs(pattern_changes(models, controls)).mean(axis=(0, 2))
     order = np.argsort(-sizes, kind="stable")
     return reorder_patterns(models, order), order
 
@@ -231,3 +237,24 @@ def _synthesise(models: Parameters, brains: Array, z: Array, composition: str) -
     everybody = jnp.broadcast_to(z, (len(change["share"]), *z.shape))
     share = change["share"][:, None, None]
     return (1 - share) * made + share * (brains + _linear_changes(models, everybody).sum(axis=2))
+
+
+@jax.jit
+def _totals(models: Parameters, brains: Array, counts: Array, z: Array) -> Array:
+    """Sum over people the change of one pass of f at each row of `z` → ``(models, rows, regions)``.
+
+    However patterns are composed, f adds the same for a pattern alone as this, apart from a constant. `counts` is 0 for
+    people who only pad the block.
+    """
+    models = _double(models)
+
+    def one(f: dict) -> Array:
+        everybody = jnp.broadcast_to(z, (len(brains), *z.shape))
+        return jnp.einsum("p,pzr->zr", counts[:, 0], networks.decode(f, networks.encode(f, brains), everybody))
+
+    made = jax.lax.map(one, models.transformation) if models.transformation else 0.0
+    if models.linear is None:
+        return made
+    share = models.linear["change"]["share"][:, None, None]
+    linear = _linear_changes(models, jnp.broadcast_to(z, (len(share), *z.shape))).sum(axis=2)
+    return (1 - share) * made + share * counts.sum() * linear

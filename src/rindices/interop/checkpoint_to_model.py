@@ -59,7 +59,7 @@ def import_official(
     model = SurrealGAN(source.n_patterns, n_repetitions=1, preset=preset)
     # At the average control: the authors' controls are not in the file, and neither are other repetitions.
     with np.errstate(all="ignore"):
-        curves = fit_curves(source.models, np.ones((1, source.n_regions)), preset.training.composition)
+        curves = fit_curves(source.models, np.ones((1, source.n_regions)))
     if not np.isfinite(curves).all():
         raise InputError(
             f"The R-indices of the model in {path} are the same at all severities, or not finite, so people cannot be "

@@ -370,7 +370,7 @@ def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
     else:
         controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
         brains = Scaled(1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)], None)
-        curves = fit_curves(model.models_, brains.values, model.preset_.training.composition)
+        curves = fit_curves(model.models_, brains.values)
         parts = [results.patterns.assign(severity=1.0)]
         for severity in _SEVERITIES:  # each pattern reaches it at its own z
             for pattern, curve in enumerate(curves, start=1):

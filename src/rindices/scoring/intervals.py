@@ -104,7 +104,7 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         Seed of the draws.
     """
     rng, n_models = np.random.default_rng([seed, len(healthy.brains)]), len(healthy.held_out)
-    curves = inference.doses(models, healthy.brains, composition, SEVERITIES_OF_F)
+    curves = inference.doses(models, healthy.brains, SEVERITIES_OF_F)
     by_pattern, known = [], np.flatnonzero(healthy.held_out.any(axis=0))
     known = known if len(known) else np.arange(len(healthy.brains))  # those seen by all repetitions are scored too well
     for pattern in range(len(correlation)):
@@ -139,7 +139,7 @@ def few(n_controls: int, n_patients: int) -> bool:
 
 
 def widened(
-    scale: SeverityScale, models: Parameters, brains: np.ndarray, composition: str, halves: np.ndarray, seed: int
+    scale: SeverityScale, models: Parameters, brains: np.ndarray, halves: np.ndarray, seed: int
 ) -> SeverityScale:
     """Return a scale whose intervals also allow for how imprecisely so few people show what the disease changes.
 
@@ -151,7 +151,7 @@ def widened(
     ----------
     scale
         Scale from the repetitions alone; its severities are kept.
-    models, composition
+    models
         What was learned.
     brains
         Brains of healthy people, scaled.
@@ -162,7 +162,7 @@ def widened(
     """
     if scale.quantiles is None or len(halves) <= _FEWEST_HALVES:
         return scale
-    learned = inference.pattern_changes(models, brains, composition).mean(axis=0)
+    learned = inference.pattern_changes(models, brains).mean(axis=0)
     errors = _errors_of_maps(halves, learned, brains)
     rng, n_patterns, spread = np.random.default_rng([seed, len(brains)]), len(learned), []
     for pattern in range(n_patterns):
@@ -231,9 +231,9 @@ def _scatter(scores: np.ndarray, unseen: np.ndarray, others: np.ndarray) -> np.n
     return increasing((expected[:, None] + smooth).T).T
 
 
-def fit_curves(models: Parameters, brains: np.ndarray, composition: str) -> np.ndarray:
+def fit_curves(models: Parameters, brains: np.ndarray) -> np.ndarray:
     """Return the curve of each pattern at `KNOTS`, averaged over models: increasing, from 0 to 1."""
-    means = increasing(inference.doses(models, brains, composition, KNOTS).mean(axis=0))
+    means = increasing(inference.doses(models, brains, KNOTS).mean(axis=0))
     return (means - means[:, :1]) / (means[:, -1:] - means[:, :1])
 
 
@@ -260,7 +260,7 @@ def fit_scale(
     honest = unseen.scores(scores, np.arange(scores.shape[1]))
     reference = np.quantile(honest, CENTILES, axis=0, method="weibull").T if healthy.held_out.any() else None
     if n_models < FEWEST:
-        return Scored(SeverityScale(fit_curves(models, healthy.brains, composition), reference), honest, unseen)
+        return Scored(SeverityScale(fit_curves(models, healthy.brains), reference), honest, unseen)
     copula = np.eye(honest.shape[1]) if correlation is None else correlation
     by_dose = quantiles(models, healthy, composition, copula, seed)
     return Scored(SeverityScale(usual_severities(by_dose), reference, by_dose), honest, unseen)
@@ -321,7 +321,7 @@ def paired_readings(
         Seed of the draws.
     """
     rng = np.random.default_rng([seed, len(brains)])
-    curves = inference.doses(models, brains, composition, SEVERITIES_OF_F)
+    curves = inference.doses(models, brains, SEVERITIES_OF_F)
     n_models, n_patterns = curves.shape[:2]
     correlation = np.eye(n_patterns) if correlation is None else correlation
     readings = []
