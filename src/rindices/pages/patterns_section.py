@@ -36,7 +36,7 @@ def brains_of(view: RunView) -> tuple[dict[str, object], dict[int, object]]:
         strong regions that they lack (``unseen``) and the pictures of its uncertainty (``spreads``; none with a single
         repetition). For the slider: the regions that each piece of a drawing shows, and the limit of its colours.
     """
-    painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
+    painted = sorted((view.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
     titles = {name: name if title == name else f"{title} ({name})" for name, title in view.region_names.items()}
     outlined, drawn = brain.outlined_regions(titles), _atlas_pictures(painted, view.gallery)
     missing = [title for name, title in titles.items() if name not in outlined]
@@ -138,7 +138,7 @@ def _comparison(view: RunView, row: pd.Series) -> dict[str, object]:
         "regression": row["level"] == "regression",
         "n_patients": row["n_patients"],
         "n_significant": row["n_significant"],
-        "pictures": _t_maps(view.run.folder / VOXELWISE, row, where, view.gallery) if row["n_significant"] else [],
+        "pictures": _t_maps(view.folder / VOXELWISE, row, where, view.gallery) if row["n_significant"] else [],
         "clusters": None if clusters is None else _clusters(clusters, row, where),
     }
 

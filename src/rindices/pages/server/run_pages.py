@@ -24,10 +24,8 @@ from starlette.responses import (
 )
 
 from rindices import record
-from rindices.pages.cards_section import cards_section, groups_section
 from rindices.pages.layout import imbalanced_in, offline_policy, view_of
-from rindices.pages.people_section import explorer_section
-from rindices.pages.report import cited_in, methods_of, section_html
+from rindices.pages.report import SECTIONS, cited_in, methods_of, section_html
 from rindices.pages.server.page import (
     MODELS,
     Desk,
@@ -199,10 +197,9 @@ def runs_page(desk: Desk, request: Request) -> HTMLResponse:
 def read_run(desk: Desk, name: str) -> record.Run:
     """Return a finished run; an unchanged run is not read again."""
     folder = desk.path(name)
-    stamp = stamp_of(folder / record.SUMMARY)
     if record.status_of(folder) != record.DONE:
         raise InputError(f"There is no finished run in {name!r}.")
-    return background_result(("run", folder, stamp), lambda: record.read_run(folder))
+    return background_result(("run", folder, stamp_of(folder / record.SUMMARY)), lambda: record.read_run(folder))
 
 
 def run_page(desk: Desk, request: Request) -> HTMLResponse:
@@ -243,10 +240,7 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
 def _result(run: record.Run) -> dict[str, Markup]:
     """Return the sections that take a while to draw; they are kept for those who come back to a run."""
     view = view_of(run, show_ids=True)
-    return {
-        "groups": section_html("groups", view, groups_section(view)),
-        "cards": section_html("cards", view, cards_section(view)),
-    }
+    return {name: section_html(SECTIONS[name], view) for name in ("groups", "cards")}
 
 
 def _state_of_report(path: Path) -> str:
@@ -261,8 +255,8 @@ def people_page(desk: Desk, request: Request) -> Response:
     """Show the people of a run one by one."""
     name, show_ids = request.query_params.get("run", ""), request.query_params.get("ids") == "yes"
     run = read_run(desk, name)
-    stamp = stamp_of(run.folder / record.SUMMARY)
-    people = background_result(("people", run.folder, stamp, show_ids), lambda: _people(run, show_ids))
+    key = ("people", run.folder, stamp_of(run.folder / record.SUMMARY), show_ids)
+    people = background_result(key, lambda: _people(run, show_ids))
     shown = {"run": name, "summary": run.summary, "people": people, "show_ids": show_ids}
     return page(desk, "people", f"People of {name}", shown)
 
@@ -270,7 +264,7 @@ def people_page(desk: Desk, request: Request) -> Response:
 def _people(run: record.Run, show_ids: bool) -> Markup:
     variables = [str(name) for name in run.results.variables if name not in _KNOWN]
     view = view_of(run, show_ids=show_ids, variables=variables, most_people=_MOST_PEOPLE)
-    return section_html("explorer", view, explorer_section(view))
+    return section_html(SECTIONS["explorer"], view)
 
 
 def compare_page(desk: Desk, request: Request) -> HTMLResponse:
