@@ -177,8 +177,9 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
     if known and is_curve:
         values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
         alt = f"Agreement between training runs over the steps of training. At the chosen step {step}: {values}."
-        figure = plots.agreement_over_training(view.selection)
-        picture = view.gallery.draw("agreement_over_training", figure, alt, result=False)
+        picture = view.gallery.draw(
+            "agreement_over_training", plots.agreement_over_training(view.selection), alt, result=False
+        )
     excluded = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])
     reasons = [words("Repetition", excluded["member"]), words("Reason", excluded["reason"])]
     return {
