@@ -16,7 +16,6 @@ from rindices.pages.elements import Table, limits, measures, words
 from rindices.pages.server.page import MODELS, TABLES, Desk, address, background_result, files_with, free_name, page
 from rindices.pages.server.query import (
     Button,
-    Pairs,
     buttons_of,
     options_of,
     pairs_of,
@@ -70,7 +69,9 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
         "models": files_with(desk, MODELS),
         "table": table,
         "tables": files_with(desk, TABLES),
-        **dict.fromkeys(("match", "verdict", "contract")),
+        "match": None,
+        "verdict": None,
+        "contract": None,
         "query": "",
     }
     command: list[str] = []
@@ -79,12 +80,11 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
         shown |= {"verdict": verdict_of(header), "contract": header.contract}
     if model and table:
         settings = read_query(ApplySettings, asked, desk)
-        pairs: Pairs = [("model", model), ("table", table), *pairs_of(settings, desk)]
         _, command = _planned_scores(desk, model, table, options_of(settings, desk))
         key = ("match", stamp_of(path), table, stamp_of(desk.path(table)), settings)
         shown |= {
             "match": background_result(key, lambda: _match(desk, path, table, settings)),
-            "query": urlencode(pairs),
+            "query": urlencode([("model", model), ("table", table), *pairs_of(settings, desk)]),
         }
     return page(desk, "apply", "Apply", shown, command=command)
 

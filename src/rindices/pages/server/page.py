@@ -160,6 +160,7 @@ _PLACES = {
     "/apply": ("Score new people", ("apply", "scored", "person")),
     "/compare": ("Compare", ("compare",)),
 }
+_PARTS = ("checked", "looked")  # of a page, loaded after it
 
 
 class RunRow(NamedTuple):
@@ -192,7 +193,8 @@ def page(
         "page_name": template,
         "command": " ".join(map(quoted, ["rindices", *command])) if command else "",
     }
-    return HTMLResponse(render(f"server/{template}.html.j2", **everywhere, **contents), status)
+    frame = template if template in _PARTS else "frame"
+    return HTMLResponse(render(f"server/{frame}.html.j2", **everywhere, **contents), status)
 
 
 class NotYet(Exception):

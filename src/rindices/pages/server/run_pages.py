@@ -91,13 +91,12 @@ def train_page(desk: Desk, request: Request) -> Response:
         refused = desk.said(error.message)
         with contextlib.suppress(InputError):
             there = row_of(desk, out).name
-    pairs = [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)]
     return page(
         desk,
         "train",
         f"Train on {name}",
         {
-            "pairs": pairs,
+            "pairs": [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)],
             "out": out,
             "fields": form_of(SearchSettings, asked),
             "refused": refused,
@@ -213,8 +212,9 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
         row = row_of(desk, name) if begun else None
         if row is not None and row.status == "damaged":
             training = training._replace(state=row.status, said=row.trouble)
-        known = row.settings is not None if row else name in desk.children
-        can_go_on = known and training.state not in ("running", "refused")
+        can_go_on = training.state not in ("running", "refused") and (
+            row.settings is not None if row else name in desk.children
+        )
         kept = any(desk.path(name).glob("*/*.safetensors"))  # in its journal, or from a run that it extends
         return page(desk, "running", name, {"run": name, "training": training, "can_go_on": can_go_on, "kept": kept})
     run = read_run(desk, name)
