@@ -53,7 +53,7 @@ def groups_section(view: RunView) -> dict[str, object] | None:
         "n_larger": int((clear & (rows["effect"] > 0)).sum()),
         "n_below": int((rows["effect"] < 0).sum()),
         "sizes": table[["n_controls", "n_patients"]].iloc[0],
-        "covariates": view.run.adjusted,
+        "covariates": view.adjusted,
         "imbalanced": imbalanced_in(view.summary),
     }
 
@@ -70,14 +70,12 @@ def cards_section(view: RunView) -> dict[str, object]:
     """Return a card for each pattern: brain, strongest regions, severities, age, and who has it."""
     people, training = view.results.first_visits, _training(view)
     (brains, pieces), had = brains_of(view), [high for _, _, high in view.reference]
-    mixture = None
-    if had and (people["group"] == "patient").sum() >= _FEW and view.summary.n_patterns > 1:
-        mixture = view.gallery.draw(
-            "mixture",
-            plots.pattern_mixture(people, had),
-            "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 of 100 "
-            "controls.",
-        )
+    several = had and (people["group"] == "patient").sum() >= _FEW and view.summary.n_patterns > 1
+    alt = (
+        "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 of 100 "
+        "controls."
+    )
+    mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt) if several else None
     return {
         "cards": [_card(view, place, training, had) for place in range(1, view.summary.n_patterns + 1)],
         "brains": brains,
@@ -209,21 +207,23 @@ def _strongest(view: RunView, place: int, first: pd.Series) -> Picture:
 
 
 def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> Table:
+    table = view.analyses.get("group_effects")
+    effects = None if table is None else table.set_index("region")["effect"]
     columns = [
         *_named(rows["region"], view.region_names),
         measures("Change (sd)", rows["change_sd"], 2, "+"),
         measures("Spread (sd)", rows["spread_sd"]),
         measures("Change (%)", rows["change_percent"], 1, "+"),
+        *(
+            [
+                measures("In patients (sd)", rows["decomposed_sd"], 2, "+"),
+                measures("Spread of that (sd)", rows["decomposed_spread_sd"]),
+            ]
+            if _is_decomposed(view)
+            else []
+        ),
+        *([] if effects is None else [measures("Patients versus controls (d)", rows["region"].map(effects), 2, "+")]),
     ]
-    if _is_decomposed(view):
-        columns += [
-            measures("In patients (sd)", rows["decomposed_sd"], 2, "+"),
-            measures("Spread of that (sd)", rows["decomposed_spread_sd"]),
-        ]
-    if (effects := view.analyses.get("group_effects")) is not None:
-        columns.append(
-            measures("Patients versus controls (d)", rows["region"].map(effects.set_index("region")["effect"]), 2, "+")
-        )
     return Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")
 
 

@@ -54,7 +54,7 @@ def associations_section(view: RunView) -> dict[str, object] | None:
     return {
         "parts": [_part(table[table["people"] == people], people, view.gallery) for people in table["people"].unique()],
         "partial": bool(table["partial"].notna().any()),
-        "adjusted": view.run.adjusted,
+        "adjusted": view.adjusted,
         "eta": bool((table["statistic"] == "eta²").any()),
     }
 
@@ -189,21 +189,21 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
         measures("Gain, corrected", table["gain_corrected"], 3, "+"),
         words("Note", table["note"]),
     ]
-    told, picture = {name: view.summary.follow_up.get(name) for name in FOLLOW_UP}, None
-    if curves is not None:
-        picture = view.gallery.draw(
-            "follow_up",
-            plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None),
-            "Proportion of people with and without the event over time, in thirds of each severity, with numbers at "
-            "risk.",
-        )
+    told = {name: view.summary.follow_up.get(name) for name in FOLLOW_UP}
+    alt = "Proportion of people with and without the event over time, in thirds of each severity, with numbers at risk."
     return {
         "told": told,
-        "covariates": [name for name in view.run.adjusted if name != view.summary.correction.site],
-        "site": view.summary.correction.site in view.run.adjusted,
+        "covariates": [name for name in view.adjusted if name != view.summary.correction.site],
+        "site": view.summary.correction.site in view.adjusted,
         "kind": table["kind"].iloc[0],
         "changing": listed(table["pattern"][table["p_proportional"] < _CHANGING]),
         "few": [note for note in table["note"].unique() if note],
-        "picture": picture,
+        "picture": None
+        if curves is None
+        else view.gallery.draw(
+            "follow_up",
+            plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None),
+            alt,
+        ),
         "table": Table("Severities and the event", columns, source="analysis/prognosis.csv"),
     }

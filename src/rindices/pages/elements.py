@@ -61,10 +61,11 @@ class Gallery:
         figure = drawing.figure() if isinstance(drawing, BrainDrawing) else drawing
         if strip:
             plots.strip_above(figure, strip)
-        if isinstance(drawing, BrainDrawing):  # its own SVG is smaller than Matplotlib's
-            svg = _with_strip(drawing.svg(name), strip)
-        else:
-            svg = plots.figure_svg(figure, f"{name}-")
+        svg = (
+            _with_strip(drawing.svg(name), strip)  # smaller than Matplotlib's
+            if isinstance(drawing, BrainDrawing)
+            else plots.figure_svg(figure, f"{name}-")
+        )
         self.figures.append((name, figure, svg))
         return Picture(name, for_page(svg, alt))
 

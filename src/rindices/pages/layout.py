@@ -2,22 +2,21 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
 import jinja2
-import pandas as pd
 from markupsafe import Markup
 
 from rindices.pages import elements
 from rindices.pages.elements import Gallery, listed, write_page
 from rindices.plots.style import PALETTE
 from rindices.problems import Curtain, counted, duration, roughly
-from rindices.record import Results, Run, Summary
+from rindices.record import Run, Summary
 from rindices.regions import known_regions
 from rindices.settings import State
 
@@ -49,14 +48,12 @@ def imbalanced_in(summary: Summary) -> str:
     return listed([row["variable"] for row in summary.balance or () if row["imbalanced"]][:3]) or "something else"
 
 
-@dataclass(frozen=True)
-class RunView:
-    """A run and how it is shown; every section is made from such a view.
+@dataclass(frozen=True, eq=False)
+class RunView(Run):
+    """A run and how it is shown; every section is made from such a view, whose texts contain no ids if they are hidden.
 
     Attributes
     ----------
-    run
-        The run; its texts contain no ids if these are hidden.
     gallery
         Draws and keeps the figures.
     curtain
@@ -69,27 +66,11 @@ class RunView:
         Maximum number of people in the explorer.
     """
 
-    run: Run
     gallery: Gallery
     curtain: Curtain
     show_ids: bool
     variables: Sequence[str]
     most_people: int
-
-    @property
-    def results(self) -> Results:
-        """The tables of the run."""
-        return self.run.results
-
-    @property
-    def summary(self) -> Summary:
-        """The summary of the run."""
-        return self.run.summary
-
-    @property
-    def analyses(self) -> Mapping[str, pd.DataFrame]:
-        """The analyses of the run, by name."""
-        return self.run.analyses
 
     @cached_property
     def region_names(self) -> dict[str, str]:
@@ -119,10 +100,16 @@ def view_of(
 ) -> RunView:
     """Return the view of a run for pages, see `RunView`; `variables` default to the clinical scores."""
     curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
-    run = replace(run, summary=without_ids(run.summary, curtain))
-    shown = run.summary.clinical if variables is None else variables
-    strip = VERDICT_LOOKS[run.summary.state].strip.format(imbalanced_in(run.summary))
-    return RunView(run, Gallery(strip), curtain, show_ids, shown, most_people)
+    summary = without_ids(run.summary, curtain)
+    strip = VERDICT_LOOKS[summary.state].strip.format(imbalanced_in(summary))
+    return RunView(
+        **vars(run) | {"summary": summary},
+        gallery=Gallery(strip),
+        curtain=curtain,
+        show_ids=show_ids,
+        variables=summary.clinical if variables is None else variables,
+        most_people=most_people,
+    )
 
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

@@ -7,10 +7,11 @@
   const MOST_BYTES = 512 * 2 ** 20;
   const byId = (id) => document.getElementById(id);
   const all = (what, within = document) => [...within.querySelectorAll(what)];
+  const on = (what, event, act, within) => all(what, within).forEach((node) => node.addEventListener(event, () => act(node)));
 
   function fill(node, attributes, children) {
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.append(...children);
+    node.append(...children.filter(Boolean));  // a part that is left out is empty
     return node;
   }
   const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
@@ -160,23 +161,14 @@
   }
 
   function bar(value, limits, band, [low, high], place) {
-    const x = (at) => 8 + (204 * (Math.max(low, Math.min(high, at)) - low)) / (high - low);
-    const svg = draw("svg", { viewBox: "0 0 220 38", class: "bar", style: `--own: var(--pattern${(place % 6) + 1})`, "aria-hidden": "true" });
-    if (band) {
-      svg.append(draw("rect", { class: "band", x: x(band[0]), width: Math.max(1, x(band[2]) - x(band[0])), y: 0, height: 20 }));
-    }
-    if (value !== null) {
-      svg.append(draw("rect", { class: "r", x: Math.min(x(0), x(value)), width: Math.max(0.5, Math.abs(x(value) - x(0))), y: 5, height: 10 }));
-      if (limits) {  // an end beyond the scale has no cap
-        const caps = limits.filter((at) => low <= at && at <= high).map((at) => `M${x(at)} 6v8`);
-        svg.append(draw("path", { class: "interval", d: `M${x(limits[0])} 10H${x(limits[1])}${caps.join("")}` }));
-      }
-    }
-    if (band) svg.append(draw("path", { class: "median", d: `M${x(band[1])} 0v20` }));
-    for (const tick of [0, 0.5, 1, 1.5, 2].filter((at) => at >= low && at <= high)) {
-      svg.append(draw("path", { class: "axis", d: `M${x(tick)} 20v3` }), draw("text", { x: x(tick), y: 35 }, String(tick)));
-    }
-    return svg;
+    const x = (at) => 8 + (204 * (Math.max(low, Math.min(high, at)) - low)) / (high - low), isInside = (at) => low <= at && at <= high;
+    const capsOf = (ends) => ends.filter(isInside).map((at) => `M${x(at)} 6v8`).join("");  // an end beyond the scale has no cap
+    return draw("svg", { viewBox: "0 0 220 38", class: "bar", style: `--own: var(--pattern${(place % 6) + 1})`, "aria-hidden": "true" },
+      band && draw("rect", { class: "band", x: x(band[0]), width: Math.max(1, x(band[2]) - x(band[0])), y: 0, height: 20 }),
+      value !== null && draw("rect", { class: "r", x: Math.min(x(0), x(value)), width: Math.max(0.5, Math.abs(x(value) - x(0))), y: 5, height: 10 }),
+      value !== null && limits && draw("path", { class: "interval", d: `M${x(limits[0])} 10H${x(limits[1])}${capsOf(limits)}` }),
+      band && draw("path", { class: "median", d: `M${x(band[1])} 0v20` }),
+      ...[0, 0.5, 1, 1.5, 2].filter(isInside).flatMap((tick) => [draw("path", { class: "axis", d: `M${x(tick)} 20v3` }), draw("text", { x: x(tick), y: 35 }, String(tick))]));
   }
 
   function whyTable(drivers, place, data) {
@@ -186,7 +178,7 @@
     const values = triples.flatMap(([, ...two]) => two).concat(0), low = Math.min(...values), x = (value) => 5 + (80 * (value - low)) / (Math.max(...values) - low || 1);
     const rows = triples.map(([at, part, z]) => {
       const [short, full] = data.regions[at];
-      const region = make("th", { scope: "row" }, full, ...(full === short ? [] : [make("small", {}, ` ${short}`)]));
+      const region = make("th", { scope: "row" }, full, full !== short && make("small", {}, ` ${short}`));
       const picture = draw("svg", { viewBox: "0 0 90 14", class: "why", "aria-hidden": "true", style: `--own: var(--pattern${(place % 6) + 1})` }, draw("rect", { class: "r", x: Math.min(x(0), x(part)), width: Math.max(0.5, Math.abs(x(part) - x(0))), y: 3, height: 8 }), draw("path", { class: "axis", d: `M${x(0)} 0V14` }), draw("circle", { class: "z", cx: x(z), cy: 7, r: 4 }));
       return make("tr", {}, region, make("td", {}, picture), make("td", { class: "number" }, signed(z)), make("td", { class: "number" }, signed(part)));
     });
@@ -201,22 +193,24 @@
     const above = aboveWords(visit.above?.[place], data.reference);
     const line = make("p", {}, make("strong", {}, `${data.names[place]}: ${fixed(visit.r[place], 2)}`), told + (above ? `, ${above}` : ""));
     const drawn = bar(visit.r[place], limits, data.bands[place], data.scale, place), drivers = visit.drivers?.[place] ?? [];
-    return make("div", { class: "pattern" }, make("div", {}, line, drawn), ...(drivers.length ? [whyTable(drivers, place, data)] : []));
+    return make("div", { class: "pattern" }, make("div", {}, line, drawn), drivers.length > 0 && whyTable(drivers, place, data));
   }
 
   function cardOf(person, data) {
     const facts = [GROUPS[person.group], person.diagnosis, data.sites[person.site]].filter(Boolean);
-    const card = make("article", { class: "card" }, make("h4", {}, person.name), make("p", { class: "aside" }, facts.join(" \u00b7 ")));
-    if (person.change) card.append(make("ul", { class: "change" }, ...person.change.map((change, at) => make("li", {}, changeWords(data.names[at], change)))));
-    person.visits.forEach((visit, place) => {
+    const aside = (words) => make("p", { class: "aside" }, words.join(" \u00b7 "));
+    const visits = person.visits.flatMap((visit, place) => {
       const years = visit.years === undefined ? "" : `, ${fixed(visit.years, 1)} years`;
-      if (person.visits.length > 1) card.append(make("h5", {}, `Visit ${visit.visit ?? place + 1}${years}`));
       const scores = data.scores.map(({ name, levels }, at) => [name, levels?.[visit.scores?.[at]] ?? visit.scores?.[at] ?? null]).filter(([, value]) => value !== null);
-      if (scores.length) card.append(make("p", { class: "aside" }, scores.slice(0, 6).map((pair) => pair.join(" ")).join(" \u00b7 ")));
-      if (visit.flags) card.append(make("p", { class: "note warnings" }, `Unusual: ${visit.flags}`));
-      card.append(make("div", { class: "patterns" }, ...visit.r.map((_, at) => patternBlock(visit, at, data))));
+      return [
+        person.visits.length > 1 && make("h5", {}, `Visit ${visit.visit ?? place + 1}${years}`),
+        scores.length > 0 && aside(scores.slice(0, 6).map((pair) => pair.join(" "))),
+        visit.flags && make("p", { class: "note warnings" }, `Unusual: ${visit.flags}`),
+        make("div", { class: "patterns" }, ...visit.r.map((_, at) => patternBlock(visit, at, data))),
+      ];
     });
-    return card;
+    const changes = person.change?.map((change, at) => make("li", {}, changeWords(data.names[at], change)));
+    return make("article", { class: "card" }, make("h4", {}, person.name), aside(facts), changes && make("ul", { class: "change" }, ...changes), ...visits);
   }
 
   function changeWords(name, [change, low, high, reliable]) {
@@ -239,11 +233,9 @@
     data.scale = [Math.min(0, percentile(every, 0.002)), Math.max(1, percentile(every, 0.998))];
     const state = { data, open: data.people[data.example], filters: filtersOf(data), axes: axesOf(data), colours: coloursOf(data) };
     const form = byId("linked").querySelector("form");
-    const choose = (id, options, chosen = 0) => byId(id).append(...options.map((option, place) => make("option", { value: place, ...(place === chosen ? { selected: "" } : {}) }, option)));
-    choose("shown", state.filters.map((filter) => filter.name));
-    choose("colour", state.colours.map((one) => one.name));
-    choose("across", state.axes.map((axis) => axis.name));
-    choose("up", state.axes.map((axis) => axis.name), data.names.length > 1 ? 1 : state.axes.length - 1);
+    const menus = { shown: state.filters, colour: state.colours, across: state.axes, up: state.axes };
+    for (const [id, options] of Object.entries(menus)) byId(id).append(...options.map(({ name }, place) => make("option", { value: place }, name)));
+    byId("up").value = data.names.length > 1 ? 1 : state.axes.length - 1;
     form.addEventListener("input", () => refresh(state));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -370,8 +362,7 @@
     const y = (value) => 450 - (440 * (value - limits[1][0])) / (limits[1][1] - limits[1][0]);
     const svg = draw("svg", { viewBox: "0 0 600 500", class: "scatter", role: "group", "aria-label": `${across.name} across, ${up.name} up; arrow keys move from person to person` });
     for (const [axis, at, [low, high], isUp] of [[across, x, limits[0], false], [up, y, limits[1], true]]) {
-      for (const tick of axis.ticks?.keys() ?? ticksOf(low, high)) {
-        if (tick < low || tick > high) continue;
+      for (const tick of [...(axis.ticks?.keys() ?? ticksOf(low, high))].filter((one) => low <= one && one <= high)) {
         const words = axis.ticks ? axis.ticks[tick] : minus(String(tick));
         svg.append(draw("path", { class: "grid", d: isUp ? `M72 ${at(tick)}H580` : `M${at(tick)} 10V450` }), draw("text", isUp && axis.ticks ? { x: 56, y: at(tick), "text-anchor": "middle", transform: `rotate(-90 56 ${at(tick)})` } : isUp ? { x: 66, y: at(tick) + 4, "text-anchor": "end" } : { x: at(tick), y: 468, "text-anchor": "middle" }, words));
       }
@@ -389,14 +380,13 @@
       return { shape, person, a: x(a), b: y(b) };
     });
     state.pathOf = (person) => pathOf(person, data.people.indexOf(person));
-    const layers = [...state.shapes].sort((a, b) => ORDER.indexOf(a.person.group) - ORDER.indexOf(b.person.group));
-    svg.append(...layers.map((one) => one.shape));
+    svg.append(...[...state.shapes].sort((a, b) => ORDER.indexOf(a.person.group) - ORDER.indexOf(b.person.group)).map((one) => one.shape));
     svg.addEventListener("keydown", (event) => moveIn(event, state));
     byId("scatter").replaceChildren(svg);
     byId("legend").replaceChildren(...colour.legend.slice(0, 14).map(([own, words, group]) => {
       const key = draw("svg", { viewBox: "0 0 12 12", class: "key", "aria-hidden": "true" }, shapeOf(group ?? "patient", own, 6, 6));
       return make("span", {}, key, words);
-    }), ...(colour.legend.length > 14 ? [make("span", {}, `and ${colour.legend.length - 14} more`)] : []));
+    }), colour.legend.length > 14 ? make("span", {}, `and ${colour.legend.length - 14} more`) : "");
     mark(state);
   }
 
@@ -560,29 +550,27 @@
   }
 
   function paste(area) {
-    area.addEventListener("input", () => {
-      const inputs = all("[data-column]", area.form), regions = inputs.filter((input) => "region" in input.dataset);
-      const byName = new Map(inputs.map((input) => [input.dataset.column, input]));
-      const rows = cellsOf(area.value), [heads, row] = rows, cells = rows.flat();
-      const isColumn = rows.every((one) => one.length === 2) && !byName.has(heads[1]);
-      const isTable = !isColumn && row && heads.some((head) => byName.has(head));
-      const bare = cells.every((cell) => NUMBER.test(cell));
-      const pairs = bare && cells.length === regions.length ? regions.map((input, place) => [input.dataset.column, cells[place]])
-        : isColumn ? rows
-        : isTable ? heads.map((head, place) => [head, row[place] ?? ""])
-        : [];
-      // Nothing pasted before, for another person, stays.
-      if (area.value.trim()) inputs.forEach((input) => { input.value = input.defaultValue ?? ""; });
-      const filled = pairs.filter(([name, text]) => {
-        const input = byName.get(name);
-        if (!input || text === "") return false;
-        input.value = text;
-        if (!input.value && NUMBER.test(text)) input.value = String(Number(text));  // a code written as 1.0
-        return regions.includes(input) && input.value !== "";
-      }).length;
-      const hint = filled ? "" : `${bare ? `; ${cells.length} numbers were pasted` : ""}. Copy the header row as well.`, first = isTable && rows.length > 2 ? `, from the first of ${rows.length - 1} rows` : "";
-      document.querySelector("[data-pasted]").textContent = area.value.trim() ? `${filled} of ${regions.length} regions filled in${first}${hint}` : "";
-    });
+    const inputs = all("[data-column]", area.form), regions = inputs.filter((input) => "region" in input.dataset);
+    const byName = new Map(inputs.map((input) => [input.dataset.column, input]));
+    const rows = cellsOf(area.value), [heads, row] = rows, cells = rows.flat();
+    const isColumn = rows.every((one) => one.length === 2) && !byName.has(heads[1]);
+    const isTable = !isColumn && row && heads.some((head) => byName.has(head));
+    const bare = cells.every((cell) => NUMBER.test(cell));
+    const pairs = bare && cells.length === regions.length ? regions.map((input, place) => [input.dataset.column, cells[place]])
+      : isColumn ? rows
+      : isTable ? heads.map((head, place) => [head, row[place] ?? ""])
+      : [];
+    // Nothing pasted before, for another person, stays.
+    if (area.value.trim()) inputs.forEach((input) => { input.value = input.defaultValue ?? ""; });
+    const filled = pairs.filter(([name, text]) => {
+      const input = byName.get(name);
+      if (!input || text === "") return false;
+      input.value = text;
+      if (!input.value && NUMBER.test(text)) input.value = String(Number(text));  // a code written as 1.0
+      return regions.includes(input) && input.value !== "";
+    }).length;
+    const hint = filled ? "" : `${bare ? `; ${cells.length} numbers were pasted` : ""}. Copy the header row as well.`, first = isTable && rows.length > 2 ? `, from the first of ${rows.length - 1} rows` : "";
+    document.querySelector("[data-pasted]").textContent = area.value.trim() ? `${filled} of ${regions.length} regions filled in${first}${hint}` : "";
   }
 
   // ---- Start ----
@@ -590,30 +578,26 @@
   function prepare(within) {
     all("table.data", within).forEach(prepareTable);
     all("figure[data-name]", within).forEach(prepareFigure);
-    for (const button of all("button[data-copy]", within)) {
-      button.hidden = false;
-      button.addEventListener("click", () => copyText(byId(button.dataset.copy), button));
-    }
-    for (const node of all("[data-change]", within)) node.addEventListener("click", () => change(node, node.dataset.change));
-    for (const node of all("[data-change-name]", within)) node.addEventListener("change", () => change(node, `${node.dataset.changeName}=${encodeURIComponent(node.value)}`));
-    for (const node of all("[data-filter]", within)) node.addEventListener("input", () => filterRows(node));
-    for (const box of all(".scroller", within)) scrollers.observe(box);
+    all(".scroller", within).forEach((box) => scrollers.observe(box));
+    all("button[data-copy]", within).forEach((button) => button.removeAttribute("hidden"));
+    on("button[data-copy]", "click", (button) => copyText(byId(button.dataset.copy), button), within);
+    on("[data-change]", "click", (node) => change(node, node.dataset.change), within);
+    on("[data-change-name]", "change", (node) => change(node, `${node.dataset.changeName}=${encodeURIComponent(node.value)}`), within);
+    on("[data-filter]", "input", filterRows, within);
   }
 
   prepare(document);
   // Files can also be dropped onto an input.
-  for (const input of all("[data-file]")) {
-    input.addEventListener("change", () => input.files[0] && upload(input.files[0], input.closest(".drop")));
-    for (const name of ["dragenter", "dragleave", "drop"]) input.addEventListener(name, () => input.classList.toggle("over", name === "dragenter"));
-  }
-  all("[data-submit]").forEach((node) => node.addEventListener("change", () => node.form.requestSubmit()));
-  all("[data-live]").forEach(planAgain);
-  all("[data-paste]").forEach(paste);
-  all("form[data-busy]").forEach((form) => form.addEventListener("submit", () => {
+  on("[data-file]", "change", (input) => input.files[0] && upload(input.files[0], input.closest(".drop")));
+  for (const name of ["dragenter", "dragleave", "drop"]) on("[data-file]", name, (input) => input.classList.toggle("over", name === "dragenter"));
+  on("[data-submit]", "change", (node) => node.form.requestSubmit());
+  on("[data-paste]", "input", paste);
+  on("form[data-busy]", "submit", (form) => {
     form.querySelector("[data-said]").textContent = form.dataset.busy;
     form.querySelector("button").disabled = true;
-  }));
-  document.querySelector("[data-print]")?.addEventListener("click", () => {
+  });
+  all("[data-live]").forEach(planAgain);
+  on("[data-print]", "click", () => {
     document.body.classList.add("one-card");
     addEventListener("afterprint", () => document.body.classList.remove("one-card"), { once: true });
     print();

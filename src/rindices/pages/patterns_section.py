@@ -36,11 +36,9 @@ def brains_of(view: RunView) -> tuple[dict[str, object], dict[int, object]]:
         strong regions that they lack (``unseen``) and the pictures of its uncertainty (``spreads``; none with a single
         repetition). For the slider: the regions that each piece of a drawing shows, and the limit of its colours.
     """
-    painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
+    painted = sorted((view.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
     titles = {name: name if title == name else f"{title} ({name})" for name, title in view.region_names.items()}
     outlined, drawn = brain.outlined_regions(titles), _atlas_pictures(painted, view.gallery)
-    missing = [title for name, title in titles.items() if name not in outlined]
-    atlases = {region.atlas for region in outlined.values()}
     pieces, unseen, spreads = dict[int, object](), dict[int, list[str]](), dict[int, list[Picture]]()
     for pattern in range(1, view.summary.n_patterns + 1) if not painted else ():
         own = strongest_first(view.results.patterns, pattern).set_index("region")
@@ -65,8 +63,15 @@ def brains_of(view: RunView) -> tuple[dict[str, object], dict[int, object]]:
                 {end: one.with_amounts(dict(reach), _WIDTH) for end, one in drawings.items()},
                 f"Uncertainty of pattern {pattern} on the brain. The table of all regions gives the values.",
             )
-    shown = {"painted": bool(painted), "missing": missing, "atlases": atlases, "drawn": drawn}
-    return shown | {"unseen": unseen, "spreads": spreads}, pieces
+    shown = {
+        "painted": bool(painted),
+        "missing": [title for name, title in titles.items() if name not in outlined],
+        "atlases": {region.atlas for region in outlined.values()},
+        "drawn": drawn,
+        "unseen": unseen,
+        "spreads": spreads,
+    }
+    return shown, pieces
 
 
 def strongest_first(patterns: pd.DataFrame, pattern: int) -> pd.DataFrame:
@@ -82,13 +87,13 @@ def draw_measures(
 
     Without enough regions that have an outline, there are none.
     """
-    names, drawings = table["region"].unique(), dict[str, BrainDrawing]()
+    names = table["region"].unique()
     enough = len(brain.outlined_regions(names)) >= _ENOUGH * len(names)
-    for measure in brain.measures_of(names) if enough else ():
-        drawing = draw_brain(table, pattern, measure=measure, unsure=unsure, unit=unit, layout=_SMALL_BRAIN)
-        if drawing is not None:
-            drawings[f"_{measure}" if measure else ""] = drawing
-    return drawings
+    drawings = {
+        measure: draw_brain(table, pattern, measure=measure, unsure=unsure, unit=unit, layout=_SMALL_BRAIN)
+        for measure in (brain.measures_of(names) if enough else ())
+    }
+    return {f"_{measure}" if measure else "": one for measure, one in drawings.items() if one is not None}
 
 
 def draw_each(
@@ -138,7 +143,7 @@ def _comparison(view: RunView, row: pd.Series) -> dict[str, object]:
         "regression": row["level"] == "regression",
         "n_patients": row["n_patients"],
         "n_significant": row["n_significant"],
-        "pictures": _t_maps(view.run.folder / VOXELWISE, row, where, view.gallery) if row["n_significant"] else [],
+        "pictures": _t_maps(view.folder / VOXELWISE, row, where, view.gallery) if row["n_significant"] else [],
         "clusters": None if clusters is None else _clusters(clusters, row, where),
     }
 

@@ -10,7 +10,6 @@ from rindices import plots
 from rindices.pages.elements import GROUPS, Table, counts, measures, number, script_json, words
 from rindices.pages.layout import RunView
 from rindices.pages.patterns_section import strongest_first
-from rindices.record import Run
 
 # The regions that drive severities: for each person and visit, a list per pattern. Lists are flat to keep the page
 # small: index of the region among the names, change, z, index of the next, ...
@@ -73,10 +72,10 @@ def _flagged(rows: pd.DataFrame) -> Table:
 def recovery_section(view: RunView) -> dict[str, object] | None:
     """Return the comparison with the true severities of a demonstration; None without them."""
     recovery = view.summary.recovery
-    if view.run.truth is None or recovery is None:
+    if view.truth is None or recovery is None:
         return None
-    known = view.run.truth.notna().all(axis=1) & (view.results.r_indices["group"] == "patient")
-    figure = plots.recovery(view.run.truth[known], recovery.of(view.results.scores[known]), recovery.per_pattern)
+    known = view.truth.notna().all(axis=1) & (view.results.r_indices["group"] == "patient")
+    figure = plots.recovery(view.truth[known], recovery.of(view.results.scores[known]), recovery.per_pattern)
     values = ", ".join(
         f"pattern {number}: {value:.3f}"
         for number, value in zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
@@ -121,13 +120,12 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
 
     If ids are hidden, so are diagnoses, dates and names of visits. People are sorted by group and score.
     """
-    run, show_ids, scores = view.run, view.show_ids, view.results.score_names
-    table = _people(view)
+    show_ids, scores, table = view.show_ids, view.results.score_names, _people(view)
     if table.empty:
         return None
     first = table[table["first_visit"]].sort_values(["group", *scores], ascending=False, kind="stable")
-    sites, changes = _levels(table["site"]) or [], _changes(run)
-    drivers, regions = _drivers(run, table)
+    sites, changes = _levels(table["site"]) or [], _changes(view)
+    drivers, regions = _drivers(view, table)
     clinical = {name: _levels(table[name]) for name in view.variables if name in table}
     ordered = table.sort_values(["first_visit", "years"], ascending=[False, True]) if "years" in table else table
     rows, places = ordered.to_dict("records"), ordered.groupby("participant_id").indices
@@ -141,8 +139,8 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
     data = {
         "ids": show_ids,
         "names": [f"Severity {k + 1}" for k in range(len(scores))],
-        "level": f"{100 * run.summary.level:g} %",
-        "reference": "controls" if run.summary.reference is None else "held-out controls",
+        "level": f"{100 * view.summary.level:g} %",
+        "reference": "controls" if view.summary.reference is None else "held-out controls",
         "bands": [_rounded(band, 4) for band in view.reference],
         "sites": sites,
         "scores": [{"name": name, "levels": levels} for name, levels in clinical.items()],
@@ -155,7 +153,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
         "ids": show_ids,
         "n_shown": len(people),
         "bands": bool(view.reference),
-        "held_out": run.summary.reference is not None,
+        "held_out": view.summary.reference is not None,
         "intervals": f"{scores[0]}_low" in table,
         "drivers": bool(regions),
     }
@@ -179,13 +177,13 @@ def _people(view: RunView) -> pd.DataFrame:
     return rows[rows["participant_id"].isin(shown["participant_id"])]
 
 
-def _changes(run: Run) -> dict[str, list[list[float | None]]]:
+def _changes(view: RunView) -> dict[str, list[list[float | None]]]:
     """Return each person's change in each score from first to last visit, its limits, and whether it is reliable."""
     parts = ("change", "change_low", "change_high", "reliable")
-    names = [[f"{name}_{part}" for part in parts] for name in run.results.score_names]
+    names = [[f"{name}_{part}" for part in parts] for name in view.results.score_names]
     return {
         row["participant_id"]: [_rounded((row[one] for one in of), 3) for of in names]
-        for row in run.analyses.get("change", pd.DataFrame()).to_dict("records")
+        for row in view.analyses.get("change", pd.DataFrame()).to_dict("records")
     }
 
 
@@ -196,15 +194,15 @@ def _levels(values: pd.Series) -> list[str] | None:
     return sorted({str(value) for value in values.dropna()} - {""})
 
 
-def _drivers(run: Run, rows: pd.DataFrame) -> tuple[Drivers, list[str]]:
+def _drivers(view: RunView, rows: pd.DataFrame) -> tuple[Drivers, list[str]]:
     """Return the regions that drive severities, and the names of all of these regions."""
-    table = run.analyses.get("drivers", pd.DataFrame(columns=["participant_id", "rank", "region"]))
+    table = view.analyses.get("drivers", pd.DataFrame(columns=["participant_id", "rank", "region"]))
     table = table[table["participant_id"].isin(rows["participant_id"])].sort_values("rank", kind="stable")
     places, names = pd.factorize(table["region"])
     found: Drivers = {}
     for place, row in zip(places, table.to_dict("records"), strict=True):
         lists = found.setdefault(
-            (row["participant_id"], row.get("visit", "")), [[] for _ in range(run.summary.n_patterns)]
+            (row["participant_id"], row.get("visit", "")), [[] for _ in range(view.summary.n_patterns)]
         )
         lists[row["pattern"] - 1] += [int(place), *_rounded((row["change_sd"], row["z"]), 2)]
     return found, [*names]

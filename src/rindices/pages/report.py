@@ -147,13 +147,13 @@ def methods_of(run: Run) -> str:
 
 def methods_section(view: RunView) -> dict[str, object]:
     """Return the methods paragraph and the works that it cites."""
-    text = methods_of(view.run)
+    text = methods_of(view)
     return {"text": text, "works": cited_in(text)}
 
 
 def settings_section(view: RunView) -> dict[str, object]:
     """Return the settings of the run as recorded in its folder."""
-    return {"run_toml": settings_text(view.run.folder, view.curtain)}
+    return {"run_toml": settings_text(view.folder, view.curtain)}
 
 
 def settings_text(folder: Path, curtain: Curtain) -> str:
@@ -183,29 +183,32 @@ class Section(NamedTuple):
     contents: Callable[[RunView], dict[str, object] | None]
 
 
-SECTIONS = (
-    Section("groups", "difference", "", groups_section),
-    Section("cards", "result", "", cards_section),
-    Section("explorer", "result", "People", explorer_section),
-    Section("associations", "result", "Clinical variables", associations_section),
-    Section("resemblance", "result", "What the patterns resemble", resemblance_section),
-    Section("prognosis", "result", "Follow-up and prognosis", prognosis_section),
-    Section("change", "result", "Change between visits", change_section),
-    Section("voxelwise", "result", "Voxel-wise maps", voxelwise_section),
-    Section("verdict", "checks", "Is there anything to find?", verdict_section),
-    Section("recovery", "checks", "Recovery of the known truth", recovery_section),
-    Section("search", "checks", "How many patterns?", search_section),
-    Section("people", "checks", "Participants", people_section),
-    Section("reading", "details", "How to read a severity", reading_section),
-    Section("dose", "details", "Regions by severity", dose_section),
-    Section("subgroups", "details", "Subgroups of patients", subgroups_section),
-    Section("agreement", "details", "Repetitions and their agreement", agreement_section),
-    Section("correlation", "details", "Correlation of the patterns", correlation_section),
-    Section("methods", "details", "Methods paragraph", methods_section),
-    Section("limits", "details", "Limits", lambda _: {}),
-    Section("glossary", "details", "Glossary", lambda _: {}),
-    Section("settings", "details", "Settings and versions", settings_section),
-)
+SECTIONS = {
+    one.name: one
+    for one in (
+        Section("groups", "difference", "", groups_section),
+        Section("cards", "result", "", cards_section),
+        Section("explorer", "result", "People", explorer_section),
+        Section("associations", "result", "Clinical variables", associations_section),
+        Section("resemblance", "result", "What the patterns resemble", resemblance_section),
+        Section("prognosis", "result", "Follow-up and prognosis", prognosis_section),
+        Section("change", "result", "Change between visits", change_section),
+        Section("voxelwise", "result", "Voxel-wise maps", voxelwise_section),
+        Section("verdict", "checks", "Is there anything to find?", verdict_section),
+        Section("recovery", "checks", "Recovery of the known truth", recovery_section),
+        Section("search", "checks", "How many patterns?", search_section),
+        Section("people", "checks", "Participants", people_section),
+        Section("reading", "details", "How to read a severity", reading_section),
+        Section("dose", "details", "Regions by severity", dose_section),
+        Section("subgroups", "details", "Subgroups of patients", subgroups_section),
+        Section("agreement", "details", "Repetitions and their agreement", agreement_section),
+        Section("correlation", "details", "Correlation of the patterns", correlation_section),
+        Section("methods", "details", "Methods paragraph", methods_section),
+        Section("limits", "details", "Limits", lambda _: {}),
+        Section("glossary", "details", "Glossary", lambda _: {}),
+        Section("settings", "details", "Settings and versions", settings_section),
+    )
+}
 
 LAYERS = {"difference": "Patients versus controls", "result": "Patterns", "checks": "Checks", "details": "Details"}
 
@@ -215,26 +218,24 @@ def layers_of(view: RunView) -> dict[str, list[tuple[Section, Markup]]]:
 
     If a model was applied to new people, they come first and the model after them.
     """
-    sections = {one.name: one for one in SECTIONS}
+    sections = SECTIONS
     if view.summary.applied:
         sections = {"explorer": sections["explorer"]} | sections
-        sections["cards"] = sections["cards"]._replace(title="These people among the training sample")
-        sections["groups"] = sections["groups"]._replace(layer="checks", title=LAYERS["difference"])
-        sections["verdict"] = sections["verdict"]._replace(title="Could other variables explain it?")
-    layers: dict[str, list[tuple[Section, Markup]]] = {name: [] for name in LAYERS}
-    for one in sections.values():
-        if html := section_html(one.name, view, one.contents(view)):
-            layers[one.layer].append((one, html))
-    return {name: shown for name, shown in layers.items() if shown}
+        sections |= {
+            "cards": sections["cards"]._replace(title="These people among the training sample"),
+            "groups": sections["groups"]._replace(layer="checks", title=LAYERS["difference"]),
+            "verdict": sections["verdict"]._replace(title="Could other variables explain it?"),
+        }
+    made = [(one, section_html(one, view)) for one in sections.values()]
+    layers = {layer: [(one, html) for one, html in made if html and one.layer == layer] for layer in LAYERS}
+    return {layer: shown for layer, shown in layers.items() if shown}
 
 
-def section_html(template: str, view: RunView, data: dict[str, object] | None) -> Markup:
+def section_html(section: Section, view: RunView) -> Markup:
     """Return a section of a run as HTML; empty if there is nothing to show."""
-    if data is None:
-        return Markup("")
-    common = {"run": view.run, "summary": view.summary, "strip": view.gallery.strip}
-    n_people = len(view.results.first_visits)
-    return Markup(render(f"{template}.html.j2", data=data, n_people=n_people, **common))  # escaped by the template
+    data, n_people = section.contents(view), len(view.results.first_visits)
+    shown = {"data": data, "run": view, "summary": view.summary, "n_people": n_people, "strip": view.gallery.strip}
+    return Markup("" if data is None else render(f"{section.name}.html.j2", **shown))  # escaped by the template
 
 
 @dataclass(frozen=True)

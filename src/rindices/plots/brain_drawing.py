@@ -211,11 +211,12 @@ class BrainDrawing:
             Prefix of the ids inside; two drawings of the same pattern on a page need different ones.
         """
         placed, key = list(self._placed()), key or f"brain{self.pattern}"
-        rings = dict.fromkeys(one.piece.rings for one in placed)
         return _template().render(
             drawing=self,
             key=key,
-            paths={one: f"{key}-{place}" for place, one in enumerate(rings)},
+            paths={
+                rings: f"{key}-{place}" for place, rings in enumerate(dict.fromkeys(one.piece.rings for one in placed))
+            },
             placed=placed,
             texts=self._texts(),
             scale=self._bar,

@@ -64,8 +64,11 @@ def severity_histogram(people: pd.DataFrame, column: str, training: pd.DataFrame
                 labels.append(before + group.label.lower() if before else "People" if only else group.label)
                 _draw_group(axes, 1 - len(labels), values, group, labels[-1], edges, filled)
     axes.set_yticks([0.3 - place for place in range(len(labels))], labels, fontsize=_SMALL)
-    label = f"{measure_of(column).capitalize()} (0: like controls)"
-    axes.set(xlim=(edges[0] - 0.04, edges[-1] + 0.04), ylim=(0.9 - len(labels), 1.25), xlabel=label)
+    axes.set(
+        xlim=(edges[0] - 0.04, edges[-1] + 0.04),
+        ylim=(0.9 - len(labels), 1.25),
+        xlabel=f"{measure_of(column).capitalize()} (0: like controls)",
+    )
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.axvline(1, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
@@ -94,8 +97,15 @@ def _draw_group(
         )
         return
     counts = np.histogram(inside, edges)[0]
-    look: Any = {"facecolor": group.colour if filled else "none", "edgecolor": group.colour, "linewidth": 0.8}
-    bars = axes.stairs(place + 0.85 * counts / counts.max(), edges, baseline=place, fill=filled, **look)
+    bars = axes.stairs(
+        place + 0.85 * counts / counts.max(),
+        edges,
+        baseline=place,
+        fill=filled,
+        facecolor=group.colour if filled else "none",
+        edgecolor=group.colour,
+        linewidth=0.8,
+    )
     beyond = f"; {(values > edges[-1]).sum()} beyond {edges[-1]:g} in the last bar" if values.max() > edges[-1] else ""
     hover(bars, [f"{name}, n = {len(values):,}: median {middle:.2f}, quartiles {low:.2f} and {high:.2f}{beyond}"])
     axes.vlines(middle, place, place + 0.85, colors="black", linewidth=1.5)

@@ -363,6 +363,14 @@ def _draw_estimates(axes: Axes, table: pd.DataFrame, look: tuple[str, str]) -> N
     known = table.dropna(subset=["low", "high"])
     axes.hlines(known["row"], known["low"], known["high"], colors=colour, linewidth=1.1, zorder=2)
     for filled, own in [*table.groupby("filled")][::-1]:
-        style: Any = {"markerfacecolor": colour if filled else "white", "markeredgewidth": 1.1, "markersize": 4.5}
-        [marks] = axes.plot(own["value"], own["row"], marker, color=colour, zorder=3, **style)
+        [marks] = axes.plot(
+            own["value"],
+            own["row"],
+            marker,
+            color=colour,
+            zorder=3,
+            markerfacecolor=colour if filled else "white",
+            markeredgewidth=1.1,
+            markersize=4.5,
+        )
         hover(marks, own.loc[own["value"].notna(), "told"])

@@ -68,8 +68,11 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
     _mark_chance(lower, CHANCE_CORRELATION, correlations.min().min(), "Correlation\n(0 = chance, 1 = same)")
     for axes, label in ((upper, f"chosen: step {int(chosen['step']):,}"), (lower, "_")):
         axes.axvline(chosen["step"], color="black", linewidth=1, linestyle="-.", zorder=0, label=label)
-        axes.set_xlabel("Training steps")
-        axes.xaxis.set(major_locator=MaxNLocator(nbins=6, integer=True), major_formatter="{x:,.0f}")
+        axes.xaxis.set(
+            label_text="Training steps",
+            major_locator=MaxNLocator(nbins=6, integer=True),
+            major_formatter="{x:,.0f}",
+        )
     figure.legend(loc="outside upper center", ncols=4)
     return figure
 
@@ -121,8 +124,14 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
         for left in numbers[1::2]:
             axes.axvspan(left - 0.5, left + 0.5, color=GREY, alpha=0.08, linewidth=0, zorder=0)
         axes.set(xlabel="Number of patterns", xticks=numbers, xlim=(numbers[0] - 0.5, numbers[-1] + 0.5))
-    above: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center"}
-    panels[0].annotate("chosen", (chosen["place"], 1.0), (0, 2), **above)
+    panels[0].annotate(
+        "chosen",
+        (chosen["place"], 1.0),
+        (0, 2),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        ha="center",
+    )
     figure.legend(handles=_legend(best, chosen), loc="outside upper center", ncols=2)
     return figure
 
@@ -139,14 +148,15 @@ def _placed(best: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _look(rank: Any) -> tuple[str, str, Any]:
+def _look(rank: Any) -> dict[str, Any]:
     """Return the colour, marker and line of an orthogonality."""
-    return SHADES[(rank - 1) % len(SHADES)], MARKERS[(rank - 1) % len(MARKERS)], _LINES[(rank - 1) % len(_LINES)]
+    looks = {"color": SHADES, "marker": MARKERS, "linestyle": _LINES}
+    return {name: of_all[(rank - 1) % len(of_all)] for name, of_all in looks.items()}
 
 
 def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None:
     """Draw the settings of one orthogonality."""
-    colour, marker, line = _look(rank)
+    colour, marker, line = _look(rank).values()
     found = rows[rows[column].notna()]
     axes.plot(found["place"], found[column], color=colour, linestyle=line, linewidth=1, alpha=0.6)
     known = rows.dropna(subset=[column, f"{column}_low", f"{column}_high"])
@@ -155,20 +165,27 @@ def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None
     around = np.clip(np.asarray(reach, dtype=float), 0, None)
     axes.errorbar(known["place"], known[column], around, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
     for row in found.to_dict("records"):
-        size, face = (SMALL_MARKER, "white") if row["fewer"] else (MARKER, colour)
-        look: Any = {"color": colour, "markersize": size, "markeredgewidth": 1.1, "markerfacecolor": face}
-        [mark] = axes.plot(row["place"], row[column], marker, zorder=3, **look)
+        [mark] = axes.plot(
+            row["place"],
+            row[column],
+            marker,
+            zorder=3,
+            color=colour,
+            markersize=SMALL_MARKER if row["fewer"] else MARKER,
+            markeredgewidth=1.1,
+            markerfacecolor="white" if row["fewer"] else colour,
+        )
         setting = f"{counted(int(row['n_patterns']), 'pattern')}, orthogonality {row['orthogonality']:g}"
         hover(mark, [f"{setting}: {row[column]:.3f} ({counted(int(row['n_models']), 'model')})"])
 
 
 def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
-    handles, weights = [], sorted(best["orthogonality"].unique())
+    weights = sorted(best["orthogonality"].unique())
     several = len(weights) > 1  # a single one is no choice
-    for rank, weight in enumerate(weights if several else (), start=1):
-        colour, marker, line = _look(rank)
-        look: Any = {"color": colour, "marker": marker, "linestyle": line, "markersize": MARKER - 1}
-        handles.append(Line2D([], [], **look, label=f"orthogonality {weight:g}"))
+    handles = [
+        Line2D([], [], **_look(rank), markersize=MARKER - 1, label=f"orthogonality {weight:g}")
+        for rank, weight in enumerate(weights if several else (), start=1)
+    ]
     which = counted(int(chosen["n_patterns"]), "pattern")
     which += f", orthogonality {chosen['orthogonality']:g}" if several else ""
     handles.append(Line2D([], [], **_RING, markersize=9, label=f"chosen: {which}"))
@@ -239,9 +256,8 @@ def two_maps(changes: pd.DataFrame, names: tuple[str, str], top: int = 15) -> Fi
     for name, column, colour, marker in ((names[0], "first", INK, "o"), (names[1], "second", GREY, "^")):
         axes.plot(shown[column], shown.index, marker, color=colour, label=safe_label(name), markersize=5)
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_yticks(shown.index, [safe_label(region) for region in shown["region"]])
+    axes.set(yticks=shown.index, yticklabels=map(safe_label, shown["region"]), xlabel="Change (sd of controls)")
     axes.invert_yaxis()
-    axes.set_xlabel("Change (sd of controls)")
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 

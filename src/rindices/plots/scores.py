@@ -31,6 +31,7 @@ from rindices.plots.style import (
     safe_label,
     score_columns,
 )
+from rindices.problems import counted
 
 MOST_LINES, LINE_ASIDE = 6, 0.006  # error bars in one bin must not hide each other
 LABEL_DISTANCE = 0.085  # of a panel's height: keeps labels apart where lines end together
@@ -161,8 +162,16 @@ def dose_response(table: pd.DataFrame) -> Figure:
 def _draw_line(axes: Axes, line: pd.DataFrame, rank: int, colour: str) -> None:
     """Draw the means of a region with their intervals, slightly offset from the others."""
     line = line.assign(across=line["severity"] + (rank - (MOST_LINES - 1) / 2) * LINE_ASIDE)
-    look: Any = {"marker": MARKERS[rank % len(MARKERS)], "markersize": 4, "linewidth": 1.3, "zorder": 3}
-    axes.plot(line["across"], line["mean"], color=colour, label=line["region"].iloc[0], **look)
+    axes.plot(
+        line["across"],
+        line["mean"],
+        color=colour,
+        label=line["region"].iloc[0],
+        marker=MARKERS[rank % len(MARKERS)],
+        markersize=4,
+        linewidth=1.3,
+        zorder=3,
+    )
     known = line.dropna(subset=["mean_low", "mean_high"])
     axes.vlines(known["across"], known["mean_low"], known["mean_high"], colors=colour, linewidth=1, alpha=0.6, zorder=2)
 
@@ -291,8 +300,7 @@ def _set_limits(axes: Axes, rates: pd.DataFrame, summary: pd.DataFrame) -> None:
     axes.set_ylim(low, high)
     beyond = int(((rates < low) | (rates > high)).any(axis=1).sum())
     if beyond:
-        people = "1 person lies" if beyond == 1 else f"{beyond:,} people lie"
-        axes.set_xlabel(f"{people} beyond the scale", fontsize=8.5, color=GREY)
+        axes.set_xlabel(f"{counted(beyond, 'person lies', 'people lie')} beyond the scale", fontsize=8.5, color=GREY)
 
 
 @matplotlib.rc_context(STYLE)
@@ -328,8 +336,9 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
         axes.set(xlabel=f"{words}\n{marked.sum():,} of {len(known):,} are outliers in it (crosses)")
         axes.tick_params(axis="y", length=0)
         _widen(axes, known[measure])
-    names = [group.label for group in present]
-    panels[0].set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
+    panels[0].set(
+        yticks=range(len(present)), yticklabels=[group.label for group in present], ylim=(len(present) - 0.5, -0.5)
+    )
     return figure
 
 

@@ -142,8 +142,7 @@ def mark_legend(figure: Figure, marks: Sequence[tuple[Any, str, str]], columns: 
 
 def farthest(values: pd.Series, names: pd.Series, most: int) -> list[Any]:
     """Return the names whose values reach farthest from zero, the farthest first."""
-    reach = values.abs().groupby(names).max().sort_values(ascending=False, kind="stable")
-    return list(reach.index[:most])
+    return list(values.abs().groupby(names).max().sort_values(ascending=False, kind="stable").index[:most])
 
 
 def panels_in(

@@ -149,10 +149,10 @@ def make_app(folder: Path, port: int, token: str, *, wording: Wording, program: 
         Words that start the command line.
     """
     desk = Desk(folder.resolve(), wording, program)
-    routes = [Route(path, partial(handler, desk)) for path, handler in _PAGES.items()]
-    routes += [Route(path, partial(handler, desk), methods=["POST"]) for path, handler in _CHANGES.items()]
-    routes += [Route("/upload", partial(_upload, desk), methods=["PUT"])]
-    routes += [
+    routes = [
+        *(Route(path, partial(handler, desk)) for path, handler in _PAGES.items()),
+        *(Route(path, partial(handler, desk), methods=["POST"]) for path, handler in _CHANGES.items()),
+        Route("/upload", partial(_upload, desk), methods=["PUT"]),
         Route("/static/page.css", partial(_static, "text/css", page_style)),
         Route("/static/page.js", partial(_static, "text/javascript", page_script)),
     ]
@@ -161,8 +161,7 @@ def make_app(folder: Path, port: int, token: str, *, wording: Wording, program: 
         NotYet: lambda *_: page(desk, "busy", "One moment", {}, status=202),
         Exception: partial(_failed, desk),
     }
-    app = Starlette(routes=routes, exception_handlers=answers)
-    return Guard(app, port=port, token=token)
+    return Guard(Starlette(routes=routes, exception_handlers=answers), port=port, token=token)
 
 
 def _refused(desk: Desk, request: Request, error: InputError) -> Response:
@@ -184,8 +183,9 @@ def _failed(desk: Desk, request: Request, error: Exception) -> Response:
 async def _upload(desk: Desk, request: Request) -> Response:
     said = request.headers.get("content-length", "")
     size = int(said) if said.isdecimal() else None
-    name = await receive_file(desk, request.query_params.get("name", ""), size, request.stream())
-    return JSONResponse({"name": name})
+    return JSONResponse(
+        {"name": await receive_file(desk, request.query_params.get("name", ""), size, request.stream())}
+    )
 
 
 def _static(kind: str, text: Callable[[], str], request: Request) -> Response:

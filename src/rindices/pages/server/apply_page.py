@@ -16,7 +16,6 @@ from rindices.pages.elements import Table, limits, measures, words
 from rindices.pages.server.page import MODELS, TABLES, Desk, address, background_result, files_with, free_name, page
 from rindices.pages.server.query import (
     Button,
-    Pairs,
     buttons_of,
     options_of,
     pairs_of,
@@ -65,22 +64,29 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
     """Show a model, and whether a table fits it."""
     asked = request.query_params
     model, table = asked.get("model", ""), asked.get("table", "")
-    shown: dict[str, object] = {"match": None, "verdict": None, "contract": None, "query": ""}
-    shown |= {"models": files_with(desk, MODELS), "model": model, "tables": files_with(desk, TABLES), "table": table}
+    shown: dict[str, object] = {
+        "model": model,
+        "models": files_with(desk, MODELS),
+        "table": table,
+        "tables": files_with(desk, TABLES),
+        "match": None,
+        "verdict": None,
+        "contract": None,
+        "query": "",
+    }
     command: list[str] = []
     if model:
         path, header = _model(desk, model)
         shown |= {"verdict": verdict_of(header), "contract": header.contract}
     if model and table:
         settings = read_query(ApplySettings, asked, desk)
-        pairs: Pairs = [("model", model), ("table", table), *pairs_of(settings, desk)]
         _, command = _planned_scores(desk, model, table, options_of(settings, desk))
         key = ("match", stamp_of(path), table, stamp_of(desk.path(table)), settings)
         shown |= {
             "match": background_result(key, lambda: _match(desk, path, table, settings)),
-            "query": urlencode(pairs),
+            "query": urlencode([("model", model), ("table", table), *pairs_of(settings, desk)]),
         }
-    return page(desk, "apply", "Apply", {**shown}, command=command)
+    return page(desk, "apply", "Apply", shown, command=command)
 
 
 def _match(desk: Desk, model: Path, table: str, settings: ApplySettings) -> Match:
@@ -132,8 +138,13 @@ def scored_page(desk: Desk, request: Request) -> HTMLResponse:
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{scores} is not a table of scores.") from error
     report = f"{scores.removesuffix('.csv')}.html"
-    shown = {"model": model, "scores": scores, "table": table, "verdict": verdict_of(header)}
-    shown["report"] = report if desk.path(report).is_file() else ""
+    shown = {
+        "model": model,
+        "scores": scores,
+        "table": table,
+        "verdict": verdict_of(header),
+        "report": report if desk.path(report).is_file() else "",
+    }
     return page(desk, "scored", f"Scores of {scores}", shown)
 
 
@@ -174,9 +185,11 @@ async def keep_person(desk: Desk, request: Request) -> Response:
     contract = header.contract
     said = {name: text.strip() for name, text in await posted(request)}
     who = said.get("id", "") or "person"
-    row = {contract.id_column: who}
-    row |= {spec.name: said.get(f"covariate {spec.name}", "") for spec in contract.covariates}
-    row |= {name: said.get(f"region {name}", "") for name in contract.features}
+    row = {
+        contract.id_column: who,
+        **{spec.name: said.get(f"covariate {spec.name}", "") for spec in contract.covariates},
+        **{name: said.get(f"region {name}", "") for name in contract.features},
+    }
     stem = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in who)[:60].lstrip("-") or "person"
     name = free_name(desk, stem, ".csv") + ".csv"
     write_csv(pd.DataFrame([row]), desk.path(name))

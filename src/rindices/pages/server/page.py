@@ -140,8 +140,7 @@ class Desk:
         """
         apart = [[f"{label}={self.name(path)}" for label, path in self.parts(name)] or [name] for name in names]
         files = [f"./{name}" if name.startswith("-") else name for several in apart for name in several]
-        given = {name: value for name, value in settings.items() if value is not None}
-        options = (self.wording(Remedy(*pair)) for pair in given.items())
+        options = (self.wording(Remedy(*pair)) for pair in settings.items() if pair[1] is not None)
         return [command, *files, *(word for option in options for word in shlex.split(option))]
 
     def said(self, text: Text) -> str:
@@ -161,6 +160,7 @@ _PLACES = {
     "/apply": ("Score new people", ("apply", "scored", "person")),
     "/compare": ("Compare", ("compare",)),
 }
+_PARTS = ("checked", "looked")  # of a page, loaded after it
 
 
 class RunRow(NamedTuple):
@@ -193,7 +193,8 @@ def page(
         "page_name": template,
         "command": " ".join(map(quoted, ["rindices", *command])) if command else "",
     }
-    return HTMLResponse(render(f"server/{template}.html.j2", **everywhere, **contents), status)
+    frame = template if template in _PARTS else "frame"
+    return HTMLResponse(render(f"server/{frame}.html.j2", **everywhere, **contents), status)
 
 
 class NotYet(Exception):
@@ -230,16 +231,15 @@ def files_with(desk: Desk, endings: tuple[str, ...]) -> list[str]:
         for path in sorted(folder.iterdir()):
             named = path.name.casefold().endswith(endings) and not path.name.startswith(".")
             if named and path.is_file() and (status is None or (status, path.name) == (record.DONE, record.MODEL)):
-                found.append(path.relative_to(desk.folder).as_posix())
+                found.append(desk.name(path))
     return found
 
 
 def runs_of(desk: Desk) -> list[RunRow]:
     """Return the runs of the folder, latest first."""
-    names = {path.relative_to(desk.folder).as_posix() for path in _folders(desk.folder) if record.status_of(path)}
-    names -= {"."}
-    rows = [row_of(desk, name) for name in {*names, *(name for name in desk.children if process_of(desk, name))}]
-    return sorted(rows, key=lambda row: (row.when, row.name), reverse=True)
+    inner = (path for path in _folders(desk.folder) if path != desk.folder and record.status_of(path))
+    names = {*map(desk.name, inner), *(name for name in desk.children if process_of(desk, name))}
+    return sorted((row_of(desk, name) for name in names), key=lambda row: (row.when, row.name), reverse=True)
 
 
 def row_of(desk: Desk, name: str) -> RunRow:

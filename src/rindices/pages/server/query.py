@@ -58,31 +58,17 @@ def pairs_of(settings: object, desk: Desk) -> Pairs:
 
 def options_of(settings: object, desk: Desk) -> dict[str, Value]:
     """Return settings for `Desk.words`; a list becomes one word, with its names separated by commas."""
-    options: dict[str, Value] = {}
-    pairs = pairs_of(settings, desk)
-    for one in settings_of(type(settings)):
-        texts = [text for name, text in pairs if name == one.parameter]
-        apart = [text for text in texts if one.kind.several and "," in text]
-        if apart:
-            raise InputError(
-                f"The name {apart[0]!r} has a comma, which separates names in a command.\nRename the column."
-            )
-        if texts:
-            options[one.parameter] = True if one.kind.type is bool else ",".join(texts)
-    return options
+    kinds, pairs = {one.parameter: one.kind for one in settings_of(type(settings))}, pairs_of(settings, desk)
+    if apart := [text for name, text in pairs if kinds[name].several and "," in text]:
+        raise InputError(f"The name {apart[0]!r} has a comma, which separates names in a command.\nRename the column.")
+    texts = {name: ",".join(text for own, text in pairs if own == name) for name, _ in pairs}
+    return {name: True if kinds[name].type is bool else text for name, text in texts.items()}
 
 
-class FormField(NamedTuple):
-    """A setting in a form, and the text filled in."""
-
-    about: Setting
-    value: str
-
-
-def form_of(kind: type, query: QueryParams) -> list[FormField]:
-    """Return the form fields of settings, filled in from an address or otherwise with the defaults."""
+def form_of(kind: type, query: QueryParams) -> list[tuple[Setting, str]]:
+    """Return the settings in a form, each with its text from an address or otherwise with its default."""
     return [
-        FormField(one, query.get(one.parameter, "").strip() or (one.write(one.default) if one.default else ""))
+        (one, query.get(one.parameter, "").strip() or (one.write(one.default) if one.default else ""))
         for one in settings_of(kind)
         if one.label
     ]
@@ -100,8 +86,7 @@ def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
         raise InputError(f"{role!r} is not a column role.")
     changes: dict[str, object] = {}
     about = {one.name: one for one in settings_of(TableSettings)}
-    names = [name for name in ROLES.values() if name]
-    for name in (*names, "features", "interactions"):
+    for name in (*filter(None, ROLES.values()), "features", "interactions"):
         value, usual = getattr(settings, name), about[name].default
         if about[name].kind.several and value:
             changes[name] = tuple(one for one in value if column not in one.split(":")) or usual
@@ -116,10 +101,9 @@ def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
 def with_group(settings: TableSettings, label: str, group: str) -> TableSettings:
     """Return settings in which people with a label are controls, patients, or neither."""
     control, patients = (
-        tuple(one for one in getattr(settings, name) or () if one != label) for name in ("control", "patients")
+        (*(one for one in getattr(settings, name) or () if one != label), *([label] if group == called else []))
+        for name, called in (("control", "controls"), ("patients", "patients"))
     )
-    control = (*control, label) if group == "controls" else control
-    patients = (*patients, label) if group == "patients" else patients
     return replace(settings, control=control or None, patients=patients or None)
 
 

@@ -24,10 +24,8 @@ from starlette.responses import (
 )
 
 from rindices import record
-from rindices.pages.cards_section import cards_section, groups_section
 from rindices.pages.layout import imbalanced_in, offline_policy, view_of
-from rindices.pages.people_section import explorer_section
-from rindices.pages.report import cited_in, methods_of, section_html
+from rindices.pages.report import SECTIONS, cited_in, methods_of, section_html
 from rindices.pages.server.page import (
     MODELS,
     Desk,
@@ -93,13 +91,12 @@ def train_page(desk: Desk, request: Request) -> Response:
         refused = desk.said(error.message)
         with contextlib.suppress(InputError):
             there = row_of(desk, out).name
-    pairs = [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)]
     return page(
         desk,
         "train",
         f"Train on {name}",
         {
-            "pairs": pairs,
+            "pairs": [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)],
             "out": out,
             "fields": form_of(SearchSettings, asked),
             "refused": refused,
@@ -199,10 +196,9 @@ def runs_page(desk: Desk, request: Request) -> HTMLResponse:
 def read_run(desk: Desk, name: str) -> record.Run:
     """Return a finished run; an unchanged run is not read again."""
     folder = desk.path(name)
-    stamp = stamp_of(folder / record.SUMMARY)
     if record.status_of(folder) != record.DONE:
         raise InputError(f"There is no finished run in {name!r}.")
-    return background_result(("run", folder, stamp), lambda: record.read_run(folder))
+    return background_result(("run", folder, stamp_of(folder / record.SUMMARY)), lambda: record.read_run(folder))
 
 
 def run_page(desk: Desk, request: Request) -> HTMLResponse:
@@ -216,8 +212,9 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
         row = row_of(desk, name) if begun else None
         if row is not None and row.status == "damaged":
             training = training._replace(state=row.status, said=row.trouble)
-        known = row.settings is not None if row else name in desk.children
-        can_go_on = known and training.state not in ("running", "refused")
+        can_go_on = training.state not in ("running", "refused") and (
+            row.settings is not None if row else name in desk.children
+        )
         kept = any(desk.path(name).glob("*/*.safetensors"))  # in its journal, or from a run that it extends
         return page(desk, "running", name, {"run": name, "training": training, "can_go_on": can_go_on, "kept": kept})
     run = read_run(desk, name)
@@ -243,10 +240,7 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
 def _result(run: record.Run) -> dict[str, Markup]:
     """Return the sections that take a while to draw; they are kept for those who come back to a run."""
     view = view_of(run, show_ids=True)
-    return {
-        "groups": section_html("groups", view, groups_section(view)),
-        "cards": section_html("cards", view, cards_section(view)),
-    }
+    return {name: section_html(SECTIONS[name], view) for name in ("groups", "cards")}
 
 
 def _state_of_report(path: Path) -> str:
@@ -261,8 +255,8 @@ def people_page(desk: Desk, request: Request) -> Response:
     """Show the people of a run one by one."""
     name, show_ids = request.query_params.get("run", ""), request.query_params.get("ids") == "yes"
     run = read_run(desk, name)
-    stamp = stamp_of(run.folder / record.SUMMARY)
-    people = background_result(("people", run.folder, stamp, show_ids), lambda: _people(run, show_ids))
+    key = ("people", run.folder, stamp_of(run.folder / record.SUMMARY), show_ids)
+    people = background_result(key, lambda: _people(run, show_ids))
     shown = {"run": name, "summary": run.summary, "people": people, "show_ids": show_ids}
     return page(desk, "people", f"People of {name}", shown)
 
@@ -270,7 +264,7 @@ def people_page(desk: Desk, request: Request) -> Response:
 def _people(run: record.Run, show_ids: bool) -> Markup:
     variables = [str(name) for name in run.results.variables if name not in _KNOWN]
     view = view_of(run, show_ids=show_ids, variables=variables, most_people=_MOST_PEOPLE)
-    return section_html("explorer", view, explorer_section(view))
+    return section_html(SECTIONS["explorer"], view)
 
 
 def compare_page(desk: Desk, request: Request) -> HTMLResponse:
