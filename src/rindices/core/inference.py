@@ -252,7 +252,7 @@ def _totals(models: Parameters, brains: Array, counts: Array, z: Array) -> Array
         everybody = jnp.broadcast_to(z, (len(brains), *z.shape))
         return jnp.einsum("p,pzr->zr", counts[:, 0], networks.decode(f, networks.encode(f, brains), everybody))
 
-    made = jax.lax.map(one, models.transformation) if models.transformation else 0.0
+    made = jax.lax.map(one, models.transformation) if models.transformation else jnp.zeros(())
     if models.linear is None:
         return made
     share = models.linear["change"]["share"][:, None, None]

@@ -37,7 +37,7 @@ _IMPOSSIBLE, _ALIKE = 20.0, 0.02  # sd of controls that no disease exceeds; rang
 
 def groups_section(view: RunView) -> dict[str, object] | None:
     """Return how patients and controls differ in each region; None if the groups were not compared."""
-    table = view.analyses.get("group_effects")
+    table = view.run.analyses.get("group_effects")
     if table is None:
         return None
     rows = table.sort_values("effect", key=abs, ascending=False, kind="stable")
@@ -53,8 +53,8 @@ def groups_section(view: RunView) -> dict[str, object] | None:
         "n_larger": int((clear & (rows["effect"] > 0)).sum()),
         "n_below": int((rows["effect"] < 0).sum()),
         "sizes": table[["n_controls", "n_patients"]].iloc[0],
-        "covariates": view.adjusted,
-        "imbalanced": imbalanced_in(view.summary),
+        "covariates": view.run.adjusted,
+        "imbalanced": imbalanced_in(view.run.summary),
     }
 
 
@@ -68,16 +68,16 @@ def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
 
 def cards_section(view: RunView) -> dict[str, object]:
     """Return a card for each pattern: brain, strongest regions, severities, age, and who has it."""
-    people, training = view.results.first_visits, _training(view)
+    people, training = view.run.results.first_visits, _training(view)
     (brains, pieces), had = brains_of(view), [high for _, _, high in view.reference]
-    several = had and (people["group"] == "patient").sum() >= _FEW and view.summary.n_patterns > 1
+    several = had and (people["group"] == "patient").sum() >= _FEW and view.run.summary.n_patterns > 1
     alt = (
         "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 of 100 "
         "controls."
     )
     mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt) if several else None
     return {
-        "cards": [_card(view, place, training, had) for place in range(1, view.summary.n_patterns + 1)],
+        "cards": [_card(view, place, training, had) for place in range(1, view.run.summary.n_patterns + 1)],
         "brains": brains,
         "training": training is not None,
         "mixture": mixture,
@@ -87,8 +87,8 @@ def cards_section(view: RunView) -> dict[str, object]:
 
 
 def _card(view: RunView, place: int, training: pd.DataFrame | None, had: Sequence[float]) -> dict[str, object]:
-    people, name = view.results.first_visits, view.results.score_names[place - 1]
-    rows, patients = strongest_first(view.results.patterns, place), people["group"] == "patient"
+    people, name = view.run.results.first_visits, view.run.results.score_names[place - 1]
+    rows, patients = strongest_first(view.run.results.patterns, place), people["group"] == "patient"
     return {
         "place": place,
         "colour": f"pattern{(place - 1) % len(PATTERN_COLOURS) + 1}",
@@ -102,8 +102,8 @@ def _card(view: RunView, place: int, training: pd.DataFrame | None, had: Sequenc
         ),
         "age": _by_age(view, place, name),
         "groups": _groups(people, name),
-        "share": _share(people.loc[patients, view.results.score_names], had, place) if had else None,
-        "related": related(view.analyses.get("associations"), place),
+        "share": _share(people.loc[patients, view.run.results.score_names], had, place) if had else None,
+        "related": related(view.run.analyses.get("associations"), place),
         "table": _every_region(view, place, rows),
     }
 
@@ -119,8 +119,8 @@ def _implausibility(rows: pd.DataFrame, scores: pd.Series) -> str:
 def _training(view: RunView) -> pd.DataFrame | None:
     """Return the centiles of the severities in a model's training sample; None if they are unknown."""
     parts = [
-        pd.DataFrame(np.transpose(known), columns=view.results.score_names).assign(group=group)
-        for group, known in view.summary.training.items()
+        pd.DataFrame(np.transpose(known), columns=view.run.results.score_names).assign(group=group)
+        for group, known in view.run.summary.training.items()
     ]
     return pd.concat(parts, ignore_index=True) if parts else None
 
@@ -151,13 +151,13 @@ def _groups(people: pd.DataFrame, name: str) -> dict[str, float] | None:
 
 
 def _by_age(view: RunView, place: int, name: str) -> Picture | None:
-    variables = view.results.variables[view.results.first_visit]
+    variables = view.run.results.variables[view.run.results.first_visit]
     age = next(
         (str(one) for one in variables if str(one).lower().startswith("age") and variables[one].dtype == float), None
     )
     if age is None or variables[age].nunique() < _FEW:
         return None
-    people = view.results.first_visits[["group", name]].assign(**{age: variables[age].to_numpy()})
+    people = view.run.results.first_visits[["group", name]].assign(**{age: variables[age].to_numpy()})
     figure = plots.severity_by_age(people, name, age)
     return view.gallery.draw(f"age_{place}", figure, f"Severity of pattern {place} against {age}, by group.")
 
@@ -188,13 +188,13 @@ def _named(regions: pd.Series, names: Mapping[str, str]) -> list[Column]:
 
 def _is_decomposed(view: RunView) -> bool:
     """Return whether to show the change seen in patients; for linear models, it is the same by construction."""
-    patterns, networks = view.results.patterns, view.summary.preset != "linear"
+    patterns, networks = view.run.results.patterns, view.run.summary.preset != "linear"
     return networks and "decomposed_sd" in patterns and bool(patterns["decomposed_sd"].notna().any())
 
 
 def _strongest(view: RunView, place: int, first: pd.Series) -> Picture:
     """Return the regions that change most as a picture; `first` is the strongest."""
-    patterns, names = view.results.patterns, view.region_names
+    patterns, names = view.run.results.patterns, view.region_names
     alt = (
         f"The regions that change most in pattern {place}, with left and right as two marks; the strongest is "
         f"{names[first['region']]} with {number(first['change_sd'], 2, '+')} sd of controls. The table gives all "
@@ -207,7 +207,7 @@ def _strongest(view: RunView, place: int, first: pd.Series) -> Picture:
 
 
 def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> Table:
-    table = view.analyses.get("group_effects")
+    table = view.run.analyses.get("group_effects")
     effects = None if table is None else table.set_index("region")["effect"]
     columns = [
         *_named(rows["region"], view.region_names),
@@ -229,7 +229,7 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> Table:
 
 def _doses(view: RunView, pieces: Mapping[int, object]) -> object:
     """Return the change of each region at each severity as JSON, for the slider of the page."""
-    table = view.analyses.get("severities", view.results.patterns.assign(severity=1.0))
+    table = view.run.analyses.get("severities", view.run.results.patterns.assign(severity=1.0))
     doses: dict[str, dict[str, dict[str, float]]] = {}
     for row in table[table["severity"] > 0].to_dict("records"):
         regions = doses.setdefault(str(row["pattern"]), {})

@@ -48,13 +48,13 @@ def related(table: pd.DataFrame | None, pattern: int) -> str | None:
 
 def associations_section(view: RunView) -> dict[str, object] | None:
     """Return the associations in patients and in all participants; None if none were tested."""
-    table = view.analyses.get("associations")
+    table = view.run.analyses.get("associations")
     if table is None:
         return None
     return {
         "parts": [_part(table[table["people"] == people], people, view.gallery) for people in table["people"].unique()],
         "partial": bool(table["partial"].notna().any()),
-        "adjusted": view.adjusted,
+        "adjusted": view.run.adjusted,
         "eta": bool((table["statistic"] == "eta²").any()),
     }
 
@@ -102,10 +102,10 @@ def _associations(table: pd.DataFrame) -> list[Column]:
 
 def change_section(view: RunView) -> dict[str, object] | None:
     """Return how severities change between visits, in groups and in individuals; None without repeated visits."""
-    change, means, noise = (view.analyses.get(name) for name in ("change", "change_summary", "scan_noise"))
+    change, means, noise = (view.run.analyses.get(name) for name in ("change", "change_summary", "scan_noise"))
     if change is None or means is None or noise is None:
         return None
-    visits, groups = view.results.r_indices, means[means["group"].isin(GROUPS) & means["mean"].notna()]
+    visits, groups = view.run.results.r_indices, means[means["group"].isin(GROUPS) & means["mean"].notna()]
     visits = visits[visits["participant_id"].duplicated(keep=False) & visits["years"].notna()]
     alt = (
         "Change of each severity per year: individuals as faint marks, and the mean of each group with its 95 % "
@@ -135,7 +135,7 @@ def change_section(view: RunView) -> dict[str, object] | None:
         ),
         "picture": view.gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
         "table": Table("Change of the severities per year", columns),
-        **_reliable(change, noise, view.results.score_names),
+        **_reliable(change, noise, view.run.results.score_names),
     }
 
 
@@ -171,7 +171,7 @@ def _reliable(change: pd.DataFrame, noise: pd.DataFrame, names: list[str]) -> di
 
 def prognosis_section(view: RunView) -> dict[str, object] | None:
     """Return the associations of severities with later events; None if no follow-up was named."""
-    table, curves = view.analyses.get("prognosis"), view.analyses.get("survival_curves")
+    table, curves = view.run.analyses.get("prognosis"), view.run.analyses.get("survival_curves")
     if table is None:
         return None
     columns = [
@@ -189,12 +189,12 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
         measures("Gain, corrected", table["gain_corrected"], 3, "+"),
         words("Note", table["note"]),
     ]
-    told = {name: view.summary.follow_up.get(name) for name in FOLLOW_UP}
+    told = {name: view.run.summary.follow_up.get(name) for name in FOLLOW_UP}
     alt = "Proportion of people with and without the event over time, in thirds of each severity, with numbers at risk."
     return {
         "told": told,
-        "covariates": [name for name in view.adjusted if name != view.summary.correction.site],
-        "site": view.summary.correction.site in view.adjusted,
+        "covariates": [name for name in view.run.adjusted if name != view.run.summary.correction.site],
+        "site": view.run.summary.correction.site in view.run.adjusted,
         "kind": table["kind"].iloc[0],
         "changing": listed(table["pattern"][table["p_proportional"] < _CHANGING]),
         "few": [note for note in table["note"].unique() if note],

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
@@ -48,12 +48,14 @@ def imbalanced_in(summary: Summary) -> str:
     return listed([row["variable"] for row in summary.balance or () if row["imbalanced"]][:3]) or "something else"
 
 
-@dataclass(frozen=True, eq=False)
-class RunView(Run):
-    """A run and how it is shown; every section is made from such a view, whose texts contain no ids if they are hidden.
+@dataclass(frozen=True)
+class RunView:
+    """A run and how it is shown; every section is made from such a view.
 
     Attributes
     ----------
+    run
+        The run; its texts contain no ids if these are hidden.
     gallery
         Draws and keeps the figures.
     curtain
@@ -66,6 +68,7 @@ class RunView(Run):
         Maximum number of people in the explorer.
     """
 
+    run: Run
     gallery: Gallery
     curtain: Curtain
     show_ids: bool
@@ -75,17 +78,17 @@ class RunView(Run):
     @cached_property
     def region_names(self) -> dict[str, str]:
         """The full name of each region, from the table's dictionary or otherwise from its atlas."""
-        regions = self.results.patterns["region"].unique()
-        known = {name: region.title for name, region in known_regions(regions).items()} | self.summary.region_names
+        regions = self.run.results.patterns["region"].unique()
+        known = {name: region.title for name, region in known_regions(regions).items()} | self.run.summary.region_names
         return {name: known.get(name, name) for name in regions}
 
     @cached_property
     def reference(self) -> Sequence[Sequence[float]]:
         """5th, 50th and 95th centile of each severity in held-out controls, or else in these; empty if they are few."""
-        people = self.results.first_visits
-        controls = people.loc[people["group"] == "control", self.results.score_names]
+        people = self.run.results.first_visits
+        controls = people.loc[people["group"] == "control", self.run.results.score_names]
         few = len(controls) < FEWEST_CONTROLS
-        return self.summary.reference or (() if few else controls.quantile([0.05, 0.5, 0.95]).T.to_numpy().tolist())
+        return self.run.summary.reference or (() if few else controls.quantile([0.05, 0.5, 0.95]).T.to_numpy().tolist())
 
 
 def without_ids(summary: Summary, curtain: Curtain) -> Summary:
@@ -100,16 +103,10 @@ def view_of(
 ) -> RunView:
     """Return the view of a run for pages, see `RunView`; `variables` default to the clinical scores."""
     curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
-    summary = without_ids(run.summary, curtain)
-    strip = VERDICT_LOOKS[summary.state].strip.format(imbalanced_in(summary))
-    return RunView(
-        **vars(run) | {"summary": summary},
-        gallery=Gallery(strip),
-        curtain=curtain,
-        show_ids=show_ids,
-        variables=summary.clinical if variables is None else variables,
-        most_people=most_people,
-    )
+    run = replace(run, summary=without_ids(run.summary, curtain))
+    shown = run.summary.clinical if variables is None else variables
+    strip = VERDICT_LOOKS[run.summary.state].strip.format(imbalanced_in(run.summary))
+    return RunView(run, Gallery(strip), curtain, show_ids, shown, most_people)
 
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

@@ -36,15 +36,15 @@ def brains_of(view: RunView) -> tuple[dict[str, object], dict[int, object]]:
         strong regions that they lack (``unseen``) and the pictures of its uncertainty (``spreads``; none with a single
         repetition). For the slider: the regions that each piece of a drawing shows, and the limit of its colours.
     """
-    painted = sorted((view.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
+    painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
     titles = {name: name if title == name else f"{title} ({name})" for name, title in view.region_names.items()}
     outlined, drawn = brain.outlined_regions(titles), _atlas_pictures(painted, view.gallery)
     pieces, unseen, spreads = dict[int, object](), dict[int, list[str]](), dict[int, list[Picture]]()
-    for pattern in range(1, view.summary.n_patterns + 1) if not painted else ():
-        own = strongest_first(view.results.patterns, pattern).set_index("region")
+    for pattern in range(1, view.run.summary.n_patterns + 1) if not painted else ():
+        own = strongest_first(view.run.results.patterns, pattern).set_index("region")
         reach = _SURE * own["spread_sd"]
         unsure = own.index[own["change_sd"].abs() < np.fmax(reach, _LEAST)]
-        drawings = draw_measures(view.results.patterns, pattern, unsure)
+        drawings = draw_measures(view.run.results.patterns, pattern, unsure)
         if not drawings:
             break
         drawn[pattern] = draw_each(
@@ -105,7 +105,7 @@ def draw_each(
 
 def voxelwise_section(view: RunView) -> dict[str, object] | None:
     """Return the voxel-wise comparisons of images; None if there are none or nilearn is missing."""
-    compared = view.analyses.get("comparisons")
+    compared = view.run.analyses.get("comparisons")
     if compared is None or find_spec("nilearn") is None:
         return None
     return {
@@ -137,13 +137,13 @@ def _atlas_pictures(paths: list[Path], gallery: Gallery) -> dict[int, list[Pictu
 
 def _comparison(view: RunView, row: pd.Series) -> dict[str, object]:
     """Return a voxel-wise comparison with its largest clusters, and with pictures if any voxel is significant."""
-    where, clusters = f"Pattern {row['pattern']}, {row['level']}", view.analyses.get("clusters")
+    where, clusters = f"Pattern {row['pattern']}, {row['level']}", view.run.analyses.get("clusters")
     return {
         "title": f"{where} ({row['rule']})",
         "regression": row["level"] == "regression",
         "n_patients": row["n_patients"],
         "n_significant": row["n_significant"],
-        "pictures": _t_maps(view.folder / VOXELWISE, row, where, view.gallery) if row["n_significant"] else [],
+        "pictures": _t_maps(view.run.folder / VOXELWISE, row, where, view.gallery) if row["n_significant"] else [],
         "clusters": None if clusters is None else _clusters(clusters, row, where),
     }
 
@@ -187,7 +187,7 @@ def _clusters(clusters: pd.DataFrame, row: pd.Series, where: str) -> Table | Non
 
 def dose_section(view: RunView) -> dict[str, object] | None:
     """Return the regions of patients by severity; None if they were not analysed."""
-    table = view.analyses.get("dose_response")
+    table = view.run.analyses.get("dose_response")
     if table is None:
         return None
     columns = [
@@ -211,7 +211,7 @@ def dose_section(view: RunView) -> dict[str, object] | None:
 
 def subgroups_section(view: RunView) -> dict[str, object] | None:
     """Return the sizes and regional effects of the subgroups; None if there are none."""
-    sizes, effects = view.analyses.get("subgroup_sizes"), view.analyses.get("subgroups")
+    sizes, effects = view.run.analyses.get("subgroup_sizes"), view.run.analyses.get("subgroups")
     if sizes is None:
         return None
     columns = [
@@ -262,7 +262,7 @@ _SUBCORTEX = "subcortex"
 
 def resemblance_section(view: RunView) -> dict[str, object]:
     """Return the correlations of patterns with maps of disorders, if there are maps of these regions."""
-    table = view.analyses.get("resemblance")
+    table = view.run.analyses.get("resemblance")
     if table is None:
         return {"rows": [], "subcortex": None}
     cortex, subcortex = table[table["measure"] != _SUBCORTEX], table[table["measure"] == _SUBCORTEX]

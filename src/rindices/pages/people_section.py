@@ -23,13 +23,13 @@ _HIGH_FOR_CONTROLS = 0.2
 
 def people_section(view: RunView) -> dict[str, object]:
     """Return the flow of participants and those who are unusual, listed individually if ids are shown."""
-    flow, people = view.analyses.get("flow"), view.results.people
+    flow, people = view.run.analyses.get("flow"), view.run.results.people
     flagged = people[people["flags"].str.strip() != ""]
     alt = (
         "Robust distance of each person from the controls over all regions, for each group; flagged people are marked."
     )
     return {
-        "flow": [] if flow is None else _flow(flow, "Visits" if view.summary.visits else "People"),
+        "flow": [] if flow is None else _flow(flow, "Visits" if view.run.summary.visits else "People"),
         "n_used": int(people["used"].sum()),
         "n_flagged": len(flagged),
         "picture": view.gallery.draw("outliers", plots.outlier_distances(people), alt, result=False)
@@ -71,11 +71,11 @@ def _flagged(rows: pd.DataFrame) -> Table:
 
 def recovery_section(view: RunView) -> dict[str, object] | None:
     """Return the comparison with the true severities of a demonstration; None without them."""
-    recovery = view.summary.recovery
-    if view.truth is None or recovery is None:
+    recovery = view.run.summary.recovery
+    if view.run.truth is None or recovery is None:
         return None
-    known = view.truth.notna().all(axis=1) & (view.results.r_indices["group"] == "patient")
-    figure = plots.recovery(view.truth[known], recovery.of(view.results.scores[known]), recovery.per_pattern)
+    known = view.run.truth.notna().all(axis=1) & (view.run.results.r_indices["group"] == "patient")
+    figure = plots.recovery(view.run.truth[known], recovery.of(view.run.results.scores[known]), recovery.per_pattern)
     values = ", ".join(
         f"pattern {number}: {value:.3f}"
         for number, value in zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
@@ -86,12 +86,12 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
 
 def reading_section(view: RunView) -> dict[str, object]:
     """Return the median spread over repetitions of each R-index, and what helps to read severities."""
-    people, places = view.results.r_indices, range(1, view.summary.n_patterns + 1)
+    people, places = view.run.results.r_indices, range(1, view.run.summary.n_patterns + 1)
     known = {f"r{place}": people[f"r{place}_sd"].dropna() for place in places}
     spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
-    first = view.results.first_visits
-    means = first.loc[first["group"] == "control", view.results.score_names].mean().dropna()
-    strongest = [strongest_first(view.results.patterns, place)[["change_sd", "region"]].iloc[0] for place in places]
+    first = view.run.results.first_visits
+    means = first.loc[first["group"] == "control", view.run.results.score_names].mean().dropna()
+    strongest = [strongest_first(view.run.results.patterns, place)[["change_sd", "region"]].iloc[0] for place in places]
     return {
         "spreads": spreads,
         "intervals": "severity1_low" in people,
@@ -107,7 +107,7 @@ def reading_section(view: RunView) -> dict[str, object]:
 
 def correlation_section(view: RunView) -> dict[str, object] | None:
     """Return the learned correlation of severities; None if there is none or only one pattern."""
-    rows = view.summary.correlation or ()
+    rows = view.run.summary.correlation or ()
     if len(rows) < 2:
         return None
     names = [f"Pattern {place}" for place in range(1, len(rows) + 1)]
@@ -120,7 +120,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
 
     If ids are hidden, so are diagnoses, dates and names of visits. People are sorted by group and score.
     """
-    show_ids, scores, table = view.show_ids, view.results.score_names, _people(view)
+    show_ids, scores, table = view.show_ids, view.run.results.score_names, _people(view)
     if table.empty:
         return None
     first = table[table["first_visit"]].sort_values(["group", *scores], ascending=False, kind="stable")
@@ -139,8 +139,8 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
     data = {
         "ids": show_ids,
         "names": [f"Severity {k + 1}" for k in range(len(scores))],
-        "level": f"{100 * view.summary.level:g} %",
-        "reference": "controls" if view.summary.reference is None else "held-out controls",
+        "level": f"{100 * view.run.summary.level:g} %",
+        "reference": "controls" if view.run.summary.reference is None else "held-out controls",
         "bands": [_rounded(band, 4) for band in view.reference],
         "sites": sites,
         "scores": [{"name": name, "levels": levels} for name, levels in clinical.items()],
@@ -153,7 +153,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
         "ids": show_ids,
         "n_shown": len(people),
         "bands": bool(view.reference),
-        "held_out": view.summary.reference is not None,
+        "held_out": view.run.summary.reference is not None,
         "intervals": f"{scores[0]}_low" in table,
         "drivers": bool(regions),
     }
@@ -161,7 +161,7 @@ def explorer_section(view: RunView) -> dict[str, object] | None:
 
 def _people(view: RunView) -> pd.DataFrame:
     """Return the rows of a view's people, patients first, with their sites, variables and centiles."""
-    results, names = view.results, view.results.score_names
+    results, names = view.run.results, view.run.results.score_names
     used = results.people[results.people["used"].astype(bool)]
     site = used["site"].fillna("").to_numpy() if "site" in used else ""
     clinical = dict(results.variables.filter(list(view.variables)))
@@ -180,10 +180,10 @@ def _people(view: RunView) -> pd.DataFrame:
 def _changes(view: RunView) -> dict[str, list[list[float | None]]]:
     """Return each person's change in each score from first to last visit, its limits, and whether it is reliable."""
     parts = ("change", "change_low", "change_high", "reliable")
-    names = [[f"{name}_{part}" for part in parts] for name in view.results.score_names]
+    names = [[f"{name}_{part}" for part in parts] for name in view.run.results.score_names]
     return {
         row["participant_id"]: [_rounded((row[one] for one in of), 3) for of in names]
-        for row in view.analyses.get("change", pd.DataFrame()).to_dict("records")
+        for row in view.run.analyses.get("change", pd.DataFrame()).to_dict("records")
     }
 
 
@@ -196,13 +196,13 @@ def _levels(values: pd.Series) -> list[str] | None:
 
 def _drivers(view: RunView, rows: pd.DataFrame) -> tuple[Drivers, list[str]]:
     """Return the regions that drive severities, and the names of all of these regions."""
-    table = view.analyses.get("drivers", pd.DataFrame(columns=["participant_id", "rank", "region"]))
+    table = view.run.analyses.get("drivers", pd.DataFrame(columns=["participant_id", "rank", "region"]))
     table = table[table["participant_id"].isin(rows["participant_id"])].sort_values("rank", kind="stable")
     places, names = pd.factorize(table["region"])
     found: Drivers = {}
     for place, row in zip(places, table.to_dict("records"), strict=True):
         lists = found.setdefault(
-            (row["participant_id"], row.get("visit", "")), [[] for _ in range(view.summary.n_patterns)]
+            (row["participant_id"], row.get("visit", "")), [[] for _ in range(view.run.summary.n_patterns)]
         )
         lists[row["pattern"] - 1] += [int(place), *_rounded((row["change_sd"], row["z"]), 2)]
     return found, [*names]
@@ -211,7 +211,7 @@ def _drivers(view: RunView, rows: pd.DataFrame) -> tuple[Drivers, list[str]]:
 def _visit(
     row: Mapping[Hashable, Any], view: RunView, drivers: Drivers, clinical: Mapping[str, list[str] | None]
 ) -> dict[str, object]:
-    numbers, visit = range(1, view.summary.n_patterns + 1), str(row.get("visit", ""))
+    numbers, visit = range(1, view.run.summary.n_patterns + 1), str(row.get("visit", ""))
     scores = [_code(row[name], levels) for name, levels in clinical.items()]
     columns = {"r": "severity{}", "low": "severity{}_low", "high": "severity{}_high", "above": "centile{}"}
     known = {

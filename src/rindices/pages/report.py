@@ -147,13 +147,13 @@ def methods_of(run: Run) -> str:
 
 def methods_section(view: RunView) -> dict[str, object]:
     """Return the methods paragraph and the works that it cites."""
-    text = methods_of(view)
+    text = methods_of(view.run)
     return {"text": text, "works": cited_in(text)}
 
 
 def settings_section(view: RunView) -> dict[str, object]:
     """Return the settings of the run as recorded in its folder."""
-    return {"run_toml": settings_text(view.folder, view.curtain)}
+    return {"run_toml": settings_text(view.run.folder, view.curtain)}
 
 
 def settings_text(folder: Path, curtain: Curtain) -> str:
@@ -219,7 +219,7 @@ def layers_of(view: RunView) -> dict[str, list[tuple[Section, Markup]]]:
     If a model was applied to new people, they come first and the model after them.
     """
     sections = SECTIONS
-    if view.summary.applied:
+    if view.run.summary.applied:
         sections = {"explorer": sections["explorer"]} | sections
         sections |= {
             "cards": sections["cards"]._replace(title="These people among the training sample"),
@@ -233,8 +233,8 @@ def layers_of(view: RunView) -> dict[str, list[tuple[Section, Markup]]]:
 
 def section_html(section: Section, view: RunView) -> Markup:
     """Return a section of a run as HTML; empty if there is nothing to show."""
-    data, n_people = section.contents(view), len(view.results.first_visits)
-    shown = {"data": data, "run": view, "summary": view.summary, "n_people": n_people, "strip": view.gallery.strip}
+    data, n_people = section.contents(view), len(view.run.results.first_visits)
+    shown = {"data": data, "run": view.run, "summary": view.run.summary, "n_people": n_people, "strip": view.gallery.strip}
     return Markup("" if data is None else render(f"{section.name}.html.j2", **shown))  # escaped by the template
 
 
@@ -314,10 +314,10 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
         "results.html.j2",
         script=True,
         name="R-indices",
-        summary=view.summary,
+        summary=view.run.summary,
         layers=layers_of(view),
-        titles=LAYERS | ({"result": "Result"} if view.summary.applied else {}),
-        n_people=len(view.results.first_visits),
+        titles=LAYERS | ({"result": "Result"} if view.run.summary.applied else {}),
+        n_people=len(view.run.results.first_visits),
     )
     return Report(page, DONE, view.gallery)
 

@@ -29,7 +29,7 @@ _DROPPED = "dropped early"
 
 def verdict_section(view: RunView) -> dict[str, object] | None:
     """Return the tests and the comparison of the groups behind the verdict; None if there is neither."""
-    evidence, balance, check = view.summary.evidence, view.summary.balance, view.analyses.get("group_check")
+    evidence, balance, check = view.run.summary.evidence, view.run.summary.balance, view.run.analyses.get("group_check")
     if evidence is None and balance is None and check is None:
         return None
     return {
@@ -99,9 +99,9 @@ def _with_q(coefficients: pd.Series, qs: pd.Series) -> pd.Series:
 
 def search_section(view: RunView) -> dict[str, object] | None:
     """Return the settings that were tried; None if there was only one."""
-    if view.selection is None or view.selection["best"].sum() < 2:
+    if view.run.selection is None or view.run.selection["best"].sum() < 2:
         return None
-    best = _with_remarks(view.selection[view.selection["best"]], view)
+    best = _with_remarks(view.run.selection[view.run.selection["best"]], view)
     fits = "misfit" in best
     ordered = best.sort_values("misfit" if fits else "pattern_agreement", ascending=fits, kind="stable")
     chosen = best[best["chosen"]].iloc[0]
@@ -112,7 +112,7 @@ def search_section(view: RunView) -> dict[str, object] | None:
     )
     return {
         "picture": view.gallery.draw(
-            "agreement_over_settings", plots.agreement_over_settings(view.selection), alt, result=False
+            "agreement_over_settings", plots.agreement_over_settings(view.run.selection), alt, result=False
         ),
         "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
         "table": _settings_table(ordered),
@@ -123,7 +123,7 @@ def search_section(view: RunView) -> dict[str, object] | None:
 
 def _with_remarks(best: pd.DataFrame, view: RunView) -> pd.DataFrame:
     """Add a remark on the outcome of each setting."""
-    search = view.summary.search
+    search = view.run.summary.search
     runners_up = [(one["n_patterns"], one["orthogonality"]) for one in search.runners_up]
     settings = zip(best["n_patterns"], best["orthogonality"], strict=True)
     # No more models than first-stage repetitions: the setting was not trained further. More: some models were faulty.
@@ -161,9 +161,9 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
 
     A picture needs agreement at several steps of training.
     """
-    if view.selection is None:
+    if view.run.selection is None:
         return None
-    chosen = view.selection[view.selection["chosen"]].iloc[0]
+    chosen = view.run.selection[view.run.selection["chosen"]].iloc[0]
     names = [name.replace("_", " ") for name in AGREEMENTS]
     low, high = ([chosen[f"{name}_{end}"] for name in AGREEMENTS] for end in ("low", "high"))
     intervals = bool(pd.notna([*low, *high]).any())
@@ -172,15 +172,15 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
         measures("Value", [chosen[name] for name in AGREEMENTS], 3),
         *([limits(low, high, 3)] if intervals else []),
     ]
-    step, is_curve = f"{int(chosen['step']):,}", view.selection["step"].nunique() > 1
+    step, is_curve = f"{int(chosen['step']):,}", view.run.selection["step"].nunique() > 1
     known, picture = chosen[list(AGREEMENTS)].notna().any(), None
     if known and is_curve:
         values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
         alt = f"Agreement between training runs over the steps of training. At the chosen step {step}: {values}."
         picture = view.gallery.draw(
-            "agreement_over_training", plots.agreement_over_training(view.selection), alt, result=False
+            "agreement_over_training", plots.agreement_over_training(view.run.selection), alt, result=False
         )
-    excluded = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])
+    excluded = pd.DataFrame([*view.run.summary.members_left_out], columns=["member", "reason"])
     reasons = [words("Repetition", excluded["member"]), words("Reason", excluded["reason"])]
     return {
         "excluded": Table("Excluded repetitions", reasons) if len(excluded) else None,
