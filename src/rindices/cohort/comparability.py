@@ -29,7 +29,7 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     features = cohort.features.fillna(cohort.features.median())
     block, regions = features.to_numpy(), [str(name) for name in cohort.features.columns]
     _check_constant(features, controls)
-    background = cohort.background.drop(columns=list(cohort.covariates.columns))
+    others = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
     asked = first & (cohort.group != "control").to_numpy()
     n_covariates = cohort.covariates.shape[1] - (cohort.site is not None)
@@ -37,7 +37,13 @@ def check_comparability(cohort: Cohort) -> list[Text]:
         *check_follow_up(cohort.settings, cohort.clinical, cohort.features.index, asked, n_covariates),
         *_other_warnings(cohort.diagnosis[first], cohort.group[first], cohort.control_labels, cohort.patient_labels),
         *_check_covariates(cohort.covariates, learned, cohort.settings.site, cohort.settings.proportion),
-        *_background_warnings(background, learned),
+        *(
+            warning
+            for name, column in others.items()  # such as site and age, which may separate the groups as well
+            for warning in _separation_warnings(
+                str(name), *(column[(learned == which).to_numpy()].dropna().to_numpy() for which in _LEARNED)
+            )
+        ),
         *_region_warnings(block, regions, controls, patients),
         *([f"Clinical columns without any values: {listed(empty)}."] if empty else []),
     ]
@@ -52,24 +58,16 @@ def _other_warnings(
         return []
     total, labels = int(others.sum()), {str(label): int(number) for label, number in others.items()}
     are = "is neither a control nor a patient and is" if total == 1 else "are neither controls nor patients and are"
-    scored = (
-        f"{counted(total, 'person', 'people')} {are} scored but not used for training: {labels_with_counts(labels)}."
-    )
-    meant = {
-        "control": [name for name in labels if name.casefold() in {*CONTROL_NAMES, *map(str.casefold, control)}],
-        "patients": [name for name in labels if name.casefold() in {*map(str.casefold, patients)}],
-    }
-    taken = {"control": control, "patients": patients}
     ways = [
-        Message(
-            f" {listed(names)} may denote {'controls' if which == 'control' else which}: to include them, use ",
-            all_of,
-            ".",
+        Message(f" {listed(names)} may denote {who}: to include them, use ", Remedy(setting, [*taken, *names]), ".")
+        for setting, who, taken, usual in (
+            ("control", "controls", control, CONTROL_NAMES),
+            ("patients", "patients", patients, ()),
         )
-        for which, names in meant.items()
-        if names and (all_of := Remedy(which, [*taken[which], *names]))
+        if (names := [name for name in labels if name.casefold() in {*usual, *map(str.casefold, taken)}])
     ]
-    return [Message(scored, *ways)]
+    scored = f"{counted(total, 'person', 'people')} {are} scored but not used for training"
+    return [Message(f"{scored}: {labels_with_counts(labels)}.", *ways)]
 
 
 def _check_constant(features: pd.DataFrame, is_control: NDArray[np.bool_]) -> None:
@@ -115,15 +113,18 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
 
 def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> list[str]:
     """Return a warning if a variable alone separates the groups completely or nearly so."""
-    if not group_separation(controls, patients):
+    if not (controls.size and patients.size and group_separation(controls, patients)):
         return []
     completely = (
         controls.max() < patients.min() or patients.max() < controls.min()
         if controls.dtype.kind == "f"
         else not {*controls} & {*patients}
     )
-    nearly = f"almost perfectly: the patterns may reflect {name} rather than disease."
-    how = f"completely: disease cannot be separated from {name}." if completely else nearly
+    how = (
+        f"completely: disease cannot be separated from {name}."
+        if completely
+        else f"almost perfectly: the patterns may reflect {name} rather than disease."
+    )
     return [f"{name} distinguishes controls from patients {how} The groups should overlap in it."]
 
 
@@ -182,16 +183,6 @@ def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None
             " if that stands for a missing value. Otherwise, remove these people, add controls from the same category, "
             f"or omit {name}.",
         )
-
-
-def _background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str]:
-    """Return warnings about columns such as site and age that are not covariates but separate the groups."""
-    warnings: list[str] = []
-    for name, column in background.items():
-        controls, patients = (column[(group == which).to_numpy()].dropna().to_numpy() for which in _LEARNED)
-        if controls.size and patients.size:
-            warnings += _separation_warnings(str(name), controls, patients)
-    return warnings
 
 
 def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
@@ -255,10 +246,6 @@ def _region_warnings(
     ]
     ties = closest_ties(block[controls], ~np.isin(np.arange(len(regions)), suspects), suspects)
     telling = [regions[place] for place, tie in zip(suspects, ties, strict=True) if tie < _TIED]
-    warnings = [
-        Message(f"Treated as regions, although they look like {what}: {listed(names)}. ", _remedy(what, names), ".")
-        for what, names in groups.items()
-    ]
     which = listed(f"{len(names)} {what}" for what, names in measures.items())
     doubts = (
         (
@@ -280,7 +267,13 @@ def _region_warnings(
             "features",
         ),
     )
-    return warnings + [Message(text, Remedy(setting), ".") for applies, text, setting in doubts if applies]
+    return [
+        *(
+            Message(f"Treated as regions, although they look like {what}: {listed(names)}. ", _remedy(what, names), ".")
+            for what, names in groups.items()
+        ),
+        *(Message(text, Remedy(setting), ".") for applies, text, setting in doubts if applies),
+    ]
 
 
 def _remedy(what: str, names: list[str]) -> Message:

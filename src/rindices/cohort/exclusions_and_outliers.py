@@ -73,18 +73,16 @@ def find_outliers(
     deviation[:, sizes] /= np.minimum(ratio, 1.0)
     distance = np.sqrt(np.mean(deviation**2, axis=1))
     measures = pd.DataFrame({"distance": distance}, columns=list(MEASURES))
-    notes, cells = defaultdict[int, list[str]](list), defaultdict[int, dict[str, float]](dict)
-    far_in = defaultdict[int, list[str]](list)
+    notes, cells = defaultdict[int, dict[str, str]](dict), defaultdict[int, dict[str, float]](dict)
     logarithm = np.log(np.maximum(distance, 1e-9))
     _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
     for position in np.flatnonzero(logarithm > limit).tolist():
         most = int(np.argmax(deviation[position]))
         cells[position][regions[most]] = value = float(block[position, most])
-        notes[position].append(
+        notes[position]["distance"] = (
             f"distance {distance[position]:.2f} (usually below {np.exp(limit[position]):.2f}), "
             f"mainly because of {regions[most]} = {shown(value)}"
         )
-        far_in[position].append("distance")
     if sizes.mean() > 0.5:  # all regions together too small or too large
         size = np.log(ratio).mean(axis=1)
         low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
@@ -92,8 +90,7 @@ def find_outliers(
         for position in np.flatnonzero((size < low) | (size > high)).tolist():
             percent = measures["size"][position]
             larger = "larger" if percent > 0 else "smaller"
-            notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual overall")
-            far_in[position].append("size")
+            notes[position]["size"] = f"regions {abs(percent):.0f} % {larger} than usual overall"
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
     measures["farthest"] = np.max(np.abs(block - centre) / spread, axis=1)
@@ -101,9 +98,9 @@ def find_outliers(
         beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
         cells[position] |= beyond
         said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
-        notes[position].append(f"{said}, more than {_FAR_CELL:.0f} robust sd from the median")
-        far_in[position].append("farthest")
-    return measures, {at: Outlier(at, "; ".join(notes[at]), cells[at]) for at in sorted(notes)}, far_in
+        notes[position]["farthest"] = f"{said}, more than {_FAR_CELL:.0f} robust sd from the median"
+    outliers = {at: Outlier(at, "; ".join(notes[at].values()), cells[at]) for at in sorted(notes)}
+    return measures, outliers, {at: [*notes[at]] for at in outliers}
 
 
 def _usual_range(
@@ -272,14 +269,16 @@ class Record:
             "group": group,
             "site": None if site is None else observed.background[site].fillna(NO_LABEL),
         }
-        own = {
-            "used": self.used,
-            "reason": self.reason,
-            **self.measures,
-            "far_in": [self.far_in.get(position, "") for position in range(len(self.reason))],
-            "flags": ["; ".join(self.flags[position]) for position in range(len(self.reason))],
-        }
-        return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
+        return pd.DataFrame(
+            {
+                **{name: part.tolist() for name, part in people.items() if part is not None},
+                "used": self.used,
+                "reason": self.reason,
+                **self.measures,
+                "far_in": [self.far_in.get(position, "") for position in range(len(self.reason))],
+                "flags": ["; ".join(self.flags[position]) for position in range(len(self.reason))],
+            }
+        )
 
 
 def leave_out(observed: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Record:

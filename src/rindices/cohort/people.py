@@ -255,9 +255,8 @@ def check_follow_up(
         If a required column is not named, a cell is impossible, or no one has the event.
     """
     columns = follow_up_of(settings)
-    for name in columns:
-        need = _NEEDS[name]
-        if need not in columns:
+    for name, need in _NEEDS.items():
+        if name in columns and need not in columns:
             raise InputError(
                 f"{FOLLOW_UP[name].capitalize()} is specified ({columns[name]!r}), but "
                 f"{FOLLOW_UP[need]} is not.\nName the missing column with ",

@@ -273,7 +273,6 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
             for name in others
         },
     }
-    without_values = [f"Columns without any values are excluded: {listed(empty)}."] if empty else []
     return Roles(
         covariates=covariates,
         clinical=scores,
@@ -282,7 +281,7 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
         background=background,
         why={name: why[name] for name in columns},
         problems=tuple(chosen.problems()),
-        notes=(*chosen.notes, *without_values),
+        notes=(*chosen.notes, *([f"Columns without any values are excluded: {listed(empty)}."] if empty else [])),
         follow_up=tuple(name for name, part in parts.items() if part in FOLLOW_UP.values()),
     )
 
@@ -295,8 +294,8 @@ class Looked:
     ----------
     settings, dictionary
         The requested settings, and the meaning of the columns.
-    roles, found
-        The role of each column, and its contents.
+    roles, fields, found
+        The role of each column, the fields that have read the columns, and their contents.
     problems
         Problems of columns and cells.
     notes
@@ -308,6 +307,7 @@ class Looked:
     settings: TableSettings
     dictionary: Dictionary
     roles: Roles
+    fields: FieldSet
     found: Observed
     problems: tuple[Problem, ...]
     notes: tuple[Text, ...]
@@ -317,9 +317,49 @@ class Looked:
     told: tuple[Text, ...] = ()
 
     def cohort(self, **choices: object) -> Cohort:
-        """Check everything and assign people to groups; `choices` are settings that do not affect what was found."""
+        """Check everything and assign people to groups; `choices` say who is left out, as in `TableSettings`."""
+        settings = replace(self.settings, **choices)  # type: ignore[arg-type]
+        roles, observed = self.roles, self.found
         with with_notes(self.told):
-            return _cohort(replace(self, settings=replace(self.settings, **choices)))  # type: ignore[arg-type]
+            refuse_unusable(self.problems, observed, roles, drop_missing=settings.drop_missing)
+            groups = self.fields.diagnosis.learn(observed.labels)
+            regions = pd.DataFrame(observed.regions.values, columns=roles.regions)
+            refuse_mixed_units(regions, observed.covariates, observed.roster.rows, groups.group)
+            record = leave_out(observed, groups, roles, settings)
+            used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
+            years, years_from, untimed = years_since_first(line, background, settings.visit, training=True)
+            controls = observed.regions.values[used & (groups.group == "control").to_numpy()]
+            declared = settings.unit or unit_of(self.dictionary, roles.regions)
+            unit, seem = deviation_unit(declared, controls, settings, roles.covariates)
+            cohort = Cohort(
+                features=pd.DataFrame(observed.regions.values[used], line.ids, roles.regions),
+                diagnosis=observed.labels[used].rename("diagnosis"),
+                group=groups.group[used],
+                covariates=background[[*roles.covariates]],
+                control_labels=groups.control_labels,
+                patient_labels=groups.patient_labels,
+                first_visit=line.first(),
+                clinical=observed.scores[used],
+                visit=line.visits,
+                years=years,
+                years_from=years_from,
+                people=record.table(observed, groups.group, settings.site),
+                ignored_columns=roles.others,
+                source=self.source,
+                sha256=self.sha256,
+                site=None if settings.site is None else background[settings.site],
+                unit=unit,
+                region_names={
+                    name: self.dictionary[name].description for name in roles.regions if name in self.dictionary
+                },
+                background=background,
+                doi=self.doi,
+                settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
+                outliers=tuple(record.outliers),
+            )
+            messages = [*self.told, *self.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
+            changed = changed_people(line.ids, cohort.group, background)
+            return replace(cohort, messages=(*messages, *seem, *untimed, *changed))
 
 
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
@@ -332,58 +372,18 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     fields = _fields(roles, settings, dictionary)
     observed = fields.observe(table)
     problems = [one for one in problems if not {*one.where} & {*roles.others}] + [*roles.problems, *fields.check()]
-    return Looked(settings, dictionary, roles, observed, tuple(problems), (*notes, *roles.notes, *fields.notes))
-
-
-def _cohort(looked: Looked) -> Cohort:
-    """Return the cohort of a table, with people assigned to groups."""
-    settings, dictionary, roles, observed = looked.settings, looked.dictionary, looked.roles, looked.found
-    refuse_unusable(looked.problems, observed, roles, drop_missing=settings.drop_missing)
-    groups = _diagnosis(settings, dictionary).learn(observed.labels)
-    regions = pd.DataFrame(observed.regions.values, columns=roles.regions)
-    refuse_mixed_units(regions, observed.covariates, observed.roster.rows, groups.group)
-    record = leave_out(observed, groups, roles, settings)
-    used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
-    years, years_from, untimed = years_since_first(line, background, settings.visit, training=True)
-    controls = observed.regions.values[used & (groups.group == "control").to_numpy()]
-    unit, seem = deviation_unit(
-        settings.unit or unit_of(dictionary, roles.regions), controls, settings, roles.covariates
-    )
-    cohort = Cohort(
-        features=pd.DataFrame(observed.regions.values[used], line.ids, roles.regions),
-        diagnosis=observed.labels[used].rename("diagnosis"),
-        group=groups.group[used],
-        covariates=background[[*roles.covariates]],
-        control_labels=groups.control_labels,
-        patient_labels=groups.patient_labels,
-        first_visit=line.first(),
-        clinical=observed.scores[used],
-        visit=line.visits,
-        years=years,
-        years_from=years_from,
-        people=record.table(observed, groups.group, settings.site),
-        ignored_columns=roles.others,
-        source=looked.source,
-        sha256=looked.sha256,
-        site=None if settings.site is None else background[settings.site],
-        unit=unit,
-        region_names={name: dictionary[name].description for name in roles.regions if name in dictionary},
-        background=background,
-        doi=looked.doi,
-        settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
-        outliers=tuple(record.outliers),
-    )
-    messages = [*looked.told, *looked.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
-    return replace(cohort, messages=(*messages, *seem, *untimed, *changed_people(line.ids, cohort.group, background)))
+    notes = [*notes, *roles.notes, *fields.notes]
+    return Looked(settings, dictionary, roles, fields, observed, tuple(problems), tuple(notes))
 
 
 def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> FieldSet:
     """Return the fields of a training table, which learn from its columns."""
     categories = {*dictionary.categories, settings.site}
+    levels = dictionary.get(settings.diagnosis, Column()).levels
     return FieldSet(
         IdField(settings.id, settings.visit),
         VisitField(settings.visit or ""),
-        _diagnosis(settings, dictionary),
+        DiagnosisField(settings.diagnosis, settings.control, settings.patients, levels),
         [
             CovariateField(name, is_category=name in categories, is_divisor=name == settings.proportion)
             for name in roles.covariates
@@ -392,8 +392,3 @@ def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> Fi
         [ScoreField(name) for name in (*roles.clinical, *roles.follow_up)],
         [BackgroundField(name) for name in roles.background],
     )
-
-
-def _diagnosis(settings: TableSettings, dictionary: Dictionary) -> DiagnosisField:
-    levels = dictionary.get(settings.diagnosis, Column()).levels
-    return DiagnosisField(settings.diagnosis, settings.control, settings.patients, levels)

@@ -346,12 +346,12 @@ def map_table(maps: pd.DataFrame | str | Path) -> MapTable:
 
 
 def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
-    missing = [needed for needed in (PATH, ID) if needed not in table]
-    if missing or not len(table):
-        similar = did_you_mean(missing[0], list(map(str, table))) if missing else ""
-        problem = f"has no column {missing[0]!r}.{similar}" if missing else "has no rows below the header."
+    problems = [
+        f"has no column {one!r}.{did_you_mean(one, [*map(str, table)])}" for one in (PATH, ID) if one not in table
+    ]
+    if problems or not len(table):
         raise InputError(
-            f"{name} {problem}\nIt should have one column {ID!r}, one column {PATH!r}, and a row for each image."
+            f"{name} {[*problems, 'has no rows below the header.'][0]}\nIt should have one column {ID!r}, one column {PATH!r}, and a row for each image."
         )
     columns = [column for column in (ID, VISIT, PATH) if column in table]
     checked = pd.DataFrame({column: as_text(table[column]) for column in columns}, index=range(2, len(table) + 2))

@@ -47,10 +47,7 @@ def text_of(column: pd.Series) -> pd.Series:
         words = [f"{value:.0f}" if value.is_integer() else str(value) for value in numbers.tolist()]
     else:
         words = [str(cell).strip() for cell in column.tolist()]
-    cells = np.array(
-        [np.nan if gone or word in MISSING_TEXT else word for gone, word in zip(missing, words, strict=True)],
-        dtype=object,
-    )
+    cells = [np.nan if gone or word in MISSING_TEXT else word for gone, word in zip(missing, words, strict=True)]
     return pd.Series(cells, index=column.index, name=column.name, dtype=object)
 
 

@@ -217,9 +217,8 @@ class ScoreField(NumberField):
 
     def check(self) -> list[Problem]:
         """Return the problems of the score: text among numbers, infinite numbers."""
-        odd = self.impossible.cells
-        infinite = [Problem(f"Infinite values: {', '.join(odd)}.", (CORRECT,))] if odd else []
-        return self._text_problems() + infinite
+        infinite = Problem(f"Infinite values: {', '.join(self.impossible.cells)}.", (CORRECT,))
+        return self._text_problems() + ([infinite] if self.impossible.cells else [])
 
 
 class BackgroundField(ScoreField):

@@ -101,17 +101,14 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
     if not any((one.where / "stats").is_dir() for one in subjects):
         return None
     templates = [one.person for one in subjects if any(fnmatch(one.person, form) for form in TEMPLATES)]
-    people = [one for one in subjects if one.person not in templates]
     notes = [f"Ignored FreeSurfer templates: {listed(templates)}."] if templates else []
-    if settings.longitudinal:
-        people = [one for one in people if ".long." in one.person]
-    else:
-        people = [
-            replace(one, problem=one.problem or "a folder of the longitudinal stream")
-            if ".long." in one.person or (one.where / _BASE).is_file()
-            else one
-            for one in people
-        ]
+    people = [
+        one
+        if settings.longitudinal or not (".long." in one.person or (one.where / _BASE).is_file())
+        else replace(one, problem=one.problem or "a folder of the longitudinal stream")
+        for one in subjects
+        if one.person not in templates and (".long." in one.person or not settings.longitudinal)
+    ]
     stems = _parcellation(people, settings.atlas)
     found = each(lambda one: _freesurfer_person(one, stems, settings.measures), people, settings.jobs)
     if not stems:
@@ -132,9 +129,8 @@ def _subjects(folder: Path) -> Iterator[Measured]:
             if place.is_symlink() and not place.exists():
                 yield Measured(name, place, problem="a broken link")
             elif place.is_dir() and any((place / one).is_dir() for one in ("stats", "mri", "surf")):
-                real = place.resolve()
-                twice = f"the same folder as {seen[real]}" if real in seen else ""
-                seen.setdefault(real, name)
+                first = seen.setdefault(place.resolve(), name)
+                twice = "" if first == name else f"the same folder as {first}"
                 empty = "" if (place / "stats").is_dir() else "no folder stats"
                 yield Measured(name, place, problem=twice or empty)
 
@@ -159,8 +155,7 @@ def _parcellation(people: list[Measured], atlas: str | None) -> tuple[str, ...]:
 def _freesurfer_person(subject: Measured, stems: tuple[str, ...], measures: Iterable[str]) -> Measured:
     """Return a person's folder with what its files contain."""
     stats, problems, missing = subject.where / "stats", [subject.problem] * bool(subject.problem), []
-    values: dict[str, float] = {}
-    program = ""
+    values, program = dict[str, float](), ""
     aseg = "aseg" if stems else _first(stats, _SEGMENTED)
     names = [aseg, *(_first(stats, [f"{side}.{stem}" for stem in stems]) for side in ("lh", "rh") if stems)]
     for name in names:

@@ -77,10 +77,9 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
             Remedy("visit"),
             ".",
         )
-    such = f"for example, participants {' and '.join(map(repr, min(pairs, default=())))}"
     note = (
-        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} ({such}) and treated as "
-        "the same person."
+        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} (for example, participants "
+        f"{' and '.join(map(repr, min(pairs, default=())))}) and treated as the same person."
     )
     return theirs.replace({other: one for one, other in pairs}), [note] if pairs else []
 
@@ -189,20 +188,19 @@ def join_by_id(
             "Use the same ids in both tables, or check that this is the right table."
         )
     positions = pd.Index(there).get_indexer(pd.Index(here))
-    absent = positions < 0
     added = other.drop(columns=[id_column, visit_column or id_column], errors="ignore").reset_index(drop=True)
     added = added.reindex(positions).set_axis(frame.index, axis=0)
-    both = [name for name in added.columns if name in frame.columns]
-    agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in both}
-    joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
-    lacking = f"of the main table not found in {source}; values from that table are missing for them"
-    alone = (
-        (written[~match], f"of {source} excluded, because these ids are not in the main table"),
-        (frame[id_column][absent], lacking),
-    )
+    agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in added if name in frame}
+    joined = pd.concat([frame.assign(**agreed), added.drop(columns=list(agreed))], axis=1)
     notes += [  # ids are dropped from stored messages
         f"{counted(len(ids), 'row')} {what} (participants {listed(dict.fromkeys(ids), 10)})."
-        for ids, what in alone
+        for ids, what in (
+            (written[~match], f"of {source} excluded, because these ids are not in the main table"),
+            (
+                frame[id_column][positions < 0],
+                f"of the main table not found in {source}; values from that table are missing for them",
+            ),
+        )
         if len(ids)
     ]
     return joined, notes

@@ -179,10 +179,8 @@ def _bids_root(path: Path) -> Path | None:
 def _read(path: Path, text_columns: Sequence[str]) -> Source:
     """Return a table with the dictionary beside it, the files that were read, and notes about its rows."""
     table, sidecar = Table(path, text_columns=text_columns), _sidecar(path)
-    frame = table.read()
-    if sidecar is None:
-        return Source(frame, None, Dictionary(), (table.file,), table.notes)
-    return Source(frame, None, read_dictionary(sidecar), (table.file, sidecar), table.notes)
+    frame, dictionary = table.read(), Dictionary() if sidecar is None else read_dictionary(sidecar)
+    return Source(frame, None, dictionary, tuple(filter(None, (table.file, sidecar))), table.notes)
 
 
 def _sidecar(path: Path) -> Path | None:

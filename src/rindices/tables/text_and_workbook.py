@@ -288,15 +288,17 @@ class Workbook:
     def _refuse_errors(self, formulas: Sequence[Any]) -> None:
         """Refuse cells such as #DIV/0!, and formulas without a result."""
         bad = [
-            (name, number, f"the error {value}")
-            for number, row in self._values.items()
-            for name, value in zip(self.names, row, strict=False)
-            if isinstance(value, str) and value in _ERRORS
-        ]
-        bad += [
-            (self.names[cell.column - 1], cell.row, "a formula whose result is not in the file")
-            for cell in formulas
-            if self._values.get(cell.row, [])[cell.column - 1 : cell.column] in ([], [None])
+            *(
+                (name, number, f"the error {value}")
+                for number, row in self._values.items()
+                for name, value in zip(self.names, row, strict=False)
+                if isinstance(value, str) and value in _ERRORS
+            ),
+            *(
+                (self.names[cell.column - 1], cell.row, "a formula whose result is not in the file")
+                for cell in formulas
+                if self._values.get(cell.row, [])[cell.column - 1 : cell.column] in ([], [None])
+            ),
         ]
         if bad:
             columns = list(dict.fromkeys(name for name, _, _ in bad))
