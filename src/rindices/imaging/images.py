@@ -347,11 +347,12 @@ def map_table(maps: pd.DataFrame | str | Path) -> MapTable:
 
 def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
     problems = [
-        f"has no column {one!r}.{did_you_mean(one, [*map(str, table)])}" for one in (PATH, ID) if one not in table
+        *(f"has no column {one!r}.{did_you_mean(one, [*map(str, table)])}" for one in (PATH, ID) if one not in table),
+        *([] if len(table) else ["has no rows below the header."]),
     ]
-    if problems or not len(table):
+    if problems:
         raise InputError(
-            f"{name} {[*problems, 'has no rows below the header.'][0]}\nIt should have one column {ID!r}, one column {PATH!r}, and a row for each image."
+            f"{name} {problems[0]}\nIt should have one column {ID!r}, one column {PATH!r}, and a row for each image."
         )
     columns = [column for column in (ID, VISIT, PATH) if column in table]
     checked = pd.DataFrame({column: as_text(table[column]) for column in columns}, index=range(2, len(table) + 2))

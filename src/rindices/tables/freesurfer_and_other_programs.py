@@ -129,8 +129,9 @@ def _subjects(folder: Path) -> Iterator[Measured]:
             if place.is_symlink() and not place.exists():
                 yield Measured(name, place, problem="a broken link")
             elif place.is_dir() and any((place / one).is_dir() for one in ("stats", "mri", "surf")):
-                first = seen.setdefault(place.resolve(), name)
-                twice = "" if first == name else f"the same folder as {first}"
+                real = place.resolve()
+                twice = f"the same folder as {seen[real]}" if real in seen else ""
+                seen.setdefault(real, name)
                 empty = "" if (place / "stats").is_dir() else "no folder stats"
                 yield Measured(name, place, problem=twice or empty)
 
