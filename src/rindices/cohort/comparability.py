@@ -31,10 +31,9 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     _check_constant(features, controls)
     others = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
-    asked = first & (cohort.group != "control").to_numpy()
     n_covariates = cohort.covariates.shape[1] - (cohort.site is not None)
     return [
-        *check_follow_up(cohort.settings, cohort.clinical, cohort.features.index, asked, n_covariates),
+        *check_follow_up(cohort.settings, cohort.clinical, cohort.features.index, cohort.group, first, n_covariates),
         *_other_warnings(cohort.diagnosis[first], cohort.group[first], cohort.control_labels, cohort.patient_labels),
         *_check_covariates(cohort.covariates, learned, cohort.settings.site, cohort.settings.proportion),
         *(

@@ -231,7 +231,8 @@ def check_follow_up(
     settings: TableSettings | ApplySettings | ReportSettings,
     table: pd.DataFrame,
     ids: Sequence[str] | pd.Index,
-    asked: NDArray[np.bool_],
+    group: pd.Series,
+    first_visit: NDArray[np.bool_],
     n_covariates: int,
 ) -> list[Text]:
     """Refuse unusable times and events; return warnings about few events, and about people left out by empty cells.
@@ -244,8 +245,8 @@ def check_follow_up(
         Table with these columns, one row per person or visit.
     ids
         Ids of the people in its rows.
-    asked
-        Rows whose events count: first visits of people who are not controls.
+    group, first_visit
+        Group of each row, and which rows are first visits: at those, events of people who are not controls count.
     n_covariates
         Number of covariates that a severity is adjusted for.
 
@@ -265,6 +266,7 @@ def check_follow_up(
             )
     if not columns:
         return []
+    asked = first_visit & (group != "control").to_numpy()
     values = {name: _numbers(table[column]) for name, column in columns.items()}
     _check_cells(ids, columns, values)
     known = np.isfinite(values["time"]) & np.isfinite(values["event"])
