@@ -89,8 +89,9 @@ def find_outliers(
         measures["size"] = 100 * np.expm1(size)
         for position in np.flatnonzero((size < low) | (size > high)).tolist():
             percent = measures["size"][position]
-            larger = "larger" if percent > 0 else "smaller"
-            notes[position]["size"] = f"regions {abs(percent):.0f} % {larger} than usual overall"
+            notes[position]["size"] = (
+                f"regions {abs(percent):.0f} % {'larger' if percent > 0 else 'smaller'} than usual overall"
+            )
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
     measures["farthest"] = np.max(np.abs(block - centre) / spread, axis=1)
@@ -307,9 +308,9 @@ def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: 
     ):
         number = int((groups.group == group.removesuffix("s"))[learned_from].sum())
         if number < MIN_PEOPLE:
-            people = counted(number, "person has", "people have")
             raise InputError(
-                f"At least {MIN_PEOPLE} {group} are needed, but only {people} the label "
+                f"At least {MIN_PEOPLE} {group} are needed, but only "
+                f"{counted(number, 'person has', 'people have')} the label "
                 f"{' '.join([listed(labels, joiner=' or ') + '.', *record.warning()])}\n"
                 f"Add people, or treat other labels as {group} with ",
                 Remedy(name),

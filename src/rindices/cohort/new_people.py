@@ -32,7 +32,6 @@ from rindices.schema import (
     DiagnosisField,
     FieldSet,
     IdField,
-    Observed,
     RegionField,
     ScoreField,
     VisitField,
@@ -99,8 +98,8 @@ def read_people(
     settings = settings or ApplySettings()
     text_columns = (settings.id or contract.id_column, contract.diagnosis_column)
     if isinstance(table, pd.DataFrame):
-        in_memory = typed(table_in_memory(table, text_columns[0]), text_columns)
-        source = Source(in_memory, None, Dictionary(), (), id_column=text_columns[0])
+        frame = typed(table_in_memory(table, text_columns[0]), text_columns)
+        source = Source(frame, None, Dictionary(), (), id_column=text_columns[0])
     else:
         source = read_source(
             table,
@@ -150,20 +149,26 @@ class _Check:
         covariates = [spec.name for spec in contract.covariates]
         scores, self._free = self._named(columns, {*kept, *covariates, *contract.features})
         rename = Message("Rename the id column, or name it with ", Remedy("id", Blank("COLUMN")), ".")
-        coded = "Add the column, coded as in the training table."
         needed: list[tuple[str, str, Text]] = [
             (str(settings.id), "the participant ids", rename),
             *([(self.visit, "the visit", Message("Correct ", Remedy("visit"), "."))] if self.visit else []),
-            *((name, "a covariate of the model", coded) for name in covariates),
+            *(
+                (name, "a covariate of the model", "Add the column, coded as in the training table.")
+                for name in covariates
+            ),
         ]
         for name, role, remedy in needed:
             require_column(columns, name, role, remedy)
-        sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),
             VisitField(self.visit or ""),
             DiagnosisField(contract.diagnosis_column),
-            [CovariateField(spec.name, spec, new_sites=sites.get(spec.name)) for spec in contract.covariates],
+            [
+                CovariateField(
+                    spec.name, spec, new_sites=settings.new_sites if spec.name == contract.site_column else None
+                )
+                for spec in contract.covariates
+            ],
             RegionField(contract.features, contract.ranges, unit=contract.unit, fills=not settings.complete_only),
             [ScoreField(name) for name in scores],
         )
@@ -211,9 +216,8 @@ class _Check:
         record = Record(len(batch))
         record.leave_out_incomplete(observed, self._contract.features)
         self._reasons.update(record.reason.tolist())
-        return self._people(batch, observed, record) if record.used.any() else None
-
-    def _people(self, batch: pd.DataFrame, observed: Observed, record: Record) -> People:
+        if not record.used.any():
+            return None
         contract, used = self._contract, record.used
         group = groups_of(observed.labels, contract.control_labels, contract.patient_labels)
         covariates, line = observed.background[used], observed.timeline.take(used)

@@ -167,9 +167,11 @@ def with_notes(notes: Sequence[Text]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        together = joined([error.message, *notes], "\n")
-        problems = [*error.problems, *map(Problem, notes)]
-        raise InputError(together, problems=problems, remedies=error.remedies) from error
+        raise InputError(
+            joined([error.message, *notes], "\n"),
+            problems=[*error.problems, *map(Problem, notes)],
+            remedies=error.remedies,
+        ) from error
 
 
 def correction_of(settings: TableSettings) -> Correction | None:

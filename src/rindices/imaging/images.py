@@ -189,8 +189,7 @@ class MapFile(NamedTuple):
 
     def values(self, space: Space) -> np.ndarray:
         """Read the values at the voxels of a space, as float64; NaN where the map has none."""
-        image = open_image(self.path, self.name)
-        volume = volume_of(image, self.path, self.name)
+        volume = volume_of(open_image(self.path, self.name), self.path, self.name)
         if self.grid.same_as(space.grid):
             return volume.ravel(order="F")[space.voxels].astype(float)
         return sampled(volume, self.grid, space.grid, space.voxels, linear=True)

@@ -214,8 +214,7 @@ def _correction(content: dict, n_regions: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _models(state: dict, n_regions: int) -> Parameters:
     """Return the networks as one model; their shapes must be those of our networks."""
-    decomposer = _array(state.get("netDecomposer"), "model.1.bias", (None,), "netDecomposer")
-    n_patterns = len(decomposer) // n_regions
+    n_patterns = len(_array(state.get("netDecomposer"), "model.1.bias", (None,), "netDecomposer")) // n_regions
     if not 1 <= n_patterns <= _MOST_PATTERNS:
         raise ArchiveError(f"it has {n_patterns} patterns")
     shapes = networks.shapes(networks.sizes(n_regions, n_patterns))

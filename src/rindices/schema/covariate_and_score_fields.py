@@ -119,8 +119,9 @@ class CovariateField(NumberField):
                 self.name, minimum=low, maximum=high, codes=(low, high) if len(different) == 2 else None
             )
         # The nearest values, so that whole numbers stay whole; any value of 0 or less shows that 0 is possible.
-        ends = np.quantile(values, [quantile, 1 - quantile], method="nearest")
-        least, most = (float(f"{end:.{DIGITS}g}") for end in ends)
+        least, most = (
+            float(f"{end:.{DIGITS}g}") for end in np.quantile(values, [quantile, 1 - quantile], method="nearest")
+        )
         return CovariateSpec(self.name, minimum=min(least, 0.0) if low <= 0 else least, maximum=most, quantile=quantile)
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
@@ -204,11 +205,10 @@ class ScoreField(NumberField):
         values = super().observe(batch, roster).values[:, 0]
         suspects = suspected_codes(values, values)
         for code in np.unique(values[suspects]).tolist():
-            people = counted(int((values == code).sum()), "person has", "people have")
             self.notes.append(
                 Message(
-                    f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value and is not "
-                    "used. If it is a code, declare it with ",
+                    f"{counted(int((values == code).sum()), 'person has', 'people have')} {self.name} = {shown(code)}, "
+                    "which looks like a code for a missing value and is not used. If it is a code, declare it with ",
                     Remedy("missing", [shown(code)]),
                     ", or leave these cells empty.",
                 )

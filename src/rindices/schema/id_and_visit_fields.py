@@ -220,8 +220,7 @@ def _sort_key(label: str) -> list[tuple[int, float, str]]:
     name = _PREFIX.sub("", label.strip()).casefold()
     if name in _FIRST_WORDS:
         return [(-1, _FIRST_WORDS[name], name)]
-    parts = re.split(r"(\d+)", name)
-    return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in parts if part]
+    return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in re.split(r"(\d+)", name) if part]
 
 
 def years_since_first(

@@ -287,8 +287,7 @@ def _n_muse(table: Rows) -> int:
 
 
 def _tables(folder: Path, settings: GatherSettings) -> Iterator[Rows]:
-    files = sorted(path for path in folder.rglob("*.csv") if path.is_file())
-    yield from filter(None, each(_read, files, settings.jobs))
+    yield from filter(None, each(_read, sorted(filter(Path.is_file, folder.rglob("*.csv"))), settings.jobs))
 
 
 def _read(path: Path) -> Rows | None:

@@ -247,9 +247,9 @@ def _agreed(given: pd.Series, added: pd.Series, frame: pd.DataFrame, source: str
     differing = np.flatnonzero((ours.notna() & theirs.notna() & (ours != theirs)).to_numpy())
     if len(differing):
         first, name = int(differing[0]), str(given.name)
-        number = counted(len(differing), "value differs", "values differ")
         raise InputError(
-            f"Column {name!r} is in {source} and in an earlier table, but {number}: for row "
+            f"Column {name!r} is in {source} and in an earlier table, but "
+            f"{counted(len(differing), 'value differs', 'values differ')}: for row "
             f"{spreadsheet_rows(frame)[first]} of the main table, {ours.iloc[first]} versus {theirs.iloc[first]}.\n"
             "Rename or remove one of the columns."
         )

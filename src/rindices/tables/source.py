@@ -159,8 +159,7 @@ def read_source(
 
 def _ids_note(found: str, asked: str) -> tuple[Text, ...]:
     """Report which column has the ids, if it is not the one requested."""
-    other = Remedy("id", Blank("COLUMN"))
-    note = Message(f"Ids are read from column {found!r}; to use another, specify ", other, ".")
+    note = Message(f"Ids are read from column {found!r}; to use another, specify ", Remedy("id", Blank("COLUMN")), ".")
     return () if found == asked else (note,)
 
 

@@ -108,8 +108,7 @@ class TextFile:
             rows = self._rows(self._records(text))
             while batch := list(islice(rows, n_rows)):
                 numbers, cells = zip(*batch, strict=True)
-                frame = pd.DataFrame(list(cells), columns=self.names, dtype=object)
-                frame.index = pd.Index(np.array(numbers, dtype=np.int64) - 2)
+                frame = pd.DataFrame(list(cells), np.array(numbers, dtype=np.int64) - 2, self.names, dtype=object)
                 if self.decimal_comma:
                     refuse_thousands(frame.drop(columns=list(self._text_columns), errors="ignore"))
                 yield raw.tell() / self._path.stat().st_size, frame
@@ -142,8 +141,9 @@ class TextFile:
         lines, number = islice(text, self._above, None), self._above
         separated = ("\t".join(line.split()) for line in lines) if self._has_blanks else lines
         try:
-            for record in csv.reader(separated, delimiter=self._separator, strict=True):
-                number += 1
+            for number, record in enumerate(
+                csv.reader(separated, delimiter=self._separator, strict=True), self._above + 1
+            ):
                 yield number, record
         except csv.Error as error:
             raise InputError(
