@@ -40,7 +40,7 @@ def check_comparability(cohort: Cohort) -> list[Text]:
             warning
             for name, column in others.items()  # such as site and age, which may separate the groups as well
             for warning in _separation_warnings(
-                str(name), *(column[(learned == which).to_numpy()].dropna().to_numpy() for which in _LEARNED)
+                str(name), *(column[own].dropna().to_numpy() for own in (controls, patients))
             )
         ),
         *_region_warnings(block, regions, controls, patients),
@@ -74,8 +74,7 @@ def _check_constant(features: pd.DataFrame, is_control: NDArray[np.bool_]) -> No
     values = features[is_control]
     middle = values.median()
     n_others = ((values - middle).abs() > 1e-9 * values.abs().max()).sum()
-    names = [str(name) for name in n_others.index[n_others < _FEWEST_DIFFERENT]]
-    if names:
+    if names := [str(name) for name in n_others.index[n_others < _FEWEST_DIFFERENT]]:
         first = names[0]
         controls = f"every control but {n_others[first]}" if n_others[first] else "every control"
         who = "everyone" if features[first].nunique() == 1 else controls
@@ -157,8 +156,7 @@ def _check_covariates(
             _refuse_new_levels(covariates[name], is_control)
         elif name != proportion:
             low, high = float(values[is_control].min()), float(values[is_control].max())
-            outside = int(((values < low) | (values > high))[is_patient].sum())
-            if outside:
+            if outside := int(((values < low) | (values > high))[is_patient].sum()):
                 warnings.append(
                     f"{outside:,} of {counted(int(is_patient.sum()), 'patient')} {'has' if outside == 1 else 'have'} "
                     f"{name} outside the controls' range, so its effect has to be extrapolated."

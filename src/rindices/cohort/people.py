@@ -32,8 +32,6 @@ class Roles:
         Columns without a role, and those among them, such as age, in which the groups should not differ.
     why
         The role of every column, and the reason for it.
-    follow_up
-        Columns with the time, the event and other details of follow-up.
     problems, notes
         Columns that may not be regions, and messages about those that are not or are empty.
     """
@@ -46,7 +44,6 @@ class Roles:
     why: dict[str, tuple[str, Text]]
     problems: tuple[Problem, ...] = ()
     notes: tuple[Text, ...] = ()
-    follow_up: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -208,8 +205,8 @@ class Cohort(Rows):
         numbers = {"control": self.n_controls, "patient": self.n_patients, "other": self.n_other}
         numbers |= {"later visit": self.n_later} if self.n_later else {}
         groups = listed(counted(number, what) for what, number in numbers.items())
-        names = listed(self.covariates.columns) or "none"
-        return f"Cohort({groups}; {counted(self.features.shape[1], 'region')}; covariates: {names})"
+        regions = counted(self.features.shape[1], "region")
+        return f"Cohort({groups}; {regions}; covariates: {listed(self.covariates.columns) or 'none'})"
 
 
 def follow_up_of(settings: object) -> dict[str, str]:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from rindices.cohort.comparability import check_comparability
 from rindices.cohort.exclusions_and_outliers import leave_out, refuse_unusable
-from rindices.cohort.people import Cohort, Roles
+from rindices.cohort.people import Cohort, Roles, follow_up_of
 from rindices.cohort.region_candidates import choose_regions, why_no_region
 from rindices.presets import Correction
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, check_choice, joined, listed
@@ -284,7 +284,6 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
         why={name: why[name] for name in columns},
         problems=tuple(chosen.problems()),
         notes=(*chosen.notes, *([f"Columns without any values are excluded: {listed(empty)}."] if empty else [])),
-        follow_up=tuple(name for name, part in parts.items() if part in FOLLOW_UP.values()),
     )
 
 
@@ -331,8 +330,9 @@ class Looked:
             used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
             years, years_from, untimed = years_since_first(line, background, settings.visit, training=True)
             controls = observed.regions.values[used & (groups.group == "control").to_numpy()]
-            declared = settings.unit or unit_of(self.dictionary, roles.regions)
-            unit, seem = deviation_unit(declared, controls, settings, roles.covariates)
+            unit, seem = deviation_unit(
+                settings.unit or unit_of(self.dictionary, roles.regions), controls, settings, roles.covariates
+            )
             cohort = Cohort(
                 features=pd.DataFrame(observed.regions.values[used], line.ids, roles.regions),
                 diagnosis=observed.labels[used].rename("diagnosis"),
@@ -391,6 +391,6 @@ def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> Fi
             for name in roles.covariates
         ],
         RegionField(roles.regions, fills=not settings.complete_only),
-        [ScoreField(name) for name in (*roles.clinical, *roles.follow_up)],
+        [ScoreField(name) for name in (*roles.clinical, *follow_up_of(settings).values())],
         [BackgroundField(name) for name in roles.background],
     )

@@ -37,8 +37,7 @@ class IdField(Field):
         """Report missing or repeated ids and visits."""
         people = pd.concat(self._rows)
         for name, what in zip(self._columns, ("an id", "a visit"), strict=False):
-            rows = people.index[people[name].isna()].tolist()
-            if rows:
+            if rows := people.index[people[name].isna()].tolist():
                 text = f"Every row needs {what}, but column {name!r} is empty in {listed_rows(rows)}."
                 return [Problem(text, (f"fill in every {what.split()[1]}, or remove rows without one",))]
         again = people[people.duplicated(keep=False)]

@@ -50,8 +50,7 @@ def named_columns(header: Sequence[str], path: Path) -> list[str]:
     ['Unnamed: 0', 'age']
     """
     names = [plain_text(name.strip()) for name in header]  # as in the tables that we write
-    repeated = list(dict.fromkeys(name for name in names if name and names.count(name) > 1))
-    if repeated:
+    if repeated := list(dict.fromkeys(name for name in names if name and names.count(name) > 1)):
         places = [position + 1 for position, name in enumerate(names) if name == repeated[0]]
         raise InputError(
             f"Column names must be unique, but {path.name} has {listed(map(repr, repeated))} more than once "
