@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rindices.cohort.comparability import refuse_apart
 from rindices.cohort.people import Outlier, Roles
-from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, listed_rows, refusal, shown
+from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, listed_rows, shown
 from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Groups, Observed, Seen
 from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.schema.role_guesses import looks_like_score
@@ -143,20 +143,12 @@ def unusable(problems: Sequence[Problem], *, drop_missing: bool) -> list[Problem
     return [problem for problem in problems if not (drop_missing and LEAVE_OUT in problem.remedies)]
 
 
-def refuse_unusable(problems: Sequence[Problem], observed: Observed, roles: Roles, *, drop_missing: bool) -> None:
-    """Refuse a training table with problems that leaving out people does not solve."""
-    if refused := unusable(problems, drop_missing=drop_missing):
-        strangers = [name for problem in roles.problems for name in problem.where]
-        raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, observed.regions, strangers))
-
-
-def _columns_to_leave_out(
-    problems: Sequence[Problem], regions: Sequence[str], seen: Seen, strangers: Sequence[str]
-) -> Iterator[Message]:
+def columns_to_leave_out(problems: Sequence[Problem], roles: Roles, seen: Seen) -> Iterator[Message]:
     """Yield remedies: columns to leave out instead of people, if enough remain, and columns that may be scores.
 
-    Many gaps, few distinct values or a usual name suggest a score.
+    Many gaps, few distinct values or a usual name suggest a score. `seen` is what the columns of regions contain.
     """
+    regions, strangers = roles.regions, [name for problem in roles.problems for name in problem.where]
     names = [name for name in regions if any(name in problem.where for problem in problems)]
     if not names or len(regions) - len(names) < MIN_REGIONS:
         return

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from rindices.cohort.exclusions_and_outliers import Record, unusable
 from rindices.cohort.people import People, follow_up_of
-from rindices.cohort.training_table import with_notes
 from rindices.problems import (
     Blank,
     InputError,
@@ -50,6 +49,7 @@ from rindices.tables import (
     require_column,
     table_in_memory,
     with_missing_codes,
+    with_notes,
 )
 from rindices.value_kinds import Names, expand_names, paths_of, wanted_names
 
@@ -115,10 +115,9 @@ def read_people(
                 or paths_of(settings.join)
             ),
         )
-    settings = replace(settings, id=source.id_column)
     frame, file = source.frame if prepare is None else prepare(source.frame), source.table
     columns = [str(name) for name in (frame if file is None else file).columns]
-    check = _Check(columns, contract, settings, source.dictionary)
+    check = _Check(columns, contract, replace(settings, id=source.id_column), source.dictionary)
     batches: Iterable[pd.DataFrame] = [frame]
     if file is not None:
         as_text = {*text_columns, source.id_column}
@@ -257,8 +256,7 @@ class _Check:
                 if spec.categories is not None and value not in spec.categories:
                     part.append(f"site {value} is unknown to the model, so its effect was not removed")
                 elif spec.limits is not None and not spec.limits[0] <= value <= spec.limits[1]:
-                    is_low = value < spec.limits[0]
-                    limit = f"below {shown(spec.minimum)}" if is_low else f"above {shown(spec.maximum)}"
+                    limit = f"below {shown(spec.minimum)}" if value < spec.limits[0] else f"above {shown(spec.maximum)}"
                     part.append(f"{spec.name} {shown(value)} {limit}")
         return pd.Series(["; ".join(part) for part in parts], index=covariates.index, name="flags")
 

@@ -5,8 +5,7 @@ Controls and patients are used for training; others are only scored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -14,11 +13,11 @@ from pathlib import Path
 import pandas as pd
 
 from rindices.cohort.comparability import check_comparability
-from rindices.cohort.exclusions_and_outliers import leave_out, refuse_unusable
+from rindices.cohort.exclusions_and_outliers import columns_to_leave_out, leave_out, unusable
 from rindices.cohort.people import Cohort, Roles, follow_up_of
 from rindices.cohort.region_candidates import choose_regions, why_no_region
 from rindices.presets import Correction
-from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, check_choice, joined, listed
+from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, check_choice, listed, refusal
 from rindices.schema import (
     BackgroundField,
     CovariateField,
@@ -48,6 +47,7 @@ from rindices.tables import (
     table_in_memory,
     unit_of,
     with_missing_codes,
+    with_notes,
 )
 from rindices.value_kinds import expand_names, paths_of, wanted_names
 
@@ -122,8 +122,11 @@ def look_at(
         diagnosis_column=settings.diagnosis,
     )
     with with_notes(source.notes):
-        table = source.frame if prepare is None else prepare(source.frame)
-        looked = _look(table, replace(settings, id=source.id_column), source.dictionary)
+        looked = _look(
+            source.frame if prepare is None else prepare(source.frame),
+            replace(settings, id=source.id_column),
+            source.dictionary,
+        )
     name = " + ".join(part.path.resolve().name for part in labelled_parts(path)) or Path(path).resolve().name
     return replace(looked, source=name, sha256=source.sha256, doi=source.doi, told=source.notes)
 
@@ -159,19 +162,6 @@ def make_cohort(
     settings = replace(settings, id=own_ids(frame, settings.id) if settings.id == TableSettings.id else settings.id)
     frame = typed(frame, (settings.id, settings.diagnosis))
     return replace(_look(frame, settings, dictionary or Dictionary()), source=source).cohort()
-
-
-@contextmanager
-def with_notes(notes: Sequence[Text]) -> Iterator[None]:
-    """Add the notes from joining tables to any error: people who are missing from one of the tables have gaps."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(
-            joined([error.message, *notes], "\n"),
-            problems=[*error.problems, *map(Problem, notes)],
-            remedies=error.remedies,
-        ) from error
 
 
 def correction_of(settings: TableSettings) -> Correction | None:
@@ -266,10 +256,10 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     others = tuple(name for name in columns if name not in parts and name not in regions)
     empty = tuple(name for name in others if table[name].isna().all())
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
-    by_user, by_default = Message("set by ", Remedy("features")), Message("numbers without another role")
+    by_default, by_features = "numbers without another role", Message("set by ", Remedy("features"))
     why: dict[str, tuple[str, Text]] = {
         **{name: (part, Message(_CHANGED.get(part, "set by "), option)) for name, part, option in given},
-        **dict.fromkeys(regions, ("a region", by_default if settings.features is None else by_user)),
+        **dict.fromkeys(regions, ("a region", by_default if settings.features is None else by_features)),
         **{
             name: ("no role", chosen.aside.get(name) or why_no_region(name, table[name], taken, settings))
             for name in others
@@ -322,7 +312,8 @@ class Looked:
         settings = replace(self.settings, **choices)  # type: ignore[arg-type]
         roles, observed = self.roles, self.found
         with with_notes(self.told):
-            refuse_unusable(self.problems, observed, roles, drop_missing=settings.drop_missing)
+            if problems := unusable(self.problems, drop_missing=settings.drop_missing):
+                raise refusal(problems, *columns_to_leave_out(problems, roles, observed.regions))
             groups = self.fields.diagnosis.learn(observed.labels)
             regions = pd.DataFrame(observed.regions.values, columns=roles.regions)
             refuse_mixed_units(regions, observed.covariates, observed.roster.rows, groups.group)
@@ -374,8 +365,8 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     fields = _fields(roles, settings, dictionary)
     observed = fields.observe(table)
     problems = [one for one in problems if not {*one.where} & {*roles.others}] + [*roles.problems, *fields.check()]
-    notes = [*notes, *roles.notes, *fields.notes]
-    return Looked(settings, dictionary, roles, fields, observed, tuple(problems), tuple(notes))
+    messages = (*notes, *roles.notes, *fields.notes)
+    return Looked(settings, dictionary, roles, fields, observed, tuple(problems), messages)
 
 
 def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> FieldSet:

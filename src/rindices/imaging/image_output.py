@@ -124,13 +124,15 @@ def cluster_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
         ``pattern``, ``level``, ``cluster`` (1 is the largest), ``x``, ``y`` and ``z`` of the peak in mm (MNI if the
         maps are), ``peak_t``, ``peak_q``, ``n_voxels`` and ``size_mm3``.
     """
-    rows = [
-        [comparison.pattern, comparison.level, number, *row]
-        for comparison in comparisons
-        if comparison.result is not None
-        for number, row in enumerate(_clusters(comparison.result), start=1)
-    ]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(
+        [
+            [comparison.pattern, comparison.level, number, *row]
+            for comparison in comparisons
+            if comparison.result is not None
+            for number, row in enumerate(_clusters(comparison.result), start=1)
+        ],
+        columns=_COLUMNS,
+    )
 
 
 def _clusters(result: Result) -> list[list[float]]:
@@ -184,10 +186,9 @@ def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, fol
         )
     painted = []
     for (number, severity), rows in table.groupby(["pattern", "severity"]):
-        change = regions.map(rows.set_index("region")["change_sd"]).reindex(labels).fillna(0)
-        data = change.to_numpy(np.float32)[place].reshape(image.shape[:3])
+        change = regions.map(rows.set_index("region")["change_sd"]).reindex(labels).fillna(0).to_numpy(np.float32)
         painted.append(folder / f"pattern-{number:g}_severity-{severity:g}.nii.gz")
-        _save(library("nibabel").Nifti1Image(data, image.affine), painted[-1])
+        _save(library("nibabel").Nifti1Image(change[place].reshape(image.shape[:3]), image.affine), painted[-1])
     _remove_others(folder, "pattern-*.nii.gz", painted)
     without_label, without_region = len({*measured} - {*regions}), len({*labels} - {*regions.index, 0})
     notes = {

@@ -174,8 +174,7 @@ def _find(table: pd.DataFrame) -> dict[int, str]:
 
 
 def _refuse_text(volumes: pd.DataFrame) -> None:
-    for name in volumes.columns:
-        column = volumes[name]
+    for name, column in volumes.items():
         if column.dtype.kind != "f" and column.notna().any():
             row = int(np.flatnonzero(column.notna() & pd.to_numeric(column, errors="coerce").isna())[0])
             raise InputError(

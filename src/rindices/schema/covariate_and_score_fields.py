@@ -173,8 +173,10 @@ class CovariateField(NumberField):
         if (self.text.counts or self.impossible.counts) and problems and spec is not None:
             limits = f"{'mostly ' if spec.quantile else ''}{shown(spec.minimum)} to {shown(spec.maximum)}"
             was = " and ".join(map(shown, spec.codes or ())) or limits
-            what = Message(problems[0].what, f"\nCovariate {self.name!r} was numeric in training ({was}).")
-            problems[0] = Problem(what, ("code it as in the training table", *problems[0].remedies))
+            problems[0] = Problem(
+                Message(problems[0].what, f"\nCovariate {self.name!r} was numeric in training ({was})."),
+                ("code it as in the training table", *problems[0].remedies),
+            )
         if self._unknown.counts:
             place, value = self._unknown.first[self.name]
             text = (

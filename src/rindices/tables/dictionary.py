@@ -102,9 +102,13 @@ def _read_json(path: Path) -> Dictionary:
         ) from error
     if not isinstance(content, dict):
         raise InputError(f"{path.name} should be a JSON object with an entry for each column, but it is a list.")
-    # Other entries describe the file as a whole.
-    entries = {name: said for name, said in content.items() if isinstance(said, dict) and name != _WHOLE_FILE}
-    return Dictionary({name: _column(said, f"The entry {name!r} of {path.name}") for name, said in entries.items()})
+    return Dictionary(
+        {
+            name: _column(said, f"The entry {name!r} of {path.name}")
+            for name, said in content.items()
+            if isinstance(said, dict) and name != _WHOLE_FILE  # other entries describe the file as a whole
+        }
+    )
 
 
 def _read_rows(path: Path) -> Dictionary:

@@ -275,8 +275,11 @@ def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
 
 def _found(tables: list[Rows], program: str, quality: Quality) -> Found | None:
     """Return the people in tables, without sums of other columns."""
-    known = known_columns(name for table in tables for name in table.columns)
-    sums = [name for name, one in known.items() if one.kind == "total"]
+    sums = [
+        name
+        for name, one in known_columns(name for table in tables for name in table.columns).items()
+        if one.kind == "total"
+    ]
     people = [person for table in tables for person in _people(table, sums, program, quality)]
     notes = [f"{len(sums)} sums of regions were not copied, such as {listed(sums, limit=2)}."] if sums else []
     return Found(tuple(people), "mm3", tuple(notes)) if tables else None

@@ -2,13 +2,14 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
-from rindices.problems import Blank, InputError, Message, Remedy, Text, listed
+from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, joined, listed
 from rindices.schema.role_guesses import id_by_name
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
@@ -53,6 +54,19 @@ class Source(NamedTuple):
         """SHA-256 of the file, or of several files' digests."""
         digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files]
         return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+@contextmanager
+def with_notes(notes: Sequence[Text]) -> Iterator[None]:
+    """Add the notes from joining tables to any error: people who are missing from one of the tables have gaps."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(
+            joined([error.message, *notes], "\n"),
+            problems=[*error.problems, *map(Problem, notes)],
+            remedies=error.remedies,
+        ) from error
 
 
 def table_in_memory(frame: pd.DataFrame, id_column: str) -> pd.DataFrame:
