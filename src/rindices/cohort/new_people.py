@@ -264,8 +264,10 @@ class _Check:
         """Report that regions are missing, in everyone or in some; the number for each person is in the flags."""
         drawn = "Missing values are imputed from the other regions and the covariates, and intervals are wider"
         if self._absent:
-            number = f"{len(self._absent)} of the model's {counted(len(self._contract.features), 'region')}"
-            return [f"The table lacks {number}: {listed(self._absent)}. {drawn}."]
+            return [
+                f"The table lacks {len(self._absent)} of the model's {counted(len(self._contract.features), 'region')}: "
+                f"{listed(self._absent)}. {drawn}."
+            ]
         return [f"Some people have missing regions. {drawn}; see the column flags."] if np.isnan(block).any() else []
 
     def finish(self) -> None:

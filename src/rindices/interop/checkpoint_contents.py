@@ -167,8 +167,12 @@ def _choose(entries: list[int], wanted: int | None) -> int:
         raise ArchiveError("it has no numbered entry with networks")
     chosen = entries[0] if wanted is None and len(entries) == 1 else wanted
     if chosen is None or chosen not in entries:
-        numbers = f"{counted(len(entries), 'entry', 'entries')}: {listed(sorted(entries), limit=20)}"
-        raise InputError(f"The checkpoint has {numbers}.\nChoose one with ", Remedy("entry"), ".")
+        raise InputError(
+            f"The checkpoint has {counted(len(entries), 'entry', 'entries')}: {listed(sorted(entries), limit=20)}.\n"
+            "Choose one with ",
+            Remedy("entry"),
+            ".",
+        )
     return chosen
 
 

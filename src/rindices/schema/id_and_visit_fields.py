@@ -48,8 +48,10 @@ class IdField(Field):
         more = f" ({counted(others, 'other')} repeated as well)" if others else ""
         if len(self._columns) == 1:
             text = f"Every person needs a unique id, but {key.iloc[0]!r} occurs in rows {places}{more}."
-            column = Remedy("visit", [*self._visits, Blank("COLUMN")][0])
-            visits = Message("if these are visits by the same person, name the visit column with ", column)
+            visits = Message(
+                "if these are visits by the same person, name the visit column with ",
+                Remedy("visit", [*self._visits, Blank("COLUMN")][0]),
+            )
             return [Problem(text, (visits, "make the ids unique"), (self.name,))]
         text = (
             f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "

@@ -172,8 +172,10 @@ def join_by_id(
             )
     written, differing = like_ours(text_of(frame[id_column]), text_of(other[theirs]), source)
     other = other.rename(columns={theirs: id_column}).assign(**{id_column: written})
-    unusual = theirs not in (id_column, TableSettings.id)
-    notes: list[Text] = [*([f"{source} is joined by its column {theirs!r}."] if unusual else []), *differing]
+    notes: list[Text] = [
+        *([] if theirs in (id_column, TableSettings.id) else [f"{source} is joined by its column {theirs!r}."]),
+        *differing,
+    ]
     keys = [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
     here, there = keys_of(frame, keys), keys_of(other, keys)
     _refuse_bad_keys(there, other, keys, visit_column, source)
@@ -233,11 +235,14 @@ def _refuse_bad_keys(
     if repeated.any():
         first = there[repeated].iloc[0]
         who = listed(map(repr, first.split("\t")), joiner=" and ")
-        apart = (", or name the visit column with ", Remedy("visit", visit_column), ".")
         raise InputError(
             f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it "
             "cannot be joined.\nKeep one row per person",
-            *([" and visit."] if len(keys) > 1 else apart),
+            *(
+                [" and visit."]
+                if len(keys) > 1
+                else [", or name the visit column with ", Remedy("visit", visit_column), "."]
+            ),
         )
 
 
