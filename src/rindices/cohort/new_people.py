@@ -265,8 +265,8 @@ class _Check:
         drawn = "Missing values are imputed from the other regions and the covariates, and intervals are wider"
         if self._absent:
             return [
-                f"The table lacks {len(self._absent)} of the model's {counted(len(self._contract.features), 'region')}: "
-                f"{listed(self._absent)}. {drawn}."
+                f"The table lacks {len(self._absent)} of the model's "
+                f"{counted(len(self._contract.features), 'region')}: {listed(self._absent)}. {drawn}."
             ]
         return [f"Some people have missing regions. {drawn}; see the column flags."] if np.isnan(block).any() else []
 
