@@ -27,7 +27,6 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     learned = cohort.group.where(first, "other")
     controls, patients = ((learned == name).to_numpy() for name in _LEARNED)
     features = cohort.features.fillna(cohort.features.median())
-    block, regions = features.to_numpy(), [str(name) for name in cohort.features.columns]
     _check_constant(features, controls)
     others = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
@@ -43,7 +42,7 @@ def check_comparability(cohort: Cohort) -> list[Text]:
                 str(name), *(column[own].dropna().to_numpy() for own in (controls, patients))
             )
         ),
-        *_region_warnings(block, regions, controls, patients),
+        *_region_warnings(features.to_numpy(), [*map(str, features)], controls, patients),
         *([f"Clinical columns without any values: {listed(empty)}."] if empty else []),
     ]
 

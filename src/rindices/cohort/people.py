@@ -194,9 +194,8 @@ class Cohort(Rows):
 
     def of_training(self) -> tuple[pd.DataFrame, NDArray[np.bool_], pd.DataFrame | None]:
         """Return the arguments of an estimator's `fit`: regions, a mask of patients, and covariates or None."""
-        own = self.training
-        covariates = self.covariates[own] if self.covariates.shape[1] else None
-        return self.features[own], (self.group[own] == "patient").to_numpy(), covariates
+        people, is_patient = self.training, (self.group == "patient").to_numpy()
+        return self.features[people], is_patient[people], self.covariates[people] if self.covariates.shape[1] else None
 
     def _number(self, group: str) -> int:
         return int((self.group == group)[self.first_visit].sum())

@@ -350,9 +350,11 @@ class Looked:
                 settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
                 outliers=tuple(record.outliers),
             )
-            messages = [*self.told, *self.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
-            changed = changed_people(line.ids, cohort.group, background)
-            return replace(cohort, messages=(*messages, *seem, *untimed, *changed))
+            messages = (
+                *(*self.told, *self.notes, *record.warning(), *check_comparability(cohort), *record.doubts),
+                *(*seem, *untimed, *changed_people(line.ids, cohort.group, background)),
+            )
+            return replace(cohort, messages=messages)
 
 
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:

@@ -101,14 +101,17 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
     if not any((one.where / "stats").is_dir() for one in subjects):
         return None
     templates = [one.person for one in subjects if any(fnmatch(one.person, form) for form in TEMPLATES)]
+    people = [one for one in subjects if one.person not in templates]
     notes = [f"Ignored FreeSurfer templates: {listed(templates)}."] if templates else []
-    people = [
-        one
-        if settings.longitudinal or not (".long." in one.person or (one.where / _BASE).is_file())
-        else replace(one, problem=one.problem or "a folder of the longitudinal stream")
-        for one in subjects
-        if one.person not in templates and (".long." in one.person or not settings.longitudinal)
-    ]
+    if settings.longitudinal:
+        people = [one for one in people if ".long." in one.person]
+    else:
+        people = [
+            replace(one, problem=one.problem or "a folder of the longitudinal stream")
+            if ".long." in one.person or (one.where / _BASE).is_file()
+            else one
+            for one in people
+        ]
     stems = _parcellation(people, settings.atlas)
     found = each(lambda one: _freesurfer_person(one, stems, settings.measures), people, settings.jobs)
     if not stems:
