@@ -90,8 +90,9 @@ def _image(comparison: Comparison, kind: str, outside: float) -> Any:
     image.set_qform(affine, result.space.code)
     image.header.set_xyzt_units("mm")
     others = "" if comparison.level == REGRESSION else f" v {comparison.n_controls:,} controls"
-    title = f"{kind}: pattern {comparison.pattern} {comparison.level}, {comparison.n_patients:,} patients{others}"
-    image.header["descrip"] = title.encode("ascii")
+    image.header["descrip"] = (
+        f"{kind}: pattern {comparison.pattern} {comparison.level}, {comparison.n_patients:,} patients{others}"
+    ).encode("ascii")
     if kind == "t":
         image.header.set_intent("t test", (result.freedom,))
     return image

@@ -165,7 +165,8 @@ class NumberField(Field):
         return self._text_problems() + self._missing_problems() + self._impossible_problems()
 
     def _text_problems(self) -> list[Problem]:
-        names, lines = [name for name in self.columns if name in self.text.counts], list[str]()
+        names = [name for name in self.columns if name in self.text.counts]
+        lines = []
         for name in names[:_MOST_LINES]:
             (place, value), others = self.text.first[name], self.text.counts[name] - 1
             more = f", and {counted(others, 'more cell has', 'more cells have')} text" if others else ""

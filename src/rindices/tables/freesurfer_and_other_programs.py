@@ -159,7 +159,8 @@ def _parcellation(people: list[Measured], atlas: str | None) -> tuple[str, ...]:
 def _freesurfer_person(subject: Measured, stems: tuple[str, ...], measures: Iterable[str]) -> Measured:
     """Return a person's folder with what its files contain."""
     stats, problems, missing = subject.where / "stats", [subject.problem] * bool(subject.problem), []
-    values, program = dict[str, float](), ""
+    values: dict[str, float] = {}
+    program = ""
     aseg = "aseg" if stems else _first(stats, _SEGMENTED)
     names = [aseg, *(_first(stats, [f"{side}.{stem}" for stem in stems]) for side in ("lh", "rh") if stems)]
     for name in names:
@@ -225,8 +226,12 @@ def read_stats(path: Path) -> Stats:
         (not text.endswith("\n"), "ends in the middle of a line"),
         (len(complete) < len(cells), "has a truncated row"),
     )
-    problem = next((what for applies, what in problems if applies), "")
-    return Stats(said, {part[1].split()[0]: float(part[-2]) for part in parts}, rows, problem)
+    return Stats(
+        said,
+        {part[1].split()[0]: float(part[-2]) for part in parts},
+        rows,
+        next((problem for applies, problem in problems if applies), ""),
+    )
 
 
 def _program(folder: Path, aseg: Stats) -> str:
